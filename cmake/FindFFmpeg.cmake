@@ -1,0 +1,26 @@
+# FFmpeg's four libraries through pkg-config. Gives FFmpeg::FFmpeg. Honours POLYMUX_PRIVATE_DEPS,
+# whose static libraries are then linked into the target, the system's never looked at.
+find_package(PkgConfig REQUIRED)
+set(modules libavformat>=59 libavcodec>=59 libswresample>=4 libavutil>=57)
+if(POLYMUX_PRIVATE_DEPS)
+    set(ENV{PKG_CONFIG_LIBDIR} "${POLYMUX_PRIVATE_DEPS}/lib/pkgconfig")
+    pkg_check_modules(POLYMUX_FFMPEG ${modules})
+    set(found_dirs "${POLYMUX_FFMPEG_STATIC_LIBRARY_DIRS}")
+    set(found_libraries "${POLYMUX_FFMPEG_STATIC_LDFLAGS}")
+else()
+    pkg_check_modules(POLYMUX_FFMPEG ${modules})
+    set(found_libraries "${POLYMUX_FFMPEG_LDFLAGS}")
+endif()
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(FFmpeg REQUIRED_VARS POLYMUX_FFMPEG_FOUND
+    REASON_FAILURE_MESSAGE
+    "install libavformat-dev libavcodec-dev libswresample-dev libavutil-dev (Debian, Ubuntu), version 5 or newer")
+if(FFmpeg_FOUND AND NOT TARGET FFmpeg::FFmpeg)
+    add_library(FFmpeg::FFmpeg INTERFACE IMPORTED)
+    target_include_directories(FFmpeg::FFmpeg SYSTEM INTERFACE ${POLYMUX_FFMPEG_INCLUDE_DIRS})
+    target_link_libraries(FFmpeg::FFmpeg INTERFACE ${found_libraries})
+    if(POLYMUX_PRIVATE_DEPS)
+        # Static FFmpeg refers to its own assembly tables PC-relative.
+        target_link_options(FFmpeg::FFmpeg INTERFACE -Wl,-Bsymbolic)
+    endif()
+endif()

@@ -1,0 +1,67 @@
+// An MP3 encoder: PCM in, complete frames out. One interface, so that many encoders can later work
+// on segments of one file.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "polymux/media/convert.hpp"
+#include "polymux/result.hpp"
+
+namespace polymux::media::mp3 {
+
+enum class RateControl : std::uint8_t { cbr, abr, vbr };
+
+/// The sample formats libmp3lame takes; all planar, as the ffmpeg program feeds it.
+enum class SampleFormat : std::uint8_t { s16, s32, f32 };
+
+struct EncoderSettings {
+    int sample_rate_hz = 44'100;
+    int channels = 2;
+    SampleFormat sample_format = SampleFormat::s16;
+    RateControl rate_control = RateControl::vbr;
+    int bitrate_bps = 128'000;           ///< For cbr and abr.
+    double vbr_quality = 0;              ///< For vbr.
+    Preset preset = Preset::ffmpeg;
+};
+
+/// Samples of one call: `planes[channel]` points at `samples` values of the encoder's format.
+struct PcmBlock {
+    std::array<const void*, 2> planes{};
+    int samples = 0;                     ///< Per channel.
+};
+
+/// Receives one complete frame, valid during the call only.
+using FrameCallback = std::function<Result<void>(std::span<const std::byte>)>;
+
+/// Not thread-safe; different encoders may run on different threads.
+class Encoder {
+public:
+    virtual ~Encoder() = default;
+
+    /// Samples that one frame holds: 1152, or 576 below 32 kHz. Blocks of this size are best.
+    [[nodiscard]] virtual int frame_samples() const noexcept = 0;
+
+    /// Samples of delay that the encoder puts before the first sample (LAME: 576).
+    [[nodiscard]] virtual int delay_samples() const noexcept = 0;
+    [[nodiscard]] virtual int lowpass_hz() const noexcept = 0;
+
+    virtual Result<void> encode(const PcmBlock& block, const FrameCallback& on_frame) = 0;
+
+    /// Gives the last frames. The encoder takes no more samples afterwards.
+    virtual Result<void> flush(const FrameCallback& on_frame) = 0;
+};
+
+/// libmp3lame with the settings of FFmpeg's wrapper: joint stereo, bit reservoir, no own tag.
+Result<std::unique_ptr<Encoder>> create_lame_encoder(const EncoderSettings& settings);
+
+/// "LAME 3.100", of the library that is loaded.
+[[nodiscard]] std::string lame_version();
+
+}  // namespace polymux::media::mp3

@@ -1,0 +1,54 @@
+// MPEG audio layer III frames: headers, side information, and splitting a byte stream.
+// Source: ISO/IEC 11172-3 and 13818-3; MPEG 2.5 as Fraunhofer defined it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace polymux::media::mp3 {
+
+enum class MpegVersion : std::uint8_t { mpeg1, mpeg2, mpeg25 };
+enum class ChannelMode : std::uint8_t { stereo, joint_stereo, dual_channel, mono };
+
+struct FrameHeader {
+    MpegVersion version = MpegVersion::mpeg1;
+    ChannelMode channel_mode = ChannelMode::stereo;
+    bool crc_protected = false;
+    bool padding = false;
+    int bitrate_bps = 0;            ///< Never 0: free format is not accepted.
+    int sample_rate_hz = 0;
+    int frame_bytes = 0;            ///< Whole frame, header included.
+    int mode_extension = 0;
+
+    [[nodiscard]] int channels() const noexcept { return channel_mode == ChannelMode::mono ? 1 : 2; }
+    [[nodiscard]] int samples() const noexcept { return version == MpegVersion::mpeg1 ? 1152 : 576; }
+    [[nodiscard]] int granules() const noexcept { return version == MpegVersion::mpeg1 ? 2 : 1; }
+    /// Bytes of side information behind the header (and the CRC, if any).
+    [[nodiscard]] int side_info_bytes() const noexcept;
+};
+
+/// Parses the four bytes of a layer III header; nothing if they are not one.
+[[nodiscard]] std::optional<FrameHeader> parse_header(std::span<const std::byte> bytes) noexcept;
+
+/// `main_data_begin` and the sum of part2_3_length over granules and channels, in bits.
+struct SideInfo {
+    int main_data_begin_bytes = 0;
+    int main_data_bits = 0;
+};
+[[nodiscard]] std::optional<SideInfo> parse_side_info(const FrameHeader& header,
+                                                      std::span<const std::byte> frame) noexcept;
+
+/// Bitrates in bit/s that exist for a version, 14 of them, ascending.
+[[nodiscard]] std::span<const int> bitrates(MpegVersion version) noexcept;
+
+/// The nine sample rates of MPEG 1, 2 and 2.5.
+[[nodiscard]] std::span<const int> sample_rates() noexcept;
+[[nodiscard]] std::optional<MpegVersion> version_of(int sample_rate_hz) noexcept;
+
+/// The bitrate a constant-bitrate stream at `sample_rate_hz` gets when `bitrate_bps` is asked for:
+/// the nearest legal one, as LAME (and so ffmpeg) chooses.
+[[nodiscard]] int nearest_bitrate(int bitrate_bps, int sample_rate_hz) noexcept;
+
+}  // namespace polymux::media::mp3

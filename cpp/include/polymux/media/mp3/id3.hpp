@@ -1,0 +1,31 @@
+// Writing ID3v2.3 and ID3v2.4 tags. Source: the informal standards at id3.org, and for `as_ffmpeg`
+// the observed bytes of libavformat's mp3 muxer.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "polymux/media/info.hpp"
+
+namespace polymux::media::mp3 {
+
+struct Id3Content {
+    Tags tags;                       ///< Generic names are mapped to frames (title -> TIT2, ...).
+    std::vector<Chapter> chapters;   ///< Become CHAP frames (and a CTOC, unless `as_ffmpeg`).
+    std::optional<Cover> cover;      ///< Becomes one APIC frame, its bytes unchanged.
+};
+
+struct Id3Options {
+    int version = 3;                 ///< 3 or 4.
+    bool as_ffmpeg = false;          ///< Exactly the tag that ffmpeg's mp3 muxer writes.
+};
+
+/// The complete tag, from "ID3" to its last byte. Never fails: text that is not UTF-8 is repaired
+/// with U+FFFD, control characters other than line breaks are dropped, an entry that would pass
+/// the format's size limits is left out and named in `*dropped` when that is given.
+/// Empty content gives an empty vector (with `as_ffmpeg`, what ffmpeg would write).
+std::vector<std::byte> write_id3v2(const Id3Content& content, const Id3Options& options = {},
+                                   std::vector<std::string>* dropped = nullptr);
+
+}  // namespace polymux::media::mp3

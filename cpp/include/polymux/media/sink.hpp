@@ -1,0 +1,51 @@
+// Where output bytes go: a file that appears only when complete, memory, or the caller's stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "polymux/media/source.hpp"
+#include "polymux/result.hpp"
+
+namespace polymux::media {
+
+/// Receives output in order. Used by one thread at a time.
+/// Life: `write`* [`patch`*] then `commit`; destroyed without `commit`, it leaves nothing behind.
+class ByteSink {
+public:
+    virtual ~ByteSink() = default;
+
+    virtual Result<void> write(std::span<const std::byte> bytes) = 0;
+
+    /// Overwrites bytes already written, `offset_bytes` from the first byte this sink received.
+    /// Only called when `can_patch()`.
+    virtual Result<void> patch(std::uint64_t offset_bytes, std::span<const std::byte> bytes) = 0;
+
+    /// False for pipes and sockets: whatever must stand at the front is then held back or left out.
+    [[nodiscard]] virtual bool can_patch() const noexcept = 0;
+
+    /// Makes the output final. Nothing is visible under the destination's name before this.
+    virtual Result<void> commit() = 0;
+};
+
+struct FileSinkOptions {
+    bool overwrite = true;  ///< Replace an existing regular file, atomically and only at `commit`.
+    std::optional<FileIdentity> input = {};  ///< A destination with this identity is refused.
+};
+
+/// A file written under a temporary name in the destination's folder (mode 0666 less the umask, or
+/// the mode of the file it replaces), synced, then renamed over `path`; the folder is synced too.
+/// Refused at once: a symlink, a folder, a device, a pipe (`output_refused`), an existing file
+/// without `overwrite` (`output_exists`), the input itself. `path` is taken literally.
+Result<std::unique_ptr<ByteSink>> create_file_sink(const std::string& path,
+                                                   const FileSinkOptions& options = {});
+
+/// Appends to `*bytes`, which the caller keeps alive; cleared when destroyed without `commit`.
+std::unique_ptr<ByteSink> memory_sink(std::vector<std::byte>* bytes);
+
+}  // namespace polymux::media

@@ -1,0 +1,32 @@
+// One pool of worker threads per process, sized by the cores this process may use.
+#pragma once
+
+#include <functional>
+
+namespace polymux {
+
+/// Number of cores this process may run on (affinity and cgroup quota respected), at least 1.
+[[nodiscard]] int available_cores() noexcept;
+
+/// The process-wide pool. Threads start with the first task and are named "polymux-N". After a
+/// fork the child gets a fresh pool at its first use; the parent's tasks are not inherited.
+/// Thread-safe.
+class Pool {
+public:
+    static Pool& instance();
+
+    /// Runs `task` on a worker, in order of submission. Tasks must not throw.
+    void submit(std::function<void()> task);
+
+    [[nodiscard]] int size() const noexcept;
+
+    /// Waits until no task runs or waits, at most `timeout_ms`. True when idle.
+    bool wait_idle(int timeout_ms);
+
+private:
+    Pool();
+    struct State;
+    State* state_;  // Never freed: workers may outlive static destruction.
+};
+
+}  // namespace polymux

@@ -1,0 +1,90 @@
+// How the core reports failure: a value, never an exception and never a printed line.
+//
+//     Result<MediaInfo> info = probe(source, limits);
+//     if (!info) return info.error();
+//     use(info->duration_s);
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace polymux {
+
+/// Category of a failure. Bindings map each to one exception class; C++ callers switch on it.
+enum class ErrorCode : std::uint8_t {
+    invalid_argument,   ///< An option or argument is out of its documented range.
+    input_not_found,    ///< The input path does not exist.
+    input_unreadable,   ///< The input is a folder, pipe, device, not permitted, or a read failed.
+    unsupported_media,  ///< The content is not one of the accepted containers or codecs.
+    undecodable,        ///< An accepted container that is broken or holds nothing decodable.
+    no_audio,           ///< The media holds no audio stream, or not the one asked for.
+    encrypted,          ///< The media is protected by DRM or encryption.
+    limit_exceeded,     ///< A limit of `Limits` was passed; the message gives both numbers.
+    output_exists,      ///< The destination exists and overwriting was not allowed.
+    output_refused,     ///< The destination is a symlink, a folder, a device, or the input itself.
+    output_failed,      ///< Writing failed: disk full, no permission, I/O error.
+    cancelled,          ///< The caller's cancel token was set.
+    callback_failed,    ///< A caller's source, sink or progress callback reported failure.
+    encoder_failed,     ///< libmp3lame refused the settings or failed while encoding.
+    out_of_memory,      ///< An allocation failed.
+    internal,           ///< A defect of polymux.
+};
+
+/// Stable lower-case name, e.g. "no_audio".
+[[nodiscard]] std::string_view to_string(ErrorCode code) noexcept;
+
+/// One failure, complete enough to print to a person and to log for a machine.
+struct Error {
+    ErrorCode code = ErrorCode::internal;
+    std::string message;               ///< What was wrong and what to do, one sentence or two.
+    std::string input_name = {};       ///< The input's display name; empty when none is concerned.
+    std::optional<double> position_s = {};  ///< Position in the media, in seconds.
+    std::optional<int> ffmpeg_code = {};    ///< FFmpeg's AVERROR value.
+    std::string ffmpeg_text = {};           ///< FFmpeg's text for it.
+    std::optional<int> os_errno = {};       ///< errno of the failed system call.
+};
+
+/// A value or an Error. Test it before use; `operator*` and `operator->` need a value.
+template <typename T>
+class [[nodiscard]] Result {
+public:
+    Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor)
+    Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+
+    [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
+    explicit operator bool() const noexcept { return has_value(); }
+
+    T& operator*() & noexcept { return *std::get_if<0>(&state_); }
+    const T& operator*() const& noexcept { return *std::get_if<0>(&state_); }
+    T&& operator*() && noexcept { return std::move(*std::get_if<0>(&state_)); }
+    T* operator->() noexcept { return std::get_if<0>(&state_); }
+    const T* operator->() const noexcept { return std::get_if<0>(&state_); }
+
+    Error& error() noexcept { return *std::get_if<1>(&state_); }
+    const Error& error() const noexcept { return *std::get_if<1>(&state_); }
+
+private:
+    std::variant<T, Error> state_;
+};
+
+/// Success without a value, or an Error.
+template <>
+class [[nodiscard]] Result<void> {
+public:
+    Result() = default;
+    Result(Error error) : error_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
+
+    [[nodiscard]] bool has_value() const noexcept { return !error_.has_value(); }
+    explicit operator bool() const noexcept { return has_value(); }
+    Error& error() noexcept { return *error_; }
+    const Error& error() const noexcept { return *error_; }
+
+private:
+    std::optional<Error> error_;
+};
+
+}  // namespace polymux
