@@ -1,0 +1,21 @@
+# Sourced by the scripts of this folder: the repository's root, messages, and the failure of a script.
+# shellcheck shell=bash
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+
+say() { printf '== %s\n' "$*" >&2; }
+
+fail() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 1
+}
+
+# as_root COMMAND...: sudo when this is not root, and a clear word where there is none.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        fail "this needs root: run it as root or install sudo, then run $* "
+    fi
+}
