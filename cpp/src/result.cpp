@@ -1,0 +1,44 @@
+#include "polymux/result.hpp"
+
+namespace polymux {
+
+std::string_view to_string(ErrorCode code) noexcept {
+    switch (code) {
+        case ErrorCode::invalid_argument:
+            return "invalid_argument";
+        case ErrorCode::input_not_found:
+            return "input_not_found";
+        case ErrorCode::input_unreadable:
+            return "input_unreadable";
+        case ErrorCode::unsupported_media:
+            return "unsupported_media";
+        case ErrorCode::undecodable:
+            return "undecodable";
+        case ErrorCode::no_audio:
+            return "no_audio";
+        case ErrorCode::encrypted:
+            return "encrypted";
+        case ErrorCode::limit_exceeded:
+            return "limit_exceeded";
+        case ErrorCode::output_exists:
+            return "output_exists";
+        case ErrorCode::output_refused:
+            return "output_refused";
+        case ErrorCode::output_failed:
+            return "output_failed";
+        case ErrorCode::cancelled:
+            return "cancelled";
+        case ErrorCode::callback_failed:
+            return "callback_failed";
+        case ErrorCode::encoder_failed:
+            return "encoder_failed";
+        case ErrorCode::out_of_memory:
+            return "out_of_memory";
+        case ErrorCode::internal:
+            return "internal";
+    }
+    // Reached only by a value cast from outside the enumeration.
+    return "internal";
+}
+
+}  // namespace polymux
