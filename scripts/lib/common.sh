@@ -1,5 +1,6 @@
 # Sourced by the scripts of this folder: the repository's root, messages, and the failure of a script.
 # shellcheck shell=bash
+# shellcheck disable=SC2034  # the scripts that source this use it
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
 say() { printf '== %s\n' "$*" >&2; }

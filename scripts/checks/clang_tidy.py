@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""clang_tidy.py BUILD_FOLDER...: clang-tidy over every source file those builds compile.
+
+Two files at a time, and only those whose content, headers of this repository, or settings changed
+since they last passed: names of passed states lie in build/clang-tidy.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PASSED = ROOT / "build/clang-tidy"
+
+
+def sources_of(build: Path) -> list[Path]:
+    """Files of this repository in the build's compilation database, generated ones left out."""
+    entries = json.loads((build / "compile_commands.json").read_text())
+    files = {(Path(entry["directory"]) / entry["file"]).resolve() for entry in entries}
+    own = [path for path in files if path.is_relative_to(ROOT)]
+    return sorted(path for path in own if not path.is_relative_to(ROOT / "build"))
+
+
+def shared_state(build: Path) -> bytes:
+    """What every file's result depends on: the tool, its settings, and our headers."""
+    version = subprocess.run(["clang-tidy", "--version"], check=True, capture_output=True).stdout
+    headers = sorted(path for top in ("cpp", "bindings") for path in (ROOT / top).rglob("*.hpp"))
+    parts = [path.read_bytes() for path in (ROOT / ".clang-tidy", *headers)]
+    return version + b"\0".join(parts) + build.name.encode()
+
+
+def check(build: Path, source: Path, shared: bytes) -> str:
+    """Empty when clean, else the findings."""
+    state = hashlib.sha256(shared + source.read_bytes()).hexdigest()
+    mark = PASSED / state
+    if mark.exists():
+        return ""
+    command = ["clang-tidy", "--quiet", f"-p={build}", "--extra-arg=-Wno-unknown-warning-option"]
+    result = subprocess.run([*command, str(source)], capture_output=True, text=True, check=False)
+    if result.returncode == 0:
+        mark.touch()
+        return ""
+    return result.stdout + (result.stderr if not result.stdout else "")
+
+
+def main() -> None:
+    PASSED.mkdir(parents=True, exist_ok=True)
+    builds = [Path(name).resolve() for name in sys.argv[1:]]
+    seen: set[Path] = set()
+    jobs = []
+    for build in builds:
+        shared = shared_state(build)
+        for source in sources_of(build):
+            if source not in seen:
+                seen.add(source)
+                jobs.append((build, source, shared))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        findings = [text for text in pool.map(lambda job: check(*job), jobs) if text]
+    print(*findings, sep="\n")
+    print(f"clang-tidy: {len(jobs)} files, findings in {len(findings)}")
+    sys.exit(bool(findings))
+
+
+if __name__ == "__main__":
+    main()

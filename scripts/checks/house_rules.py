@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""house_rules.py [ROOT]: rules of this repository that no general tool knows.
+
+* `cpp/` names no Python header anywhere, and its library (`include`, `src`) never prints, never
+  ends the process, and never throws: it answers with `Result`.
+* No file says where it was written (absolute paths of a home or work folder) or names an Internet
+  address that is neither loopback nor reserved for documentation.
+* No unfinished work, no merge marks, no trailing blanks, a newline at the end, nothing huge.
+* Files of more than 400 lines get a warning, of more than 800 an error.
+
+Prints one line per finding; exit status 1 when there is an error.
+"""
+
+import ipaddress
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+SOFT_LINES, HARD_LINES, HUGE_BYTES = 400, 800, 1 << 20
+CODE = {".cpp", ".hpp", ".h", ".in", ".py", ".pyi", ".cmake", ".txt", ".toml", ".json", ".sh", ""}
+THIS = "scripts/checks/house_rules.py"
+
+PYTHON_HEADER = re.compile(r'#\s*include\s*[<"](Python\.h|pybind11/|pythonrun\.h)')
+CORE_CALLS = {
+    "prints": r"std::(cout|cerr|clog|print|println)\b|#\s*include\s*<(iostream|print)>"
+    r"|(?<![\w:])(std::)?v?f?printf\s*\(|\bfwrite\s*\([^;]*\b(stdout|stderr)\b"
+    r"|(?<![\w:])(std::)?(f?puts|putchar|f?putc|perror|psignal)\s*\(",
+    "ends the process": r"(?<![\w:.>])(std::|::)?(abort|exit|_exit|_Exit|quick_exit)\s*\("
+    r"|(?<![\w:.>])(std::|::)?(terminate|raise|assert)\s*\("
+    r"|__builtin_(trap|abort)\b|#\s*include\s*<(cassert|assert\.h)>",
+    "throws": r"\bthrow\b",
+}
+TEXT_RULES = {
+    "path of somebody's machine": re.compile(
+        r"(?<![\w.$}*/-])/(home|root|Users|work|workspace|mnt|srv)/\w"
+    ),
+    "unfinished work": re.compile(r"\b(TODO|FIXME|XXX|HACK)\b"),
+    "merge mark": re.compile(r"^(<{7}|={7}|>{7})( |$)"),
+    "trailing blank": re.compile(r"[ \t]+$"),
+}
+ADDRESS = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])")
+COMMENT_OR_STRING = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'',
+    re.DOTALL,
+)
+
+
+def files_of(root: Path) -> list[Path]:
+    """Files that git would commit; in a folder without git, all of them."""
+    if (root / ".git").exists():
+        listing = [
+            "git",
+            "-C",
+            str(root),
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ]
+        names = subprocess.run(listing, check=True, capture_output=True).stdout.split(b"\0")
+        return sorted(
+            path for name in names if name and (path := root / os.fsdecode(name)).is_file()
+        )
+    return sorted(path for path in root.rglob("*") if path.is_file())
+
+
+def code_alone(text: str) -> str:
+    """C++ with comments and literals blanked, line numbers and #include lines kept."""
+
+    def blank(match: re.Match[str]) -> str:
+        found = match.group()
+        line_start = text.rfind("\n", 0, match.start()) + 1
+        if found.startswith('"') and "#include" in text[line_start : match.start()]:
+            return found
+        return re.sub(r"[^\n]", " ", found)
+
+    return COMMENT_OR_STRING.sub(blank, text)
+
+
+def core_findings(name: str, text: str) -> Iterator[str]:
+    code = code_alone(text)
+    in_library = name.startswith(("cpp/include/", "cpp/src/"))
+    for number, line in enumerate(code.splitlines(), 1):
+        if PYTHON_HEADER.search(line):
+            yield f"{name}:{number}: error: cpp/ includes a Python header"
+        for what, pattern in CORE_CALLS.items():
+            if in_library and re.search(pattern, line):
+                yield f"{name}:{number}: error: the core {what}: {line.strip()}"
+
+
+def text_findings(name: str, text: str) -> Iterator[str]:
+    if text and not text.endswith("\n"):
+        yield f"{name}: error: no newline at the end"
+    for number, line in enumerate(text.splitlines(), 1):
+        for what, pattern in TEXT_RULES.items():
+            if pattern.search(line):
+                yield f"{name}:{number}: error: {what}: {line.strip()[:80]}"
+        for quad in ADDRESS.findall(line):
+            if public_address(quad):
+                yield f"{name}:{number}: error: public Internet address {quad}"
+
+
+def public_address(quad: str) -> bool:
+    try:
+        return ipaddress.IPv4Address(quad).is_global
+    except ipaddress.AddressValueError:
+        return False
+
+
+def findings(root: Path) -> Iterator[str]:
+    for path in files_of(root):
+        name = path.relative_to(root).as_posix()
+        if (size := path.stat().st_size) > HUGE_BYTES:
+            yield f"{name}: error: {size} bytes; big files are made when needed, not committed"
+            continue
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        if name != THIS:
+            yield from text_findings(name, text)
+        if name.startswith("cpp/") and path.suffix in {".cpp", ".hpp", ".h", ".in"}:
+            yield from core_findings(name, text)
+        lines = text.count("\n")
+        if path.suffix in CODE and lines > SOFT_LINES:
+            kind = "error" if lines > HARD_LINES else "warning"
+            yield f"{name}: {kind}: {lines} lines, more than {SOFT_LINES}: split it by idea"
+
+
+def main() -> None:
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[2]
+    found = list(findings(root))
+    print(*found, sep="\n", end="\n" if found else "")
+    sys.exit(any(": error: " in line for line in found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""The repository's own lint finds what is planted, and nothing in clean code."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CHECK = ROOT / "scripts/checks/house_rules.py"
+
+
+def run_check(root: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(CHECK), str(root)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def plant(root: Path, name: str, text: str) -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "expected"),
+    [
+        ("cpp/src/a.cpp", "#include <Python.h>", "Python header"),
+        ("cpp/tests/a.cpp", '#include "pybind11/pybind11.h"', "Python header"),
+        ("cpp/src/a.cpp", 'void f() { std::cout << "x"; }', "prints"),
+        ("cpp/src/a.cpp", "#include <iostream>", "prints"),
+        ("cpp/src/a.cpp", 'void f() { printf("x"); }', "prints"),
+        ("cpp/src/a.cpp", 'void f() { std::fprintf(stderr, "x"); }', "prints"),
+        ("cpp/include/polymux/a.hpp", "inline void f() { abort(); }", "ends the process"),
+        ("cpp/src/a.cpp", "void f() { std::exit(1); }", "ends the process"),
+        ("cpp/src/a.cpp", "void f() { assert(1 > 0); }", "ends the process"),
+        ("cpp/src/a.cpp", "void f() { std::terminate(); }", "ends the process"),
+        ("cpp/src/a.cpp", "void f() { throw 1; }", "throws"),
+        ("python/a.py", "path = '/home/" + "somebody/file'", "somebody's machine"),
+        ("python/a.py", "# TO" + "DO: later", "unfinished work"),
+        ("docs/a.md", "<" * 7 + " ours", "merge mark"),
+        ("docs/a.md", "blank at the end ", "trailing blank"),
+        ("tests/a.py", "HOST = '8.8." + "4.4'", "public Internet address"),
+        ("python/a.py", "x = 1\n" * 801, "801 lines"),
+    ],
+)
+def test_planted_violation_is_found(tmp_path: Path, name: str, line: str, expected: str) -> None:
+    plant(tmp_path, name, line.removesuffix("\n") + "\n")
+    result = run_check(tmp_path)
+    assert result.returncode == 1, result.stdout
+    assert expected in result.stdout
+    assert result.stdout.startswith(name)
+
+
+def test_missing_newline_at_the_end_is_found(tmp_path: Path) -> None:
+    plant(tmp_path, "a.txt", "text")
+    assert "no newline" in run_check(tmp_path).stdout
+
+
+def test_long_file_is_a_warning_only(tmp_path: Path) -> None:
+    plant(tmp_path, "python/a.py", "x = 1\n" * 401)
+    result = run_check(tmp_path)
+    assert result.returncode == 0
+    assert "warning: 401 lines" in result.stdout
+
+
+def test_clean_code_passes(tmp_path: Path) -> None:
+    """Words in comments and strings, names that contain a forbidden one, and tests that print."""
+    plant(
+        tmp_path,
+        "cpp/src/a.cpp",
+        "// never calls abort() or printf()\n"
+        "/* throw nothing\n   std::cout neither */\n"
+        'const char* text = "exit(1) printf(\\"x\\")";\n'
+        "int snprintf_length(); bool on_exit(int); void f() { token.abort(); snprintf(0, 0, 0); }\n"
+        "static_assert(true);\n",
+    )
+    plant(tmp_path, "cpp/tests/a.cpp", 'int main() { std::cout << "x"; std::exit(0); }\n')
+    plant(tmp_path, "tests/a.py", "HOST = '127.0.0.1'\nDOCUMENTATION = '192.0.2.7'\n")
+    result = run_check(tmp_path)
+    assert (result.returncode, result.stdout) == (0, "")
