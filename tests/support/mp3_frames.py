@@ -1,0 +1,345 @@
+"""An MP3 parser that shares nothing with polymux, to judge what polymux writes.
+
+It reads ID3v2, frame headers, side information, the bit reservoir (ISO/IEC 11172-3 and 13818-3,
+with the MPEG-2.5 extension) and the Xing/Info frame with LAME's extension. It is strict: bytes
+between frames that belong to nothing are an error, because an encoder's output has none.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from dataclasses import dataclass
+from pathlib import Path
+
+BITRATES_KBPS = {
+    1: (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
+    2: (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
+}
+SAMPLE_RATES_HZ = {
+    3: (44100, 48000, 32000),
+    2: (22050, 24000, 16000),
+    0: (11025, 12000, 8000),
+}
+#: Length of the LAME extension including Xing's own fields, as every writer lays it out.
+XING_BYTES = 156
+#: The lead-in of every decoder, which LAME's delay field leaves out.
+DECODER_DELAY = 529
+
+
+class Mp3Error(Exception):
+    """The bytes are not a well-formed MP3 stream; the message says where and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One Layer III frame."""
+
+    offset: int
+    header: int
+    data: bytes
+    lsf: bool
+    sample_rate_hz: int
+    bitrate_bps: int
+    channels: int
+    side_bytes: int
+    main_data_begin: int
+    main_data_bits: int
+
+    @property
+    def samples(self) -> int:
+        """Samples per channel that the frame stands for."""
+        return 576 if self.lsf else 1152
+
+    @property
+    def overhead_bytes(self) -> int:
+        """Header, optional CRC and side information."""
+        return 4 + (0 if self.header & 0x10000 else 2) + self.side_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class XingTag:
+    """Contents of a Xing/Info frame with LAME's extension."""
+
+    identifier: str
+    frame: Frame
+    frames: int | None
+    bytes: int | None
+    toc: tuple[int, ...] | None
+    quality: int | None
+    encoder: str
+    vbr_method: int
+    lowpass_hz: int
+    delay: int
+    padding: int
+    music_length: int
+    music_crc: int
+    tag_crc: int
+    tag_crc_valid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Mp3File:
+    """A parsed file: `frames` never holds the Xing/Info frame."""
+
+    id3v2: bytes
+    xing: XingTag | None
+    frames: list[Frame]
+    id3v1: bytes
+    size: int
+
+    @property
+    def audio(self) -> list[bytes]:
+        """The bytes of each audio frame."""
+        return [frame.data for frame in self.frames]
+
+    @property
+    def samples(self) -> int:
+        """Samples per channel after delay and padding are cut, as gapless players count."""
+        total = sum(frame.samples for frame in self.frames)
+        return total if self.xing is None else total - self.xing.delay - self.xing.padding
+
+    @property
+    def music_crc(self) -> int:
+        """LAME's checksum over all audio frames."""
+        return crc16(b"".join(self.audio))
+
+
+def _crc_table() -> list[int]:
+    bytewise = []
+    for value in range(256):
+        crc = value
+        for _ in range(8):
+            crc = (crc >> 1) ^ 0xA001 if crc & 1 else crc >> 1
+        bytewise.append(crc)
+    table = []
+    for value in range(65536):
+        crc = (value >> 8) ^ bytewise[value & 0xFF]
+        table.append((crc >> 8) ^ bytewise[crc & 0xFF])
+    return table
+
+
+_CRC_TABLE: list[int] = []
+
+
+def crc16(data: bytes, crc: int = 0) -> int:
+    """CRC-16 with the reflected polynomial 0x8005, two bytes at a step."""
+    if not _CRC_TABLE:
+        _CRC_TABLE.extend(_crc_table())
+    even = len(data) & ~1
+    words = array("H", data[:even])
+    if sys.byteorder == "big":
+        words.byteswap()
+    table = _CRC_TABLE
+    for word in words:
+        crc = table[crc ^ word]
+    if even != len(data):
+        crc ^= data[-1]
+        for _ in range(8):
+            crc = (crc >> 1) ^ 0xA001 if crc & 1 else crc >> 1
+    return crc
+
+
+def id3v2_size(data: bytes, offset: int = 0) -> int:
+    """Bytes of the ID3v2 tag at `offset`, 0 if there is none."""
+    if data[offset : offset + 3] != b"ID3" or len(data) < offset + 10:
+        return 0
+    size = 0
+    for byte in data[offset + 6 : offset + 10]:
+        if byte & 0x80:
+            raise Mp3Error(f"ID3v2 size at {offset + 6} is not syncsafe")
+        size = size << 7 | byte
+    return 10 + size + (10 if data[offset + 5] & 0x10 else 0)
+
+
+def _main_data_bits(side: int, side_bytes: int, *, lsf: bool, channels: int) -> tuple[int, int]:
+    """Returns main_data_begin and the sum of the part2_3 lengths."""
+    total_bits = 8 * side_bytes
+    if lsf:
+        begin = side >> (total_bits - 8)
+        position = 8 + (1 if channels == 1 else 2)
+        granules, length = 1, 63
+    else:
+        begin = side >> (total_bits - 9)
+        position = 9 + (5 if channels == 1 else 3) + 4 * channels
+        granules, length = 2, 59
+    bits = 0
+    for _ in range(granules * channels):
+        word = side >> (total_bits - position - 21)
+        bits += word >> 9 & 0xFFF
+        if word & 0x1FF > 288:
+            raise Mp3Error(f"big_values of {word & 0x1FF} is above 288")
+        position += length
+    return begin, bits
+
+
+def parse_frame(data: bytes, offset: int) -> Frame:
+    """Reads the frame at `offset`.
+
+    Raises:
+        Mp3Error: There is no complete Layer III frame there.
+    """
+    header = int.from_bytes(data[offset : offset + 4], "big")
+    version, layer = header >> 19 & 3, header >> 17 & 3
+    bitrate_index, rate_index = header >> 12 & 15, header >> 10 & 3
+    if header >> 21 != 0x7FF or len(data) < offset + 4:
+        raise Mp3Error(f"no frame sync at byte {offset}: {data[offset : offset + 8].hex()}")
+    if layer != 1 or version == 1 or bitrate_index in (0, 15) or rate_index == 3:
+        raise Mp3Error(f"illegal frame header {header:08x} at byte {offset}")
+    lsf = version != 3
+    rate = SAMPLE_RATES_HZ[version][rate_index]
+    bitrate = 1000 * BITRATES_KBPS[2 if lsf else 1][bitrate_index]
+    size = (72 if lsf else 144) * bitrate // rate + (header >> 9 & 1)
+    channels = 1 if header >> 6 & 3 == 3 else 2
+    side_bytes = (9 if channels == 1 else 17) if lsf else (17 if channels == 1 else 32)
+    frame = data[offset : offset + size]
+    if len(frame) != size:
+        raise Mp3Error(f"the frame at byte {offset} is cut: {len(frame)} of {size} bytes")
+    start = 4 + (0 if header & 0x10000 else 2)
+    side = int.from_bytes(frame[start : start + side_bytes], "big")
+    try:
+        begin, bits = _main_data_bits(side, side_bytes, lsf=lsf, channels=channels)
+    except Mp3Error as error:
+        raise Mp3Error(f"frame at byte {offset}: {error}") from None
+    return Frame(offset, header, frame, lsf, rate, bitrate, channels, side_bytes, begin, bits)
+
+
+def parse_xing(frame: Frame) -> XingTag | None:
+    """Reads `frame` as a Xing/Info frame; None if it is an audio frame."""
+    data = frame.data
+    start = frame.overhead_bytes
+    identifier = data[start : start + 4]
+    if identifier not in (b"Xing", b"Info"):
+        return None
+    flags = int.from_bytes(data[start + 4 : start + 8], "big")
+    position = start + 8
+    numbers: list[int | None] = [None, None]
+    for bit in (0, 1):
+        if flags & 1 << bit:
+            numbers[bit] = int.from_bytes(data[position : position + 4], "big")
+            position += 4
+    toc = None
+    if flags & 4:
+        toc = tuple(data[position : position + 100])
+        position += 100
+    quality = None
+    if flags & 8:
+        quality = int.from_bytes(data[position : position + 4], "big")
+        position += 4
+    lame = data[position : position + 36]
+    if len(lame) < 36:
+        raise Mp3Error("the Xing/Info frame has no room for LAME's extension")
+    gaps = int.from_bytes(lame[21:24], "big")
+    # LAME sums what stands before the field; FFmpeg always sums 190 bytes, the field being zero.
+    crc_at = position + 34
+    blank = (data[:crc_at] + b"\0\0" + data[crc_at + 2 :]).ljust(190, b"\0")
+    tag_crc = int.from_bytes(lame[34:36], "big")
+    return XingTag(
+        identifier=identifier.decode(),
+        frame=frame,
+        frames=numbers[0],
+        bytes=numbers[1],
+        toc=toc,
+        quality=quality,
+        encoder=lame[:9].rstrip(b"\0").decode("latin-1"),
+        vbr_method=lame[9] & 15,
+        lowpass_hz=100 * lame[10],
+        delay=gaps >> 12,
+        padding=gaps & 0xFFF,
+        music_length=int.from_bytes(lame[28:32], "big"),
+        music_crc=int.from_bytes(lame[32:34], "big"),
+        tag_crc=tag_crc,
+        tag_crc_valid=tag_crc in (crc16(data[:crc_at]), crc16(blank[:190])),
+    )
+
+
+def parse(source: Path | str | bytes) -> Mp3File:
+    """Reads a whole MP3 file.
+
+    Raises:
+        Mp3Error: Something stands between or in frames that cannot be read.
+    """
+    data = source if isinstance(source, bytes) else Path(source).read_bytes()
+    offset = id3v2_size(data)
+    id3v2 = data[:offset]
+    end = len(data)
+    id3v1 = data[-128:] if end >= offset + 128 and data[-128:-125] == b"TAG" else b""
+    end -= len(id3v1)
+    frames: list[Frame] = []
+    xing = None
+    while offset < end:
+        frame = parse_frame(data, offset)
+        offset += len(frame.data)
+        if not frames and xing is None:
+            xing = parse_xing(frame)
+            if xing is not None:
+                continue
+        frames.append(frame)
+    return Mp3File(id3v2, xing, frames, id3v1, len(data))
+
+
+def audio_frames(source: Path | str | bytes) -> list[bytes]:
+    """The audio frames of a file in order, without the Xing/Info frame."""
+    return parse(source).audio
+
+
+def check_decodable(mp3: Mp3File) -> None:
+    """Proves that a decoder finds the whole main data of every frame.
+
+    Follows the bit reservoir through the file: `main_data_begin` must point at bytes that exist
+    and that no earlier frame uses, the data must end inside its own frame, and rate and version
+    must not change.
+
+    Raises:
+        Mp3Error: A frame cannot be decoded; the message names it.
+    """
+    filled = 0  # bytes of main data of all frames so far
+    used = 0  # where the previous frame's data ended, in that stream
+    for number, frame in enumerate(mp3.frames):
+        limit = 255 if frame.lsf else 511
+        begin = filled - frame.main_data_begin
+        if frame.main_data_begin > limit or begin < 0:
+            raise Mp3Error(f"frame {number}: main_data_begin {frame.main_data_begin} of {filled}")
+        if begin < used:
+            raise Mp3Error(f"frame {number} starts {used - begin} bytes inside its predecessor")
+        filled += len(frame.data) - frame.overhead_bytes
+        used = begin + (frame.main_data_bits + 7) // 8
+        if used > filled:
+            raise Mp3Error(f"frame {number}: {used - filled} bytes of main data are missing")
+        if (frame.header ^ mp3.frames[0].header) & 0xFFFE0C00:
+            raise Mp3Error(f"frame {number}: version or sample rate changes")
+
+
+def check_xing(mp3: Mp3File) -> XingTag:
+    """Proves that the Xing/Info frame tells the truth about the file.
+
+    Raises:
+        Mp3Error: It is missing, or one of its fields is wrong; the message names it.
+    """
+    xing = mp3.xing
+    if xing is None:
+        raise Mp3Error("there is no Xing/Info frame")
+    audio = sum(len(frame.data) for frame in mp3.frames)
+    whole = audio + len(xing.frame.data)
+    varies = len({frame.bitrate_bps for frame in mp3.frames}) > 1
+    toc = xing.toc or ()
+    expected = {
+        "identifier": (xing.identifier, "Xing" if varies else "Info"),
+        "frames": (xing.frames, len(mp3.frames)),
+        "bytes": (xing.bytes, whole),
+        "music_length": (xing.music_length, whole),
+        "music_crc": (xing.music_crc, mp3.music_crc),
+        "tag_crc_valid": (xing.tag_crc_valid, True),
+        "toc": (list(toc), sorted(toc)),
+        "toc entries": (len(toc), 100),
+        "toc start": (toc[:1], (0,)),
+        "version and rate": (xing.frame.header & 0xFFFE0C00, mp3.frames[0].header & 0xFFFE0C00),
+    }
+    wrong = [
+        f"{name} is {found!r}, should be {right!r}"
+        for name, (found, right) in expected.items()
+        if found != right
+    ]
+    if wrong:
+        raise Mp3Error("Xing/Info frame: " + "; ".join(wrong))
+    return xing

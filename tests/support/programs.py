@@ -1,0 +1,71 @@
+"""The real programs that the tests compare with, and one way to run them."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Program to Debian package. A missing program fails the tests; it never skips them.
+PACKAGES = {
+    "espeak-ng": "espeak-ng",
+    "ffmpeg": "ffmpeg",
+    "ffprobe": "ffmpeg",
+    "mpg123": "mpg123",
+    "sox": "sox",
+}
+
+
+class ProgramError(Exception):
+    """A program is missing or failed; the message holds the command and its last lines."""
+
+
+@functools.cache
+def find(program: str) -> str:
+    """The path of `program`.
+
+    Raises:
+        ProgramError: It is not installed; the message names the package that holds it.
+    """
+    path = shutil.which(program)
+    if path is None:
+        package = PACKAGES.get(program, program)
+        raise ProgramError(f"{program} is not installed: sudo apt-get install {package}")
+    return path
+
+
+def run(
+    program: str, *arguments: str | Path, stdin: bytes | None = None, timeout_s: float = 120
+) -> subprocess.CompletedProcess[bytes]:
+    """Runs `program` and returns what it wrote.
+
+    Raises:
+        ProgramError: It is missing, failed or took longer than `timeout_s` seconds.
+    """
+    command = [find(program), *map(str, arguments)]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, timeout=timeout_s, input=stdin or b"", check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise ProgramError(f"{' '.join(command)} took over {timeout_s} s") from None
+    if done.returncode != 0:
+        text = done.stderr.decode("utf-8", "replace")[-2000:]
+        raise ProgramError(f"{' '.join(command)} ended with {done.returncode}:\n{text}")
+    return done
+
+
+def ffmpeg(*arguments: str | Path, timeout_s: float = 120) -> subprocess.CompletedProcess[bytes]:
+    """Runs the ffmpeg program quietly; errors as `run` has them."""
+    return run("ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error", "-y", *arguments,
+               timeout_s=timeout_s)  # fmt: skip
+
+
+@functools.cache
+def ffmpeg_version() -> str:
+    """First line of `ffmpeg -version`; part of every cache key."""
+    return run("ffmpeg", "-version").stdout.decode().splitlines()[0]

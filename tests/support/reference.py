@@ -1,0 +1,46 @@
+"""What the ffmpeg program makes of a file: the measure of identity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from support import programs
+from support.cache import Cache, digest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+def mp3(
+    cache: Cache,
+    source: Path,
+    arguments: Sequence[str] = ("-b:a", "128k"),
+    *,
+    input_arguments: Sequence[str] = (),
+) -> Path:
+    """The MP3 of `ffmpeg -i source -vn -c:a libmp3lame arguments`, made once.
+
+    Args:
+        cache: Where it is kept.
+        source: Any media file.
+        arguments: Output options: ("-q:a", "2"), ("-b:a", "128k", "-ar", "48000"), ...
+        input_arguments: Options before `-i`.
+    """
+    command = [*input_arguments, "-i", str(source), "-vn", "-c:a", "libmp3lame", *arguments]
+
+    def build(path: Path) -> None:
+        programs.ffmpeg(*command, "-f", "mp3", path, timeout_s=300)
+
+    recipe = f"{digest(source)} {[*input_arguments, '-i', *arguments]}"
+    return cache.make("reference", ".mp3", recipe, build)
+
+
+def pcm(
+    source: Path, rate_hz: int = 16_000, channels: int = 1, arguments: Sequence[str] = ()
+) -> bytes:
+    """The decoded samples as interleaved little-endian float32, by the ffmpeg program."""
+    return programs.ffmpeg(
+        "-i", source, "-vn", *arguments, "-ar", str(rate_hz), "-ac", str(channels),
+        "-f", "f32le", "-c:a", "pcm_f32le", "-", timeout_s=300,
+    ).stdout  # fmt: skip
