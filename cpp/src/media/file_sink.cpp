@@ -1,20 +1,17 @@
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <limits>
 #include <new>
 #include <system_error>
 #include <utility>
 
+#include "media/destination.hpp"
 #include "media/file_descriptor.hpp"
-#include "media/path_text.hpp"
 #include "polymux/media/sink.hpp"
 
 namespace polymux::media {
@@ -26,147 +23,6 @@ constexpr std::size_t buffer_bytes = 64 * 1024;
 constexpr std::size_t temporary_prefix_bytes = 32;
 constexpr int temporary_attempts = 100;
 
-/// Where the output shall appear. The folder is held open, so that nobody can redirect the output
-/// by replacing a folder of the path while the conversion runs.
-struct Destination {
-    std::string path;
-    std::string name;  ///< Last component of the path.
-    FileDescriptor folder;
-    FileSinkOptions options;
-
-    [[nodiscard]] Error error(ErrorCode code, std::string_view reason,
-                              std::optional<int> os_errno = {}) const {
-        return {.code = code,
-                .message = "cannot write " + quoted_path(path) + ": " + std::string(reason),
-                .os_errno = os_errno};
-    }
-};
-
-std::string free_space(int file) {
-    struct statvfs status{};
-    if (::fstatvfs(file, &status) != 0) return "";
-    const double mebibytes =
-        static_cast<double>(status.f_bavail) * static_cast<double>(status.f_frsize) / (1024 * 1024);
-    std::array<char, 64> text{};
-    std::snprintf(text.data(), text.size(), " (%.1f MiB free)", mebibytes);
-    return text.data();
-}
-
-/// The failure of any call on the temporary file or its folder. `space_of` is open on the file
-/// system written to.
-Error system_failure(const Destination& destination, int os_errno, int space_of) {
-    std::string reason;
-    switch (os_errno) {
-        case ENOSPC:
-            reason = "no space is left on the disk" + free_space(space_of) +
-                     "; free some or choose another folder";
-            break;
-        case EDQUOT:
-            reason = "this user's disk quota is used up; free some space or choose another folder";
-            break;
-        case EFBIG:
-            reason =
-                "the file would be larger than this system allows (ulimit -f, or the file system's "
-                "own limit)";
-            break;
-        case EACCES:
-        case EPERM:
-            reason = "permission denied; this user may not create or replace files in that folder";
-            break;
-        case EROFS:
-            reason = "the file system is read-only";
-            break;
-        case ENOENT:
-            reason = "its folder does not exist; create it first";
-            break;
-        case ENOTDIR:
-            reason = "a part of the path before the last '/' is not a folder";
-            break;
-        case ENAMETOOLONG:
-            reason = "the name or the path is too long for this system";
-            break;
-        case EMFILE:
-        case ENFILE:
-            reason = "too many files are open; close some or raise the limit (ulimit -n)";
-            break;
-        default:
-            reason = std::generic_category().message(os_errno);
-            break;
-    }
-    return destination.error(ErrorCode::output_failed, reason, os_errno);
-}
-
-std::optional<Error> refuse_by_type(const Destination& destination, mode_t mode) {
-    const auto refuse = [&destination](std::string_view reason) {
-        return destination.error(ErrorCode::output_refused, reason);
-    };
-    switch (mode & S_IFMT) {
-        case S_IFREG:
-            return {};
-        case S_IFDIR:
-            return refuse("it is a folder; give the path of the file to write");
-        case S_IFLNK:
-            return refuse(
-                "it is a symbolic link, which is neither followed nor replaced; give the path it "
-                "leads to");
-        case S_IFIFO:
-            return refuse(
-                "it is a pipe; open it yourself and pass the file object, or give '-' to write to "
-                "standard output");
-        case S_IFSOCK:
-            return refuse("it is a socket; connect to it yourself and pass the stream");
-        default:
-            return refuse(
-                "it is a device; open it yourself and pass the file object, or give '-' to write "
-                "to standard output");
-    }
-}
-
-/// A link such as /dev/stdout deserves the advice for the device behind it.
-mode_t type_behind(const Destination& destination, mode_t mode) {
-    struct stat target{};
-    if (S_ISLNK(mode) &&
-        ::fstatat(destination.folder.get(), destination.name.c_str(), &target, 0) == 0 &&
-        !S_ISREG(target.st_mode) && !S_ISDIR(target.st_mode)) {
-        return target.st_mode;
-    }
-    return mode;
-}
-
-/// What stands at the destination now: nothing, or a regular file that may be replaced. Anything
-/// else is the error.
-Result<std::optional<struct stat>> examine(const Destination& destination) {
-    const int folder = destination.folder.get();
-    const char* name = destination.name.c_str();
-    struct stat existing{};
-    if (::fstatat(folder, name, &existing, AT_SYMLINK_NOFOLLOW) != 0) {
-        if (errno == ENOENT) return std::optional<struct stat>{};
-        return system_failure(destination, errno, folder);
-    }
-    if (auto refused = refuse_by_type(destination, type_behind(destination, existing.st_mode))) {
-        return *std::move(refused);
-    }
-    const FileIdentity identity{.device = existing.st_dev, .inode = existing.st_ino};
-    if (destination.options.input == identity) {
-        return destination.error(ErrorCode::output_refused,
-                                 "it is the input itself; choose another name");
-    }
-    if (!destination.options.overwrite) {
-        return destination.error(ErrorCode::output_exists,
-                                 "it exists already; allow overwriting or choose another name",
-                                 EEXIST);
-    }
-    // Renaming over it would succeed, but whoever took the write permission away meant it to stay;
-    // the mode is looked at too because the superuser may write to anything.
-    constexpr mode_t writable = S_IWUSR | S_IWGRP | S_IWOTH;
-    if ((existing.st_mode & writable) == 0 || ::faccessat(folder, name, W_OK, AT_EACCESS) != 0) {
-        return destination.error(ErrorCode::output_failed,
-                                 "the existing file is read-only; remove it or allow writing to it",
-                                 EACCES);
-    }
-    return std::optional<struct stat>(existing);
-}
-
 /// Eight characters that no file system folds into one another.
 std::string random_suffix() {
     constexpr std::string_view alphabet = "0123456789abcdefghijklmnopqrstuv";
@@ -174,10 +30,8 @@ std::string random_suffix() {
     if (::getrandom(&value, sizeof value, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof value)) {
         // Too early after boot, or forbidden by a sandbox. Names only have to differ, not to be
         // secret: O_EXCL protects against whoever guesses one.
-        value =
-            static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-        value =
-            (value ^ static_cast<std::uint64_t>(::getpid()) << 40U) * 0x9E37'79B9'7F4A'7C15U >> 8U;
+        const auto time = std::chrono::steady_clock::now().time_since_epoch().count();
+        value = static_cast<std::uint64_t>(time) ^ (static_cast<std::uint64_t>(::getpid()) << 20U);
     }
     std::string suffix;
     for (int count = 0; count < 8; ++count, value >>= 5U) suffix += alphabet[value & 31U];
@@ -416,25 +270,9 @@ private:
 
 Result<std::unique_ptr<ByteSink>> create_sink(const std::string& path,
                                               const FileSinkOptions& options) {
-    if (path.empty()) {
-        return Error{.code = ErrorCode::invalid_argument, .message = "the output path is empty"};
-    }
-    Destination destination{.path = path, .name = {}, .folder = {}, .options = options};
-    if (path.find('\0') != std::string::npos) {
-        return destination.error(ErrorCode::invalid_argument,
-                                 "the path holds a zero byte, which no path can");
-    }
-    const std::size_t slash = path.rfind('/');
-    destination.name = slash == std::string::npos ? path : path.substr(slash + 1);
-    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-    if (destination.name.empty() || destination.name == "." || destination.name == "..") {
-        return *refuse_by_type(destination, S_IFDIR);
-    }
-    // O_PATH: a folder that may be written to need not be readable.
-    destination.folder = FileDescriptor(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!destination.folder.is_open()) return system_failure(destination, errno, -1);
-
-    auto sink = std::make_unique<FileSink>(std::move(destination));
+    auto destination = open_destination(path, options);
+    if (!destination) return destination.error();
+    auto sink = std::make_unique<FileSink>(*std::move(destination));
     if (auto opened = sink->open(); !opened) return std::move(opened.error());
     return std::unique_ptr<ByteSink>(std::move(sink));
 }

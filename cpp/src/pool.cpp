@@ -1,0 +1,183 @@
+#include "polymux/pool.hpp"
+
+#include <cxxabi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace polymux {
+
+namespace {
+
+using Task = std::function<void()>;
+
+/// Signals stay with the threads of the program, which has handlers and knows what to do with
+/// them. Those that the thread itself causes cannot be blocked meaningfully.
+sigset_t signals_of_others() noexcept {
+    sigset_t signals;
+    ::sigfillset(&signals);
+    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) {
+        ::sigdelset(&signals, own);
+    }
+    return signals;
+}
+
+void run(const Task& task) {
+    try {
+        task();
+    } catch (const abi::__forced_unwind&) {
+        // pthread_exit in the task, which is how some interpreters end threads that outlive them.
+        throw;
+    } catch (...) {
+        // Tasks must not throw; one that does shall not end the process.
+    }
+}
+
+}  // namespace
+
+struct Pool::State {
+    const pid_t process = ::getpid();
+    const int size = Pool::instance().size();
+    std::mutex mutex;
+    std::condition_variable work_arrived;
+    std::condition_variable became_idle;
+    std::deque<Task> tasks;
+    int threads = 0;
+    int waiting = 0;  ///< Threads that wait for a task.
+    int running = 0;  ///< Tasks taken out of the queue and not finished.
+    int last_number = 0;
+
+    /// The state of this process. After a fork the child finds the parent's, whose mutex may be
+    /// locked for ever and whose threads are gone: it is left as it is and replaced.
+    static State& current(State*& slot) {
+        const std::atomic_ref<State*> shared(slot);
+        State* found = shared.load(std::memory_order_acquire);
+        while (found == nullptr || found->process != ::getpid()) {
+            auto fresh = std::make_unique<State>();
+            if (shared.compare_exchange_strong(found, fresh.get(), std::memory_order_acq_rel,
+                                               std::memory_order_acquire)) {
+                return *fresh.release();
+            }
+        }
+        return *found;
+    }
+
+    /// With `mutex` held. Takes `task` away only on success.
+    bool enqueue(Task& task) noexcept {
+        try {
+            tasks.emplace_back();
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
+        tasks.back() = std::move(task);
+        return true;
+    }
+
+    [[nodiscard]] bool idle() const noexcept { return tasks.empty() && running == 0; }
+
+    /// With `mutex` held. False when the system gives no thread.
+    bool start_thread() noexcept {
+        const sigset_t blocked = signals_of_others();
+        sigset_t previous;
+        // Before the thread exists, so that it cannot take a signal in its first moments.
+        ::pthread_sigmask(SIG_BLOCK, &blocked, &previous);
+        bool started = true;
+        try {
+            std::thread(&State::work, this, last_number + 1).detach();
+            ++last_number;
+            ++threads;
+        } catch (const std::exception&) {
+            started = false;
+        }
+        ::pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+        return started;
+    }
+
+    void work(int number) {
+        struct Alive {
+            State& state;
+            ~Alive() { state.thread_ended(); }
+        } const alive{*this};
+        ::pthread_setname_np(::pthread_self(), ("polymux-" + std::to_string(number)).c_str());
+        for (;;) run_next();
+    }
+
+    void run_next() {
+        struct Running {
+            State& state;
+            ~Running() { state.task_ended(); }
+        };
+        std::unique_lock lock(mutex);
+        ++waiting;
+        work_arrived.wait(lock, [this] { return !tasks.empty(); });
+        --waiting;
+        ++running;
+        const Running counted{*this};
+        // What the task holds is destroyed before it counts as finished.
+        const Task task = std::move(tasks.front());
+        tasks.pop_front();
+        lock.unlock();
+        run(task);
+    }
+
+    void task_ended() {
+        const std::scoped_lock lock(mutex);
+        --running;
+        if (idle()) became_idle.notify_all();
+    }
+
+    void thread_ended() {
+        const std::scoped_lock lock(mutex);
+        --threads;
+        if (!tasks.empty()) start_thread();
+    }
+};
+
+Pool::Pool() : state_(nullptr) {}
+
+Pool& Pool::instance() {
+    static Pool pool;
+    return pool;
+}
+
+void Pool::submit(std::function<void()> task) {
+    State& state = State::current(state_);
+    {
+        const std::scoped_lock lock(state.mutex);
+        const bool all_claimed = state.tasks.size() >= static_cast<std::size_t>(state.waiting);
+        if (all_claimed && state.threads < state.size) state.start_thread();
+        if (state.threads > 0 && state.enqueue(task)) {
+            state.work_arrived.notify_one();
+            return;
+        }
+    }
+    // No thread or no memory is to be had: late is better than never.
+    run(task);
+}
+
+int Pool::size() const noexcept {
+    static const int cores = available_cores();
+    return cores;
+}
+
+bool Pool::wait_idle(int timeout_ms) {
+    State& state = State::current(state_);
+    std::unique_lock lock(state.mutex);
+    return state.became_idle.wait_for(lock, std::chrono::milliseconds(std::max(timeout_ms, 0)),
+                                      [&state] { return state.idle(); });
+}
+
+}  // namespace polymux
