@@ -1,0 +1,178 @@
+"""Every fenced example of README and docs runs, on real media, in a folder of its own.
+
+Languages: `python` runs as a script; `console` runs its lines that begin with "$ "; `cpp` is
+compiled against the installed library and run as `example INPUT OUTPUT`. In a text block nothing
+runs. Commands of scripts/ cannot run inside the tests they start: for those, the script must exist
+and know the options shown. Any other language, or a block with nothing to run, is a failure, so no
+example can escape. A file that an example names with .mp3 must exist when it has run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+from support import programs
+from support.native_build import ROOT, installed_prefix, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").glob("**/*.md")),
+]
+RUN_LANGUAGES = {"python", "console", "cpp"}
+FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MADE_FILE = re.compile(r"[\w./-]+\.mp3\b")
+
+
+@dataclass(frozen=True)
+class Example:
+    page: str
+    line: int
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def examples() -> list[Example]:
+    found = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for match in FENCE.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            name = page.relative_to(ROOT).as_posix()
+            found.append(Example(name, line, match.group(1), match.group(2)))
+    return found
+
+
+ALL = examples()
+
+
+@pytest.fixture(scope="module")
+def media(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files that examples speak of."""
+    folder = tmp_path_factory.mktemp("media")
+    sine = ("-f", "lavfi", "-i", "sine=frequency=330:duration=3")
+    picture = ("-f", "lavfi", "-i", "testsrc2=size=160x120:rate=10:duration=3")
+    programs.ffmpeg(*picture, *sine, "-c:v", "mpeg4", "-c:a", "aac", folder / "talk.mp4")
+    programs.ffmpeg(*sine, "-metadata", "title=Song", folder / "song.flac")
+    for name in ("recordings/one.wav", "recordings/two.ogg", "recordings/more/three.m4a"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        programs.ffmpeg(*sine, folder / name)
+    (folder / "recordings/broken.wav").write_bytes(b"this is no audio at all")
+    return folder
+
+
+@pytest.fixture
+def folder(media: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(media, tmp_path / "work")
+
+
+def run_script_check(command: str) -> None:
+    """A script of this repository: it exists, is executable, and speaks of each option used."""
+    script, *arguments = shlex.split(command)
+    path = ROOT / script
+    assert os.access(path, os.X_OK), f"{script} is no executable of this repository"
+    options = [word for word in arguments if word.startswith("-")]
+    unknown = [option for option in options if option.split("=")[0] not in path.read_text()]
+    assert not unknown, f"{script} does not know {unknown}"
+
+
+def run_console(text: str, folder: Path) -> int:
+    """Runs the commands of a console block; how many there were."""
+    commands = [line[2:] for line in text.splitlines() if line.startswith("$ ")]
+    environment = os.environ | {
+        "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",  # noqa: PTH120
+        "NO_COLOR": "1",
+    }
+    for command in commands:
+        if command.startswith("scripts/"):
+            run_script_check(command)
+            continue
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", command], cwd=folder, env=environment, timeout=300,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
+    return len(commands)
+
+
+def run_cpp(text: str, folder: Path) -> None:
+    (folder / "main.cpp").write_text(text)
+    (folder / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.24)\nproject(example LANGUAGES CXX)\n"
+        "find_package(polymux REQUIRED)\nadd_executable(example main.cpp)\n"
+        "target_link_libraries(example PRIVATE polymux::media)\n"
+    )
+    prefix = installed_prefix()
+    run("cmake", "-S", folder, "-B", folder / "build", "-G", "Ninja",
+        f"-DCMAKE_PREFIX_PATH={prefix}")  # fmt: skip
+    run("cmake", "--build", folder / "build")
+    run(folder / "build/example", cwd=folder)
+
+
+def run_example(example: Example, folder: Path) -> None:
+    if example.language == "python":
+        command = [sys.executable, "-W", "error", "-c", example.text]
+        run(*command, cwd=folder)
+    elif example.language == "console":
+        assert run_console(example.text, folder) > 0, f"{example}: no line begins with '$ '"
+    elif example.language == "cpp":
+        run_cpp(example.text, folder)
+    else:
+        raise AssertionError(
+            f"{example}: nobody runs {example.language!r}; use python, console or cpp, or text"
+        )
+    promised = {name.lstrip("./") for name in MADE_FILE.findall(example.text)}
+    if not example.text.lstrip().startswith("$ scripts/"):
+        missing = [name for name in sorted(promised) if not (folder / name).is_file()]
+        assert not missing, f"{example} does not make {missing}"
+
+
+@pytest.mark.parametrize("example", [each for each in ALL if each.language != "text"], ids=str)
+def test_example_runs(example: Example, folder: Path) -> None:
+    run_example(example, folder)
+
+
+def test_readme_shows_every_use() -> None:
+    """README has an example of each language; were the search for fences broken, none would run."""
+    shown = {example.language for example in ALL if example.page == "README.md"}
+    assert shown >= RUN_LANGUAGES
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("python", "raise SystemExit('broken')\n"),
+        ("python", "open('other.txt', 'w').close()  # makes talk.mp3\n"),
+        ("console", "$ false\n"),
+        ("console", "polymux convert-to-mp3 talk.mp4\n"),
+        ("console", "$ scripts/no-such-script\n"),
+        ("console", "$ scripts/test --no-such-option\n"),
+        ("rust", "fn main() {}\n"),
+        ("", "unmarked\n"),
+    ],
+)
+def test_broken_example_is_found(language: str, text: str, folder: Path) -> None:
+    with pytest.raises(AssertionError):
+        run_example(Example("README.md", 1, language, text), folder)
+
+
+def test_every_relative_link_leads_somewhere() -> None:
+    broken = []
+    for page in [*PAGES, ROOT / "THIRD_PARTY.md"]:
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+            if "://" not in target and not (page.parent / target).exists():
+                broken.append(f"{page.relative_to(ROOT)}: {target}")
+    assert not broken

@@ -1,0 +1,147 @@
+"""What a user installs: wheel, editable package, a build without FFmpeg, the C++ library."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import zipfile
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+import pytest
+from support import programs
+from support.mp3_frames import audio_frames
+from support.native_build import (
+    ROOT,
+    installed_prefix,
+    lend_build_tools,
+    new_environment,
+    pip_install,
+    run,
+    wheel,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+CONVERT = """
+import sys, polymux
+print(polymux.__file__)
+print(polymux.__version__)
+print(polymux.convert_to_mp3(sys.argv[1], sys.argv[2], bitrate="128k").report.frames)
+"""
+
+
+@pytest.fixture(scope="module")
+def tone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tone") / "tone.wav"
+    programs.ffmpeg("-f", "lavfi", "-i", "sine=frequency=440:duration=2", path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def built_wheel() -> Path:
+    return wheel("test-wheel")
+
+
+def test_one_version_everywhere() -> None:
+    import polymux
+    from polymux import _media
+
+    assert polymux.__version__ == VERSION
+    assert _media.__version__ == VERSION
+    assert metadata.version("polymux") == VERSION
+
+
+def test_wheel_holds_the_package_and_nothing_else(built_wheel: Path) -> None:
+    names = zipfile.ZipFile(built_wheel).namelist()
+    assert built_wheel.name.startswith(f"polymux-{VERSION}-")
+    assert {"polymux/__init__.py", "polymux/py.typed", "polymux/_media.pyi"} <= set(names)
+    assert sum(re.fullmatch(r"polymux/_media\..*\.so", name) is not None for name in names) == 1
+    assert {name.split("/")[0] for name in names} == {"polymux", f"polymux-{VERSION}.dist-info"}
+    licences = {name.rsplit("/", 1)[1] for name in names if "/licenses/" in name}
+    assert licences == {"LICENSE", "THIRD_PARTY.md"}
+    assert not [name for name in names if name.endswith((".cpp", ".hpp", ".a", ".cmake", ".pyc"))]
+
+
+def test_wheel_converts_in_an_environment_of_its_own(
+    built_wheel: Path, tone: Path, tmp_path: Path
+) -> None:
+    python = new_environment(tmp_path / "venv")
+    pip_install(python, built_wheel)
+    output = tmp_path / "tone.mp3"
+    place, version, frames = run(python, "-c", CONVERT, tone, output, cwd=tmp_path).splitlines()
+    assert place.startswith(str(tmp_path / "venv"))
+    assert version == VERSION
+    assert len(audio_frames(output)) == int(frames) > 70
+    command = tmp_path / "venv/bin/polymux"
+    assert VERSION in run(command, "--version", cwd=tmp_path)
+
+
+def test_module_exports_its_entry_point_alone(built_wheel: Path, tmp_path: Path) -> None:
+    """Hidden visibility: no symbol of ours, FFmpeg's or LAME's may meet another extension's."""
+    with zipfile.ZipFile(built_wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".so")]
+        module = archive.extract(name, tmp_path)
+    listing = run("nm", "--dynamic", "--defined-only", "--format=posix", module)
+    assert [line.split()[0] for line in listing.splitlines()] == ["PyInit__media"]
+
+
+def test_editable_package_follows_the_sources(tone: Path, tmp_path: Path) -> None:
+    python = new_environment(tmp_path / "venv")
+    lend_build_tools(python)
+    pip_install(
+        python, "--no-build-isolation", f"--config-settings=build-dir={tmp_path}/work",
+        "--editable", ROOT,
+    )  # fmt: skip
+    lines = run(python, "-c", CONVERT, tone, tmp_path / "tone.mp3", cwd=tmp_path).splitlines()
+    assert lines[0] == str(ROOT / "python/polymux/__init__.py")
+    assert lines[1] == VERSION
+
+
+def test_package_without_media_imports_and_says_what_to_install(tmp_path: Path) -> None:
+    """Built where there is no FFmpeg; the rest of polymux must not care."""
+    python = new_environment(tmp_path / "venv")
+    pip_install(python, wheel("test-wheel-plain", "cmake.define.POLYMUX_MEDIA=OFF"))
+    script = """
+import polymux
+try:
+    polymux.convert_to_mp3("talk.mp4", "talk.mp3")
+except polymux.MissingDependencyError as error:
+    print(error)
+"""
+    message = run(python, "-c", script, cwd=tmp_path).strip()
+    assert "install" in message
+    assert {"libavformat-dev", "libmp3lame-dev"} <= set(re.findall(r"[\w-]+", message))
+    assert message.count(". ") == 0, "one sentence"
+    assert "\n" not in message
+
+
+def test_installed_library_serves_cmake_users(tone: Path, tmp_path: Path) -> None:
+    """find_package(polymux) and the example that docs point to, outside this repository."""
+    prefix = installed_prefix()
+    run("cmake", "-S", ROOT / "cpp/examples", "-B", tmp_path / "build", "-G", "Ninja",
+        f"-DCMAKE_PREFIX_PATH={prefix}")  # fmt: skip
+    run("cmake", "--build", tmp_path / "build")
+    program, output, reference = (
+        tmp_path / name for name in ("build/convert_to_mp3", "a.mp3", "b.mp3")
+    )
+    assert "frames" in run(program, tone, output)
+    programs.ffmpeg("-i", tone, "-c:a", "libmp3lame", "-b:a", "128k", reference)
+    assert audio_frames(output) == audio_frames(reference)
+
+
+def test_compiled_version_is_that_of_pyproject(tmp_path: Path) -> None:
+    source = tmp_path / "main.cpp"
+    source.write_text(
+        '#include "polymux/version.hpp"\n#include <cstdio>\n'
+        "int main() { std::puts(polymux::version()); }\n"
+    )
+    prefix = installed_prefix()
+    (library,) = prefix.glob("lib*/**/libpolymux_base.a")
+    program = tmp_path / "main"
+    run("c++", "-std=c++20", f"-I{prefix}/include", source, library, "-pthread", "-o", program)
+    assert run(program).strip() == VERSION

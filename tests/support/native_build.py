@@ -1,0 +1,90 @@
+"""Builds of this repository for tests: an installed C++ library, wheels, environments to try them.
+
+Everything slow lies under build/, shared by test processes through a lock, and is brought up to
+date by the build system rather than made anew.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build"
+TIMEOUT_S = 600
+
+
+def run(*command: str | Path, cwd: Path = ROOT, check: bool = True) -> str:
+    """Standard output of a command; a failure shows everything it said."""
+    launcher = {"CMAKE_C_COMPILER_LAUNCHER": "ccache", "CMAKE_CXX_COMPILER_LAUNCHER": "ccache"}
+    environment = os.environ | (launcher if shutil.which("ccache") else {})
+    environment["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
+    result = subprocess.run(
+        [str(word) for word in command], cwd=cwd, env=environment, capture_output=True, text=True,
+        timeout=TIMEOUT_S, check=False,
+    )  # fmt: skip
+    if check and result.returncode != 0:
+        raise AssertionError(f"{command}: {result.returncode}\n{result.stdout}\n{result.stderr}")
+    return result.stdout
+
+
+@contextmanager
+def locked(name: str) -> Iterator[Path]:
+    """One test process at a time in build/NAME."""
+    folder = BUILD / name
+    folder.mkdir(parents=True, exist_ok=True)
+    with (BUILD / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
+
+
+def installed_prefix() -> Path:
+    """Where `cmake --install` has put the C++ library, built from the sources as they are."""
+    with locked("test-install") as folder:
+        run("cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release")
+        run("cmake", "--build", folder, "--parallel", "2")
+        prefix = folder / "prefix"
+        shutil.rmtree(prefix, ignore_errors=True)
+        run("cmake", "--install", folder, "--prefix", prefix)
+        return prefix
+
+
+def wheel(name: str, *settings: str) -> Path:
+    """A wheel of this repository, built without isolation in build/NAME."""
+    with locked(name) as folder:
+        wheels = folder / "wheels"
+        shutil.rmtree(wheels, ignore_errors=True)
+        options = [f"--config-settings={text}" for text in (f"build-dir={folder}/work", *settings)]
+        run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation",
+            "--wheel-dir", wheels, *options, ROOT)  # fmt: skip
+        (path,) = wheels.glob("*.whl")
+        return path
+
+
+def new_environment(folder: Path) -> Path:
+    """An empty virtual environment; gives its Python."""
+    run(sys.executable, "-m", "venv", "--without-pip", folder)
+    return folder / "bin/python"
+
+
+def pip_install(python: Path, *arguments: str | Path) -> None:
+    """Installs into the environment of `python` without asking any package index."""
+    run(sys.executable, "-m", "pip", f"--python={python}", "install", "--quiet", "--no-deps",
+        "--no-index", *arguments)  # fmt: skip
+
+
+def lend_build_tools(python: Path) -> None:
+    """Lets an environment import this one's packages, as building without isolation needs."""
+    purelib = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site_packages = Path(run(python, "-c", purelib).strip())
+    (site_packages / "build_tools.pth").write_text(sysconfig.get_path("purelib") + "\n")
