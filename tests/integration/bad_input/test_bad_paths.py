@@ -1,0 +1,278 @@
+"""Inputs and outputs that are no plain files, and names that look like more than names."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import polymux
+import pytest
+from support.hostile import Clips
+
+
+@pytest.fixture
+def source(clips: Clips, tmp_path: Path) -> Path:
+    """A good input in a folder of its own."""
+    path = tmp_path / "input.wav"
+    path.write_bytes(clips.data("wav"))
+    return path
+
+
+def _missing(folder: Path) -> Path:
+    return folder / "missing.wav"
+
+
+def _folder(folder: Path) -> Path:
+    path = folder / "folder"
+    path.mkdir()
+    return path
+
+
+def _pipe(folder: Path) -> Path:
+    path = folder / "pipe"
+    os.mkfifo(path)
+    return path
+
+
+def _device(folder: Path) -> Path:
+    return Path("/dev/zero")
+
+
+def _through_a_file(folder: Path) -> Path:
+    (folder / "file").write_bytes(b"")
+    return folder / "file" / "inside.wav"
+
+
+def _loop(folder: Path) -> Path:
+    path = folder / "loop"
+    path.symlink_to(path)
+    return path
+
+
+NotAFile = Callable[[Path], Path]
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (_missing, polymux.InputNotFoundError),
+        (_folder, polymux.InputUnreadableError),
+        (_pipe, polymux.InputUnreadableError),
+        (_device, polymux.InputUnreadableError),
+        (_through_a_file, polymux.InputError),
+        (_loop, polymux.InputUnreadableError),
+    ],
+)
+def test_inputs_that_are_no_files(make: NotAFile, error: type[Exception], tmp_path: Path) -> None:
+    path = make(tmp_path)
+    destination = tmp_path / "out.mp3"
+    with pytest.raises(error) as caught:
+        polymux.convert_to_mp3(path, destination)
+    assert path.name in str(caught.value)
+    assert not destination.exists()
+    with pytest.raises(error):
+        polymux.probe(path)
+
+
+def test_an_input_that_may_not_be_read(source: Path, tmp_path: Path) -> None:
+    source.chmod(0)
+    try:
+        if os.access(source, os.R_OK):  # root reads everything: ask as somebody else
+            outcome = _as_nobody(tmp_path, f"polymux.convert_to_mp3({str(source)!r})")
+        else:
+            with pytest.raises(polymux.InputUnreadableError) as caught:
+                polymux.convert_to_mp3(source)
+            outcome = type(caught.value).__name__
+    finally:
+        source.chmod(0o600)
+    assert outcome == "InputUnreadableError"
+
+
+def test_a_folder_that_may_not_be_written(source: Path, tmp_path: Path) -> None:
+    folder = _folder(tmp_path)
+    folder.chmod(0o555)
+    code = f"polymux.convert_to_mp3({str(source)!r}, {str(folder / 'out.mp3')!r})"
+    try:
+        assert _as_nobody(tmp_path, code) == "OutputFailedError"
+    finally:
+        folder.chmod(0o755)
+    assert list(folder.iterdir()) == []
+
+
+def _as_nobody(folder: Path, call: str) -> str:
+    """Name of the exception that `call` raises for a user who owns nothing; "none" without one."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        answer = "none"
+        try:
+            if os.geteuid() == 0:
+                for part in (folder, *folder.parents):
+                    if part.stat().st_uid == 0 and not part.stat().st_mode & stat.S_IXOTH:
+                        part.chmod(part.stat().st_mode | stat.S_IXOTH)
+                os.setgroups([])
+                os.setgid(65_534)
+                os.setuid(65_534)
+            eval(call, {"polymux": polymux})  # the call is a constant of this module
+        except BaseException as error:  # whatever escapes is the answer
+            answer = type(error).__name__
+        os.write(writer, answer.encode())
+        os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    with os.fdopen(reader, "rb") as pipe:
+        return pipe.read().decode()
+
+
+def test_an_output_that_is_the_input(source: Path, tmp_path: Path) -> None:
+    before = source.read_bytes()
+    other_name = tmp_path / "other-name.wav"
+    other_name.hardlink_to(source)
+    for destination in (source, other_name, tmp_path / "." / "input.wav"):
+        with pytest.raises(polymux.OutputRefusedError):
+            polymux.convert_to_mp3(source, destination)
+    assert source.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["input.wav", "other-name.wav"]
+
+
+def test_an_output_that_exists(source: Path, tmp_path: Path) -> None:
+    destination = tmp_path / "out.mp3"
+    destination.write_bytes(b"precious")
+    destination.chmod(0o640)
+    with pytest.raises(polymux.OutputExistsError):
+        polymux.convert_to_mp3(source, destination, overwrite=False)
+    assert destination.read_bytes() == b"precious"
+    polymux.convert_to_mp3(source, destination)
+    assert destination.read_bytes()[:3] == b"ID3" or destination.read_bytes()[:1] == b"\xff"
+    assert stat.S_IMODE(destination.stat().st_mode) == 0o640
+
+
+def test_an_existing_output_survives_a_failure(clips: Clips, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.m4a"
+    broken.write_bytes(clips.data("m4a")[:1000])
+    destination = tmp_path / "out.mp3"
+    destination.write_bytes(b"precious")
+    with pytest.raises(polymux.MediaError):
+        polymux.convert_to_mp3(broken, destination)
+    assert destination.read_bytes() == b"precious"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("dangling", [False, True])
+def test_an_output_that_is_a_symlink(source: Path, tmp_path: Path, *, dangling: bool) -> None:
+    target = tmp_path / "target.mp3"
+    if not dangling:
+        target.write_bytes(b"precious")
+    link = tmp_path / "link.mp3"
+    link.symlink_to(target)
+    with pytest.raises(polymux.OutputRefusedError):
+        polymux.convert_to_mp3(source, link)
+    assert target.exists() != dangling
+    assert dangling or target.read_bytes() == b"precious"
+    assert link.is_symlink()
+
+
+@pytest.mark.parametrize("make", [_folder, _pipe, _device])
+def test_outputs_that_are_no_files(make: NotAFile, source: Path, tmp_path: Path) -> None:
+    destination = make(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(polymux.OutputRefusedError):
+        polymux.convert_to_mp3(source, destination)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with room for 16 KiB."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16k", "polymux-test", str(place)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.fail("mounting a small tmpfs needs root: run the tests as root, or in a container")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_full_disk(source: Path, small_disk: Path) -> None:
+    destination = small_disk / "out.mp3"
+    with pytest.raises(polymux.OutputFailedError) as caught:
+        polymux.convert_to_mp3(source, destination, bitrate="320k")
+    assert caught.value.errno is not None
+    assert os.strerror(caught.value.errno) in str(caught.value)
+    assert list(small_disk.iterdir()) == []
+    # There is room again, and the same call succeeds.
+    polymux.convert_to_mp3(source, destination, bitrate="32k", sample_rate=22_050, channels=1)
+    assert [path.name for path in small_disk.iterdir()] == ["out.mp3"]
+
+
+PLAIN_NAMES = [
+    b"-x.wav",
+    b"--help",
+    b"file:x",
+    b"file:",
+    b"concat:a|b",
+    b"subfile,,start,0,end,9,,:x",
+    b"pipe:0",
+    b"http:localhost",
+    b"data:audio,wav",
+    b"%d-frame%03d.wav",
+    b"lavfi",
+    b"new\nline.wav",
+    b"esc\x1b[2Jape.wav",
+    b"not-utf-8-\xff\xfe.wav",
+    b"trailing space ",
+    b"$(touch canary).wav",
+    b"n" * 255,
+]
+
+
+@pytest.mark.parametrize("name", PLAIN_NAMES, ids=repr)
+def test_names_are_plain_names(
+    name: bytes, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = os.fsdecode(name)
+    with pytest.raises(polymux.InputNotFoundError):
+        polymux.convert_to_mp3(path)
+    Path(path).write_bytes(source.read_bytes())
+    expected = polymux.convert_to_mp3(source).read()
+    assert polymux.convert_to_mp3(path).read() == expected
+    assert polymux.probe(path).container == "wav"
+    made = os.fsdecode(name[:200] + b".mp3")
+    polymux.convert_to_mp3(path, made)
+    assert Path(made).read_bytes() == expected
+    assert sorted(os.listdir(b".")) == sorted([b"input.wav", name, name[:200] + b".mp3"])
+
+
+def test_a_path_of_4096_characters(source: Path, tmp_path: Path) -> None:
+    long_path = tmp_path / "/".join(["d" * 200] * 20) / "input.wav"
+    with pytest.raises(polymux.InputError) as caught:
+        polymux.convert_to_mp3(str(long_path))
+    assert len(str(caught.value)) < 600
+    with pytest.raises(polymux.OutputError):
+        polymux.convert_to_mp3(source, str(long_path))
+    with pytest.raises(polymux.InputError):
+        polymux.convert_to_mp3("x" * 100_000)
+
+
+def test_an_address_is_a_plain_path(source: Path, tmp_path: Path) -> None:
+    address = "http://127.0.0.1:9/song.mp3"
+    with pytest.raises(polymux.InputNotFoundError):
+        polymux.convert_to_mp3(address)
+    with pytest.raises(polymux.OutputError):
+        polymux.convert_to_mp3(source, address)
+
+
+def test_sources_that_are_none() -> None:
+    for nothing in (None, 5, ["a.wav"]):
+        with pytest.raises(TypeError):
+            polymux.convert_to_mp3(nothing)  # type: ignore[arg-type]
+    with pytest.raises(polymux.PolymuxError):
+        polymux.convert_to_mp3("")
+    with pytest.raises(polymux.UndecodableError):
+        polymux.convert_to_mp3(b"")
+    with pytest.raises(polymux.InvalidRequestError):
+        polymux.convert_to_mp3("nul\0inside.wav")

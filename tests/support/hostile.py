@@ -1,0 +1,181 @@
+"""Hostile media: what a case is, and the tools that every generator of them shares.
+
+Every bomb and every broken file is made by a small function when the suite runs, so the
+repository holds no binary that a virus scanner or a lawyer could object to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from support import programs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from support.cache import Cache
+
+#: Outcomes of a conversion as the cases name them: "ok" or the class of the exception.
+OK = "ok"
+UNSUPPORTED = "UnsupportedMediaError"
+UNDECODABLE = "UndecodableError"
+NO_AUDIO = "NoAudioError"
+ENCRYPTED = "EncryptedMediaError"
+LIMIT = "LimitExceededError"
+
+#: What a server would answer with 415 or 422: the file is no media, or broken media.
+REFUSED = frozenset({UNSUPPORTED, UNDECODABLE, NO_AUDIO})
+
+#: A string planted in every file that a hostile input tries to reach.
+CANARY = "canary-5f1d7c0e9b42"
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a case is built: its own folder, and what the inputs may try to reach from it."""
+
+    folder: Path
+    canary: Path
+    decoy_port: int
+    clips: Clips
+
+    def file(self, name: str, content: bytes) -> Path:
+        """Writes `content` under `name` in the case's folder."""
+        path = self.folder / name
+        path.write_bytes(content)
+        return path
+
+    @property
+    def decoy_url(self) -> str:
+        """An address on this machine where a listener counts connections."""
+        return f"http://127.0.0.1:{self.decoy_port}/decoy"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One hostile input, and what may come of it."""
+
+    id: str
+    name: str
+    build: Callable[[Site], Path]
+    allowed: frozenset[str]
+    limits: Mapping[str, float] = field(default_factory=dict)
+    duration_s: float | None = None
+    memory_mib: int = 64
+
+    def __str__(self) -> str:
+        return f"{self.id}-{self.name}"
+
+
+def case(
+    identifier: str,
+    name: str,
+    content: Callable[[], bytes] | Callable[[Site], bytes | Path],
+    allowed: frozenset[str] | str,
+    *,
+    file_name: str = "input.bin",
+    limits: Mapping[str, float] | None = None,
+    duration_s: float | None = None,
+    memory_mib: int = 64,
+) -> Case:
+    """A case whose input is the bytes, or the path, that `content` gives.
+
+    `content` may take a parameter `site`.
+    """
+
+    def build(site: Site) -> Path:
+        takes_site = "site" in inspect.signature(content).parameters
+        made = content(site) if takes_site else content()  # type: ignore[call-arg]
+        return made if isinstance(made, Path) else site.file(file_name, made)
+
+    outcomes = frozenset({allowed}) if isinstance(allowed, str) else allowed
+    return Case(identifier, name, build, outcomes, dict(limits or {}), duration_s, memory_mib)
+
+
+class Clips:
+    """Small real files, each made once by the ffmpeg program: two seconds of tone and noise."""
+
+    SOURCE = "sine=frequency=440:duration=2:sample_rate=44100"
+
+    #: Name of the clip: ffmpeg's arguments after the input, and the file's ending.
+    FORMATS: Mapping[str, tuple[str, list[str]]] = {
+        "wav": ("wav", ["-c:a", "pcm_s16le"]),
+        "wav24": ("wav", ["-c:a", "pcm_s24le", "-ar", "192000"]),
+        "wav-float": ("wav", ["-c:a", "pcm_f32le"]),
+        "wav-u8": ("wav", ["-c:a", "pcm_u8"]),
+        "wav-alaw": ("wav", ["-c:a", "pcm_alaw", "-ar", "8000", "-ac", "1"]),
+        "wav-5.1": ("wav", ["-c:a", "pcm_s16le", "-ac", "6"]),
+        "wav-7.1": ("wav", ["-c:a", "pcm_s16le", "-ac", "8"]),
+        "wav-8k": ("wav", ["-c:a", "pcm_s16le", "-ar", "8000", "-ac", "1"]),
+        "aiff": ("aiff", []),
+        "flac": ("flac", []),
+        "mp3": ("mp3", ["-c:a", "libmp3lame", "-b:a", "128k"]),
+        "m4a": ("m4a", ["-c:a", "aac"]),
+        "alac": ("m4a", ["-c:a", "alac"]),
+        "mov": ("mov", ["-c:a", "pcm_s16le"]),
+        "mka": ("mka", ["-c:a", "flac"]),
+        "webm": ("webm", ["-c:a", "libopus", "-ar", "48000"]),
+        "ogg": ("ogg", ["-c:a", "libvorbis", "-ac", "2"]),
+        "opus": ("opus", ["-c:a", "libopus", "-ar", "48000"]),
+        "wma": ("wma", ["-c:a", "wmav2"]),
+        "ac3": ("ac3", ["-c:a", "ac3"]),
+        "aac": ("aac", ["-c:a", "aac"]),
+        "wv": ("wv", ["-c:a", "wavpack"]),
+        "tta": ("tta", ["-c:a", "tta"]),
+        "caf": ("caf", ["-c:a", "pcm_s16le"]),
+        "au": ("au", []),
+        "w64": ("w64", []),
+        "ts": ("ts", ["-c:a", "mp2"]),
+        "flv": ("flv", ["-c:a", "libmp3lame", "-ar", "44100"]),
+    }
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+
+    def path(self, name: str) -> Path:
+        """The clip's file; never write to it."""
+        ending, arguments = self.FORMATS[name]
+        return self.make(name, ending, ["-f", "lavfi", "-i", self.SOURCE, *arguments])
+
+    def data(self, name: str) -> bytes:
+        """The clip's bytes."""
+        return self.path(name).read_bytes()
+
+    def make(self, name: str, ending: str, arguments: list[str]) -> Path:
+        """A file that ffmpeg makes from `arguments`."""
+
+        def build(path: Path) -> None:
+            programs.ffmpeg("-bitexact", *arguments, "-fflags", "+bitexact", path)
+
+        return self._cache.make(f"hostile-{name}", f".{ending}", " ".join(arguments), build)
+
+
+def noise(size: int, seed: str) -> bytes:
+    """`size` bytes that look random and are the same in every run."""
+    return random.Random(seed).randbytes(size)
+
+
+def mutate(data: bytes, seed: int) -> bytes:
+    """Flips single bits as zzuf does; the seed also chooses a ratio between 0.0001 and 0.05.
+
+    One seed in eight cuts the file as well, and one in eight doubles a piece of it, because
+    lengths that lie are found less easily by flipped bits.
+    """
+    rng = random.Random(f"{seed}:{hashlib.sha256(data).hexdigest()}")
+    out = bytearray(data)
+    ratio = 10 ** rng.uniform(-4, -1.3)
+    for _ in range(max(1, int(len(out) * 8 * ratio))):
+        position = rng.randrange(len(out) * 8)
+        out[position // 8] ^= 1 << (position % 8)
+    if seed % 8 == 1:
+        del out[rng.randrange(1, len(out)) :]
+    elif seed % 8 == 2:
+        start = rng.randrange(len(out))
+        piece = out[start : start + rng.randrange(1, 4096)]
+        out[start:start] = piece
+    return bytes(out)

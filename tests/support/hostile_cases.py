@@ -1,0 +1,34 @@
+"""All hostile cases, by their id in docs/testing.md."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support import (
+    hostile_id3,
+    hostile_mkv,
+    hostile_mp4,
+    hostile_streams,
+    hostile_text,
+    hostile_wav,
+)
+
+if TYPE_CHECKING:
+    from support.hostile import Case
+
+MODULES = (hostile_id3, hostile_mkv, hostile_mp4, hostile_streams, hostile_text, hostile_wav)
+
+
+def of(identifier: str) -> list[Case]:
+    """The cases of one id; there is at least one."""
+    found = [case for module in MODULES for case in module.cases() if case.id == identifier]
+    if not found:
+        raise LookupError(f"no hostile case has the id {identifier}")
+    return found
+
+
+def each(identifier: str) -> pytest.MarkDecorator:
+    """Runs a test with the argument `case` once for every case of an id."""
+    return pytest.mark.parametrize("case", of(identifier), ids=str)

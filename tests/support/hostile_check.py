@@ -1,0 +1,227 @@
+"""The invariants that hold after every hostile input, whatever the outcome was.
+
+Typed error that names the input and echoes little of it; an answer in five seconds; nothing else
+opened, nothing connected to; no file left; memory, descriptors and threads as before; and the next
+good file converts as it did.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import socket
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from support.hostile import CANARY, OK, Case, Clips, Site
+from support.hostile_wav import Wave, chunk, list_chunk
+
+#: Sanitizers multiply time and memory; their runs look for reports, not for figures.
+SANITIZED = "san.so" in os.environ.get("LD_PRELOAD", "")
+PATIENCE = 10 if SANITIZED else 1
+ANSWER_S = 5.0 * PATIENCE
+ECHO_CHARACTERS = 200
+MESSAGE_CHARACTERS = 2048
+IN_OPEN = 0x20
+_TESTS = Path(__file__).resolve().parents[1]
+
+
+class Decoy:
+    """Listens on one port of this machine, TCP and UDP, and counts who came."""
+
+    def __init__(self) -> None:
+        self._tcp = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port: int = self._tcp.getsockname()[1]
+        self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._udp.bind(("127.0.0.1", self.port))
+        self._tcp.setblocking(False)
+        self._udp.setblocking(False)
+
+    def hits(self) -> int:
+        """Connections and packets since the last call."""
+        count = 0
+        for take in (self._accept, self._receive):
+            while take():
+                count += 1
+        return count
+
+    def _accept(self) -> bool:
+        try:
+            self._tcp.accept()[0].close()
+        except BlockingIOError:
+            return False
+        return True
+
+    def _receive(self) -> bool:
+        try:
+            self._udp.recv(65_536)
+        except BlockingIOError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Stops listening."""
+        self._tcp.close()
+        self._udp.close()
+
+
+class Watch:
+    """Tells how often a file was opened (inotify)."""
+
+    def __init__(self, path: Path) -> None:
+        library = ctypes.CDLL(None, use_errno=True)
+        self._descriptor = library.inotify_init1(os.O_NONBLOCK)
+        if (
+            self._descriptor < 0
+            or library.inotify_add_watch(self._descriptor, os.fsencode(path), IN_OPEN) < 0
+        ):
+            raise OSError(ctypes.get_errno(), f"cannot watch {path}")
+
+    def openings(self) -> int:
+        """Openings since the watch began; call once."""
+        try:
+            return len(os.read(self._descriptor, 65_536)) // struct.calcsize("iIII")
+        except BlockingIOError:
+            return 0
+        finally:
+            os.close(self._descriptor)
+
+
+def canary_wave() -> bytes:
+    """A playable file that carries the canary, so that following a reference would succeed."""
+    title = list_chunk(b"INFO", chunk(b"INAM", CANARY.encode()))
+    return Wave(extra=title).to_bytes()
+
+
+class Laboratory:
+    """Builds cases, runs them in `hostile_child`, and asserts the invariants."""
+
+    def __init__(self, clips: Clips) -> None:
+        self.clips = clips
+        self.decoy = Decoy()
+        self._good = clips.path("wav")
+        program = [sys.executable, "-m", "support.hostile_child", str(self._good)]
+        environment = dict(os.environ)
+        folders = [str(_TESTS), environment.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
+        self._child = subprocess.Popen(
+            program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
+        )
+
+    def close(self) -> None:
+        """Ends the child and the listeners."""
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        self._child.stdin.close()
+        self._child.wait(timeout=30)
+        self._child.stdout.close()
+        self.decoy.close()
+
+    def request(self, **fields: Any) -> dict[str, Any]:
+        """One request to the child, as `hostile_child.run` takes it."""
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        fields = {"good": str(self._good), "patience": PATIENCE} | fields
+        self._child.stdin.write(json.dumps(fields) + "\n")
+        self._child.stdin.flush()
+        line = self._child.stdout.readline()
+        assert line, "the child of the bad-input tests ended; its last words are on standard error"
+        outcome: dict[str, Any] = json.loads(line)
+        return outcome
+
+    def check(self, case: Case, folder: Path) -> dict[str, Any]:
+        """Runs a case in `folder`, asserts the invariants and the allowed outcomes."""
+        canary = folder / "canary.wav"
+        canary.write_bytes(canary_wave())
+        source = case.build(Site(folder, canary, self.decoy.port, self.clips))
+        return self.check_file(
+            source,
+            folder,
+            allowed=case.allowed,
+            limits=dict(case.limits),
+            duration_s=case.duration_s,
+            memory_mib=case.memory_mib,
+            canary=canary,
+        )
+
+    def check_file(
+        self,
+        source: Path,
+        folder: Path,
+        *,
+        allowed: frozenset[str],
+        limits: dict[str, float] | None = None,
+        duration_s: float | None = None,
+        memory_mib: int = 64,
+        canary: Path | None = None,
+    ) -> dict[str, Any]:
+        """The same for a file that exists; returns what the child saw."""
+        results = folder / "results"
+        results.mkdir()
+        content = source.read_bytes()
+        before = _listing(folder)
+        watch = Watch(canary) if canary else None
+        outcome = self.request(
+            source=str(source),
+            destination=str(results / "out.mp3"),
+            folder=str(folder),
+            limits=limits or {},
+        )
+        assert outcome["outcome"] in allowed, outcome
+        check_messages(outcome, source, content)
+        check_resources(outcome, memory_mib)
+        assert self.decoy.hits() == 0, "a hostile input made polymux connect"
+        if watch:
+            assert watch.openings() == 0, "a hostile input made polymux open another file"
+        assert source.read_bytes() == content, "the input was changed"
+        made = {results / "out.mp3"} if outcome["outcome"] == OK else set()
+        assert _listing(folder) - before == made, "files were left behind"
+        if made:
+            check_output(results / "out.mp3")
+            if duration_s is not None:
+                assert abs(outcome["made"]["duration_s"] - duration_s) <= 0.1, outcome
+        return outcome
+
+
+def check_messages(outcome: dict[str, Any], source: Path, content: bytes) -> None:
+    """Every failure is one of ours, names the input, and repeats little of it."""
+    for result in (outcome, outcome["probe"]):
+        assert result["typed"], result
+        if result["outcome"] == OK:
+            continue
+        message = result["message"]
+        assert source.name in message, message
+        assert len(message) <= MESSAGE_CHARACTERS
+        assert CANARY not in message
+        assert "Traceback" not in message
+        assert not re.search(r"0x[0-9a-fA-F]{6}", message), f"an address in: {message}"
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", message), "control characters"
+        echo = ECHO_CHARACTERS + 1
+        text = content.decode("latin-1")
+        assert not any(message[at : at + echo] in text for at in range(len(message) - echo + 1))
+
+
+def check_resources(outcome: dict[str, Any], memory_mib: int) -> None:
+    """Time, memory, descriptors and threads; and the next good file converts as before."""
+    assert outcome["elapsed_s"] <= ANSWER_S, outcome
+    if not SANITIZED:
+        assert outcome["memory"] <= memory_mib * 1024 * 1024, outcome
+    assert outcome["descriptors"] <= 0, outcome
+    assert outcome["threads"] <= 0, outcome
+    assert outcome["alive"], "a good file no longer converts as it did"
+
+
+def check_output(path: Path) -> None:
+    """A conversion that succeeded left an MP3 without a trace of the canary."""
+    data = path.read_bytes()
+    assert data[:3] == b"ID3" or data[:1] == b"\xff"
+    assert CANARY.encode() not in data
+
+
+def _listing(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if not path.is_dir()}
