@@ -7,13 +7,13 @@
 namespace polymux::media {
 
 struct Limits {
-    std::int64_t probe_bytes = 32 * 1024 * 1024;   ///< Bytes read to recognise container and streams.
-    int streams = 1000;                            ///< Streams of any kind in the container.
-    double duration_s = 24.0 * 3600.0;             ///< Decoded audio, counted while decoding.
-    int sample_rate_hz = 768'000;                  ///< Highest input sample rate.
-    int channels = 64;                             ///< Highest input channel count.
-    std::int64_t tag_bytes = 64 * 1024 * 1024;     ///< Tags, chapters and cover together.
-    int chapters = 10'000;                         ///< Chapter marks.
+    std::int64_t probe_bytes = 5'000'000;       ///< Bytes examined to recognise the streams.
+    int streams = 1000;                         ///< Streams of any kind in the container.
+    double duration_s = 24.0 * 3600.0;          ///< Decoded audio, counted while decoding.
+    int sample_rate_hz = 768'000;               ///< Highest input sample rate.
+    int channels = 64;                          ///< Highest input channel count.
+    std::int64_t tag_bytes = 64 * 1024 * 1024;  ///< Tags, chapters and cover together.
+    int chapters = 10'000;                      ///< Chapter marks.
 };
 
 }  // namespace polymux::media

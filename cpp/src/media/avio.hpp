@@ -1,0 +1,45 @@
+// FFmpeg's I/O over a ByteSource: the only way input bytes reach FFmpeg.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "media/ffmpeg.hpp"
+#include "polymux/cancel.hpp"
+#include "polymux/media/source.hpp"
+
+namespace polymux::media {
+
+/// Owns the AVIOContext. Must outlive the AVFormatContext that reads through it. A failure of the
+/// source is kept in `failure()`, since FFmpeg can only carry an integer.
+class AvioInput {
+public:
+    /// Starts at the source's beginning; the source and token outlive this object.
+    static Result<std::unique_ptr<AvioInput>> create(ByteSource& source, const CancelToken& token);
+    ~AvioInput();
+    AvioInput(const AvioInput&) = delete;
+    AvioInput& operator=(const AvioInput&) = delete;
+
+    [[nodiscard]] AVIOContext* context() const noexcept { return context_; }
+    [[nodiscard]] const std::string& name() const noexcept { return source_.name(); }
+    [[nodiscard]] ByteSource& source() const noexcept { return source_; }
+    [[nodiscard]] const CancelToken& token() const noexcept { return token_; }
+
+    /// What really went wrong when FFmpeg reports an error: a cancelled token or a failed source.
+    [[nodiscard]] std::optional<Error> failure() const;
+
+private:
+    AvioInput(ByteSource& source, const CancelToken& token) : source_(source), token_(token) {}
+    static int on_read(void* opaque, std::uint8_t* buffer, int size) noexcept;
+    static std::int64_t on_seek(void* opaque, std::int64_t offset, int whence) noexcept;
+    int read(std::uint8_t* buffer, int size);
+    std::int64_t seek(std::int64_t offset, int whence);
+
+    ByteSource& source_;
+    CancelToken token_;
+    AVIOContext* context_ = nullptr;
+    std::int64_t position_ = 0;
+    std::optional<Error> source_failure_;
+};
+
+}  // namespace polymux::media

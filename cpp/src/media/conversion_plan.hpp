@@ -1,0 +1,29 @@
+// What a conversion will do, decided from the options and the opened input before the first frame.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "media/guard.hpp"
+#include "media/reader.hpp"
+#include "polymux/media/convert.hpp"
+#include "polymux/media/mp3/encoder.hpp"
+#include "polymux/media/mp3/xing.hpp"
+
+namespace polymux::media {
+
+struct ConversionPlan {
+    mp3::EncoderSettings encoder;
+    mp3::XingSettings xing;  ///< Without what only the encoder knows (delay, lowpass).
+    bool xing_frame = true;
+    std::vector<std::byte> tag;  ///< The ID3v2 tag, complete.
+    std::vector<Warning> warnings;
+};
+
+[[nodiscard]] ConversionPlan plan_conversion(const OpenedInput& input, const AudioReader& reader,
+                                             const ConvertOptions& options, bool can_patch);
+
+/// "cbr", "abr", "vbr".
+[[nodiscard]] const char* to_string(mp3::RateControl rate_control) noexcept;
+
+}  // namespace polymux::media

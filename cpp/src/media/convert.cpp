@@ -1,0 +1,161 @@
+#include "polymux/media/convert.hpp"
+
+#include <chrono>
+#include <new>
+
+#include "media/conversion_plan.hpp"
+#include "media/guard.hpp"
+#include "media/mp3/mp3_writer.hpp"
+#include "media/reader.hpp"
+
+namespace polymux::media {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto progress_interval = std::chrono::milliseconds(100);
+
+double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Tells the caller at most ten times a second, and once at the end.
+class ProgressTeller {
+public:
+    ProgressTeller(const ProgressCallback& callback, const AudioReader& reader,
+                   const mp3::Mp3Writer& writer, Clock::time_point start)
+        : callback_(callback),
+          writer_(writer),
+          expected_s_(reader.expected_duration_s()),
+          sample_rate_hz_(reader.format().sample_rate_hz),
+          start_(start),
+          next_(start) {}
+
+    /// False when the caller wants to stop.
+    bool tell(std::int64_t samples, bool last = false) {
+        if (!callback_) return true;
+        const Clock::time_point now = Clock::now();
+        if (!last && now < next_) return true;
+        next_ = now + progress_interval;
+        const double position_s = static_cast<double>(samples) / sample_rate_hz_;
+        return callback_({.position_s = position_s,
+                          .duration_s = last ? position_s : expected_s_,
+                          .bytes_written = writer_.bytes(),
+                          .elapsed_s = seconds_since(start_)});
+    }
+
+private:
+    const ProgressCallback& callback_;
+    const mp3::Mp3Writer& writer_;
+    std::optional<double> expected_s_;
+    int sample_rate_hz_;
+    Clock::time_point start_;
+    Clock::time_point next_;
+};
+
+/// One encoder over the whole of the reader's samples, frames in order into the writer.
+Result<std::int64_t> encode_all(AudioReader& reader, mp3::Encoder& encoder, mp3::Mp3Writer& writer,
+                                ProgressTeller& progress, const CancelToken& token) {
+    const Error stopped{.code = ErrorCode::callback_failed,
+                        .message = "the progress callback stopped the conversion"};
+    const mp3::FrameCallback write = [&writer](std::span<const std::byte> frame) {
+        return writer.write_frame(frame);
+    };
+    std::int64_t samples = 0;
+    for (;;) {
+        if (token.cancelled()) {
+            return Error{.code = ErrorCode::cancelled, .message = "the conversion was cancelled"};
+        }
+        Result<mp3::PcmBlock> block = reader.read(encoder.frame_samples());
+        if (!block) return block.error();
+        if (block->samples == 0) break;
+        if (Result<void> encoded = encoder.encode(*block, write); !encoded) return encoded.error();
+        samples += block->samples;
+        if (!progress.tell(samples)) return stopped;
+    }
+    if (Result<void> flushed = encoder.flush(write); !flushed) return flushed.error();
+    if (Result<void> finished = writer.finish(samples); !finished) return finished.error();
+    if (!progress.tell(samples, true)) return stopped;
+    return samples;
+}
+
+ConvertReport make_report(const OpenedInput& input, const AudioReader& reader,
+                          const mp3::Mp3Writer& writer, const ConversionPlan& plan,
+                          std::int64_t samples) {
+    ConvertReport report;
+    report.samples = samples;
+    report.sample_rate_hz = plan.encoder.sample_rate_hz;
+    report.duration_s = static_cast<double>(samples) / report.sample_rate_hz;
+    report.channels = plan.encoder.channels;
+    report.frames = writer.frames();
+    report.bytes = writer.bytes();
+    report.audio_bytes = writer.audio_bytes();
+    report.mode = to_string(plan.encoder.rate_control);
+    report.container = input.format().iformat->name;
+    report.codec = reader.codec_name();
+    report.audio_stream = reader.stream_index();
+    report.encoder = mp3::lame_version();
+    report.damaged_packets = reader.damaged_packets();
+    report.warnings = plan.warnings;
+    report.warnings.insert(report.warnings.end(), reader.warnings().begin(),
+                           reader.warnings().end());
+    if (plan.xing_frame && !writer.has_xing_frame()) {
+        report.warnings.push_back(
+            {.code = "no_info_frame",
+             .message = "the output cannot seek and is long, so it has no Xing/Info frame; "
+                        "players will estimate its length"});
+    }
+    return report;
+}
+
+Result<ConvertReport> convert(ByteSource& source, ByteSink& sink, const ConvertOptions& options,
+                              const ProgressCallback& on_progress, const CancelToken& token,
+                              Clock::time_point start) {
+    Result<OpenedInput> input = OpenedInput::open(source, options.limits, token);
+    if (!input) return input.error();
+    const ReaderOptions reader_options{.audio_stream = options.audio_stream,
+                                       .start_s = options.start_s,
+                                       .end_s = options.end_s,
+                                       .sample_rate_hz = options.sample_rate_hz,
+                                       .channels = options.channels,
+                                       .strict = options.strict};
+    Result<std::unique_ptr<AudioReader>> reader = AudioReader::open(*input, reader_options);
+    if (!reader) return reader.error();
+    ConversionPlan plan = plan_conversion(*input, **reader, options, sink.can_patch());
+    Result<std::unique_ptr<mp3::Encoder>> encoder = mp3::create_lame_encoder(plan.encoder);
+    if (!encoder) return encoder.error();
+    plan.xing.encoder_delay = (*encoder)->delay_samples();
+    plan.xing.lowpass_hz = (*encoder)->lowpass_hz();
+    mp3::Mp3Writer writer(sink, std::move(plan.tag), plan.xing, {.xing_frame = plan.xing_frame});
+    if (Result<void> begun = writer.begin(); !begun) return begun.error();
+    ProgressTeller progress(on_progress, **reader, writer, start);
+    Result<std::int64_t> samples = encode_all(**reader, **encoder, writer, progress, token);
+    if (!samples) return samples.error();
+    if (Result<void> committed = sink.commit(); !committed) return committed.error();
+    return make_report(*input, **reader, writer, plan, *samples);
+}
+
+}  // namespace
+
+Result<ConvertReport> convert_to_mp3(ByteSource& source, ByteSink& sink,
+                                     const ConvertOptions& options,
+                                     const ProgressCallback& on_progress,
+                                     const CancelToken& token) try {
+    const Clock::time_point start = Clock::now();
+    if (Result<void> checked = validate(options); !checked) return checked.error();
+    const LogCapture capture;
+    Result<ConvertReport> report = convert(source, sink, options, on_progress, token, start);
+    if (report) {
+        report->elapsed_s = seconds_since(start);
+    } else if (report.error().input_name.empty()) {
+        report.error().input_name = source.name();
+    }
+    return report;
+} catch (const std::bad_alloc&) {
+    return Error{.code = ErrorCode::out_of_memory,
+                 .message = "not enough memory to convert the input",
+                 .input_name = source.name()};
+}
+
+}  // namespace polymux::media

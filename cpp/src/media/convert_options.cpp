@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "media/range.hpp"
+#include "polymux/media/convert.hpp"
+#include "polymux/media/mp3/frame.hpp"
+
+namespace polymux::media {
+
+namespace {
+
+constexpr int lowest_bitrate_bps = 8'000;
+constexpr int highest_bitrate_bps = 320'000;
+
+std::string number(double value) {
+    std::array<char, 32> text{};
+    const auto [end, status] = std::to_chars(text.data(), text.data() + text.size(), value);
+    return status == std::errc() ? std::string(text.data(), end) : std::string("?");
+}
+
+void check_rate_control(const ConvertOptions& options, std::vector<std::string>& problems) {
+    if (options.bitrate_bps && options.vbr_quality) {
+        problems.emplace_back("bitrate and vbr_quality exclude each other; give one");
+    }
+    if (options.abr && !options.bitrate_bps) {
+        problems.emplace_back("abr needs a bitrate, the average to aim at");
+    }
+    if (options.bitrate_bps &&
+        (*options.bitrate_bps < lowest_bitrate_bps || *options.bitrate_bps > highest_bitrate_bps)) {
+        problems.push_back("bitrate is " + std::to_string(*options.bitrate_bps) +
+                           " bit/s; MP3 has " + std::to_string(lowest_bitrate_bps) + " to " +
+                           std::to_string(highest_bitrate_bps));
+    }
+    if (options.vbr_quality && !(*options.vbr_quality >= 0 && *options.vbr_quality < 10)) {
+        problems.push_back("vbr_quality is " + number(*options.vbr_quality) +
+                           "; it must be from 0 (best) to below 10");
+    }
+}
+
+void check_format(const ConvertOptions& options, std::vector<std::string>& problems) {
+    const std::span<const int> rates = mp3::sample_rates();
+    if (options.sample_rate_hz &&
+        std::find(rates.begin(), rates.end(), *options.sample_rate_hz) == rates.end()) {
+        std::string text =
+            "sample_rate is " + std::to_string(*options.sample_rate_hz) + "; MP3 has";
+        for (const int rate : rates) text += " " + std::to_string(rate);
+        problems.push_back(text + " Hz");
+    }
+    if (options.channels && *options.channels != 1 && *options.channels != 2) {
+        problems.push_back("channels is " + std::to_string(*options.channels) +
+                           "; it must be 1 or 2");
+    }
+    if (options.audio_stream && *options.audio_stream < 0) {
+        problems.push_back("audio_stream is " + std::to_string(*options.audio_stream) +
+                           "; streams are numbered from 0");
+    }
+    if (options.id3v2_version != 3 && options.id3v2_version != 4) {
+        problems.push_back("id3v2_version is " + std::to_string(options.id3v2_version) +
+                           "; it must be 3 or 4");
+    }
+    if (options.threads < 0) {
+        problems.push_back("threads is " + std::to_string(options.threads) +
+                           "; it must be 0 (all cores) or more");
+    }
+}
+
+void check_limits(const Limits& limits, std::vector<std::string>& problems) {
+    const auto positive = [&problems](const char* name, double value) {
+        if (!(value > 0)) problems.push_back("limits." + std::string(name) + " must be above 0");
+    };
+    positive("probe_bytes", static_cast<double>(limits.probe_bytes));
+    positive("streams", limits.streams);
+    positive("duration_s", limits.duration_s);
+    positive("sample_rate_hz", limits.sample_rate_hz);
+    positive("channels", limits.channels);
+}
+
+Error unknown_bitrate(std::string_view text) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = "bitrate '" + std::string(text.substr(0, 40)) +
+                            "' is not a number of bits per second such as 128000, 128k or 0.128M"};
+}
+
+}  // namespace
+
+std::optional<std::string> range_problem(std::optional<double> start_s,
+                                         std::optional<double> end_s) {
+    // Far above any recording, far below where microseconds overflow.
+    constexpr double highest_s = 1e9;
+    if (start_s && !(*start_s >= 0 && *start_s <= highest_s)) {
+        return "start is " + number(*start_s) + " s; it must be 0 or more";
+    }
+    if (end_s && !(*end_s > start_s.value_or(0) && *end_s <= highest_s)) {
+        return "end is " + number(*end_s) + " s; it must lie behind the start of " +
+               number(start_s.value_or(0)) + " s";
+    }
+    return std::nullopt;
+}
+
+Result<void> validate(const ConvertOptions& options) {
+    std::vector<std::string> problems;
+    check_rate_control(options, problems);
+    check_format(options, problems);
+    if (auto problem = range_problem(options.start_s, options.end_s)) problems.push_back(*problem);
+    check_limits(options.limits, problems);
+    if (problems.empty()) return {};
+    std::string message;
+    for (const std::string& problem : problems) {
+        if (!message.empty()) message += "; ";
+        message += problem;
+    }
+    return Error{.code = ErrorCode::invalid_argument, .message = message};
+}
+
+Result<int> parse_bitrate(std::string_view text) {
+    double value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [rest, status] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
+    if (status != std::errc()) return unknown_bitrate(text);
+    const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+    if (unit == "k" || unit == "K") {
+        value *= 1e3;
+    } else if (unit == "M") {
+        value *= 1e6;
+    } else if (!unit.empty()) {
+        return unknown_bitrate(text);
+    }
+    constexpr double highest = 1e9;  // Whether it is a legal bitrate is for `validate` to say.
+    if (!(value >= 0 && value <= highest)) return unknown_bitrate(text);
+    return static_cast<int>(std::lround(value));
+}
+
+}  // namespace polymux::media

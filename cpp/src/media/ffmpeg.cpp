@@ -1,0 +1,88 @@
+#include "media/ffmpeg.hpp"
+
+#include <array>
+#include <cstdarg>
+#include <mutex>
+
+namespace polymux::media {
+
+namespace {
+
+struct CapturedLog {
+    int depth = 0;
+    std::string last_error;
+};
+
+// Decoders run single-threaded, so a thread's own lines are those of its own calls.
+thread_local CapturedLog captured_log;
+
+void on_ffmpeg_log(void* context, int level, const char* format, va_list arguments) {
+    CapturedLog& log = captured_log;
+    if (log.depth == 0) {
+        // Somebody else's use of the same library: leave it as it was.
+        av_log_default_callback(context, level, format, arguments);
+        return;
+    }
+    if (level > AV_LOG_ERROR) return;
+    std::array<char, 256> line{};
+    int print_prefix = 0;
+    av_log_format_line2(context, level, format, arguments, line.data(),
+                        static_cast<int>(line.size()), &print_prefix);
+    try {
+        log.last_error.assign(line.data());
+    } catch (...) {
+        log.last_error.clear();  // A lost explanation is better than an exception through C.
+    }
+    while (!log.last_error.empty() && static_cast<unsigned char>(log.last_error.back()) <= ' ') {
+        log.last_error.pop_back();
+    }
+}
+
+}  // namespace
+
+LogCapture::LogCapture() {
+    static std::once_flag installed;
+    std::call_once(installed, [] { av_log_set_callback(on_ffmpeg_log); });
+    captured_log.last_error.clear();
+    ++captured_log.depth;
+}
+
+LogCapture::~LogCapture() {
+    --captured_log.depth;
+}
+
+std::string ChannelLayout::describe() const {
+    std::array<char, 128> text{};
+    const int length = av_channel_layout_describe(&layout_, text.data(), text.size());
+    return length > 0 ? std::string(text.data()) : std::string();
+}
+
+Tags to_tags(const AVDictionary* dictionary) {
+    Tags tags;
+    const AVDictionaryEntry* entry = nullptr;
+    while ((entry = av_dict_get(dictionary, "", entry, AV_DICT_IGNORE_SUFFIX)) != nullptr) {
+        tags.emplace_back(entry->key, entry->value);
+    }
+    return tags;
+}
+
+std::string ffmpeg_text(int averror) {
+    std::array<char, AV_ERROR_MAX_STRING_SIZE> text{};
+    av_strerror(averror, text.data(), text.size());
+    return text.data();
+}
+
+Error ffmpeg_error(ErrorCode code, std::string message, int averror,
+                   const std::string& input_name) {
+    if (averror == AVERROR(ENOMEM)) code = ErrorCode::out_of_memory;
+    Error error{.code = code, .message = std::move(message), .input_name = input_name};
+    error.ffmpeg_code = averror;
+    error.ffmpeg_text = ffmpeg_text(averror);
+    error.message += ": " + error.ffmpeg_text;
+    if (!captured_log.last_error.empty()) {
+        error.message += " (" + captured_log.last_error + ")";
+    }
+    return error;
+}
+
+}  // namespace polymux::media

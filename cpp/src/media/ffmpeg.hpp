@@ -1,0 +1,111 @@
+// FFmpeg's C handles as owning C++ types, and its failures as Errors.
+#pragma once
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+#include <libavutil/avutil.h>
+#include <libavutil/channel_layout.h>
+#include <libavutil/dict.h>
+#include <libavutil/frame.h>
+#include <libswresample/swresample.h>
+}
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "polymux/media/info.hpp"
+#include "polymux/result.hpp"
+
+namespace polymux::media {
+
+template <auto free_function>
+struct PointerToPointerDeleter {
+    template <typename T>
+    void operator()(T* handle) const noexcept {
+        free_function(&handle);
+    }
+};
+
+using UniqueFormatContext =
+    std::unique_ptr<AVFormatContext, PointerToPointerDeleter<avformat_close_input>>;
+using UniqueCodecContext =
+    std::unique_ptr<AVCodecContext, PointerToPointerDeleter<avcodec_free_context>>;
+using UniqueFrame = std::unique_ptr<AVFrame, PointerToPointerDeleter<av_frame_free>>;
+using UniquePacket = std::unique_ptr<AVPacket, PointerToPointerDeleter<av_packet_free>>;
+using UniqueSwrContext = std::unique_ptr<SwrContext, PointerToPointerDeleter<swr_free>>;
+
+/// A channel layout that frees its custom map.
+class ChannelLayout {
+public:
+    ChannelLayout() = default;
+    explicit ChannelLayout(const AVChannelLayout& other) { assign(other); }
+    ChannelLayout(const ChannelLayout& other) { assign(other.layout_); }
+    ChannelLayout& operator=(const ChannelLayout& other) {
+        if (this != &other) assign(other.layout_);
+        return *this;
+    }
+    ~ChannelLayout() { av_channel_layout_uninit(&layout_); }
+
+    /// FFmpeg's default layout of a channel count (2 is stereo, 6 is 5.1).
+    static ChannelLayout of_count(int channels) {
+        ChannelLayout result;
+        av_channel_layout_default(&result.layout_, channels);
+        return result;
+    }
+    /// `other`, or its count's default layout when it names no positions, as ffmpeg guesses.
+    static ChannelLayout known(const AVChannelLayout& other) {
+        return other.order == AV_CHANNEL_ORDER_UNSPEC ? of_count(other.nb_channels)
+                                                      : ChannelLayout(other);
+    }
+
+    [[nodiscard]] const AVChannelLayout* get() const noexcept { return &layout_; }
+    [[nodiscard]] AVChannelLayout* get() noexcept { return &layout_; }
+    [[nodiscard]] int channels() const noexcept { return layout_.nb_channels; }
+    [[nodiscard]] std::string describe() const;
+    bool operator==(const ChannelLayout& other) const noexcept {
+        return av_channel_layout_compare(&layout_, &other.layout_) == 0;
+    }
+
+private:
+    void assign(const AVChannelLayout& other) { av_channel_layout_copy(&layout_, &other); }
+    AVChannelLayout layout_{};
+};
+
+/// An AVDictionary that frees itself; passes where FFmpeg wants `AVDictionary**`.
+class Dictionary {
+public:
+    Dictionary() = default;
+    Dictionary(const Dictionary&) = delete;
+    Dictionary& operator=(const Dictionary&) = delete;
+    ~Dictionary() { av_dict_free(&entries_); }
+
+    void set(const char* key, const char* value) { av_dict_set(&entries_, key, value, 0); }
+    [[nodiscard]] AVDictionary** address() noexcept { return &entries_; }
+    [[nodiscard]] const AVDictionary* get() const noexcept { return entries_; }
+
+private:
+    AVDictionary* entries_ = nullptr;
+};
+
+[[nodiscard]] Tags to_tags(const AVDictionary* dictionary);
+
+/// FFmpeg's text for an AVERROR value.
+[[nodiscard]] std::string ffmpeg_text(int averror);
+
+/// `message` is completed by FFmpeg's text, and by the last thing FFmpeg logged, if any.
+[[nodiscard]] Error ffmpeg_error(ErrorCode code, std::string message, int averror,
+                                 const std::string& input_name);
+
+/// While one lives, FFmpeg's log lines of this thread are kept back instead of printed. The line
+/// that explains a failure ("moov atom not found") is then part of the Error.
+class LogCapture {
+public:
+    LogCapture();
+    ~LogCapture();
+    LogCapture(const LogCapture&) = delete;
+    LogCapture& operator=(const LogCapture&) = delete;
+};
+
+}  // namespace polymux::media

@@ -1,0 +1,21 @@
+#include "polymux/media/probe.hpp"
+
+#include <new>
+
+#include "media/guard.hpp"
+#include "media/info.hpp"
+
+namespace polymux::media {
+
+Result<MediaInfo> probe(ByteSource& source, const Limits& limits, const CancelToken& token) try {
+    const LogCapture capture;
+    Result<OpenedInput> input = OpenedInput::open(source, limits, token);
+    if (!input) return input.error();
+    return describe(*input);
+} catch (const std::bad_alloc&) {
+    return Error{.code = ErrorCode::out_of_memory,
+                 .message = "not enough memory to describe the input",
+                 .input_name = source.name()};
+}
+
+}  // namespace polymux::media

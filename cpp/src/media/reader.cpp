@@ -1,0 +1,318 @@
+#include "media/reader.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "media/formats.hpp"
+
+namespace polymux::media {
+
+namespace {
+
+// Above any codec's real frame; stops a forged header from asking for gigabytes.
+constexpr std::int64_t max_samples_per_frame = 1 << 24;
+constexpr int max_empty_reads = 1000;
+
+Error out_of_memory(const std::string& name) {
+    return Error{.code = ErrorCode::out_of_memory,
+                 .message = "not enough memory to decode the input",
+                 .input_name = name};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<AudioReader>> AudioReader::open(OpenedInput& input,
+                                                       const ReaderOptions& options) {
+    std::unique_ptr<AudioReader> reader(new AudioReader(input, options));
+    if (Result<void> done = reader->choose_stream(); !done) return done.error();
+    if (Result<void> done = reader->check_declared_duration(); !done) return done.error();
+    if (Result<void> done = reader->open_decoder(); !done) return done.error();
+    reader->seek_to_start();
+    while (!reader->queue_ && !reader->ended_) {
+        if (Result<void> done = reader->advance(); !done) return done.error();
+    }
+    if (!reader->queue_) {
+        const bool damaged = reader->damaged_packets_ > 0;
+        return Error{.code = damaged ? ErrorCode::undecodable : ErrorCode::no_audio,
+                     .message = damaged ? "nothing of the audio stream could be decoded"
+                                        : "the audio stream holds no samples in the chosen range",
+                     .input_name = input.name()};
+    }
+    return reader;
+}
+
+Result<void> AudioReader::choose_stream() {
+    AVFormatContext& format = input_.format();
+    const int count = static_cast<int>(format.nb_streams);
+    int index = options_.audio_stream.value_or(-1);
+    if (!options_.audio_stream) {
+        const std::optional<int> best = best_audio_stream(format);
+        if (!best) {
+            return Error{.code = ErrorCode::no_audio,
+                         .message = "the input has no audio stream",
+                         .input_name = input_.name()};
+        }
+        index = *best;
+    } else if (index < 0 || index >= count ||
+               format.streams[index]->codecpar->codec_type != AVMEDIA_TYPE_AUDIO) {
+        return Error{.code = ErrorCode::no_audio,
+                     .message = "stream " + std::to_string(index) +
+                                " is not an audio stream of the input, which has " +
+                                std::to_string(count) + " streams; probe lists them",
+                     .input_name = input_.name()};
+    }
+    stream_ = format.streams[index];
+    if (is_encrypted(*stream_)) {
+        return Error{.code = ErrorCode::encrypted,
+                     .message = "the audio is encrypted (DRM); it cannot be decoded",
+                     .input_name = input_.name()};
+    }
+    for (int other = 0; other < count; ++other) {
+        format.streams[other]->discard = other == index ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
+    }
+    return {};
+}
+
+// A declared length over the limit may be a lie, so the packets are counted before it is believed:
+// that is cheap, decoding is not. Afterwards the container is opened anew.
+Result<void> AudioReader::check_declared_duration() {
+    const double limit_s = input_.limits().duration_s;
+    const std::optional<double> expected = expected_duration_s();
+    if (!expected || *expected <= limit_s || !input_.io().source().seekable()) return {};
+    UniquePacket packet(av_packet_alloc());
+    if (!packet) return out_of_memory(input_.name());
+    double counted_s = options_.start_s ? -*options_.start_s : 0.0;
+    while (counted_s <= limit_s && av_read_frame(&input_.format(), packet.get()) >= 0) {
+        if (packet->stream_index == stream_->index) {
+            counted_s += static_cast<double>(packet->duration) * av_q2d(stream_->time_base);
+        }
+        av_packet_unref(packet.get());
+    }
+    if (std::optional<Error> failure = input_.io().failure()) return *failure;
+    if (counted_s > limit_s) {
+        return Error{.code = ErrorCode::limit_exceeded,
+                     .message = "the input lasts " + std::to_string(std::llround(*expected)) +
+                                " s, more than the limit duration_s of " +
+                                std::to_string(std::llround(limit_s)),
+                     .input_name = input_.name()};
+    }
+    ByteSource& source = input_.io().source();
+    if (Result<void> rewound = source.seek(0); !rewound) return rewound.error();
+    Result<OpenedInput> again = OpenedInput::open(source, input_.limits(), input_.io().token());
+    if (!again) return again.error();
+    input_ = std::move(*again);
+    return choose_stream();
+}
+
+Result<void> AudioReader::open_decoder() {
+    const AVCodecParameters& parameters = *stream_->codecpar;
+    const AVCodec* codec = avcodec_find_decoder(parameters.codec_id);
+    if (codec == nullptr) {
+        return Error{.code = ErrorCode::unsupported_media,
+                     .message = "no decoder for the audio codec '" +
+                                std::string(avcodec_get_name(parameters.codec_id)) +
+                                "' in this FFmpeg",
+                     .input_name = input_.name()};
+    }
+    decoder_.reset(avcodec_alloc_context3(codec));
+    packet_.reset(av_packet_alloc());
+    frame_.reset(av_frame_alloc());
+    if (!decoder_ || !packet_ || !frame_) return out_of_memory(input_.name());
+    int status = avcodec_parameters_to_context(decoder_.get(), &parameters);
+    if (status >= 0) {
+        // Needed for the exact removal of encoder padding.
+        decoder_->pkt_timebase = stream_->time_base;
+        decoder_->thread_count = 1;
+        decoder_->max_samples = max_samples_per_frame;
+        status = avcodec_open2(decoder_.get(), codec, nullptr);
+    }
+    if (status < 0) {
+        return input_.explain(ErrorCode::undecodable,
+                              "the audio codec '" + std::string(codec->name) + "' cannot be set up",
+                              status);
+    }
+    return {};
+}
+
+void AudioReader::seek_to_start() {
+    trimmer_.emplace(options_.start_s, options_.end_s, input_.format(), *stream_);
+    if (trimmer_->seek(input_.format())) return;
+    warn("not_seekable", "the input cannot seek, so everything before the start was decoded");
+}
+
+std::string AudioReader::codec_name() const {
+    return avcodec_get_name(stream_->codecpar->codec_id);
+}
+
+std::optional<double> AudioReader::expected_duration_s() const {
+    const AVFormatContext& format = input_.format();
+    std::optional<double> total;
+    if (stream_->duration > 0) {
+        total = static_cast<double>(stream_->duration) * av_q2d(stream_->time_base);
+    } else if (format.duration > 0) {
+        total = static_cast<double>(format.duration) / AV_TIME_BASE;
+    }
+    const double start_s = options_.start_s.value_or(0);
+    if (options_.end_s) total = total ? std::min(*total, *options_.end_s) : *options_.end_s;
+    if (!total) return std::nullopt;
+    return std::max(0.0, *total - start_s);
+}
+
+Result<mp3::PcmBlock> AudioReader::read(int samples) {
+    queue_->drop(given_);
+    given_ = 0;
+    while (queue_->size() < samples && !ended_) {
+        if (Result<void> done = advance(); !done) return done.error();
+    }
+    const mp3::PcmBlock block = queue_->front(samples);
+    given_ = block.samples;
+    return block;
+}
+
+Result<void> AudioReader::advance() {
+    if (std::optional<Error> failure = input_.io().failure()) return *failure;
+    if (packets_ended_) {
+        if (Result<void> done = receive_frames(); !done) return done.error();
+        ended_ = true;
+        const int status = resampler_ ? resampler_->flush(*queue_) : 0;
+        if (status < 0) return input_.explain(ErrorCode::internal, "resampling failed", status);
+        return {};
+    }
+    int status = av_read_frame(&input_.format(), packet_.get());
+    if (status == AVERROR(EAGAIN) && ++empty_reads_ < max_empty_reads) return {};
+    if (status < 0) {
+        packets_ended_ = true;
+        if (std::optional<Error> failure = input_.io().failure()) return *failure;
+        avcodec_send_packet(decoder_.get(), nullptr);
+        if (status == AVERROR_EOF) return {};
+        return damage("input_truncated", "reading stopped before the end of the input", status);
+    }
+    empty_reads_ = 0;
+    if (packet_->stream_index != stream_->index) {
+        av_packet_unref(packet_.get());
+        return {};
+    }
+    trimmer_->shift(*packet_);
+    status = avcodec_send_packet(decoder_.get(), packet_.get());
+    av_packet_unref(packet_.get());
+    if (status < 0) return damage("damaged_packet", "a packet could not be decoded", status);
+    return receive_frames();
+}
+
+Result<void> AudioReader::receive_frames() {
+    while (!ended_) {
+        const int status = avcodec_receive_frame(decoder_.get(), frame_.get());
+        if (status == AVERROR(EAGAIN) || status == AVERROR_EOF) return {};
+        if (status < 0) return damage("damaged_packet", "a packet could not be decoded", status);
+        Result<void> accepted = accept(*frame_);
+        av_frame_unref(frame_.get());
+        if (!accepted) return accepted.error();
+    }
+    return {};
+}
+
+Result<void> AudioReader::accept(AVFrame& frame) {
+    if (Result<void> checked = check_frame(frame); !checked) return checked.error();
+    if (frame.decode_error_flags != 0) {
+        Result<void> noted =
+            damage("damaged_packet", "a packet was decoded with errors", AVERROR_INVALIDDATA);
+        if (!noted) return noted.error();
+    }
+    const Trimmer::Verdict verdict = trimmer_->apply(frame);
+    if (verdict == Trimmer::Verdict::failed) return out_of_memory(input_.name());
+    if (verdict == Trimmer::Verdict::past_end) {
+        packets_ended_ = true;
+        ended_ = true;
+        const int flushed = resampler_ ? resampler_->flush(*queue_) : 0;
+        if (flushed < 0) return input_.explain(ErrorCode::internal, "resampling failed", flushed);
+        return {};
+    }
+    if (verdict == Trimmer::Verdict::nothing_left) return {};
+    if (!queue_) choose_format(frame);
+    note_change(frame);
+    const int status = resampler_->convert(frame, *queue_);
+    if (status < 0) {
+        return input_.explain(ErrorCode::undecodable,
+                              "audio of " + std::to_string(frame.ch_layout.nb_channels) +
+                                  " channels at " + std::to_string(frame.sample_rate) +
+                                  " Hz cannot be converted",
+                              status);
+    }
+    decoded_s_ += static_cast<double>(frame.nb_samples) / frame.sample_rate;
+    if (decoded_s_ <= input_.limits().duration_s) return {};
+    return Error{.code = ErrorCode::limit_exceeded,
+                 .message = "the audio lasts longer than the limit duration_s of " +
+                            std::to_string(std::llround(input_.limits().duration_s)),
+                 .input_name = input_.name(),
+                 .position_s = decoded_s_};
+}
+
+Result<void> AudioReader::check_frame(const AVFrame& frame) const {
+    const Limits& limits = input_.limits();
+    const int channels = frame.ch_layout.nb_channels;
+    if (frame.sample_rate <= 0 || channels <= 0) {
+        return Error{.code = ErrorCode::undecodable,
+                     .message = "the audio has " + std::to_string(channels) + " channels at " +
+                                std::to_string(frame.sample_rate) + " Hz",
+                     .input_name = input_.name()};
+    }
+    if (frame.sample_rate > limits.sample_rate_hz || channels > limits.channels) {
+        return Error{.code = ErrorCode::limit_exceeded,
+                     .message = "the audio has " + std::to_string(channels) + " channels at " +
+                                std::to_string(frame.sample_rate) +
+                                " Hz, more than the limits channels of " +
+                                std::to_string(limits.channels) + " and sample_rate_hz of " +
+                                std::to_string(limits.sample_rate_hz),
+                     .input_name = input_.name()};
+    }
+    return {};
+}
+
+void AudioReader::choose_format(const AVFrame& frame) {
+    const ChannelLayout layout = ChannelLayout::known(frame.ch_layout);
+    PcmFormat format;
+    format.sample_format = options_.sample_format.value_or(
+        nearest_sample_format(static_cast<AVSampleFormat>(frame.format)));
+    format.sample_rate_hz =
+        options_.sample_rate_hz.value_or(nearest_sample_rate(frame.sample_rate));
+    format.channels = options_.channels.value_or(nearest_layout(layout).channels());
+    queue_.emplace(format);
+    resampler_.emplace(format);
+    input_rate_hz_ = frame.sample_rate;
+    input_channels_ = layout.channels();
+}
+
+void AudioReader::note_change(const AVFrame& frame) {
+    const int channels = frame.ch_layout.nb_channels;
+    if (frame.sample_rate == input_rate_hz_ && channels == input_channels_) return;
+    warn("format_changed", "the audio changes to " + std::to_string(channels) + " channels at " +
+                               std::to_string(frame.sample_rate) +
+                               " Hz; it is converted to the format it began with");
+    input_rate_hz_ = frame.sample_rate;
+    input_channels_ = channels;
+}
+
+Result<void> AudioReader::damage(const char* code, std::string message, int averror) {
+    if (std::optional<Error> failure = input_.io().failure()) return *failure;
+    if (averror == AVERROR(ENOMEM)) return out_of_memory(input_.name());
+    ++damaged_packets_;
+    if (options_.strict) {
+        Error error = input_.explain(ErrorCode::undecodable, std::move(message), averror);
+        error.position_s = decoded_s_;
+        return error;
+    }
+    warn(code, message + ": " + ffmpeg_text(averror));
+    return {};
+}
+
+void AudioReader::warn(const char* code, std::string message) {
+    const auto same = std::find_if(warnings_.begin(), warnings_.end(),
+                                   [code](const Warning& known) { return known.code == code; });
+    if (same != warnings_.end()) {
+        ++same->count;
+        return;
+    }
+    warnings_.push_back({.code = code, .message = std::move(message), .position_s = decoded_s_});
+}
+
+}  // namespace polymux::media

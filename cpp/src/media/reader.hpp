@@ -1,0 +1,89 @@
+// Demux, decode, trim, convert: planar samples of one audio stream, in order.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "media/ffmpeg.hpp"
+#include "media/guard.hpp"
+#include "media/resampler.hpp"
+#include "media/trim.hpp"
+#include "polymux/media/convert.hpp"
+
+namespace polymux::media {
+
+struct ReaderOptions {
+    std::optional<int> audio_stream = {};
+    std::optional<double> start_s = {};
+    std::optional<double> end_s = {};
+    std::optional<int> sample_rate_hz = {};               ///< Default: ffmpeg's choice for MP3.
+    std::optional<int> channels = {};                     ///< Likewise.
+    std::optional<mp3::SampleFormat> sample_format = {};  ///< Likewise.
+    bool strict = false;
+};
+
+/// One pass over one audio stream. Not thread-safe; may move from thread to thread between calls.
+class AudioReader {
+public:
+    /// Chooses the stream and decodes up to the first samples, which decide `format()`.
+    /// Errors: no_audio, encrypted, unsupported_media, undecodable, limit_exceeded, cancelled.
+    static Result<std::unique_ptr<AudioReader>> open(OpenedInput& input,
+                                                     const ReaderOptions& options);
+
+    [[nodiscard]] const PcmFormat& format() const noexcept { return queue_->format(); }
+    [[nodiscard]] int stream_index() const noexcept { return stream_->index; }
+    [[nodiscard]] std::string codec_name() const;
+    [[nodiscard]] int input_rate_hz() const noexcept { return input_rate_hz_; }
+
+    /// Gives the next `samples`, fewer only at the end, none after it. The block is valid until
+    /// the next call.
+    Result<mp3::PcmBlock> read(int samples);
+
+    /// What the caller can expect to get, in seconds, if the container says.
+    [[nodiscard]] std::optional<double> expected_duration_s() const;
+    [[nodiscard]] std::int64_t damaged_packets() const noexcept { return damaged_packets_; }
+    /// Damage and format changes met so far, repetitions folded.
+    [[nodiscard]] const std::vector<Warning>& warnings() const noexcept { return warnings_; }
+
+private:
+    AudioReader(OpenedInput& input, const ReaderOptions& options)
+        : input_(input), options_(options) {}
+
+    Result<void> choose_stream();
+    Result<void> check_declared_duration();
+    Result<void> open_decoder();
+    void seek_to_start();
+    void choose_format(const AVFrame& frame);
+
+    /// Decodes until the queue holds more, or the end is reached.
+    Result<void> advance();
+    Result<void> receive_frames();
+    Result<void> accept(AVFrame& frame);
+    Result<void> check_frame(const AVFrame& frame) const;
+    Result<void> damage(const char* code, std::string message, int averror);
+    void note_change(const AVFrame& frame);
+    void warn(const char* code, std::string message);
+
+    OpenedInput& input_;
+    ReaderOptions options_;
+    AVStream* stream_ = nullptr;  // Owned by input_.
+    UniqueCodecContext decoder_;
+    UniquePacket packet_;
+    UniqueFrame frame_;
+    std::optional<PcmQueue> queue_;
+    std::optional<Resampler> resampler_;
+    bool packets_ended_ = false;
+    bool ended_ = false;
+    std::optional<Trimmer> trimmer_;
+    int given_ = 0;  // Samples of the queue's front that the caller still looks at.
+    int empty_reads_ = 0;
+    int input_rate_hz_ = 0;
+    int input_channels_ = 0;
+    double decoded_s_ = 0;
+    std::int64_t damaged_packets_ = 0;
+    std::vector<Warning> warnings_;
+};
+
+}  // namespace polymux::media

@@ -1,0 +1,114 @@
+#include "media/trim.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+extern "C" {
+#include <libavutil/mathematics.h>
+#include <libavutil/samplefmt.h>
+}
+
+namespace polymux::media {
+
+namespace {
+
+// Where timestamps are decoding times, reordered pictures put the audio of a moment a little before
+// its key frame; ffmpeg steps back this far.
+constexpr std::int64_t reordering_margin_us = 3 * AV_TIME_BASE / 23;
+
+std::int64_t to_us(double seconds) {
+    return std::llround(seconds * AV_TIME_BASE);
+}
+
+bool reorders_pictures(const AVFormatContext& format) {
+    const std::span streams(format.streams, format.nb_streams);
+    return std::any_of(streams.begin(), streams.end(),
+                       [](const AVStream* stream) { return stream->codecpar->video_delay > 0; });
+}
+
+// Keeps samples [begin, end) of the frame, in a buffer of their own so that the converter sees
+// aligned memory as it does in ffmpeg. Returns 0 or an AVERROR.
+int keep_samples(AVFrame& frame, int begin, int end) {
+    if (begin > 0) {
+        UniqueFrame cut(av_frame_alloc());
+        if (!cut) return AVERROR(ENOMEM);
+        cut->nb_samples = end - begin;
+        cut->format = frame.format;
+        cut->sample_rate = frame.sample_rate;
+        int status = av_channel_layout_copy(&cut->ch_layout, &frame.ch_layout);
+        if (status >= 0) status = av_frame_get_buffer(cut.get(), 0);
+        if (status < 0) return status;
+        av_samples_copy(cut->extended_data, frame.extended_data, 0, begin, cut->nb_samples,
+                        frame.ch_layout.nb_channels, static_cast<AVSampleFormat>(frame.format));
+        av_frame_unref(&frame);
+        av_frame_move_ref(&frame, cut.get());
+        return 0;
+    }
+    frame.nb_samples = end;
+    return 0;
+}
+
+}  // namespace
+
+Trimmer::Trimmer(std::optional<double> start_s, std::optional<double> end_s,
+                 const AVFormatContext& format, const AVStream& stream)
+    : time_base_(stream.time_base) {
+    if (start_s) start_us_ = to_us(*start_s);
+    if (end_s) duration_us_ = to_us(*end_s) - start_us_.value_or(0);
+    zero_us_ = start_us_.value_or(0);
+    if (format.start_time != AV_NOPTS_VALUE) zero_us_ += format.start_time;
+}
+
+bool Trimmer::seek(AVFormatContext& format) const {
+    if (!start_us_ || *start_us_ == 0) return true;
+    std::int64_t target_us = zero_us_;
+    if ((format.iformat->flags & AVFMT_SEEK_TO_PTS) == 0 && reorders_pictures(format)) {
+        target_us -= reordering_margin_us;
+    }
+    return avformat_seek_file(&format, -1, INT64_MIN, target_us, target_us, 0) >= 0;
+}
+
+void Trimmer::shift(AVPacket& packet) {
+    const std::int64_t offset = av_rescale_q(-zero_us_, AV_TIME_BASE_Q, time_base_);
+    if (packet.pts != AV_NOPTS_VALUE) packet.pts += offset;
+    if (packet.dts != AV_NOPTS_VALUE) packet.dts += offset;
+    packet_pts_ = packet.pts;
+}
+
+std::int64_t Trimmer::position_of(const AVFrame& frame) {
+    const AVRational samples{1, frame.sample_rate};
+    const std::int64_t pts = frame.pts != AV_NOPTS_VALUE ? frame.pts : packet_pts_;
+    std::int64_t position = next_position_;
+    if (pts != AV_NOPTS_VALUE) {
+        position =
+            av_rescale_delta(time_base_, pts, samples, frame.nb_samples, &rescale_state_, samples);
+    }
+    next_position_ = position + frame.nb_samples;
+    return position;
+}
+
+Trimmer::Verdict Trimmer::apply(AVFrame& frame) {
+    if (!start_us_ && !duration_us_) return Verdict::keep;
+    const std::int64_t position = position_of(frame);
+    const std::int64_t samples = frame.nb_samples;
+    std::int64_t begin = 0;
+    if (start_us_) {
+        if (position + samples <= 0) return Verdict::nothing_left;
+        begin = std::max<std::int64_t>(0, -position);
+    }
+    std::int64_t end = samples;
+    if (first_kept_ == AV_NOPTS_VALUE) first_kept_ = position + begin;
+    if (duration_us_) {
+        const std::int64_t duration =
+            av_rescale_q(*duration_us_, AV_TIME_BASE_Q, AVRational{1, frame.sample_rate});
+        if (position - first_kept_ >= duration) return Verdict::past_end;
+        end = std::min(samples, first_kept_ + duration - position);
+    }
+    if (begin >= end) return Verdict::nothing_left;
+    if (begin == 0 && end == samples) return Verdict::keep;
+    const int status = keep_samples(frame, static_cast<int>(begin), static_cast<int>(end));
+    return status < 0 ? Verdict::failed : Verdict::keep;
+}
+
+}  // namespace polymux::media

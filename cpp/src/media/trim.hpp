@@ -1,0 +1,40 @@
+// Start and end positions, to the sample, as ffmpeg's -ss and -to before the input set them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "media/ffmpeg.hpp"
+
+namespace polymux::media {
+
+/// Moves packets onto a clock whose zero is the start, and cuts frames. Not thread-safe.
+class Trimmer {
+public:
+    enum class Verdict : std::uint8_t { keep, nothing_left, past_end, failed };
+
+    Trimmer(std::optional<double> start_s, std::optional<double> end_s,
+            const AVFormatContext& format, const AVStream& stream);
+
+    /// Seeks to before the start, if there is one. False where the input cannot.
+    [[nodiscard]] bool seek(AVFormatContext& format) const;
+
+    void shift(AVPacket& packet);
+
+    /// Leaves in `frame` what lies between start and end.
+    Verdict apply(AVFrame& frame);
+
+private:
+    std::int64_t position_of(const AVFrame& frame);
+
+    std::optional<std::int64_t> start_us_;
+    std::optional<std::int64_t> duration_us_;
+    std::int64_t zero_us_ = 0;  // The start on the container's clock.
+    AVRational time_base_{};
+    std::int64_t packet_pts_ = AV_NOPTS_VALUE;
+    std::int64_t rescale_state_ = AV_NOPTS_VALUE;
+    std::int64_t next_position_ = 0;  // In samples, from the start.
+    std::int64_t first_kept_ = AV_NOPTS_VALUE;
+};
+
+}  // namespace polymux::media
