@@ -1,0 +1,131 @@
+"""polymux: AI and media tools behind one interface, over a native core.
+
+The names below are loaded at their first use, so that ``import polymux`` costs next to nothing:
+no extension module, no event loop and no third-party package is imported before it is needed.
+
+Example:
+    >>> import polymux
+    >>> converted = polymux.convert_to_mp3("talk.mp4", "talk.mp3", bitrate="128k")
+    >>> converted.content_type
+    'audio/mpeg'
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from polymux import aio
+    from polymux._version import __version__
+    from polymux.conversion import convert_many, convert_to_mp3
+    from polymux.errors import (
+        EncoderError,
+        EncryptedMediaError,
+        InputError,
+        InputNotFoundError,
+        InputUnreadableError,
+        InternalError,
+        InvalidRequestError,
+        LimitExceededError,
+        MediaError,
+        MissingDependencyError,
+        NoAudioError,
+        OperationCancelledError,
+        OutOfMemoryError,
+        OutputError,
+        OutputExistsError,
+        OutputFailedError,
+        OutputRefusedError,
+        PolymuxError,
+        UndecodableError,
+        UnsupportedMediaError,
+    )
+    from polymux.media_file import ConversionOutcome, MediaFile
+    from polymux.options import Limits
+    from polymux.probing import decode_audio, probe
+    from polymux.progress import Progress
+    from polymux.results import (
+        Chapter,
+        ConversionReport,
+        ConversionWarning,
+        Cover,
+        MediaInfo,
+        PcmAudio,
+        StreamInfo,
+    )
+
+__all__ = [
+    "Chapter",
+    "ConversionOutcome",
+    "ConversionReport",
+    "ConversionWarning",
+    "Cover",
+    "EncoderError",
+    "EncryptedMediaError",
+    "InputError",
+    "InputNotFoundError",
+    "InputUnreadableError",
+    "InternalError",
+    "InvalidRequestError",
+    "LimitExceededError",
+    "Limits",
+    "MediaError",
+    "MediaFile",
+    "MediaInfo",
+    "MissingDependencyError",
+    "NoAudioError",
+    "OperationCancelledError",
+    "OutOfMemoryError",
+    "OutputError",
+    "OutputExistsError",
+    "OutputFailedError",
+    "OutputRefusedError",
+    "PcmAudio",
+    "PolymuxError",
+    "Progress",
+    "StreamInfo",
+    "UndecodableError",
+    "UnsupportedMediaError",
+    "__version__",
+    "aio",
+    "convert_many",
+    "convert_to_mp3",
+    "decode_audio",
+    "probe",
+]
+
+_HOMES = {
+    "_version": ("__version__",),
+    "conversion": ("convert_many", "convert_to_mp3"),
+    "media_file": ("ConversionOutcome", "MediaFile"),
+    "options": ("Limits",),
+    "probing": ("decode_audio", "probe"),
+    "progress": ("Progress",),
+    "results": (
+        "Chapter",
+        "ConversionReport",
+        "ConversionWarning",
+        "Cover",
+        "MediaInfo",
+        "PcmAudio",
+        "StreamInfo",
+    ),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Loads a public name at its first use (PEP 562)."""
+    from importlib import import_module
+
+    if name not in __all__:
+        raise AttributeError(f"module 'polymux' has no attribute {name!r}")
+    if name == "aio":
+        return import_module("polymux.aio")
+    # Everything that is not listed above is an exception class.
+    value: object = getattr(import_module(f"polymux.{_HOME_OF.get(name, 'errors')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Public names, loaded or not, so that completion finds them."""
+    return sorted({*globals(), *__all__})

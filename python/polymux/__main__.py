@@ -1,0 +1,8 @@
+"""``python -m polymux``: the same program as ``polymux``."""
+
+import sys
+
+from polymux.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

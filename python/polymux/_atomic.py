@@ -1,0 +1,115 @@
+"""Files that appear under their name only when they are complete."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from polymux._text import display_name
+from polymux.errors import OutputError, OutputExistsError, OutputFailedError, OutputRefusedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def write_atomically(path: Path, data: bytes, *, overwrite: bool) -> None:
+    """Writes `data` to a temporary file beside `path`, syncs it, and renames it.
+
+    The rules are those of the native core's own output files: see `MediaFile.save`.
+    """
+    try:
+        mode = _mode_of_replaced(path, overwrite=overwrite)
+        temporary = path.with_name(f".{path.name[:32]}.polymux-{secrets.token_hex(4)}.part")
+        try:
+            _write_synced(temporary, data, mode)
+            _publish(temporary, path, overwrite=overwrite)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+        _sync_folder(path.parent)
+    except OutputError:
+        raise
+    except ValueError as error:  # a zero byte in the path, or no name at all
+        raise OutputRefusedError(f"cannot write {_quoted(path)}: {error}") from error
+    except OSError as error:
+        raise OutputFailedError(
+            f"cannot write {_quoted(path)}: {error.strerror or error}", errno=error.errno
+        ) from error
+
+
+def _quoted(path: Path) -> str:
+    return f"'{display_name(os.fspath(path))}'"
+
+
+def _mode_of_replaced(path: Path, *, overwrite: bool) -> int | None:
+    """Permissions of the regular file at `path`; None when there is nothing."""
+    try:
+        existing = path.lstat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(existing.st_mode):
+        raise OutputRefusedError(
+            f"cannot write {_quoted(path)}: it is a {_kind(existing.st_mode)}; "
+            "give the path of a file"
+        )
+    if not overwrite:
+        raise _exists(path)
+    if not os.access(path, os.W_OK) or not existing.st_mode & 0o222:
+        raise PermissionError(errno.EACCES, "the existing file is read-only")
+    return stat.S_IMODE(existing.st_mode) & 0o777
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISLNK(mode):
+        return "symbolic link"
+    if stat.S_ISDIR(mode):
+        return "folder"
+    return "pipe, socket or device"
+
+
+def _exists(path: Path) -> OutputExistsError:
+    return OutputExistsError(
+        f"cannot write {_quoted(path)}: it exists already; allow overwriting or choose another "
+        "name",
+        errno=errno.EEXIST,
+    )
+
+
+def _write_synced(temporary: Path, data: bytes, mode: int | None) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(temporary, flags, 0o666 if mode is None else 0o600)
+    with open(descriptor, "wb") as file:  # noqa: PTH123 - takes over the descriptor
+        if mode is not None:
+            os.fchmod(file.fileno(), mode)
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _publish(temporary: Path, path: Path, *, overwrite: bool) -> None:
+    if overwrite:
+        temporary.replace(path)
+        return
+    try:
+        path.hardlink_to(temporary)  # Unlike a rename, fails when the name has come into use.
+    except FileExistsError:
+        raise _exists(path) from None
+    except OSError:  # A file system without hard links; the name was free a moment ago.
+        temporary.replace(path)
+        return
+    temporary.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    # A folder that cannot be opened or synced keeps its entry as well as its file system can.
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

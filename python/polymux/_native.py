@@ -1,0 +1,33 @@
+"""The one place that loads the native media module; import `media` from here, inside a function.
+
+A failed import is not remembered, so the next call after a repair finds the module.
+"""
+
+from polymux._text import printable, shortened
+from polymux.errors import MissingDependencyError
+
+_BUILD_PACKAGES = (
+    "libavformat-dev, libavcodec-dev, libavutil-dev, libswresample-dev and libmp3lame-dev"
+)
+
+
+def _missing(error: ImportError) -> MissingDependencyError:
+    if isinstance(error, ModuleNotFoundError) and error.name == "polymux._media":
+        return MissingDependencyError(
+            "this polymux was built without media support (or for another Python): install the "
+            f"FFmpeg and LAME development packages (on Debian and Ubuntu {_BUILD_PACKAGES}), "
+            "then reinstall polymux"
+        )
+    return MissingDependencyError(
+        f"the media module of polymux cannot be loaded ({shortened(printable(str(error)))}): "
+        "install the FFmpeg and LAME libraries it was built against, or reinstall polymux after "
+        f"installing {_BUILD_PACKAGES}"
+    )
+
+
+try:
+    import polymux._media as media
+except ImportError as error:
+    raise _missing(error) from error
+
+__all__ = ["media"]

@@ -1,0 +1,339 @@
+"""The top-level functions for asyncio; same names, same arguments, same results.
+
+No thread is held per conversion: the native pool tells the event loop when one has ended.
+Cancelling the awaiting task ends the conversion, and the cancellation is passed on only after
+nothing of it remains. Functions may be used from any number of event loops.
+
+Example:
+    >>> import asyncio
+    >>> from polymux import aio
+    >>> converted = asyncio.run(aio.convert_to_mp3("talk.mp4", "talk.mp3", bitrate="128k"))
+    >>> converted.report.codec
+    'aac'
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from contextlib import suppress
+from typing import TYPE_CHECKING, Literal
+
+from polymux import _jobs, probing
+from polymux._jobs import (
+    JobGroup,
+    checked_concurrency,
+    media_file,
+    named_tasks,
+    output_folder,
+)
+from polymux.options import EncodingOptions, flag, native_options
+from polymux.progress import progress_from_native
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import AsyncGenerator, Callable, Iterable
+    from typing import Unpack
+
+    from polymux import _media
+    from polymux._jobs import Names
+    from polymux.inputs import Destination, Source
+    from polymux.media_file import ConversionOutcome, MediaFile
+    from polymux.options import Carry, Limits, Preset, Tags, Time
+    from polymux.progress import Progress
+    from polymux.results import MediaInfo, PcmAudio
+
+_PROGRESS_INTERVAL_S = 0.1
+
+
+async def convert_to_mp3(
+    source: Source,
+    destination: Destination = None,
+    *,
+    bitrate: int | str | None = None,
+    vbr_quality: float | None = None,
+    abr: bool = False,
+    preset: Preset = "ffmpeg",
+    sample_rate: int | None = None,
+    channels: int | None = None,
+    audio_stream: int | None = None,
+    start: Time | None = None,
+    end: Time | None = None,
+    tags: Tags = "copy",
+    cover: Carry = "copy",
+    id3v2_version: Literal[3, 4] = 3,
+    identical_file: bool = False,
+    threads: int | None = None,
+    strict: bool = False,
+    overwrite: bool = True,
+    limits: Limits | None = None,
+    on_progress: Callable[[Progress], object] | None = None,
+) -> MediaFile:
+    """Converts any audio or video file to MP3; the twin of `polymux.convert_to_mp3`.
+
+    Cancelling the task ends the conversion within milliseconds and leaves no partial file. File
+    objects are read and written from a native thread; a call of theirs that blocks delays
+    cancellation by as much.
+
+    Args:
+        source: As for `polymux.convert_to_mp3`, like all options that are not described here.
+        destination: A path, a binary file object, or None to keep the MP3 in memory.
+        bitrate: Constant bitrate in bit/s, or text such as ``"128k"``.
+        vbr_quality: Variable bitrate quality, 0 (best) to below 10. Default: 0 without `bitrate`.
+        abr: Make `bitrate` an average.
+        preset: ``"ffmpeg"``, ``"best"`` or ``"fast"``.
+        sample_rate: Of the output, in Hz.
+        channels: Of the output, 1 or 2.
+        audio_stream: Index of the stream to convert.
+        start: From this position, in seconds or as ``"[HH:]MM:SS[.mmm]"``.
+        end: Up to this position.
+        tags: ``"copy"``, ``"none"``, or a mapping that replaces the text tags.
+        cover: ``"copy"`` or ``"none"``.
+        id3v2_version: 3 or 4.
+        identical_file: Write the whole file as ``ffmpeg -vn`` does.
+        threads: Upper bound on the cores for this file.
+        strict: Damaged input is an error.
+        overwrite: Replace an existing file.
+        limits: What the input may cost.
+        on_progress: Function or coroutine function, called on the event loop with a
+            `polymux.Progress` about ten times a second. An exception of it ends the conversion.
+
+    Returns:
+        The MP3, with a report in ``.report``.
+
+    Raises:
+        PolymuxError: As for `polymux.convert_to_mp3`.
+        asyncio.CancelledError: The task was cancelled; nothing is left behind.
+
+    Example:
+        >>> import asyncio
+        >>> from polymux import aio
+        >>> asyncio.run(aio.convert_to_mp3("song.flac")).content_type
+        'audio/mpeg'
+    """
+    options = native_options(
+        EncodingOptions(
+            bitrate=bitrate,
+            vbr_quality=vbr_quality,
+            abr=abr,
+            preset=preset,
+            sample_rate=sample_rate,
+            channels=channels,
+            audio_stream=audio_stream,
+            start=start,
+            end=end,
+            tags=tags,
+            cover=cover,
+            id3v2_version=id3v2_version,
+            identical_file=identical_file,
+            threads=threads,
+            strict=strict,
+            limits=limits,
+        )
+    )
+    ended = asyncio.Event()
+    conversion = _jobs.start(
+        source,
+        destination,
+        options,
+        overwrite=flag("overwrite", overwrite),
+        on_done=_on_this_loop(ended.set),
+    )
+    try:
+        await _watch(conversion, ended, on_progress)
+    except BaseException:
+        conversion.cancel()
+        await _uninterrupted(ended)
+        with suppress(Exception):
+            conversion.wait()
+        raise
+    return media_file(conversion.wait(), destination)
+
+
+async def _watch(
+    conversion: _media.Conversion,
+    ended: asyncio.Event,
+    on_progress: Callable[[Progress], object] | None,
+) -> None:
+    """Waits for the end, and reports the progress if anyone wants it."""
+    while on_progress is not None and not ended.is_set():
+        with suppress(TimeoutError):
+            await asyncio.wait_for(ended.wait(), _PROGRESS_INTERVAL_S)
+        answer = on_progress(progress_from_native(conversion.progress))
+        if inspect.isawaitable(answer):
+            await answer
+    await ended.wait()
+
+
+def _on_this_loop(function: Callable[..., object]) -> Callable[..., None]:
+    """The function, to be called from any thread and run by the loop that runs now."""
+    loop = asyncio.get_running_loop()
+
+    def call(*arguments: object) -> None:
+        # A loop that was closed meanwhile has nobody left who waits.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(function, *arguments)
+
+    return call
+
+
+async def _uninterrupted(ended: asyncio.Event) -> None:
+    """Waits for the end of something that was told to end, whatever cancels the waiting task."""
+    cancelled: asyncio.CancelledError | None = None
+    while not ended.is_set():
+        try:
+            await ended.wait()
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+
+
+def convert_many(
+    sources: Iterable[Source],
+    destination_folder: str | bytes | os.PathLike[str] | os.PathLike[bytes] | None = None,
+    *,
+    names: Names | None = None,
+    concurrency: int | None = None,
+    overwrite: bool = True,
+    **options: Unpack[EncodingOptions],
+) -> AsyncGenerator[ConversionOutcome, None]:
+    """Converts many files at once; the twin of `polymux.convert_many`.
+
+    Leave the loop early with ``async with contextlib.aclosing(...)`` around the generator: it
+    returns when everything in flight has ended and nothing partial remains. Without it the event
+    loop closes the generator when it gets to it.
+
+    Args:
+        sources: Paths, bytes-like objects or binary file objects.
+        destination_folder: Where to write. Default: None, which keeps each MP3 in memory.
+        names: Called with source and index for the output's name in the folder.
+        concurrency: Conversions in flight. Default: twice the cores.
+        overwrite: Replace existing files. Default: True.
+        **options: As for `polymux.convert_many`.
+
+    Returns:
+        An asynchronous generator of outcomes, in the order in which they are ready.
+
+    Raises:
+        PolymuxError: As for `polymux.convert_many`, at once and not at the first iteration.
+
+    Example:
+        >>> import asyncio
+        >>> from polymux import aio
+        >>> async def convert_all():
+        ...     return [outcome.ok async for outcome in aio.convert_many(["song.flac"], "out")]
+        >>> asyncio.run(convert_all())
+        [True]
+    """
+    native = native_options(options)
+    places = checked_concurrency(concurrency)
+    overwriting = flag("overwrite", overwrite)
+    tasks = named_tasks(sources, output_folder(destination_folder), names)
+
+    async def outcomes() -> AsyncGenerator[ConversionOutcome, None]:
+        ended: asyncio.Queue[int] = asyncio.Queue()
+        group = JobGroup(
+            tasks,
+            native,
+            overwrite=overwriting,
+            concurrency=places,
+            notify=_on_this_loop(ended.put_nowait),
+        )
+        try:
+            while True:
+                for outcome in group.fill():
+                    yield outcome
+                if not group.running:
+                    return
+                yield group.collect(await ended.get())
+        finally:
+            await _closed(group, ended)
+
+    return outcomes()
+
+
+async def _closed(group: JobGroup, ended: asyncio.Queue[int]) -> None:
+    """Ends everything in flight and waits for it, whatever cancels the waiting task."""
+    group.cancel()
+    cancelled: asyncio.CancelledError | None = None
+    while group.running:
+        try:
+            group.collect(await ended.get())
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+
+
+async def probe(source: Source, *, limits: Limits | None = None) -> MediaInfo:
+    """Describes a file from its headers; the twin of `polymux.probe`.
+
+    Args:
+        source: A path, a bytes-like object, or a binary file object.
+        limits: What the input may cost. Default: `polymux.Limits()`.
+
+    Returns:
+        Container, streams, duration, tags, chapters and cover.
+
+    Raises:
+        PolymuxError: As for `polymux.probe`.
+
+    Example:
+        >>> import asyncio
+        >>> from polymux import aio
+        >>> asyncio.run(aio.probe("talk.mp4")).best_audio_stream
+        1
+    """
+    return await asyncio.to_thread(probing.probe, source, limits=limits)
+
+
+async def decode_audio(
+    source: Source,
+    *,
+    sample_rate: int = 16_000,
+    channels: int = 1,
+    audio_stream: int | None = None,
+    start: Time | None = None,
+    end: Time | None = None,
+    strict: bool = False,
+    limits: Limits | None = None,
+) -> PcmAudio:
+    """Decodes the audio of any file; the twin of `polymux.decode_audio`.
+
+    Decoding occupies a thread of the event loop's executor; one that was begun goes on to its end
+    when the task is cancelled, and its samples are dropped.
+
+    Args:
+        source: A path, a bytes-like object, or a binary file object.
+        sample_rate: Samples per second of the result, in Hz. Default: 16,000.
+        channels: 1 (mixed down) or 2. Default: 1.
+        audio_stream: Index of the stream as `probe` numbers. Default: ffmpeg's choice.
+        start: From this position: seconds, or ``"[HH:]MM:SS[.mmm]"``. Default: the beginning.
+        end: Up to this position, in the same forms. Default: the end.
+        strict: Damaged input is an error. Default: False.
+        limits: What the input may cost. Default: `polymux.Limits()`.
+
+    Returns:
+        The samples with their rate and channel count.
+
+    Raises:
+        PolymuxError: As for `polymux.decode_audio`.
+
+    Example:
+        >>> import asyncio
+        >>> from polymux import aio
+        >>> asyncio.run(aio.decode_audio("song.flac", channels=2)).channels
+        2
+    """
+    return await asyncio.to_thread(
+        probing.decode_audio,
+        source,
+        sample_rate=sample_rate,
+        channels=channels,
+        audio_stream=audio_stream,
+        start=start,
+        end=end,
+        strict=strict,
+        limits=limits,
+    )

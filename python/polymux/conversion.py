@@ -1,0 +1,218 @@
+"""Any audio or video to MP3."""
+
+from __future__ import annotations
+
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Literal
+
+from polymux import _jobs
+from polymux._jobs import (
+    JobGroup,
+    checked_concurrency,
+    media_file,
+    named_tasks,
+    output_folder,
+)
+from polymux.options import EncodingOptions, flag, native_options
+from polymux.progress import progress_from_native
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, Unpack
+
+    from polymux._jobs import Names
+    from polymux.inputs import Destination, Source
+    from polymux.media_file import ConversionOutcome, MediaFile
+    from polymux.options import Carry, Limits, Preset, Tags, Time
+    from polymux.progress import Progress
+
+
+def convert_to_mp3(
+    source: Source,
+    destination: Destination = None,
+    *,
+    bitrate: int | str | None = None,
+    vbr_quality: float | None = None,
+    abr: bool = False,
+    preset: Preset = "ffmpeg",
+    sample_rate: int | None = None,
+    channels: int | None = None,
+    audio_stream: int | None = None,
+    start: Time | None = None,
+    end: Time | None = None,
+    tags: Tags = "copy",
+    cover: Carry = "copy",
+    id3v2_version: Literal[3, 4] = 3,
+    identical_file: bool = False,
+    threads: int | None = None,
+    strict: bool = False,
+    overwrite: bool = True,
+    limits: Limits | None = None,
+    on_progress: Callable[[Progress], object] | None = None,
+) -> MediaFile:
+    """Converts any audio or video file to MP3, with the frames of the ffmpeg command line.
+
+    The content decides what the input is, never its name. Ctrl-C ends the conversion within 200 ms
+    and leaves no partial file; so does an exception out of `on_progress`.
+
+    Args:
+        source: A path, a bytes-like object, or a binary file object. A str is always a plain path:
+            no scheme or pattern in it is interpreted. A bytes object is always content (for a path
+            held in bytes use `os.fsdecode`).
+        destination: A path, a binary file object (it need not be able to seek), or None to keep
+            the MP3 in memory. A path appears only when the file is complete; a symlink, a folder
+            and the input itself are refused. Default: None.
+        bitrate: Constant bitrate in bit/s, or text such as ``"128k"``; 8,000 to 320,000. Default:
+            none, which means variable bitrate.
+        vbr_quality: LAME's variable bitrate quality, 0 (best, about 245 kbit/s) to below 10.
+            Default: 0 when there is no `bitrate`.
+        abr: Make `bitrate` an average instead of a constant. Default: False.
+        preset: ``"ffmpeg"`` encodes exactly as the ffmpeg program; ``"best"`` sounds better at
+            constant bitrates; ``"fast"`` takes about half the time. Default: ``"ffmpeg"``.
+        sample_rate: Of the output in Hz, one of MPEG's nine, 8,000 to 48,000. Default: the one
+            nearest to the input's.
+        channels: Of the output, 1 or 2. Default: 1 for mono input, else 2.
+        audio_stream: Index of the stream to convert, as `polymux.probe` numbers. Default:
+            ffmpeg's choice.
+        start: From this position: seconds, or ``"[HH:]MM:SS[.mmm]"``. Default: the beginning.
+        end: Up to this position, in the same forms. Default: the end.
+        tags: ``"copy"`` carries text tags, comments and chapters over, ``"none"`` leaves them out,
+            a mapping of names (``"title"``, ``"artist"``, ...) to text replaces the text tags.
+            Default: ``"copy"``.
+        cover: ``"copy"`` carries the picture over, bit for bit; ``"none"`` leaves it out. Default:
+            ``"copy"``.
+        id3v2_version: 3 (ID3v2.3, read by everything) or 4 (ID3v2.4). Default: 3.
+        identical_file: Write the whole file as ``ffmpeg -vn`` does, tags included, and not only
+            its audio frames. Default: False.
+        threads: Upper bound on the cores for this file. Default: all.
+        strict: Damaged input is an error instead of a warning. Default: False.
+        overwrite: Replace an existing file at `destination`. Default: True.
+        limits: What the input may cost. Default: `polymux.Limits()`.
+        on_progress: Called with a `polymux.Progress` about ten times a second, in this thread.
+            Default: None.
+
+    Returns:
+        The MP3, with a report in ``.report``.
+
+    Raises:
+        InvalidRequestError: An option is out of its range; every such option is named.
+        InputNotFoundError: There is no such file.
+        InputUnreadableError: A folder, pipe or device, no permission, or a read failed.
+        UnsupportedMediaError: Not one of the accepted containers or codecs.
+        UndecodableError: Broken, or damaged with `strict`.
+        NoAudioError: No audio stream, or not the one asked for.
+        EncryptedMediaError: Protected by DRM or encryption.
+        LimitExceededError: A limit was passed.
+        EncoderError: The encoder refused the settings or failed.
+        OutputExistsError: The destination exists and `overwrite` is False.
+        OutputRefusedError: The destination is a symlink, folder, device, or the input itself.
+        OutputFailedError: Writing failed: no space, no permission, no such folder.
+        MissingDependencyError: This installation has no media support.
+        TypeError: An argument of the wrong type.
+
+    Example:
+        >>> import polymux
+        >>> converted = polymux.convert_to_mp3("talk.mp4", "talk.mp3", bitrate="128k")
+        >>> converted.path.name, converted.report.mode
+        ('talk.mp3', 'cbr')
+        >>> clip = polymux.convert_to_mp3("song.flac", start=0.5, end="0:01", tags={"title": "Bit"})
+        >>> clip.read()[:3]
+        b'ID3'
+    """
+    options = native_options(
+        EncodingOptions(
+            bitrate=bitrate,
+            vbr_quality=vbr_quality,
+            abr=abr,
+            preset=preset,
+            sample_rate=sample_rate,
+            channels=channels,
+            audio_stream=audio_stream,
+            start=start,
+            end=end,
+            tags=tags,
+            cover=cover,
+            id3v2_version=id3v2_version,
+            identical_file=identical_file,
+            threads=threads,
+            strict=strict,
+            limits=limits,
+        )
+    )
+    conversion = _jobs.start(source, destination, options, overwrite=flag("overwrite", overwrite))
+    return media_file(conversion.wait(_progress_adapter(on_progress)), destination)
+
+
+def _progress_adapter(
+    on_progress: Callable[[Progress], object] | None,
+) -> Callable[[dict[str, Any]], object] | None:
+    if on_progress is None:
+        return None
+    return lambda native: on_progress(progress_from_native(native))
+
+
+def convert_many(
+    sources: Iterable[Source],
+    destination_folder: str | bytes | os.PathLike[str] | os.PathLike[bytes] | None = None,
+    *,
+    names: Names | None = None,
+    concurrency: int | None = None,
+    overwrite: bool = True,
+    **options: Unpack[EncodingOptions],
+) -> Iterator[ConversionOutcome]:
+    """Converts many files at once, and yields each outcome as soon as it is there.
+
+    One bad file never stops the others: its outcome carries the error. The sources are taken from
+    the iterable as places become free, so it may be endless. Leaving the loop early, by ``break``,
+    an exception or Ctrl-C, cancels what is in flight and leaves no partial file.
+
+    Args:
+        sources: Paths, bytes-like objects or binary file objects, as for `convert_to_mp3`.
+        destination_folder: Where to write; created when it does not exist. Default: None, which
+            keeps each MP3 in memory.
+        names: Called with source and index for the output's name in the folder. Default: the
+            input's name with ``.mp3``, or ``"<index>.mp3"`` for a source without a name. Two
+            sources with the same output name: the second has `OutputRefusedError` as its outcome.
+        concurrency: Conversions in flight. Default: twice the cores.
+        overwrite: Replace existing files. Default: True.
+        **options: `bitrate`, `vbr_quality`, `abr`, `preset`, `sample_rate`, `channels`,
+            `audio_stream`, `start`, `end`, `tags`, `cover`, `id3v2_version`, `identical_file`,
+            `threads`, `strict` and `limits`, as for `convert_to_mp3`.
+
+    Returns:
+        An iterator of outcomes, in the order in which they are ready.
+
+    Raises:
+        InvalidRequestError: An option is out of its range; raised before anything is converted.
+        OutputRefusedError: `destination_folder` is not a folder.
+        OutputFailedError: `destination_folder` cannot be created.
+        MissingDependencyError: This installation has no media support.
+        TypeError: An option of the wrong type, or one that does not exist.
+
+    Example:
+        >>> import polymux
+        >>> outcomes = polymux.convert_many(["song.flac", "missing.wav"], "out", bitrate=128_000)
+        >>> for outcome in sorted(outcomes, key=lambda outcome: outcome.index):
+        ...     print(outcome.file.path.name if outcome.ok else outcome.error.code)
+        song.mp3
+        input_not_found
+    """
+    native = native_options(options)
+    places = checked_concurrency(concurrency)
+    overwriting = flag("overwrite", overwrite)
+    tasks = named_tasks(sources, output_folder(destination_folder), names)
+    ended: SimpleQueue[int] = SimpleQueue()
+    group = JobGroup(tasks, native, overwrite=overwriting, concurrency=places, notify=ended.put)
+    return _outcomes(group, ended)
+
+
+def _outcomes(group: JobGroup, ended: SimpleQueue[int]) -> Iterator[ConversionOutcome]:
+    try:
+        while True:
+            yield from group.fill()
+            if not group.running:
+                return
+            yield group.collect(ended.get())
+    finally:
+        group.close()

@@ -1,0 +1,304 @@
+"""What can go wrong, as one tree.
+
+::
+
+    PolymuxError
+    ├── InvalidRequestError (ValueError)          an option or argument is out of its range
+    ├── MediaError                                the content of the input is the problem
+    │   ├── UnsupportedMediaError                 not one of the accepted containers or codecs
+    │   ├── UndecodableError                      broken, or nothing in it can be decoded
+    │   ├── NoAudioError                          no audio stream, or not the one asked for
+    │   ├── EncryptedMediaError                   protected by DRM or encryption
+    │   ├── LimitExceededError                    a limit of `Limits` was passed
+    │   └── EncoderError                          the MP3 encoder refused or failed
+    ├── InputError (OSError)                      the input cannot be read
+    │   ├── InputNotFoundError (FileNotFoundError)
+    │   └── InputUnreadableError                  folder, pipe, device, no permission, read error
+    ├── OutputError (OSError)                     the output cannot be written
+    │   ├── OutputExistsError (FileExistsError)   exists, and overwriting was not allowed
+    │   ├── OutputRefusedError                    a symlink, folder, device, or the input itself
+    │   └── OutputFailedError                     disk full, no permission, write error
+    ├── OperationCancelledError                   somebody asked for the end of the operation
+    ├── OutOfMemoryError (MemoryError)            an allocation failed
+    ├── MissingDependencyError (ImportError)      a part of this installation is missing
+    └── InternalError                             a defect of polymux
+
+An exception raised by the caller's own file object or callback is passed on unchanged and is
+not in this tree.
+
+Example:
+    >>> import polymux
+    >>> try:
+    ...     polymux.convert_to_mp3("missing.wav")
+    ... except polymux.InputNotFoundError as error:
+    ...     print(error.code, error.input_name)
+    input_not_found missing.wav
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from polymux._text import printable, shortened
+
+
+class PolymuxError(Exception):
+    """Root of everything polymux raises on purpose.
+
+    Errors print as one sentence, pickle and copy with all their attributes.
+
+    Args:
+        message: What was wrong and what to do.
+        code: Stable lower-case name of the failure; default: that of the class.
+        input_name: The input's name as shown to people, at most 200 characters; empty when no
+            input is concerned.
+        position_s: Position in the media in seconds, when the failure has one.
+        ffmpeg_code: FFmpeg's error number (negative), when FFmpeg reported the failure.
+        ffmpeg_text: FFmpeg's text for it.
+        errno: The operating system's error number, when a system call failed.
+    """
+
+    code: str = "error"
+    input_name: str
+    position_s: float | None
+    ffmpeg_code: int | None
+    ffmpeg_text: str
+    errno: int | None
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        input_name: str = "",
+        position_s: float | None = None,
+        ffmpeg_code: int | None = None,
+        ffmpeg_text: str = "",
+        errno: int | None = None,
+    ) -> None:
+        """Keeps the arguments as attributes of the same names."""
+        super().__init__(message)
+        self.message = message
+        if code is not None:
+            self.code = code
+        self.input_name = shortened(printable(input_name))
+        self.position_s = position_s
+        self.ffmpeg_code = ffmpeg_code
+        self.ffmpeg_text = ffmpeg_text
+        self.errno = errno
+
+    def __str__(self) -> str:
+        """The message with its input, and FFmpeg's words where they add something."""
+        text = self.message
+        if self.input_name and self.input_name not in text:
+            text = f"{self.input_name}: {text}"
+        if self.ffmpeg_text and self.ffmpeg_text not in text:
+            text = f"{text.rstrip('.')} (FFmpeg: {self.ffmpeg_text})"
+        return text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles by keyword, which the positional protocol of `OSError` cannot."""
+        details = {
+            "code": self.code,
+            "input_name": self.input_name,
+            "position_s": self.position_s,
+            "ffmpeg_code": self.ffmpeg_code,
+            "ffmpeg_text": self.ffmpeg_text,
+            "errno": self.errno,
+        }
+        return _restored, (type(self), self.message, details), dict(self.__dict__)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The error as plain JSON-able values.
+
+        Returns:
+            ``type``, ``code``, ``message`` and those attributes that are set.
+
+        Example:
+            >>> NoAudioError("there is no audio stream", input_name="a.mkv").to_dict()["code"]
+            'no_audio'
+        """
+        details = {
+            "input_name": self.input_name,
+            "position_s": self.position_s,
+            "ffmpeg_code": self.ffmpeg_code,
+            "ffmpeg_text": self.ffmpeg_text,
+            "errno": self.errno,
+        }
+        plain = {"type": type(self).__name__, "code": self.code, "message": str(self)}
+        return plain | {key: value for key, value in details.items() if value not in (None, "")}
+
+
+def _restored(kind: type[PolymuxError], message: str, details: dict[str, Any]) -> PolymuxError:
+    return kind(message, **details)
+
+
+class InvalidRequestError(PolymuxError, ValueError):
+    """An option or argument is out of its documented range; the message names it."""
+
+    code = "invalid_argument"
+
+
+class MediaError(PolymuxError):
+    """The content of the input is the problem. Base class."""
+
+    code = "media_error"
+
+
+class UnsupportedMediaError(MediaError):
+    """The content is not one of the accepted containers or codecs."""
+
+    code = "unsupported_media"
+
+
+class UndecodableError(MediaError):
+    """An accepted container that is broken, or that holds nothing decodable."""
+
+    code = "undecodable"
+
+
+class NoAudioError(MediaError):
+    """The media holds no audio stream, or not the one asked for."""
+
+    code = "no_audio"
+
+
+class EncryptedMediaError(MediaError):
+    """The media is protected by DRM or encryption."""
+
+    code = "encrypted"
+
+
+class LimitExceededError(MediaError):
+    """A limit of `polymux.Limits` was passed; the message gives both numbers."""
+
+    code = "limit_exceeded"
+
+
+class EncoderError(MediaError):
+    """The MP3 encoder refused the settings or failed while encoding."""
+
+    code = "encoder_failed"
+
+
+class _FileError(PolymuxError, OSError):
+    """Fills in what handlers of `OSError` look at."""
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message, **details)
+        self.filename = self.input_name or None
+        self.strerror = os.strerror(self.errno) if self.errno is not None else message
+
+
+class InputError(_FileError):
+    """The input cannot be read. Base class."""
+
+    code = "input_error"
+
+
+class InputNotFoundError(InputError, FileNotFoundError):
+    """The input path does not exist."""
+
+    code = "input_not_found"
+
+
+class InputUnreadableError(InputError):
+    """The input is a folder, pipe or device, is not permitted, or a read failed."""
+
+    code = "input_unreadable"
+
+
+class OutputError(_FileError):
+    """The output cannot be written. Base class."""
+
+    code = "output_error"
+
+
+class OutputExistsError(OutputError, FileExistsError):
+    """The destination exists and overwriting was not allowed."""
+
+    code = "output_exists"
+
+
+class OutputRefusedError(OutputError):
+    """The destination is a symlink, a folder, a device, or the input itself."""
+
+    code = "output_refused"
+
+
+class OutputFailedError(OutputError):
+    """Writing failed: disk full, no permission, or an I/O error."""
+
+    code = "output_failed"
+
+
+class OperationCancelledError(PolymuxError):
+    """The operation was cancelled before its end; nothing was left behind."""
+
+    code = "cancelled"
+
+
+class OutOfMemoryError(PolymuxError, MemoryError):
+    """An allocation failed."""
+
+    code = "out_of_memory"
+
+
+class MissingDependencyError(PolymuxError, ImportError):
+    """A part of this installation is missing; the message names what to install."""
+
+    code = "missing_dependency"
+
+
+class InternalError(PolymuxError):
+    """A defect of polymux; please report it with the message."""
+
+    code = "internal"
+
+
+_OF_NATIVE_CODE: dict[str, type[PolymuxError]] = {
+    kind.code: kind
+    for kind in (
+        InvalidRequestError,
+        InputNotFoundError,
+        InputUnreadableError,
+        UnsupportedMediaError,
+        UndecodableError,
+        NoAudioError,
+        EncryptedMediaError,
+        LimitExceededError,
+        OutputExistsError,
+        OutputRefusedError,
+        OutputFailedError,
+        OperationCancelledError,
+        EncoderError,
+        OutOfMemoryError,
+        InternalError,
+    )
+}
+
+
+def _from_native(
+    code: str,
+    message: str,
+    input_name: str | None,
+    position_s: float | None,
+    ffmpeg_code: int | None,
+    ffmpeg_text: str | None,
+    os_errno: int | None,
+) -> PolymuxError:
+    """The exception for an error of the native core; `code` is a name of its `ErrorCode`.
+
+    A code without a class of its own (`callback_failed` when the callback's exception was lost)
+    becomes an `InternalError` that keeps the code.
+    """
+    return _OF_NATIVE_CODE.get(code, InternalError)(
+        message,
+        code=code,
+        input_name=input_name or "",
+        position_s=position_s,
+        ffmpeg_code=ffmpeg_code,
+        ffmpeg_text=ffmpeg_text or "",
+        errno=os_errno,
+    )

@@ -1,0 +1,160 @@
+"""What a conversion gives back: the MP3, wherever it lies, and how it came about."""
+
+from __future__ import annotations
+
+import html
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from polymux._text import clock, display_name, size
+from polymux.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from polymux.inputs import Source
+    from polymux.results import ConversionReport
+
+_INLINE_PLAYER_BYTES = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class MediaFile:
+    """One MP3: on disk, in memory, or already handed to a file object of the caller.
+
+    Attributes:
+        report: What the conversion did: duration, frames, warnings, time taken.
+        path: Where the file lies; None when no path was given as destination.
+        data: The whole file, when it was made in memory; otherwise None. `read` gives the bytes in
+            either case.
+
+    Example:
+        >>> import polymux
+        >>> song = polymux.convert_to_mp3("song.flac")
+        >>> song.size_bytes == len(song.read())
+        True
+        >>> song.save("song.mp3").name
+        'song.mp3'
+    """
+
+    report: ConversionReport
+    path: Path | None = None
+    data: bytes | None = field(default=None, repr=False)
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the whole file in bytes, tags included."""
+        return self.report.bytes
+
+    @property
+    def content_type(self) -> str:
+        """MIME type: always ``"audio/mpeg"`` (RFC 3003)."""
+        return "audio/mpeg"
+
+    def read(self) -> bytes:
+        """The bytes of the file, from memory or from disk.
+
+        Raises:
+            InvalidRequestError: The MP3 went to a file object of the caller, who has it.
+            OSError: The file on disk cannot be read any more.
+        """
+        if self.data is not None:
+            return self.data
+        if self.path is not None:
+            return self.path.read_bytes()
+        raise InvalidRequestError(
+            "this MP3 was written to the file object given as destination; read it there"
+        )
+
+    def save(
+        self,
+        path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+        *,
+        overwrite: bool = True,
+    ) -> Path:
+        """Writes a copy that appears under its name only when it is complete.
+
+        The bytes go to a temporary file in the same folder, are synced to the disk, and are then
+        renamed. A symlink, a folder or a device is refused; a file that is replaced hands on its
+        permissions.
+
+        Args:
+            path: Where to write; the folder must exist.
+            overwrite: Replace an existing file. Default: True.
+
+        Returns:
+            The path written, as a `pathlib.Path`.
+
+        Raises:
+            OutputExistsError: The file exists and `overwrite` is False.
+            OutputRefusedError: The path is a symlink, a folder or a device.
+            OutputFailedError: Writing failed: no space, no permission, no such folder.
+            InvalidRequestError: The MP3 went to a file object of the caller, who has it.
+
+        Example:
+            >>> import polymux
+            >>> polymux.convert_to_mp3("song.flac").save("copy.mp3").exists()
+            True
+        """
+        from polymux._atomic import write_atomically
+
+        target = Path(os.fsdecode(path))
+        if self.path is not None and target.exists() and target.samefile(self.path):
+            return target  # It lies there already.
+        write_atomically(target, self.read(), overwrite=overwrite)
+        return target
+
+    def _repr_html_(self) -> str:
+        """A player for notebooks; large files are described instead of being put in the page."""
+        facts = html.escape(f"{clock(self.report.duration_s)}, {size(self.size_bytes)}")
+        place = html.escape(display_name(os.fspath(self.path))) if self.path else "in memory"
+        available = self.data is not None or (self.path is not None and self.path.is_file())
+        if not available or self.size_bytes > _INLINE_PLAYER_BYTES:
+            return f"<div>MP3, {facts}, {place}</div>"
+        from base64 import b64encode
+
+        encoded = b64encode(self.read()).decode("ascii")
+        return (
+            f'<div><audio controls preload="metadata" src="data:{self.content_type};base64,'
+            f'{encoded}"></audio><div>{facts}, {place}</div></div>'
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionOutcome:
+    """What became of one source of `polymux.convert_many`: a file or an error, never both.
+
+    Attributes:
+        index: Position of the source among those given, from 0.
+        source: The source itself, as it was given.
+        file: The MP3; None when the conversion failed.
+        error: Why it failed; None when it did not. A `polymux.PolymuxError`, or whatever a file
+            object of the caller raised.
+
+    Example:
+        >>> import polymux
+        >>> [outcome] = polymux.convert_many(["missing.wav"])
+        >>> outcome.ok, type(outcome.error).__name__
+        (False, 'InputNotFoundError')
+    """
+
+    index: int
+    source: Source = field(repr=False)
+    file: MediaFile | None
+    error: Exception | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is a file."""
+        return self.error is None
+
+    def unwrap(self) -> MediaFile:
+        """The file; raises the error when there is none.
+
+        Raises:
+            Exception: The outcome's `error`.
+        """
+        if self.error is not None:
+            raise self.error
+        assert self.file is not None  # noqa: S101 - one of the two is always there
+        return self.file

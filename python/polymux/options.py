@@ -1,0 +1,236 @@
+"""Options of the media calls, and their way into the native core.
+
+Types are checked here; ranges are checked in one place, the native core, which names every problem
+of the options in one error.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+
+from polymux._text import shown
+from polymux.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from polymux import _media
+
+Preset: TypeAlias = Literal["ffmpeg", "best", "fast"]
+Carry: TypeAlias = Literal["copy", "none"]
+Tags: TypeAlias = "Carry | Mapping[str, str]"
+Time: TypeAlias = "float | str"
+
+_CLOCK = re.compile(r"(?:(?:(\d{1,6}):)?([0-5]?\d):)?([0-5]?\d(?:\.\d{0,9})?)", re.ASCII)
+_SECONDS = re.compile(r"\d{1,9}(?:\.\d{0,9})?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one input may cost. The defaults suit one's own files; a server lowers them.
+
+    Attributes:
+        probe_bytes: Bytes read to recognise container and streams. Default: 32 MiB.
+        streams: Streams of any kind in the container. Default: 1,000.
+        duration_s: Decoded audio in seconds, counted while decoding. Default: 24 hours.
+        sample_rate_hz: Highest input sample rate. Default: 768,000.
+        channels: Highest input channel count. Default: 64.
+        tag_bytes: Tags, chapters and cover together. Default: 64 MiB.
+        chapters: Chapter marks. Default: 10,000.
+
+    Example:
+        >>> import polymux
+        >>> try:
+        ...     polymux.convert_to_mp3("talk.mp4", limits=polymux.Limits(duration_s=0.5))
+        ... except polymux.LimitExceededError as error:
+        ...     print(error.code)
+        limit_exceeded
+    """
+
+    probe_bytes: int = 32 * 1024 * 1024
+    streams: int = 1000
+    duration_s: float = 24.0 * 3600.0
+    sample_rate_hz: int = 768_000
+    channels: int = 64
+    tag_bytes: int = 64 * 1024 * 1024
+    chapters: int = 10_000
+
+
+class EncodingOptions(TypedDict, total=False):
+    """The keyword options that all conversions share; see `polymux.convert_to_mp3` for each."""
+
+    bitrate: int | str | None
+    vbr_quality: float | None
+    abr: bool
+    preset: Preset
+    sample_rate: int | None
+    channels: int | None
+    audio_stream: int | None
+    start: Time | None
+    end: Time | None
+    tags: Tags
+    cover: Carry
+    id3v2_version: Literal[3, 4]
+    identical_file: bool
+    threads: int | None
+    strict: bool
+    limits: Limits | None
+
+
+def native_options(values: EncodingOptions) -> _media.ConvertOptions:
+    """Builds and checks the native options.
+
+    Raises:
+        TypeError: A value of the wrong type, or an option that does not exist.
+        InvalidRequestError: A value out of its range; every such value is named.
+    """
+    from polymux._native import media
+
+    unknown = sorted(set(values) - set(EncodingOptions.__annotations__))
+    if unknown:
+        raise TypeError(f"there is no option {', '.join(map(shown, unknown))}")
+    options = media.ConvertOptions()
+    bitrate = values.get("bitrate")
+    if isinstance(bitrate, str):
+        options.bitrate_bps = media.parse_bitrate(bitrate)
+    else:
+        options.bitrate_bps = optional_integer("bitrate", bitrate)
+    options.vbr_quality = _optional_number("vbr_quality", values.get("vbr_quality"))
+    options.preset = _text("preset", values.get("preset", "ffmpeg"))
+    options.sample_rate_hz = optional_integer("sample_rate", values.get("sample_rate"))
+    options.channels = optional_integer("channels", values.get("channels"))
+    options.audio_stream = optional_integer("audio_stream", values.get("audio_stream"))
+    options.start_s = seconds("start", values.get("start"))
+    options.end_s = seconds("end", values.get("end"))
+    options.cover = _text("cover", values.get("cover", "copy"))
+    options.id3v2_version = integer("id3v2_version", values.get("id3v2_version", 3))
+    options.threads = optional_integer("threads", values.get("threads")) or 0
+    for name in ("abr", "identical_file", "strict"):
+        setattr(options, name, flag(name, values.get(name, False)))
+    _set_tags(options, values.get("tags", "copy"))
+    options.limits = native_limits(values.get("limits"))
+    media.validate(options)
+    return options
+
+
+def native_limits(limits: Limits | None) -> _media.Limits:
+    """The native limits; None gives the defaults.
+
+    Raises:
+        TypeError: Not a `Limits`, or a field of the wrong type.
+        InvalidRequestError: A field far outside of every range.
+    """
+    from polymux._native import media
+
+    native = media.Limits()
+    if limits is None:
+        return native
+    if not isinstance(limits, Limits):
+        raise TypeError(f"limits is a polymux.Limits or None, not {type(limits).__name__}")
+    for item in fields(limits):
+        name, value = item.name, getattr(limits, item.name)
+        if name == "duration_s":
+            native.duration_s = _number(f"limits.{name}", value)
+        else:
+            wide = name.endswith("_bytes")
+            setattr(native, name, integer(f"limits.{name}", value, bits=64 if wide else 32))
+    return native
+
+
+def integer(name: str, value: Any, *, bits: int = 32) -> int:
+    """The value as an integer that fits the native field.
+
+    Raises:
+        TypeError: Not an integer; a bool and a float are not.
+        InvalidRequestError: It does not fit.
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise TypeError(f"{name} is an integer, not {shown(value)}")
+    if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
+        raise InvalidRequestError(f"{name}={shown(number)} is far outside of every accepted range")
+    return number
+
+
+def optional_integer(name: str, value: Any) -> int | None:
+    """Like `integer`; None stays None."""
+    return None if value is None else integer(name, value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """The value as a bool; nothing else is taken for one.
+
+    Raises:
+        TypeError: Not a bool.
+    """
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is True or False, not {shown(value)}")
+    return value
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, (bool, str, bytes, bytearray)):
+        raise TypeError(f"{name} is a number, not {shown(value)}")
+    try:
+        return float(value)
+    except TypeError:
+        raise TypeError(f"{name} is a number, not {shown(value)}") from None
+    except OverflowError:
+        raise InvalidRequestError(f"{name} is far outside of every accepted range") from None
+
+
+def _optional_number(name: str, value: Any) -> float | None:
+    return None if value is None else _number(name, value)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is text, not {shown(value)}")
+    if not value.isprintable():
+        raise InvalidRequestError(f"{name}={shown(value)} is not one of the accepted words")
+    return value
+
+
+def seconds(name: str, value: Time | None) -> float | None:
+    """A position in seconds from a number, ``"93.5"``, ``"1:33.5"`` or ``"0:01:33.500"``.
+
+    Raises:
+        TypeError: Neither a number nor text.
+        InvalidRequestError: Text that is not a time.
+    """
+    if not isinstance(value, str):
+        return _optional_number(name, value)
+    if _SECONDS.fullmatch(value):
+        return float(value)
+    parts = _CLOCK.fullmatch(value)
+    if parts is None:
+        raise InvalidRequestError(
+            f"{name}={shown(value)} is not a time: give seconds such as 93.5, or [HH:]MM:SS[.mmm] "
+            "such as '1:33.5'"
+        )
+    hours, minutes, rest = parts.groups()
+    return int(hours or 0) * 3600 + int(minutes or 0) * 60 + float(rest)
+
+
+def _set_tags(options: _media.ConvertOptions, tags: Any) -> None:
+    if isinstance(tags, Mapping):
+        options.replace_tags = [_tag(key, value) for key, value in tags.items()]
+    else:
+        options.tags = _text("tags", tags)
+
+
+def _tag(key: Any, value: Any) -> tuple[str, str]:
+    if not isinstance(key, str) or not isinstance(value, str):
+        raise TypeError(f"tags maps text to text, not {shown(key)} to {shown(value)}")
+    try:
+        (key + value).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequestError(
+            f"the tag {shown(key)} holds characters that cannot be written as UTF-8"
+        ) from error
+    return key, value

@@ -1,0 +1,331 @@
+"""What conversions and probes report, as plain frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def _plain(value: object) -> Any:
+    """The value as dictionaries, lists and scalars that `json.dumps` takes."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    to_dict = getattr(value, "to_dict", None)
+    return to_dict() if to_dict is not None else value
+
+
+def _fields_of(value: Any) -> dict[str, Any]:
+    return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionWarning:
+    """Something worth knowing about a conversion that succeeded.
+
+    Attributes:
+        code: Stable name, such as ``"damaged_packet"`` or ``"bitrate_adjusted"``.
+        message: The same for people.
+        position_s: Where in the input, in seconds; None when it concerns the whole.
+        count: Repetitions folded into this one.
+    """
+
+    code: str
+    message: str
+    position_s: float | None = None
+    count: int = 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as JSON-able values."""
+        return _fields_of(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionReport:
+    """What one conversion did.
+
+    Attributes:
+        duration_s: Audio encoded, in seconds.
+        samples: Samples per channel, at the output's rate.
+        frames: MP3 audio frames, without the Xing/Info frame in front.
+        bytes: Size of the whole output in bytes, tags included.
+        audio_bytes: Bytes of the audio frames alone.
+        sample_rate_hz: Sample rate of the output.
+        channels: 1 or 2.
+        mode: ``"cbr"``, ``"abr"`` or ``"vbr"``.
+        container: FFmpeg's name of the input's container, such as ``"flac"``.
+        codec: FFmpeg's name of the codec that was decoded, such as ``"aac"``.
+        audio_stream: Index of the stream that was converted, as `polymux.probe` numbers.
+        encoder: Name and version, such as ``"LAME 3.100"``.
+        elapsed_s: Wall-clock time of the conversion in seconds.
+        damaged_packets: Packets of the input that were skipped because they were damaged.
+        seams: Places where segments that were encoded in parallel were joined.
+        warnings: What was adjusted or skipped; empty for a clean conversion.
+
+    Example:
+        >>> import polymux
+        >>> report = polymux.convert_to_mp3("talk.mp4", bitrate=128_000).report
+        >>> report.mode, report.codec, report.warnings
+        ('cbr', 'aac', ())
+    """
+
+    duration_s: float
+    samples: int
+    frames: int
+    bytes: int
+    audio_bytes: int
+    sample_rate_hz: int
+    channels: int
+    mode: str
+    container: str
+    codec: str
+    audio_stream: int
+    encoder: str
+    elapsed_s: float
+    damaged_packets: int = 0
+    seams: int = 0
+    warnings: tuple[ConversionWarning, ...] = ()
+
+    @property
+    def speed(self) -> float:
+        """Times real time: seconds of audio per second of conversion; 0.0 when not measurable."""
+        return self.duration_s / self.elapsed_s if self.elapsed_s > 0 else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields and `speed` as JSON-able values."""
+        return _fields_of(self) | {"speed": self.speed}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamInfo:
+    """One stream of a container, as its headers describe it.
+
+    Attributes:
+        index: Number among all streams, from 0; what `audio_stream` options mean.
+        type: ``"audio"``, ``"video"``, ``"subtitle"``, ``"data"`` or ``"attachment"``.
+        codec: FFmpeg's short name, such as ``"aac"``; ``"unknown"`` if none.
+        duration_s: In seconds; None when not stated.
+        bitrate_bps: Bits per second; None when not stated.
+        sample_rate_hz: Audio only, else 0.
+        channels: Audio only, else 0.
+        channel_layout: Such as ``"stereo"`` or ``"5.1(side)"``; audio only, else empty.
+        sample_format: Such as ``"s16"`` or ``"fltp"``; empty when not known without decoding.
+        bits_per_sample: Of the source material when stated, else 0.
+        width: Pixels, of video and pictures, else 0.
+        height: Pixels, of video and pictures, else 0.
+        language: ISO 639 code, or empty.
+        is_default: The container marks it as the default of its type.
+        is_cover: An attached picture rather than moving video.
+        encrypted: Protected; it cannot be converted.
+        tags: The stream's own tags.
+    """
+
+    index: int
+    type: str
+    codec: str
+    duration_s: float | None
+    bitrate_bps: int | None
+    sample_rate_hz: int
+    channels: int
+    channel_layout: str
+    sample_format: str
+    bits_per_sample: int
+    width: int
+    height: int
+    language: str
+    is_default: bool
+    is_cover: bool
+    encrypted: bool
+    tags: dict[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as JSON-able values."""
+        return _fields_of(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """One chapter mark.
+
+    Attributes:
+        start_ms: Start in milliseconds.
+        end_ms: End in milliseconds.
+        tags: Usually one, ``"title"``.
+    """
+
+    start_ms: int
+    end_ms: int
+    tags: dict[str, str]
+
+    @property
+    def title(self) -> str:
+        """The chapter's title; empty when it has none."""
+        return self.tags.get("title", "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as JSON-able values."""
+        return _fields_of(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """An embedded picture, bit for bit as it lies in the file.
+
+    Attributes:
+        mime_type: Such as ``"image/jpeg"``.
+        description: The file's text for it, often empty.
+        picture_type: ID3v2 APIC type (ID3v2.3, section 4.15); 3 is the front cover.
+        data: The picture's bytes.
+    """
+
+    mime_type: str
+    description: str
+    picture_type: int
+    data: bytes = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as JSON-able values, with ``size_bytes`` in the place of the bytes."""
+        plain = {item.name: getattr(self, item.name) for item in fields(self)}
+        del plain["data"]
+        return plain | {"size_bytes": len(self.data)}
+
+
+@dataclass(frozen=True, slots=True)
+class MediaInfo:
+    """What a file is, as read from its headers.
+
+    Attributes:
+        container: FFmpeg's demuxer name, such as ``"mov,mp4,m4a,3gp,3g2,mj2"``.
+        container_long_name: The same for people, such as ``"QuickTime / MOV"``.
+        duration_s: In seconds; None when not stated.
+        start_s: Time of the first sample or picture, in seconds; None when not stated.
+        bitrate_bps: Of the whole file, bits per second; None when not known.
+        size_bytes: Of the whole input; None when it cannot be told, as with pipes.
+        streams: All streams in the order of the container.
+        best_audio_stream: Index of the stream that a conversion takes, by ffmpeg's rule; None
+            when there is no audio.
+        tags: Tags of the container.
+        chapters: Chapter marks in the order of the file.
+        cover: The first attached picture; None when there is none.
+
+    Example:
+        >>> import polymux
+        >>> info = polymux.probe("talk.mp4")
+        >>> [stream.type for stream in info.streams], info.best_audio_stream
+        (['video', 'audio'], 1)
+    """
+
+    container: str
+    container_long_name: str
+    duration_s: float | None
+    start_s: float | None
+    bitrate_bps: int | None
+    size_bytes: int | None
+    streams: tuple[StreamInfo, ...]
+    best_audio_stream: int | None
+    tags: dict[str, str]
+    chapters: tuple[Chapter, ...]
+    cover: Cover | None
+
+    @property
+    def audio_streams(self) -> tuple[StreamInfo, ...]:
+        """The audio streams alone."""
+        return tuple(stream for stream in self.streams if stream.type == "audio")
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as JSON-able values; the cover without its bytes."""
+        return _fields_of(self)
+
+
+@dataclass(frozen=True, slots=True)
+class PcmAudio:
+    """Decoded audio: 32-bit floats, interleaved, nominally in [-1, 1].
+
+    Attributes:
+        samples: A memoryview of format ``"f"``, `channels` values per sample position.
+        sample_rate_hz: Samples per second and channel.
+        channels: 1 or 2.
+        damaged_packets: Packets of the input that were skipped because they were damaged.
+
+    Example:
+        >>> import polymux
+        >>> audio = polymux.decode_audio("song.flac", sample_rate=16_000)
+        >>> audio.samples.format, audio.channels
+        ('f', 1)
+    """
+
+    samples: memoryview[float] = field(repr=False)
+    sample_rate_hz: int
+    channels: int
+    damaged_packets: int = 0
+
+    @property
+    def duration_s(self) -> float:
+        """Length in seconds."""
+        return len(self) / self.sample_rate_hz
+
+    def __len__(self) -> int:
+        """Samples per channel."""
+        return len(self.samples) // self.channels
+
+    def to_numpy(self) -> NDArray[np.float32]:
+        """The samples as an array over the same memory, without a copy.
+
+        Returns:
+            Shape ``(samples,)`` for mono, ``(samples, channels)`` for stereo; dtype float32.
+
+        Raises:
+            MissingDependencyError: NumPy is not installed.
+        """
+        try:
+            import numpy
+        except ImportError as error:
+            from polymux.errors import MissingDependencyError
+
+            raise MissingDependencyError(
+                "to_numpy needs NumPy: install it with 'pip install numpy', or use the memoryview "
+                "in `samples`"
+            ) from error
+        array = numpy.frombuffer(self.samples, dtype=numpy.float32)
+        return array if self.channels == 1 else array.reshape(-1, self.channels)
+
+
+def report_from_native(native: dict[str, Any]) -> ConversionReport:
+    """The native module's dictionary as a report; keys that are not of the report are left out."""
+    values = {item.name: native[item.name] for item in fields(ConversionReport)}
+    values["warnings"] = tuple(ConversionWarning(**warning) for warning in native["warnings"])
+    return ConversionReport(**values)
+
+
+def media_info_from_native(native: dict[str, Any]) -> MediaInfo:
+    """The native module's dictionary as a `MediaInfo`."""
+    return MediaInfo(
+        **native
+        | {
+            "tags": dict(native["tags"]),
+            "streams": tuple(
+                StreamInfo(**stream | {"tags": dict(stream["tags"])})
+                for stream in native["streams"]
+            ),
+            "chapters": tuple(
+                Chapter(**chapter | {"tags": dict(chapter["tags"])})
+                for chapter in native["chapters"]
+            ),
+            "cover": Cover(**native["cover"]) if native["cover"] is not None else None,
+        }
+    )
+
+
+def pcm_audio_from_native(native: dict[str, Any]) -> PcmAudio:
+    """The native module's dictionary as a `PcmAudio`."""
+    return PcmAudio(
+        samples=memoryview(native["samples"]).cast("B").cast("f"),
+        sample_rate_hz=native["sample_rate_hz"],
+        channels=native["channels"],
+        damaged_packets=native["damaged_packets"],
+    )
