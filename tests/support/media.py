@@ -236,7 +236,10 @@ PECULIAR = {
     "changing_mp3": Medium(".mp3", joined=("mp3_no_tag", "mp3_mpeg2")),
 }  # fmt: skip
 
-MEDIA: dict[str, Medium] = CONTAINERS | RATES | LAYOUTS | PECULIAR
+#: Media without a sound in it.
+SILENT = {"video_only": Medium(".mp4", (VIDEO,), ("-c:v", "mpeg4"))}
+
+MEDIA: dict[str, Medium] = CONTAINERS | RATES | LAYOUTS | PECULIAR | SILENT
 
 
 def cover_file(cache: Cache, kind: str) -> Path:

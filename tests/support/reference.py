@@ -37,10 +37,15 @@ def mp3(
 
 
 def pcm(
-    source: Path, rate_hz: int = 16_000, channels: int = 1, arguments: Sequence[str] = ()
+    source: Path,
+    rate_hz: int = 16_000,
+    channels: int = 1,
+    *,
+    arguments: Sequence[str] = (),
+    input_arguments: Sequence[str] = (),
 ) -> bytes:
     """The decoded samples as interleaved little-endian float32, by the ffmpeg program."""
     return programs.ffmpeg(
-        "-i", source, "-vn", *arguments, "-ar", str(rate_hz), "-ac", str(channels),
-        "-f", "f32le", "-c:a", "pcm_f32le", "-", timeout_s=300,
+        *input_arguments, "-i", source, "-vn", *arguments, "-ar", str(rate_hz), "-ac",
+        str(channels), "-f", "f32le", "-c:a", "pcm_f32le", "-", timeout_s=300,
     ).stdout  # fmt: skip

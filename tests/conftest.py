@@ -1,0 +1,41 @@
+"""Fixtures and options that all tests share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from support.corpus import Corpus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--long", action="store_true", help="also run what takes too long for every change"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: left out unless --long is given")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the long tests out of the run, so that nothing that is run is ever skipped."""
+    if config.getoption("long"):
+        return
+    long = [item for item in items if item.get_closest_marker("long")]
+    config.hook.pytest_deselected(items=long)
+    items[:] = _without(items, long)
+
+
+def _without(items: Iterable[pytest.Item], unwanted: list[pytest.Item]) -> list[pytest.Item]:
+    names = {item.nodeid for item in unwanted}
+    return [item for item in items if item.nodeid not in names]
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Corpus:
+    """Real media files of every kind; fails with a package's name if a program is missing."""
+    return Corpus()

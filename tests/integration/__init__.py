@@ -1,0 +1,1 @@
+"""Tests with real files and real programs."""

@@ -1,0 +1,81 @@
+"""Text, comments, chapters and covers arrive in the MP3 as they were in the input."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from support import ffprobe
+from support.media import CHAPTERS, TAGS, cover_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.corpus import Corpus
+
+TAGGED = ["tags_mp3", "tags_mp3_v24", "tags_m4a", "tags_flac", "tags_ogg", "cover_mkv_jpeg"]
+COVERS = [
+    ("cover_mp3_jpeg", "jpg"),
+    ("cover_mp3_png", "png"),
+    ("cover_flac_jpeg", "jpg"),
+    ("cover_flac_png", "png"),
+    ("cover_m4a_jpeg", "jpg"),
+    ("cover_m4a_png", "png"),
+    ("cover_ogg_jpeg", "jpg"),
+    ("cover_mkv_jpeg", "jpg"),
+]
+CHAPTERED = ["chapters_m4a", "chapters_mkv", "chapters_mp3"]
+
+
+def convert(source: Path, folder: Path, **options: Any) -> Path:
+    result = folder / "result.mp3"
+    polymux.convert_to_mp3(source, result, bitrate="64k", **options)
+    return result
+
+
+def tags_of(path: Path) -> dict[str, str]:
+    return ffprobe.lower(ffprobe.describe(path)["format"].get("tags", {}))
+
+
+@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize("name", TAGGED)
+def test_text(corpus: Corpus, tmp_path: Path, name: str, version: int) -> None:
+    result = convert(corpus.path(name), tmp_path, id3v2_version=version)
+    assert result.read_bytes()[:4] == b"ID3" + bytes([version])
+    found = tags_of(result)
+    assert {key: found.get(key) for key in TAGS} == TAGS
+
+
+def test_no_text_on_request(corpus: Corpus, tmp_path: Path) -> None:
+    found = tags_of(convert(corpus.path("tags_flac"), tmp_path, tags="none"))
+    assert not set(found) & set(TAGS)
+
+
+@pytest.mark.parametrize(("name", "kind"), COVERS)
+def test_cover_bit_for_bit(corpus: Corpus, tmp_path: Path, name: str, kind: str) -> None:
+    original = cover_file(corpus.cache, kind).read_bytes()
+    result = convert(corpus.path(name), tmp_path)
+    assert ffprobe.picture(result) == original
+    cover = polymux.probe(result).cover
+    assert cover is not None
+    assert cover.data == original
+    assert cover.picture_type == 3 or name == "cover_mp3_png"
+    assert cover.mime_type == {"jpg": "image/jpeg", "png": "image/png"}[kind]
+
+
+def test_no_cover_on_request(corpus: Corpus, tmp_path: Path) -> None:
+    result = convert(corpus.path("cover_flac_jpeg"), tmp_path, cover="none")
+    assert [stream["codec_type"] for stream in ffprobe.describe(result)["streams"]] == ["audio"]
+
+
+@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize("name", CHAPTERED)
+def test_chapters(corpus: Corpus, tmp_path: Path, name: str, version: int) -> None:
+    result = convert(corpus.path(name), tmp_path, id3v2_version=version)
+    titles = [line[6:] for line in CHAPTERS.splitlines() if line.startswith("title=")][1:]
+    found = [
+        (round(float(mark["start_time"]) * 1000), mark["tags"]["title"])
+        for mark in ffprobe.describe(result)["chapters"]
+    ]
+    assert found == list(zip((0, 500, 1100), titles, strict=True))

@@ -1,0 +1,117 @@
+"""Comparison of polymux's MP3 with the ffmpeg program's, frame by frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polymux
+
+from support import mp3_frames
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from support.corpus import Corpus
+
+
+@dataclass(frozen=True)
+class Mode:
+    """One setting, in polymux's words and in the ffmpeg program's."""
+
+    name: str
+    ours: dict[str, Any]
+    theirs: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def cbr(kbps: int) -> Mode:
+    """Constant bitrate."""
+    return Mode(f"cbr{kbps}", {"bitrate": kbps * 1000}, ("-b:a", f"{kbps}k"))
+
+
+def abr(kbps: int) -> Mode:
+    """Average bitrate."""
+    return Mode(f"abr{kbps}", {"bitrate": kbps * 1000, "abr": True},
+                ("-abr", "1", "-b:a", f"{kbps}k"))  # fmt: skip
+
+
+def vbr(quality: float) -> Mode:
+    """Variable bitrate."""
+    return Mode(f"v{quality:g}", {"vbr_quality": quality}, ("-q:a", f"{quality:g}"))
+
+
+CBR_128 = cbr(128)
+V0 = vbr(0)
+V2 = vbr(2)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Both files, after they were found to be the same."""
+
+    converted: polymux.MediaFile
+    data: bytes
+    ours: mp3_frames.Mp3File
+    theirs: mp3_frames.Mp3File
+
+
+def first_difference(ours: list[bytes], theirs: list[bytes]) -> str:
+    """Where two lists of frames part; empty if they are equal."""
+    if ours == theirs:
+        return ""
+    pairs = zip(ours, theirs, strict=False)
+    differing = [number for number, (mine, other) in enumerate(pairs) if mine != other]
+    counts = f"{len(ours)} frames, ffmpeg has {len(theirs)}"
+    if not differing:
+        return counts
+    where = differing[0]
+    headers = f"{ours[where][:4].hex()} and {theirs[where][:4].hex()}"
+    return f"{counts}; {len(differing)} differ, the first is {where} (headers {headers})"
+
+
+def check_report(report: polymux.ConversionReport, data: bytes, mp3: mp3_frames.Mp3File) -> None:
+    """Proves that the report tells the truth about the file."""
+    first = mp3.frames[0]
+    assert report.bytes == len(data)
+    assert report.frames == len(mp3.frames)
+    assert report.audio_bytes == sum(map(len, mp3.audio))
+    assert report.samples == mp3.samples
+    assert report.sample_rate_hz == first.sample_rate_hz
+    assert report.channels == first.channels
+    assert abs(report.duration_s - mp3.samples / first.sample_rate_hz) < 1e-6
+    assert report.damaged_packets == 0
+
+
+def assert_identical(
+    corpus: Corpus,
+    source: Path,
+    mode: Mode = CBR_128,
+    *,
+    more_ours: dict[str, Any] | None = None,
+    more_theirs: Sequence[str] = (),
+    input_arguments: Sequence[str] = (),
+) -> Compared:
+    """Converts `source` with both and proves that the audio frames are the same bytes.
+
+    What polymux wrote is also shown to be decodable, with a true Xing/Info frame of ffmpeg's
+    delay and padding, and a true report.
+    """
+    reference = corpus.reference(
+        source, (*mode.theirs, *more_theirs), input_arguments=input_arguments
+    )
+    theirs = mp3_frames.parse(reference)
+    converted = polymux.convert_to_mp3(source, **(mode.ours | (more_ours or {})))
+    data = converted.read()
+    ours = mp3_frames.parse(data)
+    difference = first_difference(ours.audio, theirs.audio)
+    assert not difference, f"{source.name}, {mode}: {difference}"
+    mp3_frames.check_decodable(ours)
+    xing = mp3_frames.check_xing(ours)
+    assert theirs.xing is not None
+    assert (xing.delay, xing.padding) == (theirs.xing.delay, theirs.xing.padding)
+    check_report(converted.report, data, ours)
+    return Compared(converted, data, ours, theirs)
