@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
+import signal
 import stat
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from support.hostile import Clips
+
+if TYPE_CHECKING:
+    from support.hostile import Clips
 
 
 @pytest.fixture
@@ -102,20 +108,14 @@ def test_a_folder_that_may_not_be_written(source: Path, tmp_path: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-def _as_nobody(folder: Path, call: str) -> str:
-    """Name of the exception that `call` raises for a user who owns nothing; "none" without one."""
+def _in_child(call: str, prepare: Callable[[], object]) -> str:
+    """Name of the exception that `call` raises in a fork after `prepare`; "none" without one."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         answer = "none"
         try:
-            if os.geteuid() == 0:
-                for part in (folder, *folder.parents):
-                    if part.stat().st_uid == 0 and not part.stat().st_mode & stat.S_IXOTH:
-                        part.chmod(part.stat().st_mode | stat.S_IXOTH)
-                os.setgroups([])
-                os.setgid(65_534)
-                os.setuid(65_534)
+            prepare()
             eval(call, {"polymux": polymux})  # the call is a constant of this module
         except BaseException as error:  # whatever escapes is the answer
             answer = type(error).__name__
@@ -125,6 +125,23 @@ def _as_nobody(folder: Path, call: str) -> str:
     os.waitpid(child, 0)
     with os.fdopen(reader, "rb") as pipe:
         return pipe.read().decode()
+
+
+def _as_nobody(folder: Path, call: str) -> str:
+    """`_in_child` as a user who owns nothing, when these tests run as root."""
+
+    def prepare() -> None:
+        if os.geteuid() != 0:
+            return
+        for part in (folder, *folder.parents):
+            mode = part.stat().st_mode
+            if not mode & stat.S_IXOTH:
+                part.chmod(mode | stat.S_IXOTH)
+        os.setgroups([])
+        os.setgid(65_534)
+        os.setuid(65_534)
+
+    return _in_child(call, prepare)
 
 
 def test_an_output_that_is_the_input(source: Path, tmp_path: Path) -> None:
@@ -184,28 +201,37 @@ def test_outputs_that_are_no_files(make: NotAFile, source: Path, tmp_path: Path)
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system with room for 16 KiB."""
+def test_a_full_disk(source: Path, tmp_path: Path) -> None:
     place = tmp_path / "small"
     place.mkdir()
+    destination = place / "out.mp3"
+    large = f"polymux.convert_to_mp3({str(source)!r}, {str(destination)!r}, bitrate='320k')"
     mount = ["mount", "-t", "tmpfs", "-o", "size=16k", "polymux-test", str(place)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.fail("mounting a small tmpfs needs root: run the tests as root, or in a container")
-    yield place
-    subprocess.run(["umount", str(place)], check=True)
+    mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    try:
+        # Without the right to mount, a limit on the size of files stands in for a small disk.
+        outcome = _in_child(large, (lambda: None) if mounted else _limit_file_size)
+        assert outcome == "OutputFailedError"
+        assert list(place.iterdir()) == []
+        # There is room again, and a smaller call succeeds.
+        small = large.replace("'320k'", "'32k', sample_rate=22050, channels=1")
+        assert _in_child(small, (lambda: None) if mounted else _limit_file_size) == "none"
+        assert [path.name for path in place.iterdir()] == ["out.mp3"]
+    finally:
+        if mounted:
+            subprocess.run(["umount", str(place)], check=True)
 
 
-def test_a_full_disk(source: Path, small_disk: Path) -> None:
-    destination = small_disk / "out.mp3"
-    with pytest.raises(polymux.OutputFailedError) as caught:
-        polymux.convert_to_mp3(source, destination, bitrate="320k")
-    assert caught.value.errno is not None
-    assert os.strerror(caught.value.errno) in str(caught.value)
-    assert list(small_disk.iterdir()) == []
-    # There is room again, and the same call succeeds.
-    polymux.convert_to_mp3(source, destination, bitrate="32k", sample_rate=22_050, channels=1)
-    assert [path.name for path in small_disk.iterdir()] == ["out.mp3"]
+def _limit_file_size() -> None:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16_384, 16_384))
+
+
+def test_a_full_disk_behind_a_file_object(source: Path) -> None:
+    with Path("/dev/full").open("wb", buffering=0) as full, pytest.raises(OSError) as caught:
+        polymux.convert_to_mp3(source, full)
+    assert caught.value.errno == errno.ENOSPC
+    assert not isinstance(caught.value, polymux.PolymuxError)
 
 
 PLAIN_NAMES = [
@@ -244,7 +270,9 @@ def test_names_are_plain_names(
     made = os.fsdecode(name[:200] + b".mp3")
     polymux.convert_to_mp3(path, made)
     assert Path(made).read_bytes() == expected
-    assert sorted(os.listdir(b".")) == sorted([b"input.wav", name, name[:200] + b".mp3"])
+    assert sorted(os.fsencode(path.name) for path in tmp_path.iterdir()) == sorted(
+        [b"input.wav", name, name[:200] + b".mp3"]
+    )
 
 
 def test_a_path_of_4096_characters(source: Path, tmp_path: Path) -> None:

@@ -1,0 +1,230 @@
+"""File objects and callbacks of the caller that fail at any call they get.
+
+Whatever they raise comes out unchanged, with its own traceback, nothing is left behind, and the
+next conversion is as good as ever. This is also how a failing disk looks to the core: reads,
+writes and seeks that fail at the n-th call, for every n that a conversion reaches.
+"""
+
+from __future__ import annotations
+
+import gc
+import io
+import os
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.hostile import Clips
+
+
+class BrokenStreamError(Exception):
+    """What the streams of these tests raise."""
+
+
+class Failing:
+    """Counts the calls of a file's methods, and raises at one of them."""
+
+    def __init__(self, fail_at: int | None, error: BaseException | None = None) -> None:
+        self.calls = 0
+        self._fail_at = fail_at
+        self._error = error or BrokenStreamError("the n-th call")
+
+    def count(self) -> None:
+        """One call more."""
+        self.calls += 1
+        if self.calls == self._fail_at:
+            raise self._error
+
+
+class FailingSource(io.BytesIO):
+    """A file to read that fails at the n-th read, seek or tell."""
+
+    def __init__(self, data: bytes, failing: Failing) -> None:
+        super().__init__(data)
+        self._failing = failing
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self._failing.count()
+        return super().read(size)
+
+    def readinto(self, buffer: Any, /) -> int:
+        self._failing.count()
+        return super().readinto(buffer)
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        self._failing.count()
+        return super().seek(offset, whence)
+
+    def tell(self) -> int:
+        self._failing.count()
+        return super().tell()
+
+
+class FailingSink(io.BytesIO):
+    """A file to write that fails at the n-th write, seek or tell."""
+
+    def __init__(self, failing: Failing) -> None:
+        super().__init__()
+        self._failing = failing
+
+    def write(self, data: Any, /) -> int:
+        self._failing.count()
+        return super().write(data)
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        self._failing.count()
+        return super().seek(offset, whence)
+
+    def tell(self) -> int:
+        self._failing.count()
+        return super().tell()
+
+
+def points(calls: int, most: int = 40) -> Iterator[int]:
+    """Every call from the first to the last, thinned out in the middle when they are many."""
+    if calls <= most:
+        yield from range(1, calls + 1)
+        return
+    edge = most // 4
+    yield from range(1, edge + 1)
+    step = max(1, (calls - 2 * edge) // (most // 2))
+    yield from range(edge + 1, calls - edge, step)
+    yield from range(calls - edge, calls + 1)
+
+
+@pytest.mark.parametrize("name", ["wav", "mp3", "m4a", "mka", "ogg", "flac"])
+def test_a_source_that_fails_at_any_call(name: str, clips: Clips) -> None:
+    data = clips.data(name)
+    expected = polymux.convert_to_mp3(data).read()
+    whole = Failing(None)
+    assert polymux.convert_to_mp3(FailingSource(data, whole)).read() == expected
+    assert whole.calls > 2
+    for point in points(whole.calls):
+        with pytest.raises(BrokenStreamError) as caught:
+            polymux.convert_to_mp3(FailingSource(data, Failing(point)))
+        assert "count" in [frame.name for frame in traceback.extract_tb(caught.tb)]
+    assert polymux.convert_to_mp3(data).read() == expected
+
+
+def test_a_sink_that_fails_at_any_call(clips: Clips) -> None:
+    data = clips.data("wav")
+    whole = Failing(None)
+    polymux.convert_to_mp3(data, FailingSink(whole))
+    assert whole.calls > 1
+    for point in points(whole.calls):
+        with pytest.raises(BrokenStreamError):
+            polymux.convert_to_mp3(data, FailingSink(Failing(point)))
+
+
+def test_a_source_that_fails_while_probed_or_decoded(clips: Clips) -> None:
+    data = clips.data("m4a")
+    for function in (polymux.probe, polymux.decode_audio):
+        whole = Failing(None)
+        function(FailingSource(data, whole))
+        for point in points(whole.calls):
+            with pytest.raises(BrokenStreamError):
+                function(FailingSource(data, Failing(point)))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BrokenStreamError("own"),
+        ValueError("own"),
+        KeyboardInterrupt(),
+        SystemExit(3),
+        MemoryError(),
+    ],
+)
+def test_any_exception_of_a_callback_comes_out_unchanged(
+    error: BaseException, clips: Clips, tmp_path: Path
+) -> None:
+    def on_progress(progress: polymux.Progress) -> None:
+        raise error
+
+    source = clips.path("wav")
+    with pytest.raises(type(error)) as caught:
+        polymux.convert_to_mp3(source, tmp_path / "out.mp3", on_progress=on_progress)
+    assert caught.value is error
+    assert "on_progress" in [frame.name for frame in traceback.extract_tb(caught.tb)]
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(type(error)) as caught:
+        polymux.convert_to_mp3(FailingSource(source.read_bytes(), Failing(3, error)))
+    assert caught.value is error
+
+
+def test_exceptions_are_let_go(clips: Clips) -> None:
+    data = clips.data("wav")
+    error = BrokenStreamError("counted")
+    before = sys.getrefcount(error)
+    for point in (1, 2, 3):
+        with pytest.raises(BrokenStreamError):
+            polymux.convert_to_mp3(FailingSource(data, Failing(point, error)))
+    error.__traceback__ = None
+    error.__context__ = None
+    gc.collect()
+    assert sys.getrefcount(error) <= before
+
+
+class Liar(io.BytesIO):
+    """A file whose `read` gives what no file may give."""
+
+    def __init__(self, data: bytes, answer: Any) -> None:
+        super().__init__(data)
+        self._answer = answer
+
+    def read(self, size: int | None = -1, /) -> Any:
+        return self._answer
+
+    def readinto(self, buffer: Any, /) -> Any:
+        return self._answer
+
+
+@pytest.mark.parametrize("answer", ["text", 5, None, object(), b"x" * 10_000_000, -1, 1 << 40])
+def test_a_source_that_answers_nonsense(answer: object) -> None:
+    with pytest.raises((polymux.PolymuxError, TypeError, ValueError, OSError)):
+        polymux.convert_to_mp3(Liar(b"", answer))
+
+
+def test_a_source_that_shrinks_while_it_is_read(clips: Clips, tmp_path: Path) -> None:
+    path = tmp_path / "shrinking.wav"
+    path.write_bytes(clips.data("wav"))
+
+    class Shrinking(io.FileIO):
+        def readinto(self, buffer: Any, /) -> int | None:
+            os.truncate(path, 50_000)
+            return super().readinto(buffer)
+
+        def read(self, size: int | None = -1, /) -> Any:
+            os.truncate(path, 50_000)
+            return super().read(size)
+
+    with Shrinking(path) as file:
+        made = polymux.convert_to_mp3(file)
+    assert made.report.duration_s < 1.0
+
+
+def test_a_closed_file(clips: Clips) -> None:
+    file = io.BytesIO(clips.data("wav"))
+    file.close()
+    with pytest.raises(ValueError, match="closed"):
+        polymux.convert_to_mp3(file)
+
+
+def test_a_callback_may_convert(clips: Clips) -> None:
+    source = clips.path("flac")
+    inner: list[bytes] = []
+
+    def on_progress(progress: polymux.Progress) -> None:
+        if not inner:
+            inner.append(polymux.convert_to_mp3(source).read())
+
+    outer = polymux.convert_to_mp3(source, on_progress=on_progress).read()
+    assert inner == [outer]

@@ -1,0 +1,96 @@
+"""Another Python thread runs on while a conversion works."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from support import programs
+from support.long_sound import write_long_wave
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.hostile import Clips
+
+ROUNDS = 5
+
+# One thread counts; how much of the time it could have run is what the conversion leaves to it.
+# "kept" is the share of the slice in which it ran or waited for a core: what is missing is time
+# in which it waited for the interpreter's lock. "speed" is what it counted a second, beside the
+# conversion and beside an ffmpeg that does the same work, in turns.
+COUNTING = """
+import io, json, statistics, subprocess, sys, threading, time
+import polymux
+
+source, kind, ffmpeg, rounds = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+SLICE_S = 0.4
+
+def schedule():
+    ran, waited, _ = open(f"/proc/self/task/{threading.get_native_id()}/schedstat").read().split()
+    return (int(ran) + int(waited)) / 1e9
+
+def count():
+    begun, before, counted = time.monotonic(), schedule(), 0
+    while (now := time.monotonic()) - begun < SLICE_S:
+        for _ in range(1000):
+            counted += 1
+    return counted / (now - begun), (schedule() - before) / (now - begun)
+
+class Stop(Exception):
+    pass
+
+def beside_conversion():
+    stop, started = threading.Event(), threading.Event()
+    def on_progress(progress):
+        started.set()
+        if stop.is_set():
+            raise Stop
+    def convert():
+        file = open(source, "rb") if kind == "file object" else source
+        try:
+            polymux.convert_to_mp3(file, threads=1, bitrate="128k", on_progress=on_progress)
+        except Stop:
+            pass
+    thread = threading.Thread(target=convert)
+    thread.start()
+    started.wait(10)
+    result = count()
+    stop.set()
+    thread.join()
+    return result
+
+def beside_ffmpeg():
+    command = [ffmpeg, "-nostdin", "-v", "quiet", "-threads", "1", "-i", source,
+               "-b:a", "128k", "-f", "mp3", "-y", "/dev/null"]
+    process = subprocess.Popen(command)
+    time.sleep(0.2)
+    result = count()
+    process.kill()
+    process.wait()
+    return result
+
+pairs = [(beside_conversion(), beside_ffmpeg()) for _ in range(rounds)]
+print(json.dumps({
+    "kept": statistics.median(ours[1] for ours, _ in pairs),
+    "kept_beside_ffmpeg": statistics.median(theirs[1] for _, theirs in pairs),
+    "speeds": [ours[0] / theirs[0] for ours, theirs in pairs],
+}))
+"""
+
+
+@pytest.mark.parametrize("kind", ["path", "file object"])
+def test_a_python_thread_keeps_its_speed(kind: str, clips: Clips, tmp_path: Path) -> None:
+    source = write_long_wave(tmp_path / "long.wav", 3600)
+    command = [sys.executable, "-c", COUNTING, str(source), kind, programs.find("ffmpeg")]
+    done = subprocess.run(
+        [*command, str(ROUNDS)], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen["kept"] >= 0.95 * seen["kept_beside_ffmpeg"], seen
+    # Other programs on the machine disturb single slices; a lock that is held disturbs them all.
+    assert max(seen["speeds"]) >= 0.95, seen
