@@ -1,0 +1,87 @@
+// The pieces an ID3v2 tag is made of, shared by the standard writer and the one that follows
+// ffmpeg. Not installed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "polymux/media/mp3/id3.hpp"
+
+namespace polymux::media::mp3::id3 {
+
+using Bytes = std::vector<std::byte>;
+
+/// The values of the encoding byte that this project writes.
+enum class Encoding : std::uint8_t { latin1 = 0, utf16 = 1, utf8 = 3 };
+
+/// Whether a frame's size leaves the high bit of each byte free. ID3v2.4 frames do, ID3v2.3 not.
+enum class SizeCoding : std::uint8_t { plain, synchsafe };
+
+/// UTF-8 to code points: what is not UTF-8 becomes U+FFFD, CR and CRLF become LF, tabs become
+/// spaces, other control characters vanish.
+[[nodiscard]] std::u32string decode_text(std::string_view utf8);
+
+/// For places that take one line only: line breaks become spaces.
+[[nodiscard]] std::u32string single_line(std::u32string text);
+
+/// UTF-8 in ID3v2.4; in ID3v2.3 ISO-8859-1 where all texts fit, else UTF-16.
+[[nodiscard]] Encoding choose_encoding(int version, std::span<const std::u32string_view> texts);
+
+void append_number(Bytes& bytes, std::uint32_t value, SizeCoding coding = SizeCoding::plain);
+void append_raw(Bytes& bytes, std::string_view text);
+/// UTF-16 is little endian, behind its byte order mark.
+void append_text(Bytes& bytes, std::u32string_view text, Encoding encoding);
+void append_terminator(Bytes& bytes, Encoding encoding);
+
+/// Bytes of a tag without its header: 28 bits.
+inline constexpr std::size_t max_tag_bytes = (std::size_t{1} << 28) - 1;
+/// Zeros behind the last frame; some players show no cover without.
+inline constexpr std::size_t padding_bytes = 10;
+
+/// Frames one after the other, as a tag's body or inside a CHAP frame.
+class FrameList {
+public:
+    FrameList(int version, std::size_t limit_bytes)
+        : version_(version), limit_bytes_(limit_bytes) {}
+
+    /// Adds a frame with `head` and `tail` as its body, unless it would pass the limit: then false.
+    bool add(std::string_view id, std::span<const std::byte> head,
+             std::span<const std::byte> tail = {}, std::optional<SizeCoding> coding = std::nullopt);
+    /// Adds frames that are complete already.
+    bool add_frames(std::span<const std::byte> frames);
+
+    [[nodiscard]] std::size_t free_bytes() const noexcept { return limit_bytes_ - bytes_.size(); }
+    [[nodiscard]] const Bytes& bytes() const noexcept { return bytes_; }
+
+    /// The complete tag: header, frames, padding.
+    [[nodiscard]] Bytes as_tag() const;
+
+private:
+    int version_;
+    std::size_t limit_bytes_;
+    Bytes bytes_;
+};
+
+/// One frame that holds text, before it is encoded.
+struct TextFrame {
+    std::string key;             ///< Of the tag it came from first, for messages.
+    std::string id;              ///< "TIT2", "TXXX", "COMM", "USLT".
+    std::u32string description;  ///< TXXX, COMM and USLT only.
+    std::string language;        ///< COMM and USLT only, three letters.
+    std::vector<std::u32string> values;
+};
+
+/// Tags to frames; values that land in the same frame are collected there.
+[[nodiscard]] std::vector<TextFrame> text_frames(const Tags& tags, int version);
+
+/// MIME type as APIC wants it: "image/jpeg" for "image/jpg", "image/" for what is not one.
+[[nodiscard]] std::string picture_mime_type(const Cover& cover);
+
+Bytes write_as_ffmpeg(const Id3Content& content, int version, std::vector<std::string>* dropped);
+
+}  // namespace polymux::media::mp3::id3
