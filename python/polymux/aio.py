@@ -28,7 +28,7 @@ from polymux._jobs import (
     output_folder,
 )
 from polymux.options import EncodingOptions, flag, native_options
-from polymux.progress import progress_from_native
+from polymux.progress import Progress, progress_from_native
 
 if TYPE_CHECKING:
     import os
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from polymux.inputs import Destination, Source
     from polymux.media_file import ConversionOutcome, MediaFile
     from polymux.options import Carry, Limits, Preset, Tags, Time
-    from polymux.progress import Progress
     from polymux.results import MediaInfo, PcmAudio
 
 _PROGRESS_INTERVAL_S = 0.1
@@ -96,7 +95,8 @@ async def convert_to_mp3(
         overwrite: Replace an existing file.
         limits: What the input may cost.
         on_progress: Function or coroutine function, called on the event loop with a
-            `polymux.Progress` about ten times a second. An exception of it ends the conversion.
+            `polymux.Progress` about ten times a second and once at the end. An exception of it
+            ends the conversion.
 
     Returns:
         The MP3, with a report in ``.report``.
@@ -147,7 +147,14 @@ async def convert_to_mp3(
         with suppress(Exception):
             conversion.wait()
         raise
-    return media_file(conversion.wait(), destination)
+    file = media_file(conversion.wait(), destination)
+    if on_progress is not None:
+        report = file.report
+        await _report(
+            on_progress,
+            Progress(report.duration_s, report.duration_s, report.bytes, report.elapsed_s),
+        )
+    return file
 
 
 async def _watch(
@@ -159,10 +166,15 @@ async def _watch(
     while on_progress is not None and not ended.is_set():
         with suppress(TimeoutError):
             await asyncio.wait_for(ended.wait(), _PROGRESS_INTERVAL_S)
-        answer = on_progress(progress_from_native(conversion.progress))
-        if inspect.isawaitable(answer):
-            await answer
+            return
+        await _report(on_progress, progress_from_native(conversion.progress))
     await ended.wait()
+
+
+async def _report(on_progress: Callable[[Progress], object], progress: Progress) -> None:
+    answer = on_progress(progress)
+    if inspect.isawaitable(answer):
+        await answer
 
 
 def _on_this_loop(function: Callable[..., object]) -> Callable[..., None]:

@@ -89,8 +89,8 @@ def convert_to_mp3(
         strict: Damaged input is an error instead of a warning. Default: False.
         overwrite: Replace an existing file at `destination`. Default: True.
         limits: What the input may cost. Default: `polymux.Limits()`.
-        on_progress: Called with a `polymux.Progress` about ten times a second, in this thread.
-            Default: None.
+        on_progress: Called with a `polymux.Progress` about ten times a second and once at the
+            end, in this thread. Default: None.
 
     Returns:
         The MP3, with a report in ``.report``.

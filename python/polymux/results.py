@@ -277,7 +277,8 @@ class PcmAudio:
         """The samples as an array over the same memory, without a copy.
 
         Returns:
-            Shape ``(samples,)`` for mono, ``(samples, channels)`` for stereo; dtype float32.
+            Shape ``(samples,)`` for mono, ``(samples, channels)`` for stereo; dtype float32;
+            read-only.
 
         Raises:
             MissingDependencyError: NumPy is not installed.
@@ -302,18 +303,26 @@ def report_from_native(native: dict[str, Any]) -> ConversionReport:
     return ConversionReport(**values)
 
 
+def _tags(pairs: list[tuple[str, str]]) -> dict[str, str]:
+    """Tags by name; what comes several times is joined by ";", as FFmpeg joins it."""
+    tags: dict[str, str] = {}
+    for key, value in pairs:
+        tags[key] = f"{tags[key]};{value}" if key in tags else value
+    return tags
+
+
 def media_info_from_native(native: dict[str, Any]) -> MediaInfo:
     """The native module's dictionary as a `MediaInfo`."""
     return MediaInfo(
         **native
         | {
-            "tags": dict(native["tags"]),
+            "tags": _tags(native["tags"]),
             "streams": tuple(
-                StreamInfo(**stream | {"tags": dict(stream["tags"])})
+                StreamInfo(**stream | {"tags": _tags(stream["tags"])})
                 for stream in native["streams"]
             ),
             "chapters": tuple(
-                Chapter(**chapter | {"tags": dict(chapter["tags"])})
+                Chapter(**chapter | {"tags": _tags(chapter["tags"])})
                 for chapter in native["chapters"]
             ),
             "cover": Cover(**native["cover"]) if native["cover"] is not None else None,
@@ -323,8 +332,12 @@ def media_info_from_native(native: dict[str, Any]) -> MediaInfo:
 
 def pcm_audio_from_native(native: dict[str, Any]) -> PcmAudio:
     """The native module's dictionary as a `PcmAudio`."""
+    from array import array
+
+    data: bytes = native["samples"]
     return PcmAudio(
-        samples=memoryview(native["samples"]).cast("B").cast("f"),
+        # A view of nothing cannot be cast.
+        samples=memoryview(data).cast("f") if data else memoryview(array("f")),
         sample_rate_hz=native["sample_rate_hz"],
         channels=native["channels"],
         damaged_packets=native["damaged_packets"],

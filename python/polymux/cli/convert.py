@@ -1,0 +1,187 @@
+"""`polymux convert-to-mp3`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from polymux._text import shown
+from polymux.cli import exit_codes, limits
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from polymux.options import EncodingOptions
+
+_EPILOG = """\
+The output stands next to the input, with .mp3 in the place of its suffix, unless -o says
+otherwise. Existing files are kept unless --overwrite is given. With --recursive, files that are no
+media, or have no audio, are counted and left out; folders of the input appear below -o FOLDER.
+
+With --json, each line of standard output is one object:
+  {"status": "converted", "input", "output", "report": {duration_s, frames, bytes, warnings, ...}}
+  {"status": "failed", "input", "error": {"type", "code", "message", ...}}
+  {"status": "skipped", "input", "reason": "exists" | "is_mp3" | "not_media"}
+  {"status": "summary", "converted", "failed", "skipped", "elapsed_s"}     (the last line)
+
+examples:
+  polymux convert-to-mp3 talk.mp4
+  polymux convert-to-mp3 --bitrate 128k -o short.mp3 --start 0:30 --end 1:00 talk.mp4
+  polymux convert-to-mp3 --recursive --skip-existing -o mp3/ recordings/
+  polymux convert-to-mp3 - < talk.mp4 > talk.mp3
+
+"""
+
+
+def add_commands(commands: Any) -> None:
+    """Describes the command to argparse."""
+    command = commands.add_parser(
+        "convert-to-mp3",
+        aliases=["convert2mp3"],
+        help="convert audio and video files to MP3",
+        description="Converts any audio or video to MP3, with the frames of the ffmpeg program.",
+        epilog=_EPILOG + exit_codes.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument(
+        "inputs", metavar="INPUT", nargs="+", help="a file, a folder, or - for standard input"
+    )
+    command.add_argument(
+        "-o", "--output", metavar="FILE_OR_FOLDER", help="where to write; - is standard output"
+    )
+    _add_file_arguments(command)
+    _add_encoding_arguments(command)
+    _add_content_arguments(command)
+    limits.add_argument(command)
+    command.set_defaults(run=run)
+
+
+def _add_file_arguments(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("files")
+    group.add_argument(
+        "-r", "--recursive", action="store_true", help="convert what is in folders, at any depth"
+    )
+    existing = group.add_mutually_exclusive_group()
+    existing.add_argument("--overwrite", action="store_true", help="replace existing outputs")
+    existing.add_argument(
+        "--skip-existing", action="store_true", help="leave out inputs that have an output"
+    )
+    group.add_argument(
+        "-j", "--jobs", type=int, metavar="N", help="files at a time (default: twice the cores)"
+    )
+    group.add_argument("-q", "--quiet", action="store_true", help="show errors only")
+    group.add_argument("--json", action="store_true", help="one JSON object per line")
+
+
+def _add_encoding_arguments(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("encoding")
+    group.add_argument("-b", "--bitrate", metavar="RATE", help="constant, such as 128k or 128000")
+    group.add_argument(
+        "-V",
+        "--vbr-quality",
+        type=float,
+        metavar="Q",
+        help="variable bitrate, 0 (best) to below 10 (default: 0 without --bitrate)",
+    )
+    group.add_argument("--abr", action="store_true", help="make --bitrate an average")
+    group.add_argument(
+        "--preset", choices=("ffmpeg", "best", "fast"), default="ffmpeg", help="default: ffmpeg"
+    )
+    group.add_argument("--sample-rate", type=int, metavar="HZ", help="8000 to 48000")
+    group.add_argument("--channels", type=int, metavar="N", help="1 or 2")
+    group.add_argument("--threads", type=int, metavar="N", help="cores for one file (default: all)")
+    group.add_argument(
+        "--identical-file",
+        action="store_true",
+        help="make the whole file, tags included, equal to that of 'ffmpeg -vn'",
+    )
+
+
+def _add_content_arguments(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("content")
+    group.add_argument(
+        "--audio-stream", type=int, metavar="INDEX", help="as 'polymux probe' numbers"
+    )
+    group.add_argument("--start", metavar="TIME", help="seconds, or [HH:]MM:SS[.mmm]")
+    group.add_argument("--end", metavar="TIME", help="seconds, or [HH:]MM:SS[.mmm]")
+    text = group.add_mutually_exclusive_group()
+    text.add_argument(
+        "--tags", choices=("copy", "none"), default="copy", help="the input's tags; default: copy"
+    )
+    text.add_argument(
+        "--tag",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        type=_tag,
+        help="replaces the input's text tags; may be repeated",
+    )
+    group.add_argument(
+        "--cover", choices=("copy", "none"), default="copy", help="the picture; default: copy"
+    )
+    group.add_argument("--id3v2-version", type=int, choices=(3, 4), default=3, help="default: 3")
+    group.add_argument("--strict", action="store_true", help="damaged input is an error")
+
+
+def _tag(text: str) -> tuple[str, str]:
+    key, found, value = text.partition("=")
+    if not found or not key:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not of the form KEY=VALUE")
+    return key, value
+
+
+def _encoding(options: argparse.Namespace) -> EncodingOptions:
+    return {
+        "bitrate": options.bitrate,
+        "vbr_quality": options.vbr_quality,
+        "abr": options.abr,
+        "preset": options.preset,
+        "sample_rate": options.sample_rate,
+        "channels": options.channels,
+        "audio_stream": options.audio_stream,
+        "start": options.start,
+        "end": options.end,
+        "tags": dict(options.tag) if options.tag else options.tags,
+        "cover": options.cover,
+        "id3v2_version": options.id3v2_version,
+        "identical_file": options.identical_file,
+        "threads": options.threads,
+        "strict": options.strict,
+        "limits": limits.from_arguments(options),
+    }
+
+
+def run(options: argparse.Namespace) -> int:
+    """Converts every input; the exit code."""
+    from polymux._jobs import checked_concurrency
+    from polymux.cli.conversions import Conversions
+    from polymux.cli.plan import STREAM, plan
+    from polymux.errors import InvalidRequestError
+    from polymux.options import native_options
+
+    native = native_options(_encoding(options))
+    places = checked_concurrency(options.jobs)
+    items = plan(
+        options.inputs,
+        options.output,
+        recursive=options.recursive,
+        skip_existing=options.skip_existing,
+    )
+    if any(item.output == STREAM for item in items):
+        if options.json:
+            raise InvalidRequestError("--json and an MP3 cannot both go to standard output")
+        if sys.stdout.isatty():
+            raise InvalidRequestError(
+                "an MP3 is not written to a terminal: redirect standard output or give -o FILE"
+            )
+    conversions = Conversions(items, quiet=options.quiet, json=options.json)
+    folders: list[Path] = []
+    try:
+        conversions.run(native, overwrite=options.overwrite, concurrency=places, made=folders)
+    finally:
+        for folder in reversed(folders):
+            with suppress(OSError):  # Only those in which nothing was written are empty.
+                folder.rmdir()
+    return exit_codes.FAILURE if conversions.failed else exit_codes.SUCCESS

@@ -1,0 +1,127 @@
+"""`polymux doctor` and `polymux version`: what this installation is, and what it can do."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+from polymux.cli import exit_codes
+from polymux.cli.terminal import write_json, write_line
+
+if TYPE_CHECKING:
+    import argparse
+
+_PROGRAM_TIMEOUT_S = 5.0
+
+
+def add_commands(commands: Any) -> None:
+    """Describes the commands to argparse."""
+    doctor = commands.add_parser(
+        "doctor",
+        help="show what this installation can do and what is missing",
+        description="Shows what this installation can do, what is missing, and how to get it.",
+        epilog="Exit code 0 when conversions work, 3 when something they need is missing.",
+    )
+    doctor.add_argument("--json", action="store_true", help="one JSON object")
+    doctor.set_defaults(run=run_doctor)
+    version = commands.add_parser("version", help="print the version")
+    version.set_defaults(run=run_version)
+
+
+def run_version(options: argparse.Namespace) -> int:  # noqa: ARG001 - every command takes them
+    """Prints name and version."""
+    from polymux import __version__
+
+    write_line(f"polymux {__version__}")
+    return exit_codes.SUCCESS
+
+
+def run_doctor(options: argparse.Namespace) -> int:
+    """Prints the findings; the exit code says whether conversions work."""
+    found = findings()
+    if options.json:
+        write_json(found)
+    else:
+        for line in _lines(found):
+            write_line(line)
+    return exit_codes.SUCCESS if found["media"]["ok"] else exit_codes.MISSING_DEPENDENCY
+
+
+def findings() -> dict[str, Any]:
+    """What there is, as JSON-able values."""
+    from polymux import __version__
+
+    return {
+        "polymux": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "media": _media(),
+        "ffmpeg_program": _ffmpeg_program(),
+        "numpy": _has_module("numpy"),
+    }
+
+
+def _media() -> dict[str, Any]:
+    from polymux.errors import MissingDependencyError
+
+    try:
+        from polymux._native import media
+    except MissingDependencyError as error:
+        return {"ok": False, "problem": str(error)}
+    return {"ok": True, "cores": media.available_cores()} | media.build_info()
+
+
+def _ffmpeg_program() -> dict[str, Any] | None:
+    path = shutil.which("ffmpeg")
+    if path is None:
+        return None
+    try:
+        done = subprocess.run(  # noqa: S603 - the program that PATH gives, without a shell
+            [path, "-hide_banner", "-version"],
+            capture_output=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            timeout=_PROGRAM_TIMEOUT_S,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return {"path": path, "version": None}
+    words = os.fsdecode(done.stdout).split("\n", 1)[0].split()
+    return {"path": path, "version": words[2] if len(words) > 2 else None}
+
+
+def _has_module(name: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(name) is not None
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    media, program = found["media"], found["ffmpeg_program"]
+    lines = [
+        f"polymux {found['polymux']} on Python {found['python']}, {found['system']}",
+        "",
+    ]
+    if media["ok"]:
+        ffmpeg = media["ffmpeg"]
+        lines += [
+            "ok       conversion to MP3, probing and decoding",
+            f"         FFmpeg {ffmpeg['ffmpeg']} ({media['ffmpeg_license']}), {media['lame']}",
+            f"         cores in use: {media['cores']}",
+        ]
+    else:
+        lines.append(f"missing  {media['problem']}")
+    if program is None:
+        lines.append(
+            "absent   the ffmpeg program (not needed to convert; the tests compare with it: "
+            "on Debian and Ubuntu 'apt install ffmpeg')"
+        )
+    else:
+        lines.append(f"ok       the ffmpeg program {program['version']} at {program['path']}")
+    if found["numpy"]:
+        lines.append("ok       NumPy, for PcmAudio.to_numpy")
+    else:
+        lines.append("absent   NumPy (only PcmAudio.to_numpy needs it: 'pip install numpy')")
+    return lines

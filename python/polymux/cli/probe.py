@@ -1,0 +1,109 @@
+"""`polymux probe`: what is in a file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from polymux._text import clock, display_name, size
+from polymux.cli import exit_codes, limits
+from polymux.cli.terminal import Screen, write_json, write_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from polymux.results import MediaInfo, StreamInfo
+
+_JSON_HELP = """\
+With --json, each line of standard output is one object: {"input": NAME, "info": {...}} with the
+fields of polymux.MediaInfo, or {"input": NAME, "error": {"type", "code", "message", ...}}.
+
+"""
+
+
+def add_commands(commands: Any) -> None:
+    """Describes the command to argparse."""
+    command = commands.add_parser(
+        "probe",
+        help="show what is in a media file",
+        description="Shows container, streams, tags, chapters and cover, without decoding.",
+        epilog=_JSON_HELP + exit_codes.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("inputs", metavar="FILE", nargs="+", help="a media file, or - for stdin")
+    command.add_argument("--json", action="store_true", help="one JSON object per line")
+    limits.add_argument(command)
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Probes every input; the exit code."""
+    from polymux.errors import MissingDependencyError, PolymuxError
+    from polymux.probing import probe
+
+    screen = Screen()
+    code = exit_codes.SUCCESS
+    for name in options.inputs:
+        source = sys.stdin.buffer if name == "-" else name
+        try:
+            info = probe(source, limits=limits.from_arguments(options))
+        except MissingDependencyError:
+            raise
+        except PolymuxError as error:
+            code = exit_codes.FAILURE
+            if options.json:
+                write_json({"input": name, "error": error.to_dict()})
+            else:
+                screen.complain(f"polymux: {error}")
+            continue
+        if options.json:
+            write_json({"input": name, "info": info.to_dict()})
+        else:
+            for line in _lines(name, info):
+                write_line(line)
+    return code
+
+
+def _lines(name: str, info: MediaInfo) -> Iterator[str]:
+    yield display_name(os.fsencode(name))
+    yield f"  container  {info.container_long_name or info.container}"
+    if info.duration_s is not None:
+        yield f"  duration   {clock(info.duration_s)} ({info.duration_s:.3f} s)"
+    if info.size_bytes is not None:
+        yield f"  size       {size(info.size_bytes)}"
+    if info.bitrate_bps is not None:
+        yield f"  bitrate    {info.bitrate_bps / 1000:.0f} kbit/s"
+    for stream in info.streams:
+        chosen = "  <- converted" if stream.index == info.best_audio_stream else ""
+        yield f"  stream {stream.index:<3} {_stream(stream)}{chosen}"
+    for key, value in info.tags.items():
+        yield f"  tag        {key}: {value}"
+    for number, chapter in enumerate(info.chapters, 1):
+        times = f"{clock(chapter.start_ms / 1000)} to {clock(chapter.end_ms / 1000)}"
+        yield f"  chapter {number:<2} {times}  {chapter.title}".rstrip()
+    if info.cover is not None:
+        yield f"  cover      {info.cover.mime_type}, {size(len(info.cover.data))}"
+
+
+def _stream(stream: StreamInfo) -> str:
+    parts = [stream.type, stream.codec]
+    if stream.width:
+        parts.append(f"{stream.width}x{stream.height}")
+    if stream.sample_rate_hz:
+        parts.append(f"{stream.sample_rate_hz} Hz")
+    if stream.channels:
+        parts.append(stream.channel_layout or f"{stream.channels} channels")
+    if stream.bitrate_bps:
+        parts.append(f"{stream.bitrate_bps / 1000:.0f} kbit/s")
+    parts += [
+        word
+        for word, said in (
+            (stream.language, bool(stream.language)),
+            ("cover", stream.is_cover),
+            ("encrypted", stream.encrypted),
+        )
+        if said
+    ]
+    return ", ".join(parts)

@@ -1,0 +1,125 @@
+"""What people see on the terminal: messages, and one line of progress."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any
+
+from polymux._text import clock, printable, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from polymux.progress import Progress
+
+_BAR_COLUMNS = 24
+
+
+def write_line(text: str) -> None:
+    """Writes a line of results to standard output."""
+    sys.stdout.write(printable(text) + "\n")
+
+
+def write_json(value: dict[str, Any]) -> None:
+    """Writes one JSON object as one line of ASCII to standard output."""
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+class Screen:
+    """Standard error: lines that stay, and a last line that shows the progress.
+
+    Args:
+        quiet: Show neither progress nor what went well; errors are shown all the same.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        """Looks whether standard error is a terminal; only there is anything drawn."""
+        self._quiet = quiet
+        self._draws = not quiet and sys.stderr.isatty()
+        self._drawn = False
+
+    @property
+    def draws(self) -> bool:
+        """Whether progress is shown at all."""
+        return self._draws
+
+    def say(self, text: str) -> None:
+        """Shows a line about something that went well."""
+        if not self._quiet:
+            self.complain(text)
+
+    def complain(self, text: str) -> None:
+        """Shows a line whatever happens."""
+        self.clear()
+        sys.stderr.write(printable(text) + "\n")
+        sys.stderr.flush()
+
+    def draw(self, text: str) -> None:
+        """Replaces the progress line."""
+        if not self._draws:
+            return
+        columns = shutil.get_terminal_size().columns - 1
+        sys.stderr.write(f"\r{printable(text)[:columns]}\x1b[K")
+        sys.stderr.flush()
+        self._drawn = True
+
+    def clear(self) -> None:
+        """Removes the progress line."""
+        if self._drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._drawn = False
+
+
+def progress_line(progress: Progress) -> str:
+    """One conversion: bar, position, size, speed and the time that is left."""
+    parts = []
+    if progress.fraction is None:
+        parts.append(clock(progress.position_s))
+    else:
+        parts.append(f"{_bar(progress.fraction)} {progress.fraction:4.0%}")
+        parts.append(f"{clock(progress.position_s)} of {clock(progress.duration_s or 0)}")
+    parts.append(size(progress.bytes_written))
+    if progress.speed is not None:
+        parts.append(f"{progress.speed:.1f}x")
+    if progress.eta_s is not None:
+        parts.append(f"{clock(progress.eta_s)} left")
+    return "  ".join(parts)
+
+
+def overall_line(
+    finished: int,
+    total: int | None,
+    running: Iterable[Progress],
+    finished_s: float,
+    elapsed_s: float,
+) -> str:
+    """Many conversions: how many are done, and how fast all of them together go.
+
+    Args:
+        finished: Inputs that are done, well or not.
+        total: Inputs in all; None when not known yet.
+        running: Progress of those in flight.
+        finished_s: Seconds of audio in those that are done.
+        elapsed_s: Seconds since the start.
+    """
+    now = list(running)
+    audio_s = finished_s + sum(progress.position_s for progress in now)
+    share = sum(progress.fraction or 0.0 for progress in now)
+    parts = [f"{finished} of {total} files" if total else f"{finished} files"]
+    if total:
+        parts.insert(0, f"{_bar((finished + share) / total)} {(finished + share) / total:4.0%}")
+    parts.append(f"{len(now)} running")
+    if elapsed_s > 0:
+        parts.append(f"{audio_s / elapsed_s:.1f}x")
+    if total and finished + share > 0:
+        parts.append(f"{clock(elapsed_s * (total - finished - share) / (finished + share))} left")
+    return "  ".join(parts)
+
+
+def _bar(fraction: float) -> str:
+    filled = round(_BAR_COLUMNS * min(1.0, fraction))
+    return "[" + "#" * filled + "-" * (_BAR_COLUMNS - filled) + "]"
