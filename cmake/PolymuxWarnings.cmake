@@ -2,7 +2,7 @@
 function(polymux_warnings target)
     target_compile_options(${target} PRIVATE
         -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
-        -Wold-style-cast -Woverloaded-virtual -Wnull-dereference -Wformat=2)
+        -Wold-style-cast -Woverloaded-virtual -Wformat=2)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
         target_compile_options(${target} PRIVATE -Wduplicated-cond -Wlogical-op -Wuseless-cast)
     endif()

@@ -11,6 +11,7 @@ namespace {
 struct CapturedLog {
     int depth = 0;
     std::string last_error;
+    bool too_many_streams = false;
 };
 
 // Decoders run single-threaded, so a thread's own lines are those of its own calls.
@@ -33,6 +34,7 @@ void on_ffmpeg_log(void* context, int level, const char* format, va_list argumen
     } catch (...) {
         log.last_error.clear();  // A lost explanation is better than an exception through C.
     }
+    if (log.last_error.find("max_streams") != std::string::npos) log.too_many_streams = true;
     while (!log.last_error.empty() && static_cast<unsigned char>(log.last_error.back()) <= ' ') {
         log.last_error.pop_back();
     }
@@ -44,11 +46,16 @@ LogCapture::LogCapture() {
     static std::once_flag installed;
     std::call_once(installed, [] { av_log_set_callback(on_ffmpeg_log); });
     captured_log.last_error.clear();
+    captured_log.too_many_streams = false;
     ++captured_log.depth;
 }
 
 LogCapture::~LogCapture() {
     --captured_log.depth;
+}
+
+bool LogCapture::too_many_streams() noexcept {
+    return captured_log.too_many_streams;
 }
 
 std::string ChannelLayout::describe() const {

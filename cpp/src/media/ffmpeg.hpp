@@ -106,6 +106,9 @@ public:
     ~LogCapture();
     LogCapture(const LogCapture&) = delete;
     LogCapture& operator=(const LogCapture&) = delete;
+
+    /// Whether FFmpeg gave up because of `max_streams`; its code says only "out of memory".
+    [[nodiscard]] static bool too_many_streams() noexcept;
 };
 
 }  // namespace polymux::media
