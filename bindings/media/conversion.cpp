@@ -1,0 +1,224 @@
+#include "conversion.hpp"
+
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include <pybind11/stl.h>
+
+#include "job.hpp"
+#include "options.hpp"
+#include "polymux/media/convert.hpp"
+#include "python_sink.hpp"
+#include "python_source.hpp"
+
+namespace polymux::bindings {
+namespace {
+
+using media::ConvertReport;
+using media::Progress;
+using namespace py::literals;  // NOLINT(google-build-using-namespace)
+
+constexpr std::chrono::milliseconds progress_interval{100};
+
+py::dict to_dict(const Progress& progress) {
+    return py::dict("position_s"_a = progress.position_s, "duration_s"_a = progress.duration_s,
+                    "bytes_written"_a = progress.bytes_written, "elapsed_s"_a = progress.elapsed_s);
+}
+
+py::dict to_dict(const media::Warning& warning) {
+    return py::dict("code"_a = to_text(warning.code), "message"_a = to_text(warning.message),
+                    "position_s"_a = warning.position_s, "count"_a = warning.count);
+}
+
+py::dict to_dict(const ConvertReport& report) {
+    py::list warnings;
+    for (const auto& warning : report.warnings) {
+        warnings.append(to_dict(warning));
+    }
+    return py::dict("duration_s"_a = report.duration_s, "samples"_a = report.samples,
+                    "frames"_a = report.frames, "bytes"_a = report.bytes,
+                    "audio_bytes"_a = report.audio_bytes,
+                    "sample_rate_hz"_a = report.sample_rate_hz, "channels"_a = report.channels,
+                    "mode"_a = to_text(report.mode), "container"_a = to_text(report.container),
+                    "codec"_a = to_text(report.codec), "audio_stream"_a = report.audio_stream,
+                    "encoder"_a = to_text(report.encoder), "elapsed_s"_a = report.elapsed_s,
+                    "damaged_packets"_a = report.damaged_packets, "seams"_a = report.seams,
+                    "warnings"_a = warnings);
+}
+
+struct Converted {
+    ConvertReport report;
+    Reference data;  ///< The file as bytes, when the destination is memory.
+};
+
+class ConversionJob final : public ResultJob<Converted> {
+public:
+    void set_progress(const Progress& progress) {
+        const std::scoped_lock lock(mutex_);
+        progress_ = progress;
+        ++updates_;
+    }
+
+    /// The progress and how often it changed.
+    std::pair<Progress, int> progress() const {
+        const std::scoped_lock lock(mutex_);
+        return {progress_, updates_};
+    }
+
+private:
+    mutable std::mutex mutex_;
+    Progress progress_;
+    int updates_ = 0;
+};
+
+Result<Converted> convert(ConversionJob& job, Input& input, Output& output,
+                          const media::ConvertOptions& options) {
+    auto source = input.open();
+    if (!source) {
+        return source.error();
+    }
+    auto sink = output.open((*source)->identity());
+    if (!sink) {
+        return sink.error();
+    }
+    const auto on_progress = [&job](const Progress& progress) {
+        job.set_progress(progress);
+        return true;
+    };
+    auto report = media::convert_to_mp3(**source, **sink, options, on_progress, job.token());
+    if (!report) {
+        return report.error();
+    }
+    Converted converted{.report = std::move(*report), .data = {}};
+    if (ChunkedBytes* const bytes = output.memory(); bytes != nullptr) {
+        with_gil([&] { converted.data = bytes->take_python_bytes(); });
+        if (!converted.data) {
+            return Error{.code = ErrorCode::out_of_memory,
+                         .message = "not enough memory to return the MP3; give a destination"};
+        }
+    }
+    return converted;
+}
+
+/// What Python holds. Any thread may use it.
+class Conversion {
+public:
+    explicit Conversion(std::shared_ptr<ConversionJob> job) : job_(std::move(job)) {}
+    Conversion(const Conversion&) = delete;
+    Conversion& operator=(const Conversion&) = delete;
+
+    ~Conversion() {
+        if (job_->foreign()) {
+            // Its condition variable may wait for waiters that exist in the parent only.
+            static_cast<void>(std::make_unique<std::shared_ptr<Job>>(job_).release());
+        } else {
+            job_->cancel();
+        }
+    }
+
+    [[nodiscard]] bool done() const { return own_job().finished(); }
+    void cancel() const { own_job().cancel(); }
+    [[nodiscard]] py::dict progress() const { return to_dict(own_job().progress().first); }
+
+    py::dict wait(const py::object& on_progress) const {
+        ConversionJob& job = own_job();
+        auto last_call = std::chrono::steady_clock::now() - progress_interval;
+        int seen = 0;
+        const auto report_progress = [&] {
+            const auto now = std::chrono::steady_clock::now();
+            const auto [progress, updates] = job.progress();
+            if (updates != seen && now - last_call >= progress_interval) {
+                seen = updates;
+                last_call = now;
+                on_progress(to_dict(progress));
+            }
+        };
+        job.await(on_progress.is_none() ? std::function<void()>() : report_progress);
+        const Converted& converted = job.get();
+        if (!on_progress.is_none()) {
+            on_progress(to_dict(final_progress(converted.report)));
+        }
+        py::dict result = to_dict(converted.report);
+        if (converted.data) {
+            result["data"] = converted.data.get();
+        }
+        return result;
+    }
+
+    /// For the garbage collector. A running job's objects are not only ours, so not visited.
+    int traverse(visitproc visit, void* argument) const {
+        return job_->finished() ? job_->calls().traverse(visit, argument) : 0;
+    }
+    void clear() const noexcept {
+        if (job_->finished()) {
+            job_->calls().clear();
+        }
+    }
+
+private:
+    static Progress final_progress(const ConvertReport& report) {
+        return {.position_s = report.duration_s,
+                .duration_s = report.duration_s,
+                .bytes_written = report.bytes,
+                .elapsed_s = report.elapsed_s};
+    }
+
+    ConversionJob& own_job() const {
+        if (job_->foreign()) {
+            raise({.code = ErrorCode::invalid_argument,
+                   .message = "this conversion runs in the process that was forked; start a new "
+                              "one in this process"});
+        }
+        return *job_;
+    }
+
+    const std::shared_ptr<ConversionJob> job_;
+};
+
+std::unique_ptr<Conversion> start_conversion(const py::object& source,
+                                             const py::object& destination,
+                                             const py::object& options, bool overwrite,
+                                             const py::object& on_done) {
+    auto job = std::make_shared<ConversionJob>();
+    // The job is the owner of its work, so the work may refer to it plainly.
+    job->work = [&own = *job, input = Input::parse(source, *job),
+                 output = Output::parse(destination, overwrite, *job),
+                 copied = copy_options(options)] { return convert(own, *input, *output, copied); };
+    job->start(Job::Place::pool, on_done.is_none() ? py::object() : on_done);
+    return std::make_unique<Conversion>(std::move(job));
+}
+
+/// Lets the collector see a failed conversion's exception, whose frames often refer back to it.
+void collect_cycles(PyHeapTypeObject* heap_type) {
+    PyTypeObject& type = heap_type->ht_type;
+    type.tp_flags |= Py_TPFLAGS_HAVE_GC;
+    type.tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
+        Py_VISIT(Py_TYPE(self));
+        return py::detail::is_holder_constructed(self)
+                   ? py::cast<Conversion&>(py::handle(self)).traverse(visit, arg)
+                   : 0;
+    };
+    type.tp_clear = [](PyObject* self) {
+        if (py::detail::is_holder_constructed(self)) {
+            py::cast<Conversion&>(py::handle(self)).clear();
+        }
+        return 0;
+    };
+}
+
+}  // namespace
+
+void register_conversion(py::module_& module) {
+    py::class_<Conversion>(
+        module, "Conversion", py::is_final(), py::custom_type_setup(&collect_cycles),
+        "A conversion that runs on the process-wide pool. Dropping it cancels it.")
+        .def_property_readonly("done", &Conversion::done)
+        .def_property_readonly("progress", &Conversion::progress)
+        .def("cancel", &Conversion::cancel)
+        .def("wait", &Conversion::wait, py::arg("on_progress") = py::none());
+    module.def("start_conversion", &start_conversion, py::arg("source"), py::arg("destination"),
+               py::arg("options"), py::arg("overwrite"), py::arg("on_done"));
+}
+
+}  // namespace polymux::bindings

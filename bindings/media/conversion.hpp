@@ -1,0 +1,10 @@
+// Conversions to MP3 that Python starts, watches and awaits.
+#pragma once
+
+#include "interpreter.hpp"
+
+namespace polymux::bindings {
+
+void register_conversion(py::module_& module);
+
+}  // namespace polymux::bindings

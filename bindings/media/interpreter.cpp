@@ -1,0 +1,79 @@
+#include "interpreter.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+namespace polymux::bindings {
+namespace {
+
+std::atomic<bool> closed{false};
+std::atomic<std::thread::id> closing_thread{};
+
+bool closed_to_this_thread() noexcept {
+    return closed.load() && closing_thread.load() != std::this_thread::get_id();
+}
+
+[[noreturn]] void sleep_for_ever() noexcept {
+    for (;;) {
+        pause();
+    }
+}
+
+/// On the stack of every call that may wait for the GIL. Left only by `disarm`, or by CPython
+/// ending the thread with pthread_exit: that unwinding stops here.
+class ExitBarrier {
+public:
+    ExitBarrier() = default;
+    ExitBarrier(const ExitBarrier&) = delete;
+    ExitBarrier& operator=(const ExitBarrier&) = delete;
+    ~ExitBarrier() {
+        if (armed_) {
+            sleep_for_ever();
+        }
+    }
+    void disarm() noexcept { armed_ = false; }
+
+private:
+    bool armed_ = true;
+};
+
+}  // namespace
+
+bool with_gil(const std::function<void()>& body) {
+    if (closed_to_this_thread()) {
+        return false;
+    }
+    ExitBarrier barrier;
+    const PyGILState_STATE state = PyGILState_Ensure();
+    body();
+    PyGILState_Release(state);
+    barrier.disarm();
+    return true;
+}
+
+void without_gil(const std::function<void()>& body) {
+    PyThreadState* const thread_state = PyEval_SaveThread();
+    body();
+    if (closed_to_this_thread()) {
+        sleep_for_ever();
+    }
+    ExitBarrier barrier;
+    PyEval_RestoreThread(thread_state);
+    barrier.disarm();
+}
+
+void close_interpreter() noexcept {
+    closing_thread.store(std::this_thread::get_id());
+    closed.store(true);
+}
+
+void Reference::reset() noexcept {
+    PyObject* const dropped = std::exchange(pointer_, nullptr);
+    if (dropped != nullptr) {
+        with_gil([dropped] { Py_DECREF(dropped); });
+    }
+}
+
+}  // namespace polymux::bindings

@@ -1,0 +1,56 @@
+// Entering and leaving the interpreter from threads it did not start, safe at interpreter exit.
+//
+// Before CPython 3.14 a thread that asks for the GIL after finalization began is ended by
+// pthread_exit, which unwinds through C++ frames and may terminate the process. The functions here
+// never ask once the interpreter is closed, and if a thread loses that race it sleeps for ever
+// instead, as CPython 3.14 does itself.
+#pragma once
+
+#include <Python.h>
+
+#include <functional>
+#include <utility>
+
+#include <pybind11/pybind11.h>
+
+namespace polymux::bindings {
+
+namespace py = pybind11;
+
+/// Runs `body` with the GIL held, from any thread, whether it holds the GIL already or not. False,
+/// without running it, once the interpreter is closed to this thread. `body` must not throw.
+bool with_gil(const std::function<void()>& body);
+
+/// Runs `body` with the GIL released by the calling thread, which must hold it. `body` must not
+/// throw and must not touch Python.
+void without_gil(const std::function<void()>& body);
+
+/// Refuses every later entry but those of the calling thread. Called once, at interpreter exit.
+void close_interpreter() noexcept;
+
+/// One owned reference to a Python object that may be dropped on any thread.
+/// When the interpreter is closed the reference is leaked: nobody may touch it any more.
+class Reference {
+public:
+    Reference() = default;
+    explicit Reference(py::object object) noexcept : pointer_(object.release().ptr()) {}
+    Reference(Reference&& other) noexcept : pointer_(std::exchange(other.pointer_, nullptr)) {}
+    Reference& operator=(Reference&& other) noexcept {
+        std::swap(pointer_, other.pointer_);
+        return *this;
+    }
+    Reference(const Reference&) = delete;
+    Reference& operator=(const Reference&) = delete;
+    ~Reference() { reset(); }
+
+    void reset() noexcept;
+    [[nodiscard]] explicit operator bool() const noexcept { return pointer_ != nullptr; }
+
+    /// Borrowed; the GIL is needed to do anything with it.
+    [[nodiscard]] py::handle get() const noexcept { return pointer_; }
+
+private:
+    PyObject* pointer_ = nullptr;
+};
+
+}  // namespace polymux::bindings

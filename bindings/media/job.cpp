@@ -1,0 +1,195 @@
+#include "job.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "polymux/pool.hpp"
+
+namespace polymux::bindings {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds signal_interval{50};
+/// How long an ended job may take to stop. The core needs a few milliseconds; code of the caller
+/// may block for ever, in a read from a terminal for example, and is left behind.
+constexpr milliseconds core_grace{2000};
+constexpr milliseconds python_grace{150};
+
+/// The unfinished jobs of this process. Never freed: working threads may outlive `main`.
+struct Registry {
+    const pid_t process = getpid();
+    std::mutex mutex;
+    std::vector<std::shared_ptr<Job>> jobs;
+    bool exiting = false;
+};
+
+/// A forked child gets its own: its parent's may be locked for ever.
+Registry& registry() {
+    static std::atomic<Registry*> current{new Registry};
+    Registry* found = current.load();
+    if (found->process != getpid()) {
+        auto fresh = std::make_unique<Registry>();
+        if (current.compare_exchange_strong(found, fresh.get())) {
+            found = fresh.release();
+        }
+    }
+    return *found;
+}
+
+bool add_to_registry(const std::shared_ptr<Job>& job) {
+    Registry& all = registry();
+    const std::scoped_lock lock(all.mutex);
+    if (!all.exiting) {
+        all.jobs.push_back(job);
+    }
+    return !all.exiting;
+}
+
+void remove_from_registry(const Job* job) {
+    Registry& all = registry();
+    const std::scoped_lock lock(all.mutex);
+    std::erase_if(all.jobs, [job](const auto& other) { return other.get() == job; });
+}
+
+/// On threads that work off the pool's queue: a job started there, by a read method that converts
+/// another file say, would wait for the very worker that waits for it. It runs at once instead.
+thread_local bool on_pool_thread = false;
+
+void exit_handler() {
+    Registry& all = registry();
+    std::vector<std::shared_ptr<Job>> left;
+    {
+        const std::scoped_lock lock(all.mutex);
+        all.exiting = true;
+        left = all.jobs;
+    }
+    for (const auto& job : left) {
+        job->cancel();
+    }
+    const auto began = steady_clock::now();
+    const auto may_wait_for = [&](const std::shared_ptr<Job>& job) {
+        const auto waited = steady_clock::now() - began;
+        return waited < (job->calls().inside() ? python_grace : core_grace);
+    };
+    for (const auto& job : left) {
+        while (may_wait_for(job) && !job->wait_for(milliseconds(10))) {
+        }
+    }
+    left.clear();
+    close_interpreter();
+}
+
+}  // namespace
+
+Job::Job() : process_(getpid()) {}
+
+bool Job::foreign() const noexcept {
+    return process_ != getpid();
+}
+
+void Job::start(Place place, py::object on_done) {
+    on_done_ = Reference(std::move(on_done));
+    const std::shared_ptr<Job> self = shared_from_this();
+    if (!add_to_registry(self)) {
+        throw std::runtime_error("polymux cannot start work while the interpreter is exiting");
+    }
+    try {
+        if (place == Place::own_thread) {
+            std::thread([self] { self->execute(); }).detach();
+        } else if (on_pool_thread) {
+            without_gil([self] { self->execute(); });
+        } else {
+            Pool::instance().submit([self] {
+                on_pool_thread = true;
+                self->execute();
+            });
+        }
+    } catch (const std::exception&) {
+        remove_from_registry(this);
+        throw;
+    }
+}
+
+void Job::execute() {
+    Phase expected = Phase::queued;
+    if (phase_.compare_exchange_strong(expected, Phase::running)) {
+        run();
+        finish();
+    }
+}
+
+void Job::cancel() {
+    token_.cancel();
+    Phase expected = Phase::queued;
+    if (phase_.compare_exchange_strong(expected, Phase::running)) {
+        abandon();
+        finish();
+    }
+}
+
+void Job::finish() {
+    {
+        const std::scoped_lock lock(mutex_);
+        phase_ = Phase::finished;
+    }
+    changed_.notify_all();
+    if (on_done_) {
+        with_gil([this] {
+            const py::error_scope pending;  // Dropping a queued job may happen while one is set.
+            const py::object callback = py::reinterpret_borrow<py::object>(on_done_.get());
+            on_done_.reset();
+            if (py::handle(PyObject_CallNoArgs(callback.ptr())).dec_ref().ptr() == nullptr) {
+                PyErr_WriteUnraisable(callback.ptr());
+            }
+        });
+    }
+    remove_from_registry(this);
+}
+
+bool Job::wait_for(milliseconds limit) {
+    if (!finished()) {
+        without_gil([&] {
+            std::unique_lock lock(mutex_);
+            changed_.wait_for(lock, limit, [this] { return finished(); });
+        });
+    }
+    return finished();
+}
+
+void Job::await(const std::function<void()>& between) {
+    while (!wait_for(signal_interval)) {
+        try {
+            if (PyErr_CheckSignals() != 0) {
+                throw py::error_already_set();
+            }
+            if (between) {
+                between();
+            }
+        } catch (const std::exception&) {
+            end_after_cancel();
+            throw;
+        }
+    }
+}
+
+void Job::end_after_cancel() {
+    cancel();
+    const auto began = steady_clock::now();
+    while (!wait_for(milliseconds(10))) {
+        if (steady_clock::now() - began > (calls().inside() ? python_grace : core_grace)) {
+            return;
+        }
+    }
+}
+
+void register_exit_handler() {
+    py::module_::import("atexit").attr("register")(py::cpp_function(&exit_handler));
+}
+
+}  // namespace polymux::bindings

@@ -1,0 +1,42 @@
+// polymux._media: the media core for Python.
+#include "conversion.hpp"
+#include "interpreter.hpp"
+#include "job.hpp"
+#include "options.hpp"
+#include "pcm.hpp"
+#include "polymux/media/build_info.hpp"
+#include "polymux/version.hpp"
+#include "probe.hpp"
+
+namespace polymux::bindings {
+namespace {
+
+using namespace py::literals;  // NOLINT(google-build-using-namespace)
+
+py::dict build_info() {
+    const media::BuildInfo info = media::build_info();
+    py::dict ffmpeg("ffmpeg"_a = info.ffmpeg);
+    for (const auto& [library, version] : info.ffmpeg_libraries) {
+        ffmpeg[py::str(library)] = version;
+    }
+    return py::dict("version"_a = version(), "ffmpeg"_a = ffmpeg,
+                    "ffmpeg_license"_a = info.ffmpeg_license, "lame"_a = info.lame,
+                    "private_deps"_a = info.private_deps, "compiler"_a = info.compiler,
+                    "sanitizer"_a = info.sanitizer);
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_media, module, py::mod_gil_not_used()) {
+    module.doc() = "The native media module. Private: use the functions of `polymux`.";
+    module.attr("__version__") = version();
+    module.def("build_info", &build_info,
+               "The versions of this build and of the libraries it runs with.");
+    register_options(module);
+    register_conversion(module);
+    register_probe(module);
+    register_pcm(module);
+    register_exit_handler();
+}
+
+}  // namespace polymux::bindings

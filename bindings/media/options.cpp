@@ -1,0 +1,151 @@
+#include "options.hpp"
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include <pybind11/critical_section.h>
+#include <pybind11/stl.h>
+
+#include "errors.hpp"
+#include "polymux/media/mp3/frame.hpp"
+#include "polymux/pool.hpp"
+
+namespace polymux::bindings {
+namespace {
+
+using media::Carry;
+using media::ConvertOptions;
+using media::Limits;
+using media::Preset;
+
+constexpr std::array<std::pair<const char*, Preset>, 3> presets{
+    {{"ffmpeg", Preset::ffmpeg}, {"best", Preset::best}, {"fast", Preset::fast}}};
+constexpr std::array<std::pair<const char*, Carry>, 2> carries{
+    {{"copy", Carry::copy}, {"none", Carry::none}}};
+
+template <typename Names>
+auto from_name(const char* field, const std::string& name, const Names& names) {
+    std::string known;
+    for (const auto& [text, value] : names) {
+        if (name == text) {
+            return value;
+        }
+        known += std::string(known.empty() ? "" : ", ") + "'" + text + "'";
+    }
+    raise({.code = ErrorCode::invalid_argument,
+           .message = std::string(field) + " is '" + name + "'; use one of " + known});
+}
+
+template <typename Value, typename Names>
+std::string to_name(Value value, const Names& names) {
+    for (const auto& [text, candidate] : names) {
+        if (value == candidate) {
+            return text;
+        }
+    }
+    return {};
+}
+
+/// A plain field. The object is locked where there is no GIL to do it.
+template <typename Class, typename Value, typename... Extra>
+void field(py::class_<Class, Extra...>& python_class, const char* name, Value Class::* member) {
+    python_class.def_property(
+        name,
+        [member](const py::object& self) -> Value {
+            const py::scoped_critical_section lock(self);
+            return self.cast<const Class&>().*member;
+        },
+        [member](const py::object& self, const Value& value) {
+            const py::scoped_critical_section lock(self);
+            self.cast<Class&>().*member = value;
+        });
+}
+
+/// An enumeration that Python sees as one of a few strings.
+template <typename Value, typename Class, typename Names>
+void named_field(Class& python_class, const char* name, Value ConvertOptions::* member,
+                 const Names& names) {
+    python_class.def_property(
+        name,
+        [member, &names](const py::object& self) {
+            const py::scoped_critical_section lock(self);
+            return to_name(self.cast<const ConvertOptions&>().*member, names);
+        },
+        [member, name, &names](const py::object& self, const std::string& text) {
+            const Value value = from_name(name, text, names);
+            const py::scoped_critical_section lock(self);
+            self.cast<ConvertOptions&>().*member = value;
+        });
+}
+
+void register_limits(py::module_& module) {
+    py::class_<Limits> limits(module, "Limits", py::is_final(),
+                              "polymux::media::Limits; the same fields and defaults, writable.");
+    limits.def(py::init<>());
+    field(limits, "probe_bytes", &Limits::probe_bytes);
+    field(limits, "streams", &Limits::streams);
+    field(limits, "duration_s", &Limits::duration_s);
+    field(limits, "sample_rate_hz", &Limits::sample_rate_hz);
+    field(limits, "channels", &Limits::channels);
+    field(limits, "tag_bytes", &Limits::tag_bytes);
+    field(limits, "chapters", &Limits::chapters);
+}
+
+void register_convert_options(py::module_& module) {
+    py::class_<ConvertOptions> options(
+        module, "ConvertOptions", py::is_final(),
+        "polymux::media::ConvertOptions; the same fields and defaults, writable.");
+    options.def(py::init<>());
+    field(options, "bitrate_bps", &ConvertOptions::bitrate_bps);
+    field(options, "vbr_quality", &ConvertOptions::vbr_quality);
+    field(options, "abr", &ConvertOptions::abr);
+    named_field(options, "preset", &ConvertOptions::preset, presets);
+    field(options, "sample_rate_hz", &ConvertOptions::sample_rate_hz);
+    field(options, "channels", &ConvertOptions::channels);
+    field(options, "audio_stream", &ConvertOptions::audio_stream);
+    field(options, "start_s", &ConvertOptions::start_s);
+    field(options, "end_s", &ConvertOptions::end_s);
+    named_field(options, "tags", &ConvertOptions::tags, carries);
+    field(options, "replace_tags", &ConvertOptions::replace_tags);
+    named_field(options, "cover", &ConvertOptions::cover, carries);
+    field(options, "id3v2_version", &ConvertOptions::id3v2_version);
+    field(options, "identical_file", &ConvertOptions::identical_file);
+    field(options, "threads", &ConvertOptions::threads);
+    field(options, "strict", &ConvertOptions::strict);
+    field(options, "limits", &ConvertOptions::limits);
+}
+
+}  // namespace
+
+Limits copy_limits(const py::object& limits) {
+    const py::scoped_critical_section lock(limits);
+    return limits.cast<const Limits&>();
+}
+
+ConvertOptions copy_options(const py::object& options) {
+    const py::scoped_critical_section lock(options);
+    return options.cast<const ConvertOptions&>();
+}
+
+void register_options(py::module_& module) {
+    register_limits(module);
+    register_convert_options(module);
+    module.def(
+        "validate",
+        [](const py::object& options) {
+            if (const auto checked = media::validate(copy_options(options)); !checked) {
+                raise(checked.error());
+            }
+        },
+        py::arg("options"), "Raises an error that names every problem of the options.");
+    module.def(
+        "parse_bitrate",
+        [](const std::string& text) { return value_or_raise(media::parse_bitrate(text)); },
+        py::arg("text"), "Bits per second of \"128k\", \"128000\" or \"0.128M\".");
+    module.def("nearest_bitrate", &media::mp3::nearest_bitrate, py::arg("bitrate_bps"),
+               py::arg("sample_rate_hz"), "The legal bitrate that LAME takes for this one.");
+    module.def("available_cores", &available_cores, "Cores that this process may use.");
+}
+
+}  // namespace polymux::bindings

@@ -1,0 +1,24 @@
+// Which libraries this build runs with.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace polymux::media {
+
+struct BuildInfo {
+    std::string ffmpeg;  ///< FFmpeg's own version text, "5.1.9-0+deb12u1".
+    std::vector<std::pair<std::string, std::string>>
+        ffmpeg_libraries;        ///< "libavformat", "59.27.100".
+    std::string ffmpeg_license;  ///< "LGPL version 2.1 or later", ...
+    std::string lame;            ///< "LAME 3.100".
+    bool private_deps = false;   ///< Linked to the minimal static FFmpeg and LAME of scripts/build.
+    std::string compiler;        ///< "gcc 12.2.0".
+    std::string sanitizer;       ///< "address", "thread", or empty.
+};
+
+/// The library versions are those that are loaded now, not those compiled against.
+[[nodiscard]] BuildInfo build_info();
+
+}  // namespace polymux::media
