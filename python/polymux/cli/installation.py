@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import shutil
-import subprocess
 from typing import TYPE_CHECKING, Any
 
 from polymux.cli import exit_codes
@@ -52,6 +48,8 @@ def run_doctor(options: argparse.Namespace) -> int:
 
 def findings() -> dict[str, Any]:
     """What there is, as JSON-able values."""
+    import platform
+
     from polymux import __version__
 
     return {
@@ -75,6 +73,10 @@ def _media() -> dict[str, Any]:
 
 
 def _ffmpeg_program() -> dict[str, Any] | None:
+    import os
+    import shutil
+    import subprocess
+
     path = shutil.which("ffmpeg")
     if path is None:
         return None

@@ -1,0 +1,83 @@
+"""What type checkers must infer from the public interface; checked by mypy, never run."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+from typing import assert_type
+
+import polymux
+from polymux import aio
+
+converted = polymux.convert_to_mp3("talk.mp4", Path("talk.mp3"), bitrate="128k", abr=True)
+assert_type(converted, polymux.MediaFile)
+assert_type(converted.path, Path | None)
+assert_type(converted.data, bytes | None)
+assert_type(converted.read(), bytes)
+assert_type(converted.save("copy.mp3", overwrite=False), Path)
+assert_type(converted.report, polymux.ConversionReport)
+assert_type(converted.report.speed, float)
+assert_type(converted.report.warnings, tuple[polymux.ConversionWarning, ...])
+assert_type(polymux.__version__, str)
+
+polymux.convert_to_mp3(b"content", io.BytesIO(), vbr_quality=2, tags={"title": "One"})
+polymux.convert_to_mp3(io.BytesIO(b"content"), start=1, end="0:02.5", preset="best")
+with open("talk.mp4", "rb") as source, open("talk.mp3", "wb") as target:  # noqa: PTH123
+    polymux.convert_to_mp3(source, target, limits=polymux.Limits(duration_s=60))
+polymux.convert_to_mp3(memoryview(b"content"), None, on_progress=lambda p: print(p.eta_s))
+
+# Every line below is a mistake that has to be found; an unused "ignore" is an error too.
+polymux.convert_to_mp3("a.wav", preset="loud")  # type: ignore[arg-type]
+polymux.convert_to_mp3("a.wav", cover="keep")  # type: ignore[arg-type]
+polymux.convert_to_mp3("a.wav", bitrat=128)  # type: ignore[call-arg]
+polymux.convert_to_mp3(5)  # type: ignore[arg-type]
+polymux.convert_to_mp3(io.StringIO("text"))  # type: ignore[arg-type]
+polymux.convert_many(["a.wav"], bitrate=1.5)  # type: ignore[arg-type]
+polymux.Limits(sample_rate=1)  # type: ignore[call-arg]
+converted.report.frames = 1  # type: ignore[misc]
+
+outcomes = polymux.convert_many(["a.wav", b"content"], "out", bitrate=128_000, strict=True)
+assert_type(outcomes, Iterator[polymux.ConversionOutcome])
+for outcome in outcomes:
+    assert_type(outcome.file, polymux.MediaFile | None)
+    assert_type(outcome.error, Exception | None)
+    assert_type(outcome.unwrap(), polymux.MediaFile)
+
+info = polymux.probe("talk.mp4")
+assert_type(info, polymux.MediaInfo)
+assert_type(info.streams[0], polymux.StreamInfo)
+assert_type(info.best_audio_stream, int | None)
+assert_type(info.cover, polymux.Cover | None)
+assert_type(info.chapters, tuple[polymux.Chapter, ...])
+assert_type(info.tags, dict[str, str])
+
+audio = polymux.decode_audio("talk.mp4", channels=2)
+assert_type(audio, polymux.PcmAudio)
+assert_type(audio.samples, memoryview[float])
+assert_type(audio.duration_s, float)
+
+
+async def on_progress(progress: polymux.Progress) -> None:
+    assert_type(progress.fraction, float | None)
+
+
+async def asynchronous() -> None:
+    assert_type(
+        await aio.convert_to_mp3("talk.mp4", bitrate="128k", on_progress=on_progress),
+        polymux.MediaFile,
+    )
+    assert_type(await polymux.aio.probe("talk.mp4"), polymux.MediaInfo)
+    assert_type(await aio.decode_audio("talk.mp4"), polymux.PcmAudio)
+    many = aio.convert_many(["a.wav"], preset="fast")
+    assert_type(many, AsyncGenerator[polymux.ConversionOutcome, None])
+    async for outcome in many:
+        assert_type(outcome, polymux.ConversionOutcome)
+
+
+try:
+    polymux.convert_to_mp3("a.wav")
+except polymux.InputNotFoundError as error:
+    assert_type(error.code, str)
+    assert_type(error.position_s, float | None)
+    assert_type(error.errno, int | None)

@@ -1,0 +1,171 @@
+"""`MediaFile`: reading, saving whole or not at all, showing itself."""
+
+from __future__ import annotations
+
+import base64
+import errno
+import os
+import pickle
+import re
+from pathlib import Path
+
+import polymux
+import pytest
+from polymux.media_file import ConversionOutcome
+from polymux.results import report_from_native
+from unit.test_values import REPORT
+
+MP3 = b"ID3 not really an MP3 \x00\xff"
+
+
+def report(size: int = len(MP3)) -> polymux.ConversionReport:
+    return report_from_native({**REPORT, "bytes": size})
+
+
+@pytest.fixture
+def in_memory() -> polymux.MediaFile:
+    return polymux.MediaFile(report(), data=MP3)
+
+
+def on_disk(path: Path) -> polymux.MediaFile:
+    path.write_bytes(MP3)
+    return polymux.MediaFile(report(), path=path)
+
+
+def left_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_in_memory(in_memory: polymux.MediaFile) -> None:
+    assert in_memory.read() == in_memory.data == MP3
+    assert in_memory.path is None
+    assert in_memory.size_bytes == len(MP3)
+    assert in_memory.content_type == "audio/mpeg"
+    assert "not really" not in repr(in_memory)
+    assert pickle.loads(pickle.dumps(in_memory)) == in_memory
+
+
+def test_on_disk(tmp_path: Path) -> None:
+    file = on_disk(tmp_path / "a.mp3")
+    assert file.data is None
+    assert file.read() == MP3
+    assert (tmp_path / "a.mp3").unlink() is None
+    with pytest.raises(FileNotFoundError):
+        file.read()
+
+
+def test_given_away() -> None:
+    with pytest.raises(polymux.InvalidRequestError, match="file object"):
+        polymux.MediaFile(report()).read()
+
+
+@pytest.mark.parametrize("convert", [str, Path, os.fsencode])
+def test_save(in_memory: polymux.MediaFile, tmp_path: Path, convert: type) -> None:
+    path = in_memory.save(convert(tmp_path / "out.mp3"))
+    assert path == tmp_path / "out.mp3"
+    assert path.read_bytes() == MP3
+    assert left_in(tmp_path) == ["out.mp3"]
+    umask = os.umask(0)
+    os.umask(umask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+def test_save_replaces_and_keeps_permissions(in_memory: polymux.MediaFile, tmp_path: Path) -> None:
+    path = tmp_path / "out.mp3"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    in_memory.save(path)
+    assert path.read_bytes() == MP3
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_save_without_overwriting(in_memory: polymux.MediaFile, tmp_path: Path) -> None:
+    path = tmp_path / "out.mp3"
+    in_memory.save(path, overwrite=False)
+    path.write_bytes(b"old")
+    with pytest.raises(polymux.OutputExistsError, match=r"out\.mp3") as caught:
+        in_memory.save(path, overwrite=False)
+    assert caught.value.errno == errno.EEXIST
+    assert path.read_bytes() == b"old"
+    assert left_in(tmp_path) == ["out.mp3"]
+
+
+def test_save_onto_itself_changes_nothing(tmp_path: Path) -> None:
+    file = on_disk(tmp_path / "a.mp3")
+    before = (tmp_path / "a.mp3").stat()
+    assert file.save(tmp_path / "a.mp3") == tmp_path / "a.mp3"
+    assert (tmp_path / "a.mp3").stat().st_ino == before.st_ino
+
+
+def test_save_refuses_what_is_no_file(in_memory: polymux.MediaFile, tmp_path: Path) -> None:
+    (tmp_path / "target").write_bytes(b"precious")
+    (tmp_path / "link.mp3").symlink_to(tmp_path / "target")
+    os.mkfifo(tmp_path / "pipe.mp3")
+    for path in (tmp_path, tmp_path / "link.mp3", tmp_path / "pipe.mp3", Path("/dev/null")):
+        with pytest.raises(polymux.OutputRefusedError):
+            in_memory.save(path)
+    assert (tmp_path / "target").read_bytes() == b"precious"
+    assert left_in(tmp_path) == ["link.mp3", "pipe.mp3", "target"]
+
+
+def test_save_failures_are_typed(in_memory: polymux.MediaFile, tmp_path: Path) -> None:
+    with pytest.raises(polymux.OutputFailedError) as caught:
+        in_memory.save(tmp_path / "missing" / "out.mp3")
+    assert caught.value.errno == errno.ENOENT
+    with pytest.raises(polymux.OutputFailedError):
+        in_memory.save(tmp_path / ("x" * 300 + ".mp3"))
+    (tmp_path / "read-only.mp3").write_bytes(b"keep")
+    (tmp_path / "read-only.mp3").chmod(0o444)
+    with pytest.raises(polymux.OutputFailedError, match="read-only"):
+        in_memory.save(tmp_path / "read-only.mp3")
+    assert left_in(tmp_path) == ["read-only.mp3"]
+
+
+def test_a_failed_write_leaves_the_old_file(
+    in_memory: polymux.MediaFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "out.mp3"
+    path.write_bytes(b"old")
+
+    def full_disk(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(polymux.OutputFailedError, match="No space") as caught:
+        in_memory.save(path)
+    assert caught.value.errno == errno.ENOSPC
+    assert path.read_bytes() == b"old"
+    assert left_in(tmp_path) == ["out.mp3"]
+
+
+def test_notebook_player_holds_the_bytes(in_memory: polymux.MediaFile) -> None:
+    page = in_memory._repr_html_()
+    (encoded,) = re.findall(r'src="data:audio/mpeg;base64,([^"]+)"', page)
+    assert base64.b64decode(encoded) == MP3
+    assert "0:10" in page
+
+
+def test_notebook_player_escapes_names_and_leaves_out_large_files(tmp_path: Path) -> None:
+    path = tmp_path / "<script>alert(1)<.mp3"
+    file = on_disk(path)
+    assert "<script>" not in file._repr_html_()
+    assert "&lt;script&gt;" in file._repr_html_()
+    large = polymux.MediaFile(report(10_000_001), path=path)
+    assert "base64" not in large._repr_html_()
+    assert "10.0 MB" in large._repr_html_()
+    path.unlink()
+    assert "base64" not in file._repr_html_()
+    assert "in memory" in polymux.MediaFile(report())._repr_html_()
+
+
+def test_outcome(in_memory: polymux.MediaFile) -> None:
+    good = ConversionOutcome(0, b"x" * 10_000, in_memory, None)
+    assert good.ok
+    assert good.unwrap() is in_memory
+    assert len(repr(good)) < 1000
+    error = polymux.NoAudioError("silent")
+    bad = ConversionOutcome(1, "a.wav", None, error)
+    assert not bad.ok
+    with pytest.raises(polymux.NoAudioError) as caught:
+        bad.unwrap()
+    assert caught.value is error
