@@ -54,7 +54,7 @@ std::optional<double> least_quota(const std::string& mount, std::string group,
 }
 
 bool lists_cpu(std::string_view controllers) {
-    return ("," + std::string(controllers) + ",").find(",cpu,") != std::string::npos;
+    return std::string(",").append(controllers).append(",").find(",cpu,") != std::string::npos;
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ std::string temporary_name(const std::string& name) {
            (static_cast<unsigned char>(name[length]) & 0xC0U) == 0x80U) {
         --length;
     }
-    return "." + name.substr(0, length) + ".polymux-" + random_suffix() + ".part";
+    return std::string(".").append(name, 0, length) + ".polymux-" + random_suffix() + ".part";
 }
 
 /// The temporary file: gone when this is destroyed, unless it was renamed.

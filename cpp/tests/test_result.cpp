@@ -1,0 +1,67 @@
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "polymux/result.hpp"
+
+using polymux::Error;
+using polymux::ErrorCode;
+using polymux::Result;
+
+TEST_SUITE("result") {
+    TEST_CASE("every error code has a name of its own, as documented") {
+        std::set<std::string> names;
+        for (int value = 0; value <= static_cast<int>(ErrorCode::internal); ++value) {
+            names.emplace(to_string(static_cast<ErrorCode>(value)));
+        }
+        CHECK(names == std::set<std::string>{"invalid_argument", "input_not_found",
+                                             "input_unreadable", "unsupported_media", "undecodable",
+                                             "no_audio", "encrypted", "limit_exceeded",
+                                             "output_exists", "output_refused", "output_failed",
+                                             "cancelled", "callback_failed", "encoder_failed",
+                                             "out_of_memory", "internal"});
+        CHECK(to_string(ErrorCode::no_audio) == "no_audio");
+        CHECK(to_string(ErrorCode::internal) == "internal");
+    }
+
+    TEST_CASE("a value outside the enumeration still has a printable name") {
+        CHECK(to_string(static_cast<ErrorCode>(200)) == "internal");
+    }
+
+    TEST_CASE("a result holds its value") {
+        Result<std::unique_ptr<int>> result = std::make_unique<int>(5);
+        REQUIRE(result);
+        CHECK(**result == 5);
+        const std::unique_ptr<int> taken = *std::move(result);
+        CHECK(*taken == 5);
+    }
+
+    TEST_CASE("a result holds its error, all of it") {
+        const Result<int> result = Error{.code = ErrorCode::undecodable,
+                                         .message = "it is broken",
+                                         .input_name = "talk.mp4",
+                                         .position_s = 1.5,
+                                         .ffmpeg_code = -22,
+                                         .ffmpeg_text = "Invalid argument",
+                                         .os_errno = 5};
+        REQUIRE_FALSE(result);
+        CHECK_FALSE(result.has_value());
+        CHECK(result.error().code == ErrorCode::undecodable);
+        CHECK(result.error().message == "it is broken");
+        CHECK(result.error().input_name == "talk.mp4");
+        CHECK(result.error().position_s == 1.5);
+        CHECK(result.error().ffmpeg_code == -22);
+        CHECK(result.error().ffmpeg_text == "Invalid argument");
+        CHECK(result.error().os_errno == 5);
+    }
+
+    TEST_CASE("success without a value") {
+        const Result<void> success;
+        CHECK(success);
+        const Result<void> failure = Error{.code = ErrorCode::cancelled, .message = "stopped"};
+        REQUIRE_FALSE(failure);
+        CHECK(failure.error().code == ErrorCode::cancelled);
+    }
+}
