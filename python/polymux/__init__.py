@@ -112,18 +112,20 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
-def __getattr__(name: str) -> object:
-    """Loads a public name at its first use (PEP 562)."""
-    from importlib import import_module
+if not TYPE_CHECKING:  # It would make every misspelt name an object to type checkers.
 
-    if name not in __all__:
-        raise AttributeError(f"module 'polymux' has no attribute {name!r}")
-    if name == "aio":
-        return import_module("polymux.aio")
-    # Everything that is not listed above is an exception class.
-    value: object = getattr(import_module(f"polymux.{_HOME_OF.get(name, 'errors')}"), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> object:
+        """Loads a public name at its first use (PEP 562)."""
+        from importlib import import_module
+
+        if name not in __all__:
+            raise AttributeError(f"module 'polymux' has no attribute {name!r}")
+        if name == "aio":
+            return import_module("polymux.aio")
+        # Everything that is not listed above is an exception class.
+        value = getattr(import_module(f"polymux.{_HOME_OF.get(name, 'errors')}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -85,6 +85,8 @@ def _name_of_file(file: object) -> str:
     name = getattr(file, "name", None)
     if isinstance(name, (str, bytes)) and name:
         return display_name(name)
+    if isinstance(name, int):  # opened by its number
+        return "<stdin>" if name == 0 else f"<file descriptor {name}>"
     return f"<{shortened(printable(type(file).__name__))}>"
 
 

@@ -219,13 +219,13 @@ class Terminal:
 
 
 def test_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", Terminal())
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setenv("COLUMNS", "40")
     screen = terminal.Screen()
     screen.draw("file \x1b]0;title\x07 " + "x" * 100)
     screen.say("done")
-    written = sys.stderr.written  # type: ignore[attr-defined]
-    line, _, rest = written.partition("\x1b[K")
+    line, _, rest = shown.written.partition("\x1b[K")
     assert line.startswith("\rfile \\x1b]0;title\\x07 xxx")
     assert len(line) == 40
     assert rest == "\r\x1b[Kdone\n"
@@ -238,9 +238,10 @@ def test_nothing_is_drawn_when_piped_or_quiet(
     piped.draw("progress")
     piped.say("line")
     assert capsys.readouterr().err == "line\n"
-    monkeypatch.setattr(sys, "stderr", Terminal())
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
     quiet = terminal.Screen(quiet=True)
     quiet.draw("progress")
     quiet.say("line")
     quiet.complain("error")
-    assert sys.stderr.written == "error\n"  # type: ignore[attr-defined]
+    assert shown.written == "error\n"

@@ -72,7 +72,7 @@ def test_public_names_are_exactly_these() -> None:
 
 def test_type_checkers_see_the_same_names() -> None:
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
-    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    block = next(node for node in tree.body if isinstance(node, ast.If))
     seen = {
         alias.asname or alias.name
         for node in block.body

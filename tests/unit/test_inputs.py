@@ -76,7 +76,9 @@ def test_file_objects_are_named_after_their_file(tmp_path: Path) -> None:
     memory = io.BytesIO(b"RIFF")
     assert native_source(memory) == ("file", memory, "<BytesIO>")
     with os.fdopen(os.open(path, os.O_RDONLY), "rb") as numbered:
-        assert native_source(numbered)[2] == "<BufferedReader>"
+        assert native_source(numbered)[2].startswith("<file descriptor ")
+    with io.FileIO(0, closefd=False) as standard_input:
+        assert native_source(standard_input)[2] == "<stdin>"
 
 
 def test_text_files_are_refused() -> None:

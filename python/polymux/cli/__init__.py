@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from polymux._text import printable
 from polymux.cli import convert, exit_codes, installation, probe
-from polymux.cli.signals import Terminated, stop_signals_as_exceptions
+from polymux.cli.signals import Terminated, termination_as_exception
 from polymux.errors import InvalidRequestError, MissingDependencyError, PolymuxError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         main_parser.print_help(sys.stderr)
         return exit_codes.USAGE
     try:
-        with stop_signals_as_exceptions():
+        with termination_as_exception():
             code: int = options.run(options)
             sys.stdout.flush()
             return code

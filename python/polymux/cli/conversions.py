@@ -13,8 +13,13 @@ from typing import TYPE_CHECKING
 from polymux._jobs import JobGroup
 from polymux._text import clock, display_name, size
 from polymux.cli.plan import STREAM, Item
-from polymux.cli.standard_input import standard_input
-from polymux.cli.terminal import Screen, overall_line, progress_line, write_json
+from polymux.cli.terminal import (
+    Screen,
+    overall_line,
+    progress_line,
+    standard_input,
+    write_json,
+)
 from polymux.errors import (
     NoAudioError,
     OutputExistsError,

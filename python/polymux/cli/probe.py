@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 from polymux._text import clock, display_name, size
 from polymux.cli import exit_codes, limits
-from polymux.cli.terminal import Screen, write_json, write_line
+from polymux.cli.terminal import Screen, standard_input, write_json, write_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     screen = Screen()
     code = exit_codes.SUCCESS
     for name in options.inputs:
-        source = sys.stdin.buffer if name == "-" else name
+        source = standard_input() if name == "-" else name
         try:
             info = probe(source, limits=limits.from_arguments(options))
         except MissingDependencyError:

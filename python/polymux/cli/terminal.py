@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from io import FileIO
 from typing import TYPE_CHECKING, Any
 
 from polymux._text import clock, printable, size
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from polymux.progress import Progress
 
 _BAR_COLUMNS = 24
+
+
+def standard_input() -> FileIO:
+    """Standard input without a buffer: a native read from a pipe can then be interrupted."""
+    return FileIO(sys.stdin.fileno(), closefd=False)
 
 
 def write_line(text: str) -> None:
