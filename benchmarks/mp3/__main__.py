@@ -1,0 +1,108 @@
+"""`scripts/bench mp3`: measures, prints Markdown, and with --publish brings the docs up to date."""
+
+import argparse
+import datetime
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import BUILD, ROOT, load_average, machine, raise_priority
+from benchmarks.mp3 import (
+    clips,
+    conversions,
+    environment,
+    inputs,
+    instructions,
+    memory,
+    report,
+)
+from benchmarks.mp3.peers import every
+from benchmarks.mp3.peers.base import Peer
+
+RESULTS = BUILD / "mp3.json"
+BASELINE = ROOT / "benchmarks" / "mp3" / "baseline.json"
+DOCUMENT = ROOT / "docs" / "benchmarks.md"
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="scripts/bench mp3", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="per converter (default: 5)")
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=("conversions", "clips", "memory"),
+        help="measure this part alone and keep the other parts of the last run; may be repeated",
+    )
+    parser.add_argument("--peer", action="append", help="leave out all other peers but ffmpeg")
+    parser.add_argument(
+        "--callgrind", action="store_true", help="count instructions too (needs valgrind)"
+    )
+    parser.add_argument(
+        "--program", type=Path, help="the C++ example convert_to_mp3 (default: if built, build/*/)"
+    )
+    parser.add_argument(
+        "--publish", action="store_true", help="write docs/benchmarks.md and baseline.json"
+    )
+    return parser.parse_args()
+
+
+def example_program(given: Path | None) -> Path | None:
+    """The C++ example: the one named, or the newest below build/."""
+    if given is not None:
+        return given.resolve()
+    found = (ROOT / "build").glob("**/convert_to_mp3")
+    programs = sorted((p for p in found if p.is_file()), key=lambda p: p.stat().st_mtime)
+    return programs[-1] if programs else None
+
+
+def chosen(names: list[str] | None) -> tuple[Peer, ...]:
+    """The peers to measure; ffmpeg and polymux always."""
+    always = (conversions.REFERENCE, conversions.OURS)
+    return tuple(peer for peer in every() if not names or peer.name in (*names, *always))
+
+
+def main() -> None:
+    """Measures what was asked for."""
+    options = arguments()
+    raised = raise_priority()
+    peers = chosen(options.peer)
+    broken = environment.prepare([peer for peer in peers if peer.packages])
+    files = inputs.prepare()
+    program = example_program(options.program)
+    results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results.update(
+        date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
+        machine=machine(),
+        priority_raised=raised,
+        rounds=options.rounds,
+        build=environment.build_info(),
+        versions=environment.versions(peers),
+    )
+    parts = {
+        "conversions": partial(conversions.measure, files, peers, broken, options.rounds),
+        "clips": partial(clips.measure, files, options.rounds),
+        "memory": partial(memory.measure, files, peers, program),
+    }
+    if options.callgrind:
+        if program is None:
+            raise SystemExit("--callgrind counts the C++ example: build it or name it (--program)")
+        parts["instructions"] = partial(instructions.measure, files, program)
+    for name, part in parts.items():
+        if options.only and name not in (*options.only, "instructions"):
+            continue
+        before = load_average()
+        results[name] = part()
+        results.setdefault("load", {})[name] = [before, load_average()]
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    measured = report.render(results, peers)
+    print(measured)
+    if options.publish:
+        DOCUMENT.write_text(report.insert(DOCUMENT.read_text(), measured))
+        BASELINE.write_text(json.dumps(results, indent=1) + "\n")
+        print(f"written: {DOCUMENT.relative_to(ROOT)}, {BASELINE.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

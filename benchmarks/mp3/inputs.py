@@ -1,0 +1,105 @@
+"""The files that are converted: generated, the same on every machine, kept in build/bench."""
+
+import shutil
+import subprocess
+import wave
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.measure import BUILD
+
+SECONDS = 180
+CLIPS = 200
+HOUR_LOOPS = 19  # on top of the first pass: 20 x 3 min
+RATE_HZ = 44_100
+
+# Bass, arpeggio, vibrato lead and drums: tones, transients, noise and stereo width, so that LAME
+# has all of its decisions to make. `random` is seeded, the music is the same every time.
+LEFT = (
+    "0.30*sin(2*PI*t*110*pow(2,floor(mod(t*0.5,4))*5/12))*exp(-1.5*mod(t,0.5))"
+    "+0.18*sin(2*PI*t*440*pow(2,floor(mod(t*4,12))/12))*exp(-4*mod(t,0.25))"
+    "+0.09*sin(2*PI*t*1318*pow(2,floor(mod(t*3,7))/12)+2*sin(2*PI*5*t))"
+    "+0.25*(random(0)-0.5)*exp(-18*mod(t,0.5))"
+)
+RIGHT = (
+    "0.30*sin(2*PI*t*110.4*pow(2,floor(mod(t*0.5,4))*5/12))*exp(-1.5*mod(t,0.5))"
+    "+0.15*sin(2*PI*t*660*pow(2,floor(mod(t*4+1,12))/12))*exp(-4*mod(t,0.25))"
+    "+0.09*sin(2*PI*t*988*pow(2,floor(mod(t*3+2,7))/12))"
+    "+0.25*(random(1)-0.5)*exp(-25*mod(t+0.25,0.5))"
+)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Where the generated files lie."""
+
+    wav: Path
+    mp4: Path
+    hour_wav: Path
+    hour_mp4: Path
+    wav_clips: tuple[Path, ...]
+    m4a_clips: tuple[Path, ...]
+
+
+def ffmpeg(*arguments: str | Path) -> None:
+    """Runs ffmpeg to make an input.
+
+    Raises:
+        subprocess.CalledProcessError: It failed; its message is on standard error.
+    """
+    subprocess.run(["ffmpeg", "-nostdin", "-v", "error", "-y", *map(str, arguments)], check=True)
+
+
+def make_music(folder: Path) -> tuple[Path, Path]:
+    """Three minutes of music as WAV, and as AAC in an MP4 with video."""
+    wav, mp4 = folder / "music.wav", folder / "music.mp4"
+    tune = f"aevalsrc=exprs='{LEFT}|{RIGHT}':s={RATE_HZ}:d={SECONDS}".replace(",", "\\,")
+    ffmpeg("-f", "lavfi", "-i", tune, "-c:a", "pcm_s16le", wav)
+    picture = f"testsrc=size=640x360:rate=25:duration={SECONDS}"
+    ffmpeg("-f", "lavfi", "-i", picture, "-i", wav, "-c:v", "mpeg4", "-q:v", "10",
+           "-c:a", "aac", "-b:a", "160k", "-movflags", "+faststart", mp4)  # fmt: skip
+    return wav, mp4
+
+
+def make_clips(folder: Path, music: Path) -> None:
+    """Clips of exactly one second from all over the music, as WAV and as AAC in M4A."""
+    with wave.open(str(music)) as reader:
+        for number in range(CLIPS):
+            reader.setpos(number * (SECONDS - 1) * RATE_HZ // CLIPS)
+            with wave.open(str(folder / f"{number:03}.wav"), "wb") as writer:
+                writer.setparams(reader.getparams())
+                writer.writeframes(reader.readframes(RATE_HZ))
+    for first in range(0, CLIPS, 50):  # fifty at a time keep the number of open files low
+        numbers = range(first, min(first + 50, CLIPS))
+        given = [argument for n in numbers for argument in ("-i", folder / f"{n:03}.wav")]
+        wanted = [
+            argument
+            for place, n in enumerate(numbers)
+            for argument in ("-map", str(place), "-c:a", "aac", folder / f"{n:03}.m4a")
+        ]
+        ffmpeg(*given, *wanted)
+
+
+def prepare() -> Inputs:
+    """Makes the inputs unless they lie there already; about half a minute and 750 MB."""
+    folder = BUILD / "mp3-inputs"
+    hour_wav, hour_mp4 = folder / "hour.wav", folder / "hour.mp4"
+    complete = folder / "complete"
+    if not complete.exists():
+        print("making the inputs ...", flush=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / "clips").mkdir(parents=True)
+        wav, mp4 = make_music(folder)
+        loop = ("-stream_loop", str(HOUR_LOOPS))
+        ffmpeg(*loop, "-i", wav, "-c", "copy", hour_wav)
+        ffmpeg(*loop, "-i", mp4, "-map", "0", "-c", "copy", "-movflags", "+faststart", hour_mp4)
+        make_clips(folder / "clips", wav)
+        complete.touch()
+    return Inputs(
+        wav=folder / "music.wav",
+        mp4=folder / "music.mp4",
+        hour_wav=hour_wav,
+        hour_mp4=hour_mp4,
+        wav_clips=tuple(sorted((folder / "clips").glob("*.wav"))),
+        m4a_clips=tuple(sorted((folder / "clips").glob("*.m4a"))),
+    )
