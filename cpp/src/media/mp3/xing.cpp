@@ -27,6 +27,9 @@ constexpr std::size_t quality_at = 116;
 constexpr std::size_t encoder_at = 120;
 constexpr std::size_t method_at = 129;
 constexpr std::size_t lowpass_at = 130;
+constexpr std::size_t peak_at = 131;
+constexpr std::size_t track_gain_at = 135;
+constexpr std::size_t album_gain_at = 137;
 constexpr std::size_t bitrate_at = 140;
 constexpr std::size_t delay_at = 141;
 constexpr std::size_t misc_at = 144;
@@ -176,6 +179,27 @@ void put_lame_details(const XingSettings& settings, MpegVersion version, std::sp
     put_number<2>(tag, preset_at, static_cast<std::uint64_t>(preset_number(settings)));
 }
 
+// Name of the gain in three bits, originator (unknown) in three, sign, tenths of a decibel in nine.
+std::uint64_t gain_field(std::uint64_t name, std::int32_t gain) {
+    constexpr std::int32_t units_per_tenth = 10'000;
+    const auto tenths = static_cast<std::uint64_t>(std::abs(gain / units_per_tenth)) & 0x1FF;
+    return name << 13 | (gain < 0 ? 1U : 0U) << 9 | tenths;
+}
+
+void put_replay_gain(const ReplayGain& replay_gain, std::span<std::byte> tag) {
+    constexpr std::uint64_t full_scale = std::uint64_t{1} << 23;
+    constexpr std::uint64_t source_full_scale = 100'000;
+    const std::uint64_t peak =
+        (replay_gain.track_peak * full_scale + source_full_scale / 2) / source_full_scale;
+    put_number<4>(tag, peak_at, peak);
+    if (replay_gain.track_gain) {
+        put_number<2>(tag, track_gain_at, gain_field(1, *replay_gain.track_gain));
+    }
+    if (replay_gain.album_gain) {
+        put_number<2>(tag, album_gain_at, gain_field(2, *replay_gain.album_gain));
+    }
+}
+
 // Delay and end padding. The ffmpeg program knows the padding of the last packet alone, which
 // never counts more than one frame beyond the decoder's own 529 samples.
 std::pair<std::int64_t, std::int64_t> delay_and_padding(const XingSettings& settings,
@@ -269,6 +293,7 @@ std::vector<std::byte> XingFrame::finish(std::int64_t samples) const {
         put_number<1>(tag, seek_table_at + i, std::min<std::uint64_t>(point, 255));
     }
     put_text(tag, encoder_at, std::string_view(settings_.encoder).substr(0, encoder_bytes));
+    if (settings_.replay_gain) put_replay_gain(*settings_.replay_gain, tag);
     if (!settings_.as_ffmpeg) put_lame_details(settings_, header_.version, tag);
     const auto [delay, padding] = delay_and_padding(settings_, header_, frames_, samples);
     put_number<3>(tag, delay_at, static_cast<std::uint64_t>(delay << 12 | padding));

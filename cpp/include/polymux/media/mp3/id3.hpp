@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "polymux/media/info.hpp"
@@ -12,18 +13,20 @@ namespace polymux::media::mp3 {
 
 struct Id3Content {
     Tags tags;                       ///< Generic names are mapped to frames (title -> TIT2, ...).
-    std::vector<Chapter> chapters;   ///< Become CHAP frames (and a CTOC, unless `as_ffmpeg`).
+    std::vector<Chapter> chapters;   ///< Become CHAP frames and a table of contents, CTOC.
     std::optional<Cover> cover;      ///< Becomes one APIC frame, its bytes unchanged.
 };
 
 struct Id3Options {
     int version = 3;                 ///< 3 or 4.
-    bool as_ffmpeg = false;          ///< Exactly the tag that ffmpeg's mp3 muxer writes.
+    /// Exactly the tag that ffmpeg's mp3 muxer writes. `tags` is then its whole dictionary in
+    /// order, "encoder" included; text is not repaired.
+    bool as_ffmpeg = false;
 };
 
 /// The complete tag, from "ID3" to its last byte. Never fails: text that is not UTF-8 is repaired
-/// with U+FFFD, control characters other than line breaks are dropped, an entry that would pass
-/// the format's size limits is left out and named in `*dropped` when that is given.
+/// with U+FFFD, tabs become spaces, control characters other than line breaks are dropped, an entry
+/// that would pass the format's size limits is left out and named in `*dropped` when that is given.
 /// Empty content gives an empty vector (with `as_ffmpeg`, what ffmpeg would write).
 std::vector<std::byte> write_id3v2(const Id3Content& content, const Id3Options& options = {},
                                    std::vector<std::string>* dropped = nullptr);

@@ -13,6 +13,13 @@
 
 namespace polymux::media::mp3 {
 
+/// Loudness of the source, in the units of FFmpeg's AVReplayGain.
+struct ReplayGain {
+    std::optional<std::int32_t> track_gain;  ///< 100,000 is one decibel.
+    std::optional<std::int32_t> album_gain;
+    std::uint32_t track_peak = 0;            ///< 100,000 is full scale; 0 unknown.
+};
+
 struct XingSettings {
     int sample_rate_hz = 44'100;
     int channels = 2;
@@ -24,6 +31,7 @@ struct XingSettings {
     int encoder_delay = 576;           ///< Samples, below 4096.
     bool joint_stereo = true;
     int source_rate_hz = 0;            ///< Of the input; 0 unknown.
+    std::optional<ReplayGain> replay_gain = {};  ///< Stated by the source; none unknown.
     bool as_ffmpeg = false;            ///< Exactly the frame of ffmpeg's mp3 muxer.
 };
 
