@@ -66,6 +66,7 @@ class Case:
     allowed: frozenset[str]
     limits: Mapping[str, float] = field(default_factory=dict)
     duration_s: float | None = None
+    tolerance_s: float = 0.1
     memory_mib: int = 64
 
     def __str__(self) -> str:
@@ -81,6 +82,7 @@ def case(
     file_name: str = "input.bin",
     limits: Mapping[str, float] | None = None,
     duration_s: float | None = None,
+    tolerance_s: float = 0.1,
     memory_mib: int = 64,
 ) -> Case:
     """A case whose input is the bytes, or the path, that `content` gives.
@@ -94,7 +96,9 @@ def case(
         return made if isinstance(made, Path) else site.file(file_name, made)
 
     outcomes = frozenset({allowed}) if isinstance(allowed, str) else allowed
-    return Case(identifier, name, build, outcomes, dict(limits or {}), duration_s, memory_mib)
+    return Case(
+        identifier, name, build, outcomes, dict(limits or {}), duration_s, tolerance_s, memory_mib
+    )
 
 
 class Clips:
@@ -105,6 +109,7 @@ class Clips:
     #: Name of the clip: ffmpeg's arguments after the input, and the file's ending.
     FORMATS: Mapping[str, tuple[str, list[str]]] = {
         "wav": ("wav", ["-c:a", "pcm_s16le"]),
+        "wav-short": ("wav", ["-c:a", "pcm_s16le", "-t", "0.2"]),
         "wav24": ("wav", ["-c:a", "pcm_s24le", "-ar", "192000"]),
         "wav-float": ("wav", ["-c:a", "pcm_f32le"]),
         "wav-u8": ("wav", ["-c:a", "pcm_u8"]),
@@ -115,6 +120,7 @@ class Clips:
         "aiff": ("aiff", []),
         "flac": ("flac", []),
         "mp3": ("mp3", ["-c:a", "libmp3lame", "-b:a", "128k"]),
+        "mp3-short": ("mp3", ["-c:a", "libmp3lame", "-b:a", "64k", "-t", "0.3"]),
         "m4a": ("m4a", ["-c:a", "aac"]),
         "alac": ("m4a", ["-c:a", "alac"]),
         "mov": ("mov", ["-c:a", "pcm_s16le"]),

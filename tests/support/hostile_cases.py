@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,9 +22,14 @@ if TYPE_CHECKING:
 MODULES = (hostile_id3, hostile_mkv, hostile_mp4, hostile_streams, hostile_text, hostile_wav)
 
 
+@cache
+def _all() -> list[Case]:
+    return [case for module in MODULES for case in module.cases()]
+
+
 def of(identifier: str) -> list[Case]:
     """The cases of one id; there is at least one."""
-    found = [case for module in MODULES for case in module.cases() if case.id == identifier]
+    found = [case for case in _all() if case.id == identifier]
     if not found:
         raise LookupError(f"no hostile case has the id {identifier}")
     return found

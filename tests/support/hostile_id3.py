@@ -84,7 +84,7 @@ def _size_cases() -> list[Case]:
             "V08",
             "claims-256-mib",
             lambda site: tag(b"", claimed=2**28 - 1) + site.clips.data("mp3"),
-            some,
+            LIMIT,
         ),
         case(
             "V08",

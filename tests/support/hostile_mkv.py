@@ -280,23 +280,29 @@ def subtitles_only() -> bytes:
     return file(information(), tracks(entry), cluster(block(0, b"a line"), block(500, b"a line")))
 
 
+def _many_tracks() -> bytes:
+    return file(information(), tracks(*(track(index) for index in range(1, 10_001))), sound())
+
+
+def _many_chapters() -> bytes:
+    return file(information(), tracks(track()), chapters(5_000), sound())
+
+
 def _content_cases() -> list[Case]:
     silent = frozenset({NO_AUDIO})
     locked = tracks(track(1, encryption()))
-    many = tracks(*(track(index) for index in range(1, 10_001)))
-    marked = file(information(), tracks(track()), chapters(5_000), sound())
     return [
         case("V15", "attachment-only", attachment_only, silent | REFUSED, file_name="font.mkv"),
         case("V15", "subtitles-only", subtitles_only, silent, file_name="titles.mks"),
         case(
             "V16",
             "10000-streams",
-            lambda: file(information(), many, sound()),
+            _many_tracks,
             LIMIT,
             memory_mib=128,
         ),
-        case("V16", "5000-chapters", lambda: marked, OK, duration_s=1.0),
-        case("V16", "5000-chapters-of-1000", lambda: marked, LIMIT, limits={"chapters": 1000}),
+        case("V16", "5000-chapters", _many_chapters, OK, duration_s=1.0),
+        case("V16", "5000-chapters-of-1000", _many_chapters, LIMIT, limits={"chapters": 1000}),
         case(
             "V24",
             "encrypted-mkv",

@@ -259,6 +259,7 @@ def _table_cases() -> list[Case]:
             "elst-50000-entries",
             lambda: Movie(edits=edit_list(50_000, 50_000)).to_bytes(),
             broken,
+            limits={"duration_s": 600},
         ),
         case("V06", "stts-longest-delta", _longest_delta, broken),
         case("V06", "timescale-0", lambda: Movie(timescale=0).to_bytes(), broken),

@@ -135,7 +135,7 @@ def _format_cases() -> list[Case]:
         wave("byte-rate-highest", some, Wave(byte_rate=0xFFFFFFFF)),
         wave("format-tag-unknown", bad, Wave(format_tag=0x4242)),
         wave("format-tag-extensible-cut", some, Wave(format_tag=0xFFFE)),
-        wave("adpcm-block-align-0", bad, Wave(format_tag=2, bits=4, block_align=0)),
+        wave("adpcm-block-align-0", some, Wave(format_tag=2, bits=4, block_align=0)),
     ]
 
 
