@@ -32,7 +32,7 @@ class Limits:
     """What one input may cost. The defaults suit one's own files; a server lowers them.
 
     Attributes:
-        probe_bytes: Bytes read to recognise container and streams. Default: 32 MiB.
+        probe_bytes: Bytes examined to recognise the streams. Default: 5,000,000.
         streams: Streams of any kind in the container. Default: 1,000.
         duration_s: Decoded audio in seconds, counted while decoding. Default: 24 hours.
         sample_rate_hz: Highest input sample rate. Default: 768,000.
@@ -49,7 +49,7 @@ class Limits:
         limit_exceeded
     """
 
-    probe_bytes: int = 32 * 1024 * 1024
+    probe_bytes: int = 5_000_000
     streams: int = 1000
     duration_s: float = 24.0 * 3600.0
     sample_rate_hz: int = 768_000

@@ -85,7 +85,7 @@ def test_limits_are_a_frozen_value() -> None:
     limits = polymux.Limits(channels=2)
     assert limits == polymux.Limits(channels=2)
     assert limits != polymux.Limits()
-    assert repr(limits).startswith("Limits(probe_bytes=33554432, streams=1000, ")
+    assert repr(limits).startswith("Limits(probe_bytes=5000000, streams=1000, ")
     with pytest.raises(AttributeError):
         limits.channels = 8  # type: ignore[misc]
 

@@ -96,6 +96,33 @@ def test_pcm_audio_without_numpy_says_what_to_install(monkeypatch: pytest.Monkey
         audio.to_numpy()
 
 
+class Array:
+    """As much of a NumPy array as `to_numpy` asks for."""
+
+    float32 = "float32"
+
+    def __init__(self, shape: tuple[int, ...], dtype: str) -> None:
+        self.shape, self.dtype = shape, dtype
+
+    @classmethod
+    def frombuffer(cls, buffer: memoryview, dtype: str) -> Array:
+        return cls((buffer.nbytes // 4,), dtype)
+
+    def reshape(self, rows: int, columns: int) -> Array:
+        assert rows == -1
+        return Array((self.shape[0] // columns, columns), self.dtype)
+
+
+@pytest.mark.parametrize(("channels", "shape"), [(1, (4,)), (2, (2, 2))])
+def test_pcm_audio_as_an_array(
+    monkeypatch: pytest.MonkeyPatch, channels: int, shape: tuple[int, ...]
+) -> None:
+    monkeypatch.setitem(sys.modules, "numpy", Array)
+    audio = polymux.PcmAudio(memoryview(array("f", [0.0] * 4)), 16_000, channels)
+    made = audio.to_numpy()
+    assert (made.shape, made.dtype) == (shape, "float32")
+
+
 @pytest.mark.parametrize(
     ("position", "duration", "elapsed", "expected"),
     [

@@ -1,0 +1,468 @@
+"""The native module itself: who owns what, which exception comes out where, and when it ends."""
+
+from __future__ import annotations
+
+import array
+import gc
+import io
+import math
+import os
+import sys
+import threading
+import time
+import traceback
+import wave
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import polymux
+from polymux import _media
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+LONG_S = 600
+"""Of audio, so that a conversion cannot end by itself before the test looks at it."""
+
+PATIENCE_S = 30
+"""What a busy machine may need; a wait of this length is a failure, never a result."""
+
+
+def wav(seconds: float) -> bytes:
+    samples = int(seconds * 44_100)
+    second = array.array("h", (int(9000 * math.sin(i / 15)) for i in range(44_100)))
+    content = (second * (samples // 44_100 + 1))[:samples]
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setnchannels(1)
+        writer.setsampwidth(2)
+        writer.setframerate(44_100)
+        writer.writeframes(content.tobytes())
+    return file.getvalue()
+
+
+SHORT = wav(2)
+
+
+def options() -> _media.ConvertOptions:
+    chosen = _media.ConvertOptions()
+    chosen.bitrate_bps = 128_000
+    return chosen
+
+
+def start(
+    source: object,
+    destination: object = None,
+    on_done: Callable[[], object] | None = None,
+    *,
+    overwrite: bool = True,
+) -> _media.Conversion:
+    """Starts a conversion; a bare source or destination is content or a file object."""
+    if isinstance(source, (bytes, bytearray)):
+        source = ("bytes", source, "<bytes>")
+    elif not isinstance(source, tuple):
+        source = ("file", source, "the input")
+    if destination is not None and not isinstance(destination, tuple):
+        destination = ("file", destination)
+    return _media.start_conversion(source, destination, options(), overwrite, on_done)
+
+
+def mp3_of(source: object) -> bytes:
+    data = start(source).wait()["data"]
+    assert isinstance(data, bytes)
+    return data
+
+
+class Reader:
+    """A file object that only reads, `step` running before each read."""
+
+    def __init__(self, content: bytes, step: Callable[[int], object] = lambda _: None) -> None:
+        self.file = io.BytesIO(content)
+        self.step = step
+        self.reads = 0
+
+    def read(self, size: int) -> Any:
+        self.reads += 1
+        replaced = self.step(self.reads)
+        return self.file.read(size) if replaced is None else replaced
+
+
+class Writer:
+    """A file object that only writes, and says what `answer` makes of the offered count."""
+
+    def __init__(self, answer: Callable[[int], Any]) -> None:
+        self.answer = answer
+        self.content = bytearray()
+
+    def write(self, data: bytes) -> Any:
+        answer = self.answer(len(data))
+        self.content += data if answer is None else data[:answer]
+        return answer
+
+
+class RawWriter(io.RawIOBase):
+    """A raw file that takes at most 1,000 bytes at once, or as a full pipe does, none."""
+
+    def __init__(self, *, full: bool = False) -> None:
+        self.full = full
+        self.content = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int | None:
+        if self.full:
+            return None
+        self.content += data[:1000]
+        return min(len(data), 1000)
+
+
+@pytest.fixture(scope="module")
+def long_wav() -> bytes:
+    return wav(LONG_S)
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """Readers wait for it; opened at the end, so that no worker stays behind."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def test_every_kind_of_source_and_destination_gives_the_same_file(tmp_path: Path) -> None:
+    path = tmp_path / "in.wav"
+    path.write_bytes(SHORT)
+    expected = mp3_of(SHORT)
+    assert expected.startswith(b"\xff") or expected.startswith(b"ID3")
+    assert mp3_of(("path", os.fsencode(path), "in.wav")) == expected
+    assert mp3_of(bytearray(SHORT)) == expected
+    assert mp3_of(io.BytesIO(SHORT)) == expected
+    output = io.BytesIO()
+    assert "data" not in start(SHORT, output).wait()
+    assert output.getvalue() == expected
+    target = tmp_path / "out.mp3"
+    start(SHORT, ("path", os.fsencode(target))).wait()
+    assert target.read_bytes() == expected
+
+
+def test_file_objects_count_from_where_they_stand() -> None:
+    source = io.BytesIO(b"before" + SHORT)
+    source.seek(6)
+    output = io.BytesIO(b"kept")
+    output.seek(4)
+    start(source, output).wait()
+    assert output.getvalue() == b"kept" + mp3_of(SHORT)
+
+
+def test_a_report_is_plain_values() -> None:
+    report = start(SHORT).wait()
+    assert report["samples"] == 2 * 44_100
+    assert report["bytes"] == len(report["data"])
+    assert report["encoder"] == "LAME 3.100"
+    assert report["warnings"] == []
+
+
+def test_what_read_raises_comes_out_as_it_is_each_time() -> None:
+    raised = LookupError("the reader's own")
+
+    def fail(reads: int) -> None:
+        if reads > 1:
+            raise raised
+
+    conversion = start(Reader(SHORT, fail))
+    for _ in range(2):
+        with pytest.raises(LookupError) as caught:
+            conversion.wait()
+        assert caught.value is raised
+        names = [frame.name for frame in traceback.extract_tb(raised.__traceback__)]
+        assert names[-2:] == ["read", "fail"]
+        assert names.count("read") == 1
+    with pytest.raises(LookupError) as caught:
+        _media.probe(("file", Reader(SHORT, fail_at_once(raised)), "x"), _media.Limits())
+    assert caught.value is raised
+
+
+def fail_at_once(error: Exception) -> Callable[[int], object]:
+    def step(_: int) -> None:
+        raise error
+
+    return step
+
+
+@pytest.mark.parametrize(
+    ("result", "error", "words"),
+    [
+        ("text", TypeError, "text mode"),
+        (bytes(10_000_000), ValueError, "10000000 bytes"),
+        (7, TypeError, "bytes-like"),
+    ],
+)
+def test_what_no_binary_file_returns_is_named(
+    result: object, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        start(Reader(SHORT, lambda _: result)).wait()
+
+
+def test_a_file_that_does_not_wait_is_named() -> None:
+    class NotWaiting:
+        def read(self, _: int) -> None:
+            return None
+
+    with pytest.raises(BlockingIOError, match="blocking mode"):
+        start(NotWaiting()).wait()
+
+
+def test_what_has_no_method_to_use_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match="no read"):
+        start(object())
+    with pytest.raises(TypeError, match="no write"):
+        start(SHORT, object())
+    with pytest.raises(TypeError, match="text mode"):
+        start(SHORT, io.StringIO())
+
+
+@pytest.mark.parametrize("answer", [lambda n: n, lambda n: min(n, 7), lambda _: None])
+def test_writers_that_cannot_seek_get_all_bytes(answer: Callable[[int], Any]) -> None:
+    writer = Writer(answer)
+    report = start(SHORT, writer).wait()
+    assert len(writer.content) == report["bytes"]
+    polymux.probe(bytes(writer.content))
+
+
+def test_raw_files_may_take_part_of_the_bytes() -> None:
+    writer = RawWriter()
+    assert start(SHORT, writer).wait()["bytes"] == len(writer.content)
+    with pytest.raises(BlockingIOError, match="takes no data"):
+        start(SHORT, RawWriter(full=True)).wait()
+
+
+@pytest.mark.parametrize("answer", [0, -1, 10**9])
+def test_an_impossible_count_of_written_bytes_is_named(answer: int) -> None:
+    with pytest.raises(ValueError, match=f"returned {answer} for"):
+        start(SHORT, Writer(lambda _: answer)).wait()
+
+
+def test_what_write_raises_comes_out_as_it_is() -> None:
+    raised = ZeroDivisionError()
+    with pytest.raises(ZeroDivisionError) as caught:
+        start(SHORT, Writer(fail_at_once(raised))).wait()
+    assert caught.value is raised
+
+
+def test_a_file_opened_for_appending_is_never_patched(tmp_path: Path) -> None:
+    path = tmp_path / "log.mp3"
+    with path.open("ab") as file:
+        report = start(SHORT, file).wait()
+    assert path.stat().st_size == report["bytes"]
+
+
+def test_an_output_object_that_is_the_input_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "in.wav"
+    path.write_bytes(SHORT)
+    with path.open("r+b") as file, pytest.raises(polymux.OutputRefusedError):
+        start(("path", os.fsencode(path), "in.wav"), file).wait()
+    with path.open("rb") as file, pytest.raises(polymux.OutputRefusedError):
+        start(file, ("path", os.fsencode(path))).wait()
+    assert path.read_bytes() == SHORT
+
+
+def test_progress_is_told_in_the_waiting_thread_and_ends_complete(long_wav: bytes) -> None:
+    told: list[tuple[int, float, dict[str, Any]]] = []
+    content = long_wav[: len(long_wav) // 20]
+    start(content).wait(lambda p: told.append((threading.get_ident(), time.monotonic(), p)))
+    assert {thread for thread, _, _ in told} == {threading.get_ident()}
+    times = [moment for _, moment, _ in told[:-1]]
+    assert all(b - a > 0.09 for a, b in zip(times, times[1:], strict=False))
+    last = told[-1][2]
+    assert last["position_s"] == last["duration_s"] > 0
+    assert last["bytes_written"] > 0
+
+
+def test_an_exception_from_on_progress_ends_the_conversion(tmp_path: Path, long_wav: bytes) -> None:
+    raised = RuntimeError("enough")
+    conversion = start(long_wav, ("path", os.fsencode(tmp_path / "out.mp3")))
+    with pytest.raises(RuntimeError) as caught:
+        conversion.wait(fail_at_once(raised))  # type: ignore[arg-type]
+    assert caught.value is raised
+    assert conversion.done
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(polymux.OperationCancelledError):
+        conversion.wait()
+
+
+def test_cancelling_ends_soon_and_calls_on_done_once(long_wav: bytes) -> None:
+    called = threading.Semaphore(0)
+    conversion = start(long_wav, on_done=called.release)
+    began = time.monotonic()
+    conversion.cancel()
+    with pytest.raises(polymux.OperationCancelledError):
+        conversion.wait()
+    assert time.monotonic() - began < 1
+    conversion.cancel()
+    assert called.acquire(timeout=PATIENCE_S)
+    assert not called.acquire(timeout=0.05)
+
+
+def test_dropping_a_conversion_cancels_it(long_wav: bytes) -> None:
+    done = threading.Event()
+    conversion = start(long_wav, on_done=done.set)
+    began = time.monotonic()
+    del conversion
+    assert done.wait(PATIENCE_S)
+    assert time.monotonic() - began < 2
+
+
+def test_on_done_sees_the_end_and_its_own_failure_is_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reported: list[object] = []
+    told = threading.Event()
+
+    def hook(unraisable: Any) -> None:
+        reported.append(unraisable.exc_type)
+        told.set()
+
+    monkeypatch.setattr(sys, "unraisablehook", hook)
+    conversion = start(SHORT, on_done=lambda: 1 // 0)
+    conversion.wait()
+    assert told.wait(PATIENCE_S)
+    assert reported == [ZeroDivisionError]
+
+
+def test_what_waits_for_a_worker_is_cancelled_at_once(gate: threading.Event) -> None:
+    busy = [
+        start(Reader(SHORT, lambda _: gate.wait(PATIENCE_S) and None))
+        for _ in range(_media.available_cores())
+    ]
+    queued = start(SHORT)
+    began = time.monotonic()
+    queued.cancel()
+    assert queued.done
+    with pytest.raises(polymux.OperationCancelledError):
+        queued.wait()
+    assert time.monotonic() - began < 1
+    gate.set()
+    assert all(conversion.wait()["samples"] == 2 * 44_100 for conversion in busy)
+
+
+def test_probing_does_not_queue_behind_conversions(gate: threading.Event) -> None:
+    busy = [
+        start(Reader(SHORT, lambda _: gate.wait(PATIENCE_S) and None))
+        for _ in range(_media.available_cores())
+    ]
+    assert polymux.probe(SHORT).container == "wav"
+    gate.set()
+    for conversion in busy:
+        conversion.wait()
+
+
+def test_readers_may_convert_even_when_all_workers_read() -> None:
+    expected = mp3_of(SHORT)
+    inner: list[bytes] = []
+
+    def convert(reads: int) -> None:
+        if reads == 1:
+            inner.append(mp3_of(SHORT))
+
+    outer = [start(Reader(SHORT, convert)) for _ in range(_media.available_cores() + 1)]
+    for conversion in outer:
+        conversion.wait()
+    assert inner == [expected] * len(outer)
+
+
+def test_many_threads_may_wait_for_one_conversion() -> None:
+    opened = threading.Event()
+    conversion = start(Reader(SHORT, lambda _: opened.wait(PATIENCE_S) and None))
+    results: list[dict[str, Any]] = []
+    threads = [threading.Thread(target=lambda: results.append(conversion.wait())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    opened.set()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    assert len(results) == 4
+    assert all(result == results[0] for result in results)
+    assert all(result["data"] is results[0]["data"] for result in results)
+
+
+def test_inputs_and_outputs_are_released_when_the_wait_ends() -> None:
+    buffer, source, output = bytearray(SHORT), io.BytesIO(SHORT), io.BytesIO()
+    before = sys.getrefcount(source), sys.getrefcount(output)
+    conversions = [start(buffer), start(source, output)]
+    for conversion in conversions:
+        conversion.wait()
+    buffer.append(0)  # Refused while anybody holds the buffer.
+    assert (sys.getrefcount(source), sys.getrefcount(output)) == before
+
+
+def test_a_failure_that_refers_to_its_conversion_can_be_collected() -> None:
+    class Failing:
+        def read(self, _: int) -> bytes:
+            raise LookupError
+
+    def attempt() -> weakref.ref[Failing]:
+        source = Failing()
+        conversion = start(source)
+        with pytest.raises(LookupError):
+            conversion.wait()  # The exception keeps this frame, which keeps the conversion.
+        return weakref.ref(source)
+
+    left = attempt()
+    gc.collect()
+    assert left() is None
+
+
+def test_conversions_do_not_leak_references() -> None:
+    content = wav(0.05)
+
+    def once() -> None:
+        start(content).wait()
+        with pytest.raises(polymux.UnsupportedMediaError):
+            start(b"not media at all").wait()
+        _media.probe(("file", io.BytesIO(content), "x"), _media.Limits())
+
+    for _ in range(5):
+        once()
+    gc.collect()
+    before = sys.getrefcount(content), len(gc.get_objects())
+    for _ in range(20):
+        once()
+    gc.collect()
+    assert sys.getrefcount(content) == before[0]
+    assert len(gc.get_objects()) - before[1] < 20
+
+
+def test_decoded_audio_has_the_asked_rate_and_length() -> None:
+    decoded = _media.decode_pcm(
+        ("bytes", SHORT, "x"), 16_000, 1, None, None, None, False, _media.Limits()
+    )
+    assert decoded["sample_count"] == 32_000
+    assert len(decoded["samples"]) == 4 * 32_000
+    samples = array.array("f", decoded["samples"])
+    assert 0.2 < max(samples) < 0.3
+
+
+def test_options_hold_what_they_are_given() -> None:
+    chosen = _media.ConvertOptions()
+    assert (chosen.preset, chosen.tags, chosen.cover) == ("ffmpeg", "copy", "copy")
+    chosen.preset = "best"
+    chosen.replace_tags = [("title", "é"), ("title", "twice")]
+    chosen.start_s = 1
+    assert (chosen.preset, chosen.start_s) == ("best", 1.0)
+    assert chosen.replace_tags == [("title", "é"), ("title", "twice")]
+    with pytest.raises(polymux.InvalidRequestError, match="'ffmpeg', 'best', 'fast'"):
+        chosen.preset = "quick"
+    with pytest.raises(TypeError):
+        chosen.channels = "two"  # type: ignore[assignment]
+
+
+def test_the_build_says_what_it_runs_with() -> None:
+    info = _media.build_info()
+    assert info["version"] == _media.__version__ == polymux.__version__
+    assert info["ffmpeg"]["libavformat"].split(".")[0].isdigit()
+    assert info["lame"].startswith("LAME ")
