@@ -211,6 +211,28 @@ def test_the_reader_of_standard_output_goes_away(tmp_path: Path) -> None:
     assert b"Exception ignored" not in done.stderr
 
 
+def test_standard_output_is_full(folder: Path) -> None:
+    for words in (["probe", "clip.wav"], ["convert-to-mp3", "clip.wav", "-o", "-"]):
+        with open("/dev/full", "wb") as full:  # noqa: PTH123
+            done = subprocess.run(
+                [*PROGRAM, *words],
+                cwd=folder, stdout=full, stderr=subprocess.PIPE, check=False, timeout=60,
+            )  # fmt: skip
+        assert done.returncode == 1
+        assert b"No space left" in done.stderr
+        assert b"Traceback" not in done.stderr
+        assert b"Exception ignored" not in done.stderr
+
+
+def test_closed_streams(folder: Path) -> None:
+    command = " ".join([*PROGRAM, "convert-to-mp3", "clip.wav"])
+    done = subprocess.run(
+        ["bash", "-c", f"{command} <&- >&- 2>&-"], cwd=folder, check=False, timeout=60
+    )
+    assert done.returncode == 0
+    check_decodable(parse(folder / "clip.mp3"))
+
+
 def started(*words: str | Path, cwd: Path, **options: Any) -> subprocess.Popen[bytes]:
     """The command while it converts: its temporary output file is there."""
     process = subprocess.Popen(

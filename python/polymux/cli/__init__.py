@@ -54,16 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code; see `polymux.cli.exit_codes`.
     """
-    main_parser = parser()
-    options = main_parser.parse_args(arguments)
-    if options.version:
-        options.run = installation.run_version
-    elif options.command is None:
-        main_parser.print_help(sys.stderr)
-        return exit_codes.USAGE
+    _open_missing_streams()
     try:
         with termination_as_exception():
-            code: int = options.run(options)
+            code = _run(arguments)
             sys.stdout.flush()
             return code
     except KeyboardInterrupt:
@@ -84,6 +78,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PolymuxError as error:
         _say(str(error))
         return exit_codes.FAILURE
+    except OSError as error:
+        _say(f"writing to standard output failed: {error.strerror or error}")
+        _abandon_standard_output()
+        return exit_codes.FAILURE
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    main_parser = parser()
+    options = main_parser.parse_args(arguments)
+    if options.version:
+        return installation.run_version(options)
+    if options.command is None:
+        main_parser.print_help(sys.stderr)
+        return exit_codes.USAGE
+    code: int = options.run(options)
+    return code
+
+
+def _open_missing_streams() -> None:
+    """Gives a program started with closed streams something harmless in their place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
 
 
 def _say(text: str) -> None:
@@ -92,7 +109,7 @@ def _say(text: str) -> None:
 
 
 def _abandon_standard_output() -> None:
-    """Keeps the interpreter from complaining when it flushes to a reader that went away."""
+    """Keeps the interpreter from complaining when it flushes what nobody takes any more."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
