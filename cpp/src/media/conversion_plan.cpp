@@ -5,6 +5,7 @@
 
 extern "C" {
 #include <libavutil/mathematics.h>
+#include <libavutil/replaygain.h>
 }
 
 #include "media/info.hpp"
@@ -44,6 +45,51 @@ std::string ffmpeg_encoder_name() {
            std::to_string(AV_VERSION_MICRO(version));
 }
 
+const AVReplayGain* find_replay_gain(const AVStream& stream) {
+    std::size_t bytes = 0;
+    const std::uint8_t* data = nullptr;
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 100)
+    const AVPacketSideData* found =
+        av_packet_side_data_get(stream.codecpar->coded_side_data,
+                                stream.codecpar->nb_coded_side_data, AV_PKT_DATA_REPLAYGAIN);
+    if (found != nullptr) {
+        data = found->data;
+        bytes = found->size;
+    }
+#else
+    data = av_stream_get_side_data(&stream, AV_PKT_DATA_REPLAYGAIN, &bytes);
+#endif
+    // FFmpeg allocates side data aligned for any of its structures.
+    return bytes >= sizeof(AVReplayGain) ? reinterpret_cast<const AVReplayGain*>(data) : nullptr;
+}
+
+std::optional<mp3::ReplayGain> replay_gain(const AVStream& stream) {
+    const AVReplayGain* found = find_replay_gain(stream);
+    if (found == nullptr) return std::nullopt;
+    mp3::ReplayGain gain;
+    if (found->track_gain != INT32_MIN) gain.track_gain = found->track_gain;
+    if (found->album_gain != INT32_MIN) gain.album_gain = found->album_gain;
+    gain.track_peak = found->track_peak;
+    return gain;
+}
+
+// LAME's quality field: 100 less ten for each VBR step, less its algorithm's quality.
+int quality_field(const mp3::EncoderSettings& encoder) {
+    constexpr int default_vbr_step = 4;  // What LAME assumes at a constant or average bitrate.
+    const int vbr_step = encoder.rate_control == mp3::RateControl::vbr
+                             ? static_cast<int>(encoder.vbr_quality)
+                             : default_vbr_step;
+    switch (encoder.preset) {
+        case Preset::ffmpeg:
+            return 100 - 10 * vbr_step - 3;
+        case Preset::best:
+            return 100 - 10 * vbr_step - 4;
+        case Preset::fast:
+            return 100 - 10 * vbr_step - 7;
+    }
+    return 0;
+}
+
 mp3::XingSettings xing_settings(const mp3::EncoderSettings& encoder, const AudioReader& reader,
                                 const ConvertOptions& options) {
     constexpr std::size_t encoder_name_bytes = 9;
@@ -53,6 +99,7 @@ mp3::XingSettings xing_settings(const mp3::EncoderSettings& encoder, const Audio
     settings.bitrate_bps = encoder.rate_control == mp3::RateControl::vbr ? 0 : encoder.bitrate_bps;
     settings.as_ffmpeg = options.identical_file;
     settings.source_rate_hz = reader.input_rate_hz();
+    settings.replay_gain = replay_gain(reader.stream());
     if (options.identical_file) {
         settings.encoder = ffmpeg_encoder_name().substr(0, encoder_name_bytes);
         return settings;
@@ -69,10 +116,9 @@ mp3::XingSettings xing_settings(const mp3::EncoderSettings& encoder, const Audio
             break;
         case mp3::RateControl::vbr:
             settings.vbr_method = tag_method_vbr;
-            // LAME writes 100 for V0 down to 10 for V9, less its algorithm quality.
-            settings.vbr_scale = 100 - 10 * static_cast<int>(encoder.vbr_quality);
             break;
     }
+    settings.vbr_scale = quality_field(encoder);
     return settings;
 }
 

@@ -151,6 +151,12 @@ Result<void> OpenedInput::open_container(const AVInputFormat* recognised) {
     options.set("codec_whitelist", accepted_decoders().c_str());
     // On failure FFmpeg frees the context itself.
     int status = avformat_open_input(&context, "", recognised, options.address());
+    if (status < 0 && LogCapture::too_many_streams()) {
+        return Error{.code = ErrorCode::limit_exceeded,
+                     .message = "the input has more streams than the limit streams of " +
+                                std::to_string(limits_.streams),
+                     .input_name = name()};
+    }
     if (status < 0) {
         return explain(
             ErrorCode::undecodable,

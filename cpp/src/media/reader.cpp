@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "media/formats.hpp"
 
@@ -66,9 +67,6 @@ Result<void> AudioReader::choose_stream() {
         return Error{.code = ErrorCode::encrypted,
                      .message = "the audio is encrypted (DRM); it cannot be decoded",
                      .input_name = input_.name()};
-    }
-    for (int other = 0; other < count; ++other) {
-        format.streams[other]->discard = other == index ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
     }
     return {};
 }
@@ -135,8 +133,14 @@ Result<void> AudioReader::open_decoder() {
 }
 
 void AudioReader::seek_to_start() {
-    trimmer_.emplace(options_.start_s, options_.end_s, input_.format(), *stream_);
-    if (trimmer_->seek(input_.format())) return;
+    AVFormatContext& format = input_.format();
+    trimmer_.emplace(options_.start_s, options_.end_s, format, *stream_);
+    const bool sought = trimmer_->seek(format);
+    // Only now: which stream a container seeks by depends on what is discarded.
+    for (AVStream* stream : std::span(format.streams, format.nb_streams)) {
+        stream->discard = stream == stream_ ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
+    }
+    if (sought) return;
     warn("not_seekable", "the input cannot seek, so everything before the start was decoded");
 }
 

@@ -33,6 +33,7 @@ public:
                                                      const ReaderOptions& options);
 
     [[nodiscard]] const PcmFormat& format() const noexcept { return queue_->format(); }
+    [[nodiscard]] const AVStream& stream() const noexcept { return *stream_; }
     [[nodiscard]] int stream_index() const noexcept { return stream_->index; }
     [[nodiscard]] std::string codec_name() const;
     [[nodiscard]] int input_rate_hz() const noexcept { return input_rate_hz_; }

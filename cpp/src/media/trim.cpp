@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <span>
 
 extern "C" {
@@ -21,10 +22,29 @@ std::int64_t to_us(double seconds) {
     return std::llround(seconds * AV_TIME_BASE);
 }
 
-bool reorders_pictures(const AVFormatContext& format) {
-    const std::span streams(format.streams, format.nb_streams);
-    return std::any_of(streams.begin(), streams.end(),
-                       [](const AVStream* stream) { return stream->codecpar->video_delay > 0; });
+bool is_moving_video(const AVStream& stream) {
+    return stream.codecpar->codec_type == AVMEDIA_TYPE_VIDEO &&
+           (stream.disposition & AV_DISPOSITION_ATTACHED_PIC) == 0;
+}
+
+// ffmpeg asks the video decoder whether this stream really reorders its pictures. Video is never
+// decoded here, so unless the container says it, the codec's habit has to do; at worst a little
+// more is read before the start.
+bool reorders_pictures(const AVFormatContext& format, const AVStream& stream) {
+    if (!is_moving_video(stream)) return false;
+    if (stream.codecpar->video_delay > 0) return true;
+    const bool container_knows = std::strncmp(format.iformat->name, "mov", 3) == 0;
+    switch (stream.codecpar->codec_id) {
+        case AV_CODEC_ID_H264:
+            return !container_knows;
+        case AV_CODEC_ID_HEVC:
+        case AV_CODEC_ID_MPEG1VIDEO:
+        case AV_CODEC_ID_MPEG2VIDEO:
+        case AV_CODEC_ID_VC1:
+            return true;
+        default:
+            return false;
+    }
 }
 
 // Keeps samples [begin, end) of the frame, in a buffer of their own so that the converter sees
@@ -62,11 +82,24 @@ Trimmer::Trimmer(std::optional<double> start_s, std::optional<double> end_s,
 
 bool Trimmer::seek(AVFormatContext& format) const {
     if (!start_us_ || *start_us_ == 0) return true;
+    const std::span streams(format.streams, format.nb_streams);
     std::int64_t target_us = zero_us_;
-    if ((format.iformat->flags & AVFMT_SEEK_TO_PTS) == 0 && reorders_pictures(format)) {
+    if ((format.iformat->flags & AVFMT_SEEK_TO_PTS) == 0 &&
+        std::any_of(streams.begin(), streams.end(), [&format](const AVStream* stream) {
+            return reorders_pictures(format, *stream);
+        })) {
         target_us -= reordering_margin_us;
     }
-    return avformat_seek_file(&format, -1, INT64_MIN, target_us, target_us, 0) >= 0;
+    // libavformat prefers a video stream to seek by, but only one whose size it knows, and that
+    // would take a decoder. So it is named.
+    const auto video = std::find_if(streams.begin(), streams.end(), [](const AVStream* stream) {
+        return is_moving_video(*stream);
+    });
+    if (video == streams.end()) {
+        return avformat_seek_file(&format, -1, INT64_MIN, target_us, target_us, 0) >= 0;
+    }
+    const std::int64_t target = av_rescale_q(target_us, AV_TIME_BASE_Q, (*video)->time_base);
+    return avformat_seek_file(&format, (*video)->index, INT64_MIN, target, target, 0) >= 0;
 }
 
 void Trimmer::shift(AVPacket& packet) {
@@ -74,9 +107,23 @@ void Trimmer::shift(AVPacket& packet) {
     if (packet.pts != AV_NOPTS_VALUE) packet.pts += offset;
     if (packet.dts != AV_NOPTS_VALUE) packet.dts += offset;
     packet_pts_ = packet.pts;
+    packet_duration_ = packet.duration;
+    first_of_packet_ = true;
+}
+
+// A hole before the packet ends the smooth counting of samples; the clock is then read anew.
+void Trimmer::note_gap() {
+    if (!first_of_packet_) return;
+    first_of_packet_ = false;
+    if (packet_duration_ != 0 && previous_packet_pts_ != AV_NOPTS_VALUE &&
+        packet_pts_ != AV_NOPTS_VALUE && packet_pts_ - previous_packet_pts_ > packet_duration_) {
+        rescale_state_ = AV_NOPTS_VALUE;
+    }
+    previous_packet_pts_ = packet_pts_;
 }
 
 std::int64_t Trimmer::position_of(const AVFrame& frame) {
+    note_gap();
     const AVRational samples{1, frame.sample_rate};
     const std::int64_t pts = frame.pts != AV_NOPTS_VALUE ? frame.pts : packet_pts_;
     std::int64_t position = next_position_;
@@ -98,7 +145,8 @@ Trimmer::Verdict Trimmer::apply(AVFrame& frame) {
         begin = std::max<std::int64_t>(0, -position);
     }
     std::int64_t end = samples;
-    if (first_kept_ == AV_NOPTS_VALUE) first_kept_ = position + begin;
+    // The length counts from the start asked for, even where the stream begins later.
+    if (first_kept_ == AV_NOPTS_VALUE) first_kept_ = start_us_ ? 0 : position;
     if (duration_us_) {
         const std::int64_t duration =
             av_rescale_q(*duration_us_, AV_TIME_BASE_Q, AVRational{1, frame.sample_rate});

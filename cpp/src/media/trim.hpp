@@ -25,6 +25,7 @@ public:
     Verdict apply(AVFrame& frame);
 
 private:
+    void note_gap();
     std::int64_t position_of(const AVFrame& frame);
 
     std::optional<std::int64_t> start_us_;
@@ -32,6 +33,9 @@ private:
     std::int64_t zero_us_ = 0;  // The start on the container's clock.
     AVRational time_base_{};
     std::int64_t packet_pts_ = AV_NOPTS_VALUE;
+    std::int64_t packet_duration_ = 0;
+    bool first_of_packet_ = false;  // No frame has come out of the packet yet.
+    std::int64_t previous_packet_pts_ = AV_NOPTS_VALUE;
     std::int64_t rescale_state_ = AV_NOPTS_VALUE;
     std::int64_t next_position_ = 0;  // In samples, from the start.
     std::int64_t first_kept_ = AV_NOPTS_VALUE;
