@@ -94,7 +94,7 @@ CONTAINERS = {
     "wav_mulaw": _audio(".wav", "pcm_mulaw"),
     "wav_adpcm": _audio(".wav", "adpcm_ms"),
     "wav_adpcm_ima": _audio(".wav", "adpcm_ima_wav"),
-    "w64": _audio(".w64", "pcm_s24le"),
+    "w64": _audio(".w64", "pcm_s16le"),
     "flac_16": _audio(".flac", "flac", MUSIC, "-sample_fmt", "s16"),
     "flac_24": _audio(".flac", "flac", MUSIC, "-sample_fmt", "s32"),
     "flac_ogg": _audio(".oga", "flac"),
