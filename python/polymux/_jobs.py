@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     from polymux.inputs import Destination, Source
 
     Names: TypeAlias = Callable[[Source, int], str | os.PathLike[str]]
+
+#: How long a cancelled conversion may take to end. The core needs a few milliseconds.
+_CORE_GRACE_S = 5.0
+_CALLER_GRACE_S = 0.15
+_LOOK_AGAIN_S = 0.002
 
 
 def start(
@@ -57,6 +63,11 @@ class Running:
     source: Source
     destination: Destination
     conversion: _media.Conversion
+
+    @property
+    def calls_the_caller(self) -> bool:
+        """Whether a file object is read or written, which may block for as long as it likes."""
+        return hasattr(self.source, "read") or hasattr(self.destination, "write")
 
     @property
     def progress(self) -> Progress:
@@ -133,10 +144,19 @@ class JobGroup:
             job.conversion.cancel()
 
     def close(self) -> None:
-        """Ends everything in flight and waits until nothing of it remains."""
+        """Ends everything in flight and waits until nothing of it remains.
+
+        What is stuck in a file object of the caller is left behind: no cancellation reaches it.
+        """
         self.cancel()
-        for index in list(self.running):
-            self.collect(index)
+        cancelled = time.monotonic()
+        for index, job in list(self.running.items()):
+            grace_s = _CALLER_GRACE_S if job.calls_the_caller else _CORE_GRACE_S
+            while not job.conversion.done and time.monotonic() - cancelled < grace_s:
+                time.sleep(_LOOK_AGAIN_S)
+            if job.conversion.done:
+                self.collect(index)
+        self.running.clear()
 
 
 def default_concurrency() -> int:

@@ -280,6 +280,22 @@ def test_control_c_while_waiting_for_standard_input(tmp_path: Path) -> None:
     assert names_in(tmp_path) == []
 
 
+def test_control_c_while_nobody_reads_standard_output(long_wave: Path, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*PROGRAM, "convert-to-mp3", "-b", "320k", "--identical-file", "-o", "-", long_wave],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.read(10)
+    time.sleep(1)  # The pipe is full by now, and the encoder waits in its write.
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    assert process.wait(timeout=30) == 130
+    assert time.monotonic() - began < 2
+    _, errors = process.communicate()
+    assert errors == b"polymux: interrupted\n"
+
+
 def drawn(*words: str | Path, cwd: Path, seconds: float) -> str:
     """What the command draws on a terminal in its first seconds; then it is interrupted."""
     ours, theirs = pty.openpty()

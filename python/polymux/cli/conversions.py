@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from polymux.cli.terminal import (
     overall_line,
     progress_line,
     standard_input,
+    standard_output,
     write_json,
 )
 from polymux.errors import (
@@ -102,7 +102,7 @@ class Conversions:
             if item.error is not None:
                 yield source, item.error
             elif item.output == STREAM:
-                yield source, sys.stdout.buffer
+                yield source, standard_output()
             else:
                 yield source, _make_folder_of(item.output, made) or item.output
 

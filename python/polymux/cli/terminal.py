@@ -23,6 +23,11 @@ def standard_input() -> FileIO:
     return FileIO(sys.stdin.fileno(), closefd=False)
 
 
+def standard_output() -> FileIO:
+    """Standard output without a buffer, which a blocked native write would hold at exit."""
+    return FileIO(sys.stdout.fileno(), "w", closefd=False)
+
+
 def write_line(text: str) -> None:
     """Writes a line of results to standard output."""
     sys.stdout.write(printable(text) + "\n")
