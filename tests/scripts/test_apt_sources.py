@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts/lib/apt_sources.py"
 DEB822 = """# the distribution
@@ -27,7 +30,7 @@ Suites: nodistro
 Components: main
 """
 ONE_LINE = """# comment
-deb [arch=amd64 signed-by=/usr/share/keyrings/debian.gpg] http://archive.example/debian bookworm main contrib
+deb [arch=amd64 signed-by=/usr/share/keyrings/debian.gpg] http://archive.example/debian bookworm main
 deb http://third.example/apt tool-bookworm main
 """
 
@@ -62,7 +65,7 @@ def test_one_line_sources(apt_sources: ModuleType, tmp_path: Path) -> None:
         "Types: deb-src",
         "URIs: http://archive.example/debian",
         "Suites: bookworm",
-        "Components: main contrib",
+        "Components: main",
         "Signed-By: /usr/share/keyrings/debian.gpg",
     ]
 
