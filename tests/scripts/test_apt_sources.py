@@ -30,7 +30,7 @@ Suites: nodistro
 Components: main
 """
 ONE_LINE = """# comment
-deb [arch=amd64 signed-by=/usr/share/keyrings/debian.gpg] http://archive.example/debian bookworm main
+deb [arch=amd64 signed-by=/usr/share/keyrings/debian.gpg] http://a.example/debian bookworm main
 deb http://third.example/apt tool-bookworm main
 """
 
@@ -63,7 +63,7 @@ def test_one_line_sources(apt_sources: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "sources.list").write_text(ONE_LINE)
     assert apt_sources.source_list().splitlines() == [
         "Types: deb-src",
-        "URIs: http://archive.example/debian",
+        "URIs: http://a.example/debian",
         "Suites: bookworm",
         "Components: main",
         "Signed-By: /usr/share/keyrings/debian.gpg",
