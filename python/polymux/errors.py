@@ -42,6 +42,8 @@ from typing import Any
 
 from polymux._text import printable, shortened
 
+_TELLING_CHARACTERS = 40
+
 
 class PolymuxError(Exception):
     """Root of everything polymux raises on purpose.
@@ -91,7 +93,8 @@ class PolymuxError(Exception):
     def __str__(self) -> str:
         """The message with its input, and FFmpeg's words where they add something."""
         text = self.message
-        if self.input_name and self.input_name not in text:
+        # The core may have shortened a long name at another place; its end is always there.
+        if self.input_name and self.input_name[-_TELLING_CHARACTERS:] not in text:
             text = f"{self.input_name}: {text}"
         if self.ffmpeg_text and self.ffmpeg_text not in text:
             text = f"{text.rstrip('.')} (FFmpeg: {self.ffmpeg_text})"

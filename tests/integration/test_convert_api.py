@@ -245,6 +245,10 @@ def test_errors_name_the_input(tmp_path: Path) -> None:
     with pytest.raises(polymux.InputNotFoundError, match=r"missing\.wav") as caught:
         polymux.convert_to_mp3(tmp_path / "missing.wav")
     assert caught.value.filename == str(tmp_path / "missing.wav")
+    with pytest.raises(polymux.InputNotFoundError) as long:
+        polymux.convert_to_mp3("d/" * 2000 + "x.wav")
+    assert str(long.value).count("x.wav") == 1
+    assert len(str(long.value)) < 450
     noise = tmp_path / "noise\x1b[31m.wav"
     noise.write_bytes(bytes(range(256)) * 100)
     with pytest.raises(polymux.MediaError, match="noise") as told:
