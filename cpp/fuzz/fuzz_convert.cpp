@@ -19,13 +19,13 @@ using polymux::media::Limits;
 // What one input may cost here; a file that wants more ends with limit_exceeded.
 constexpr Limits limits = {.probe_bytes = 1024 * 1024,
                            .streams = 32,
-                           .duration_s = 2.0,
+                           .duration_s = 0.3,
                            .sample_rate_hz = 192'000,
                            .channels = 8,
                            .tag_bytes = 64 * 1024,
                            .chapters = 64};
 
-// Far above what two seconds at 320 kbit/s, tags and cover can need.
+// Far above what half a second at 320 kbit/s, tags and cover can need.
 constexpr std::size_t output_cap_bytes = 4U * 1024 * 1024;
 
 ConvertOptions options_for(std::size_t size) {

@@ -13,11 +13,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-from support import hostile_id3, hostile_mkv, hostile_mp4, hostile_streams, hostile_text, hostile_wav
+from support import (
+    hostile_id3,
+    hostile_mkv,
+    hostile_mp4,
+    hostile_streams,
+    hostile_text,
+    hostile_wav,
+)
 from support.cache import Cache
 from support.hostile import Case, Clips, Site, noise
 
-MOST_BYTES = 64 * 1024
+MOST_BYTES = 16 * 1024
 SECONDS = "0.05"
 TONE = "sine=frequency=440:duration=0.05:sample_rate=44100"
 
