@@ -59,6 +59,7 @@ struct Pool::State {
     int threads = 0;
     int waiting = 0;  ///< Threads that wait for a task.
     int running = 0;  ///< Tasks taken out of the queue and not finished.
+    int blocked = 0;  ///< Of these, those that wait for something outside.
     int last_number = 0;
 
     /// The state of this process. After a fork the child finds the parent's, whose mutex may be
@@ -87,14 +88,43 @@ struct Pool::State {
         return true;
     }
 
+    /// The pool that the calling thread works for, if any.
+    static State*& of_this_thread() noexcept {
+        thread_local State* state = nullptr;
+        return state;
+    }
+
+    [[nodiscard]] bool has_free_core() const noexcept { return running - blocked < size; }
+
+    /// With `mutex` held. Blocked workers let others take their place, but not without end.
+    [[nodiscard]] bool may_grow() const noexcept {
+        return threads < std::min(size + blocked, 2 * size);
+    }
+
+    void block() noexcept {
+        const std::scoped_lock lock(mutex);
+        ++blocked;
+        if (tasks.empty()) return;
+        if (waiting > 0) {
+            work_arrived.notify_one();
+        } else if (may_grow()) {
+            start_thread();
+        }
+    }
+
+    void unblock() noexcept {
+        const std::scoped_lock lock(mutex);
+        --blocked;
+    }
+
     [[nodiscard]] bool idle() const noexcept { return tasks.empty() && running == 0; }
 
     /// With `mutex` held. False when the system gives no thread.
     bool start_thread() noexcept {
-        const sigset_t blocked = signals_of_others();
+        const sigset_t others = signals_of_others();
         sigset_t previous;
         // Before the thread exists, so that it cannot take a signal in its first moments.
-        ::pthread_sigmask(SIG_BLOCK, &blocked, &previous);
+        ::pthread_sigmask(SIG_BLOCK, &others, &previous);
         bool started = true;
         try {
             std::thread(&State::work, this, last_number + 1).detach();
@@ -112,6 +142,7 @@ struct Pool::State {
             State& state;
             ~Alive() { state.thread_ended(); }
         } const alive{*this};
+        of_this_thread() = this;
         ::pthread_setname_np(::pthread_self(), ("polymux-" + std::to_string(number)).c_str());
         for (;;) run_next();
     }
@@ -123,7 +154,7 @@ struct Pool::State {
         };
         std::unique_lock lock(mutex);
         ++waiting;
-        work_arrived.wait(lock, [this] { return !tasks.empty(); });
+        work_arrived.wait(lock, [this] { return !tasks.empty() && has_free_core(); });
         --waiting;
         ++running;
         const Running counted{*this};
@@ -159,7 +190,7 @@ void Pool::submit(std::function<void()> task) {
     {
         const std::scoped_lock lock(state.mutex);
         const bool all_claimed = state.tasks.size() >= static_cast<std::size_t>(state.waiting);
-        if (all_claimed && state.threads < state.size) state.start_thread();
+        if (all_claimed && state.may_grow()) state.start_thread();
         if (state.threads > 0 && state.enqueue(task)) {
             state.work_arrived.notify_one();
             return;
@@ -167,6 +198,14 @@ void Pool::submit(std::function<void()> task) {
     }
     // No thread or no memory is to be had: late is better than never.
     run(task);
+}
+
+Pool::Blocking::Blocking() noexcept {
+    if (State* state = State::of_this_thread()) state->block();
+}
+
+Pool::Blocking::~Blocking() {
+    if (State* state = State::of_this_thread()) state->unblock();
 }
 
 int Pool::size() const noexcept {

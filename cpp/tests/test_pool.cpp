@@ -95,6 +95,42 @@ TEST_SUITE("pool") {
         CHECK(Pool::instance().wait_idle(patience_ms));
     }
 
+    TEST_CASE("a worker that waits for the outside lends its core to another task") {
+        Pool& pool = Pool::instance();
+        // One task more than there are cores: they meet only if the blocked ones do not count.
+        std::latch everybody(pool.size() + 1);
+        std::atomic<int> met{0};
+        for (int index = 0; index <= pool.size(); ++index) {
+            pool.submit([&everybody, &met] {
+                const Pool::Blocking outside;
+                everybody.arrive_and_wait();
+                ++met;
+            });
+        }
+        CHECK(pool.wait_idle(patience_ms));
+        CHECK(met == pool.size() + 1);
+        // On a thread of the program's own it is allowed and does nothing.
+        const Pool::Blocking elsewhere;
+    }
+
+    TEST_CASE("when nobody is blocked any more, no more tasks run than there are cores") {
+        Pool& pool = Pool::instance();
+        std::atomic<int> at_work{0};
+        std::atomic<int> most{0};
+        for (int index = 0; index < 20 * pool.size(); ++index) {
+            pool.submit([&at_work, &most] {
+                const int now = ++at_work;
+                int seen = most.load();
+                while (seen < now && !most.compare_exchange_weak(seen, now)) {
+                }
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                --at_work;
+            });
+        }
+        CHECK(pool.wait_idle(patience_ms));
+        CHECK(most <= pool.size());
+    }
+
     TEST_CASE("tasks start in the order of submission") {
         // At most size() - 1 tasks can be taken and not yet have counted themselves.
         const int size = Pool::instance().size();

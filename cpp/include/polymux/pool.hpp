@@ -15,12 +15,24 @@ class Pool {
 public:
     static Pool& instance();
 
-    /// Runs `task` on a worker, in order of submission. Tasks must not throw.
+    /// While one lives on a worker's thread, that worker counts as waiting for something outside,
+    /// a disk say, and another task may use its core. Elsewhere it does nothing.
+    class Blocking {
+    public:
+        Blocking() noexcept;
+        ~Blocking();
+        Blocking(const Blocking&) = delete;
+        Blocking& operator=(const Blocking&) = delete;
+    };
+
+    /// Runs `task` on a worker, in order of submission. Tasks must not throw. Where no thread or
+    /// memory is to be had, the task runs on the calling thread before this returns.
     void submit(std::function<void()> task);
 
     [[nodiscard]] int size() const noexcept;
 
-    /// Waits until no task runs or waits, at most `timeout_ms`. True when idle.
+    /// Waits until no task runs or waits, at most `timeout_ms`. True when idle; never so when
+    /// called from a task.
     bool wait_idle(int timeout_ms);
 
 private:

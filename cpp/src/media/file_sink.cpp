@@ -13,6 +13,7 @@
 #include "media/destination.hpp"
 #include "media/file_descriptor.hpp"
 #include "polymux/media/sink.hpp"
+#include "polymux/pool.hpp"
 
 namespace polymux::media {
 
@@ -154,13 +155,14 @@ public:
         if (auto flushed = flush(); !flushed) return flushed;
         // From here on this sink takes no more bytes, whatever happens.
         state_ = State::failed;
+        const Pool::Blocking waiting_for_the_disk;
         if (auto synced = sync_file(); !synced) return synced;
         if (temporary_.file().close() != 0) return fail(errno);
         // The destination may have changed since the sink was opened.
         if (const auto existing = examine(destination_); !existing) return existing.error();
         if (auto renamed = rename(); !renamed) return renamed;
         state_ = State::committed;
-        return sync_folder();
+        return destination_.options.sync_folder ? sync_folder() : Result<void>();
     }
 
 private:

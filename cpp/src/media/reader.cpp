@@ -1,6 +1,8 @@
 #include "media/reader.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <span>
 
@@ -13,6 +15,15 @@ namespace {
 // Above any codec's real frame; stops a forged header from asking for gigabytes.
 constexpr std::int64_t max_samples_per_frame = 1 << 24;
 constexpr int max_empty_reads = 1000;
+
+// Whole seconds where that says it all, else to the thousandth.
+std::string seconds_text(double seconds) {
+    std::array<char, 32> text{};
+    const int decimals = seconds == std::floor(seconds) ? 0 : 3;
+    const auto [end, status] = std::to_chars(text.data(), text.data() + text.size(), seconds,
+                                             std::chars_format::fixed, decimals);
+    return status == std::errc() ? std::string(text.data(), end) : std::string("?");
+}
 
 Error out_of_memory(const std::string& name) {
     return Error{.code = ErrorCode::out_of_memory,
@@ -89,9 +100,8 @@ Result<void> AudioReader::check_declared_duration() {
     if (std::optional<Error> failure = input_.io().failure()) return *failure;
     if (counted_s > limit_s) {
         return Error{.code = ErrorCode::limit_exceeded,
-                     .message = "the input lasts " + std::to_string(std::llround(*expected)) +
-                                " s, more than the limit duration_s of " +
-                                std::to_string(std::llround(limit_s)),
+                     .message = "the input lasts " + seconds_text(*expected) +
+                                " s, more than the limit duration_s of " + seconds_text(limit_s),
                      .input_name = input_.name()};
     }
     ByteSource& source = input_.io().source();
@@ -246,7 +256,7 @@ Result<void> AudioReader::accept(AVFrame& frame) {
     if (decoded_s_ <= input_.limits().duration_s) return {};
     return Error{.code = ErrorCode::limit_exceeded,
                  .message = "the audio lasts longer than the limit duration_s of " +
-                            std::to_string(std::llround(input_.limits().duration_s)),
+                            seconds_text(input_.limits().duration_s),
                  .input_name = input_.name(),
                  .position_s = decoded_s_};
 }

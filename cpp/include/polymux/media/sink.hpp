@@ -35,17 +35,23 @@ public:
 
 struct FileSinkOptions {
     bool overwrite = true;  ///< Replace an existing regular file, atomically and only at `commit`.
+    /// Also wait until the folder's entry is on the disk. Without it a power cut just after
+    /// `commit` may bring back the file that was replaced, never half of the new one.
+    bool sync_folder = false;
     std::optional<FileIdentity> input = {};  ///< A destination with this identity is refused.
 };
 
 /// A file written under a temporary name in the destination's folder (mode 0666 less the umask, or
-/// the mode of the file it replaces), synced, then renamed over `path`; the folder is synced too.
+/// the mode of the file it replaces), synced, then renamed over `path`.
 /// Refused at once: a symlink, a folder, a device, a pipe (`output_refused`), an existing file
-/// without `overwrite` (`output_exists`), the input itself. `path` is taken literally.
+/// without `overwrite` (`output_exists`), the input itself. A missing folder or one without write
+/// permission, and an existing file that may not be written, are `output_failed`. `path` is taken
+/// literally. A process that is killed leaves ".NAME.polymux-XXXXXXXX.part" behind.
 Result<std::unique_ptr<ByteSink>> create_file_sink(const std::string& path,
                                                    const FileSinkOptions& options = {});
 
-/// Appends to `*bytes`, which the caller keeps alive; cleared when destroyed without `commit`.
+/// Appends to `*bytes`, which the caller keeps alive; destroyed without `commit`, it takes back
+/// what it appended.
 std::unique_ptr<ByteSink> memory_sink(std::vector<std::byte>* bytes);
 
 }  // namespace polymux::media

@@ -19,7 +19,7 @@ class Mp3Writer {
 public:
     struct Options {
         bool xing_frame = true;
-        std::size_t hold_back_bytes = 16 * 1024 * 1024;
+        std::size_t hold_back_bytes = 8 * 1024 * 1024;
     };
 
     Mp3Writer(ByteSink& sink, std::vector<std::byte> tag, const XingSettings& xing,
