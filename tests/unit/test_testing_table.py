@@ -1,0 +1,73 @@
+"""docs/testing.md names a test for every case, and every test it names exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: How many cases each family has.
+FAMILIES = {
+    "A": 22, "H": 22, "J": 22, "C": 48, "U": 55, "M": 30, "V": 32,
+    "I": 19, "S": 11, "O": 7, "D": 15, "P": 13, "K": 26, "N": 18,
+}  # fmt: skip
+
+
+def rows() -> dict[str, str]:
+    """The last cell of each row of the table, by id."""
+    found: dict[str, str] = {}
+    for line in (ROOT / "docs/testing.md").read_text().splitlines():
+        match = re.match(r"\| ([A-Z]\d\d) \| .* \| ([^|]*) \|$", line)
+        if match:
+            assert match[1] not in found, f"{match[1]} stands in the table twice"
+            found[match[1]] = match[2]
+    return found
+
+
+@cache
+def names_in(path: Path) -> frozenset[str]:
+    """Test functions of a Python file, or test cases of a C++ file."""
+    if path.suffix == ".py":
+        tree = ast.walk(ast.parse(path.read_text()))
+        return frozenset(node.name for node in tree if isinstance(node, ast.FunctionDef))
+    return frozenset(re.findall(r'TEST_CASE\(\s*"([^"]*)"', path.read_text()))
+
+
+def problem(reference: str) -> str | None:
+    """What is wrong with `path` or `path::test`, if anything."""
+    name, _, test = reference.partition("::")
+    path = ROOT / name
+    if not path.is_file():
+        return f"there is no file {name}"
+    if test and test not in names_in(path):
+        return f"{name} has no test {test!r}"
+    return None
+
+
+def test_every_case_stands_in_the_table_once() -> None:
+    expected = [f"{family}{n:02}" for family, last in FAMILIES.items() for n in range(1, last + 1)]
+    assert list(rows()) == expected
+
+
+def test_every_case_has_a_test_or_says_not_yet() -> None:
+    for identifier, tests in rows().items():
+        assert "`" in tests or tests == "not yet", f"{identifier}: {tests!r}"
+
+
+def test_every_named_test_exists() -> None:
+    references = {
+        reference
+        for tests in rows().values()
+        for reference in re.findall(r"`([^`]*/[^`]*)`", tests)
+    }
+    assert len(references) > 50
+    assert [found for reference in sorted(references) if (found := problem(reference))] == []
+
+
+def test_missing_tests_are_found() -> None:
+    assert problem("tests/unit/test_testing_table.py::test_nothing") is not None
+    assert problem("tests/unit/no_such_file.py") is not None
+    assert problem("tests/unit/test_testing_table.py::test_missing_tests_are_found") is None
