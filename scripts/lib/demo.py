@@ -52,12 +52,14 @@ def make_video(path: Path) -> None:
 
 
 def show(progress: polymux.Progress) -> None:
+    """A bar that moves on a terminal; elsewhere, in a log, one line where it is complete."""
+    fraction = progress.fraction or 0
+    if not sys.stdout.isatty() and fraction < 1:
+        return
     width = max(10, min(40, shutil.get_terminal_size().columns - 50))
-    filled = round(width * (progress.fraction or 0))
-    bar = "#" * filled + "." * (width - filled)
+    bar = ("#" * round(width * fraction)).ljust(width, ".")
     line = f"[{bar}] {progress.position_s:7.1f} s, {progress.speed or 0:5.1f} x real time"
-    end = "\r" if sys.stdout.isatty() else "\n"
-    print(line, end=end, flush=True)
+    print(line, end="\r", flush=True)
 
 
 def main() -> None:
