@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from support.corpus import Corpus
 
 MODES = [CBR_128, cbr(320), V2, abr(128)]
-WINDOW = 1500
+WINDOW = 1000
 REACH = 400
 
 
@@ -35,15 +35,17 @@ def by_mpg123(path: Path) -> array[int]:
     return array("h", done.stdout)
 
 
-def correlation(left: array[int], right: array[int], start: int, shift: int) -> int:
-    """The product of a window of `left` with the same one of `right`, moved by `shift`."""
-    pairs = zip(left[start : start + WINDOW], right[start + shift :][:WINDOW], strict=True)
-    return sum(a * b for a, b in pairs)
+def difference(left: array[int], right: array[int], start: int, shift: int) -> int:
+    """How far a window of `left` is from the same one of `right`, moved by `shift`."""
+    pairs = zip(
+        left[start : start + WINDOW], right[start + shift : start + shift + WINDOW], strict=True
+    )
+    return sum((a - b) ** 2 for a, b in pairs)
 
 
 def best_shift(left: array[int], right: array[int], start: int) -> int:
     """By how many samples `right` is late against `left` near `start`."""
-    return max(range(-REACH, REACH + 1), key=lambda shift: correlation(left, right, start, shift))
+    return min(range(-REACH, REACH + 1), key=lambda shift: difference(left, right, start, shift))
 
 
 def first_channel(samples: array[int], channels: int) -> array[int]:

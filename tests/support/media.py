@@ -187,7 +187,9 @@ PECULIAR = {
         (*_TWO_STREAMS, "-c:a", "flac", "-disposition:a:0", "0", "-disposition:a:1", "default"),
     ),
     "streams_more_channels_second": Medium(
-        ".mkv", (MONO, Sound(layout="5.1")), (*_TWO_STREAMS, "-c:a", "flac"),
+        ".mkv",
+        (MONO, Sound(layout="5.1")),
+        (*_TWO_STREAMS, "-c:a", "flac", "-disposition:a", "0", "-default_mode", "passthrough"),
     ),
     "streams_mp4": Medium(
         ".mp4", (TALK, MUSIC, VIDEO), (*_TWO_STREAMS, "-map", "2:v", "-c:a", "aac", "-c:v", "mpeg4")
