@@ -8,7 +8,7 @@ import polymux
 import pytest
 from support import identity, mp3_frames
 from support.identity import CBR_128, V0, V2, Mode, abr, assert_identical, cbr, vbr
-from support.media import CONTAINERS, LAYOUTS, PECULIAR, RATES
+from support.media import CHANGING, CONTAINERS, LAYOUTS, MEDIA, PECULIAR, RATES
 from support.sounds import Sound
 
 if TYPE_CHECKING:
@@ -39,6 +39,20 @@ def test_containers_and_codecs(corpus: Corpus, name: str, mode: Mode) -> None:
 @pytest.mark.parametrize("name", PECULIAR)
 def test_peculiarities_of_containers(corpus: Corpus, name: str) -> None:
     assert_identical(corpus, corpus.path(name))
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_change_of_format_loses_nothing(corpus: Corpus, name: str) -> None:
+    """Up to the change the frames are ffmpeg's; there it loses up to a frame, and we do not."""
+    converted = polymux.convert_to_mp3(corpus.path(name), **CBR_128.ours)
+    ours = mp3_frames.parse(converted.read())
+    mp3_frames.check_decodable(ours)
+    theirs = mp3_frames.parse(corpus.reference(corpus.path(name)))
+    first = mp3_frames.parse(corpus.reference(corpus.path(MEDIA[name].joined[0])))
+    before_change = first.samples // 1152 - 2
+    assert ours.audio[:before_change] == theirs.audio[:before_change]
+    assert 0 < converted.report.samples - theirs.samples <= 1152
+    assert "format_changed" in [warning.code for warning in converted.report.warnings]
 
 
 @pytest.mark.parametrize("name", RATES)
@@ -178,6 +192,17 @@ def test_start_and_end(corpus: Corpus, name: str, start: float | None, end: floa
         corpus, corpus.path(name),
         more_ours={key: value for key, value in given.items() if value is not None},
         input_arguments=[str(word) for pair in theirs if pair[1] is not None for word in pair],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", ["mp4_video", "mkv_flac", "mp3_cbr", "mpegts_aac", "wma", "webm_opus", "avi_mp3",
+             "adts", "mov_alac", "mp4_fragmented", "start_offset_mkv", "edit_list_mp4"],
+)  # fmt: skip
+def test_start_and_end_in_further_containers(corpus: Corpus, name: str) -> None:
+    assert_identical(
+        corpus, corpus.path(name),
+        more_ours={"start": 0.1234, "end": 0.9}, input_arguments=("-ss", "0.1234", "-to", "0.9"),
     )  # fmt: skip
 
 

@@ -233,15 +233,19 @@ PECULIAR = {
                                   "-output_ts_offset", "-0.25")),
     "chained_ogg": Medium(".ogg", joined=("ogg_vorbis", "tags_ogg")),
     "chained_mp3": Medium(".mp3", joined=("mp3_no_tag", "mp3_no_tag")),
+}  # fmt: skip
+
+#: Media whose rate or channels change in the middle.
+CHANGING = {
     "changing_ogg": Medium(".ogg", joined=("ogg_vorbis", "vorbis_5.1")),
     "changing_adts": Medium(".aac", joined=("adts", "adts_mono_48")),
     "changing_mp3": Medium(".mp3", joined=("mp3_no_tag", "mp3_mpeg2")),
-}  # fmt: skip
+}
 
 #: Media without a sound in it.
 SILENT = {"video_only": Medium(".mp4", (VIDEO,), ("-c:v", "mpeg4"))}
 
-MEDIA: dict[str, Medium] = CONTAINERS | RATES | LAYOUTS | PECULIAR | SILENT
+MEDIA: dict[str, Medium] = CONTAINERS | RATES | LAYOUTS | PECULIAR | CHANGING | SILENT
 
 
 def cover_file(cache: Cache, kind: str) -> Path:
