@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
+from support.long_sound import write_long_wave
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -150,11 +151,12 @@ def test_any_exception_of_a_callback_comes_out_unchanged(
         raise error
 
     source = clips.path("wav")
+    long_source = write_long_wave(tmp_path / "long.wav", 600)
     with pytest.raises(type(error)) as caught:
-        polymux.convert_to_mp3(source, tmp_path / "out.mp3", on_progress=on_progress)
+        polymux.convert_to_mp3(long_source, tmp_path / "out.mp3", on_progress=on_progress)
     assert caught.value is error
     assert "on_progress" in [frame.name for frame in traceback.extract_tb(caught.tb)]
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [long_source]
     with pytest.raises(type(error)) as caught:
         polymux.convert_to_mp3(FailingSource(source.read_bytes(), Failing(3, error)))
     assert caught.value is error

@@ -115,8 +115,8 @@ def test_control_c_ends_many_conversions(long_wave: Path, tmp_path: Path) -> Non
     sent = time.monotonic()
     wait_for(process, "interrupted")
     assert time.monotonic() - sent <= 2.0 * PATIENCE
-    assert process.wait(timeout=10) == 0
-    process.communicate()
+    errors = process.communicate(timeout=10)[1]
+    assert process.returncode == 0, errors
     assert list(tmp_path.iterdir()) == []
 
 
@@ -148,8 +148,10 @@ def test_exit_with_a_conversion_in_a_daemon_thread(
     errors = process.communicate(timeout=30)[1]
     assert time.monotonic() - begun <= 2.0 * PATIENCE
     assert process.returncode == 0, errors
-    assert errors == ""
+    # The thread may be told why its conversion ended, and cut off while it says so.
+    assert "Fatal" not in errors
     assert not destination.exists()
+    assert ending == "hard-exit" or list(tmp_path.iterdir()) == []
 
 
 UNFINISHED = """
