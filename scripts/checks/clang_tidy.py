@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""clang_tidy.py BUILD_FOLDER...: clang-tidy over every source file those builds compile.
+"""clang_tidy.py BUILD_FOLDER...: clang-tidy over the library and bindings of those builds.
 
 Two files at a time, and only those whose content, headers of this repository, or settings changed
 since they last passed: names of passed states lie in build/clang-tidy.
@@ -18,11 +18,11 @@ PASSED = ROOT / "build/clang-tidy"
 
 
 def sources_of(build: Path) -> list[Path]:
-    """Files of this repository in the build's compilation database, generated ones left out."""
+    """Our own files in the build's compilation database; what is shipped, so no tests."""
     entries = json.loads((build / "compile_commands.json").read_text())
     files = {(Path(entry["directory"]) / entry["file"]).resolve() for entry in entries}
-    own = [path for path in files if path.is_relative_to(ROOT)]
-    return sorted(path for path in own if not path.is_relative_to(ROOT / "build"))
+    shipped = (ROOT / "cpp/src", ROOT / "bindings")
+    return sorted(path for path in files if any(path.is_relative_to(top) for top in shipped))
 
 
 def shared_state(build: Path) -> bytes:
