@@ -45,27 +45,10 @@ std::string ffmpeg_encoder_name() {
            std::to_string(AV_VERSION_MICRO(version));
 }
 
-const AVReplayGain* find_replay_gain(const AVStream& stream) {
-    std::size_t bytes = 0;
-    const std::uint8_t* data = nullptr;
-#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 100)
-    const AVPacketSideData* found =
-        av_packet_side_data_get(stream.codecpar->coded_side_data,
-                                stream.codecpar->nb_coded_side_data, AV_PKT_DATA_REPLAYGAIN);
-    if (found != nullptr) {
-        data = found->data;
-        bytes = found->size;
-    }
-#else
-    data = av_stream_get_side_data(&stream, AV_PKT_DATA_REPLAYGAIN, &bytes);
-#endif
-    // FFmpeg allocates side data aligned for any of its structures.
-    return bytes >= sizeof(AVReplayGain) ? reinterpret_cast<const AVReplayGain*>(data) : nullptr;
-}
-
 std::optional<mp3::ReplayGain> replay_gain(const AVStream& stream) {
-    const AVReplayGain* found = find_replay_gain(stream);
-    if (found == nullptr) return std::nullopt;
+    const auto bytes = side_data(stream, AV_PKT_DATA_REPLAYGAIN);
+    if (bytes.size() < sizeof(AVReplayGain)) return std::nullopt;
+    const auto* found = reinterpret_cast<const AVReplayGain*>(bytes.data());
     mp3::ReplayGain gain;
     if (found->track_gain != INT32_MIN) gain.track_gain = found->track_gain;
     if (found->album_gain != INT32_MIN) gain.album_gain = found->album_gain;
@@ -147,7 +130,7 @@ mp3::Id3Content tag_content(const AVFormatContext& format, int audio_stream,
         options.identical_file ? ffmpeg_metadata(format) : carried_metadata(format, audio_stream);
     std::int64_t offset_ms = to_ms(options.start_s.value_or(0));
     if (format.start_time != AV_NOPTS_VALUE) {
-        offset_ms += av_rescale_q(format.start_time, AV_TIME_BASE_Q, AVRational{1, 1000});
+        offset_ms += av_rescale_q(format.start_time, microseconds, AVRational{1, 1000});
     }
     std::optional<std::int64_t> duration_ms;
     if (options.end_s) duration_ms = to_ms(*options.end_s - options.start_s.value_or(0));

@@ -64,6 +64,20 @@ std::string ChannelLayout::describe() const {
     return length > 0 ? std::string(text.data()) : std::string();
 }
 
+std::span<const std::uint8_t> side_data(const AVStream& stream, AVPacketSideDataType type) {
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 100)
+    const AVPacketSideData* found = av_packet_side_data_get(
+        stream.codecpar->coded_side_data, stream.codecpar->nb_coded_side_data, type);
+    if (found == nullptr) return {};
+    return {found->data, found->size};
+#else
+    std::size_t bytes = 0;
+    const std::uint8_t* data = av_stream_get_side_data(&stream, type, &bytes);
+    if (data == nullptr) return {};
+    return {data, bytes};
+#endif
+}
+
 Tags to_tags(const AVDictionary* dictionary) {
     Tags tags;
     const AVDictionaryEntry* entry = nullptr;
@@ -81,7 +95,7 @@ std::string ffmpeg_text(int averror) {
 
 Error ffmpeg_error(ErrorCode code, std::string message, int averror,
                    const std::string& input_name) {
-    if (averror == AVERROR(ENOMEM)) code = ErrorCode::out_of_memory;
+    // ENOMEM too keeps the caller's code: it is nearly always a header that asks for the absurd.
     Error error{.code = code, .message = std::move(message), .input_name = input_name};
     error.ffmpeg_code = averror;
     error.ffmpeg_text = ffmpeg_text(averror);

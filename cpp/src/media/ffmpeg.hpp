@@ -11,7 +11,9 @@ extern "C" {
 #include <libswresample/swresample.h>
 }
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,6 +21,9 @@ extern "C" {
 #include "polymux/result.hpp"
 
 namespace polymux::media {
+
+/// FFmpeg's internal clock; its own constant for it is not C++.
+inline constexpr AVRational microseconds{1, AV_TIME_BASE};
 
 template <auto free_function>
 struct PointerToPointerDeleter {
@@ -88,6 +93,11 @@ public:
 private:
     AVDictionary* entries_ = nullptr;
 };
+
+/// A stream's side data of one type, empty when it has none. FFmpeg keeps it aligned for any of its
+/// structures.
+[[nodiscard]] std::span<const std::uint8_t> side_data(const AVStream& stream,
+                                                      AVPacketSideDataType type);
 
 [[nodiscard]] Tags to_tags(const AVDictionary* dictionary);
 

@@ -69,6 +69,7 @@ bool is_encrypted(const AVStream& stream) {
     for (const std::uint32_t tag : encrypted_tags) {
         if (stream.codecpar->codec_tag == tag) return true;
     }
+    if (!side_data(stream, AV_PKT_DATA_ENCRYPTION_INIT_INFO).empty()) return true;
     return av_dict_get(stream.metadata, "enc_key_id", nullptr, 0) != nullptr;
 }
 

@@ -173,8 +173,8 @@ MediaInfo describe(const OpenedInput& input) {
     info.container = format.iformat->name;
     info.container_long_name =
         format.iformat->long_name != nullptr ? format.iformat->long_name : "";
-    info.duration_s = format.duration > 0 ? seconds(format.duration, AV_TIME_BASE_Q) : std::nullopt;
-    info.start_s = seconds(format.start_time, AV_TIME_BASE_Q);
+    info.duration_s = format.duration > 0 ? seconds(format.duration, microseconds) : std::nullopt;
+    info.start_s = seconds(format.start_time, microseconds);
     info.bitrate_bps = positive(format.bit_rate);
     info.size_bytes = input.io().source().size_bytes();
     for (const AVStream* stream : std::span(format.streams, format.nb_streams)) {

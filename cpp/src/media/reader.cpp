@@ -31,6 +31,12 @@ Error out_of_memory(const std::string& name) {
                  .input_name = name};
 }
 
+Error encrypted(const std::string& name) {
+    return Error{.code = ErrorCode::encrypted,
+                 .message = "the audio is encrypted (DRM); it cannot be decoded",
+                 .input_name = name};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<AudioReader>> AudioReader::open(OpenedInput& input,
@@ -74,11 +80,7 @@ Result<void> AudioReader::choose_stream() {
                      .input_name = input_.name()};
     }
     stream_ = format.streams[index];
-    if (is_encrypted(*stream_)) {
-        return Error{.code = ErrorCode::encrypted,
-                     .message = "the audio is encrypted (DRM); it cannot be decoded",
-                     .input_name = input_.name()};
-    }
+    if (is_encrypted(*stream_)) return encrypted(input_.name());
     return {};
 }
 
@@ -206,6 +208,10 @@ Result<void> AudioReader::advance() {
         av_packet_unref(packet_.get());
         return {};
     }
+    // Some containers say only here that what would decode to noise is encrypted.
+    if (av_packet_get_side_data(packet_.get(), AV_PKT_DATA_ENCRYPTION_INFO, nullptr) != nullptr) {
+        return encrypted(input_.name());
+    }
     trimmer_->shift(*packet_);
     status = avcodec_send_packet(decoder_.get(), packet_.get());
     av_packet_unref(packet_.get());
@@ -308,7 +314,6 @@ void AudioReader::note_change(const AVFrame& frame) {
 
 Result<void> AudioReader::damage(const char* code, std::string message, int averror) {
     if (std::optional<Error> failure = input_.io().failure()) return *failure;
-    if (averror == AVERROR(ENOMEM)) return out_of_memory(input_.name());
     ++damaged_packets_;
     if (options_.strict) {
         Error error = input_.explain(ErrorCode::undecodable, std::move(message), averror);

@@ -98,12 +98,12 @@ bool Trimmer::seek(AVFormatContext& format) const {
     if (video == streams.end()) {
         return avformat_seek_file(&format, -1, INT64_MIN, target_us, target_us, 0) >= 0;
     }
-    const std::int64_t target = av_rescale_q(target_us, AV_TIME_BASE_Q, (*video)->time_base);
+    const std::int64_t target = av_rescale_q(target_us, microseconds, (*video)->time_base);
     return avformat_seek_file(&format, (*video)->index, INT64_MIN, target, target, 0) >= 0;
 }
 
 void Trimmer::shift(AVPacket& packet) {
-    const std::int64_t offset = av_rescale_q(-zero_us_, AV_TIME_BASE_Q, time_base_);
+    const std::int64_t offset = av_rescale_q(-zero_us_, microseconds, time_base_);
     if (packet.pts != AV_NOPTS_VALUE) packet.pts += offset;
     if (packet.dts != AV_NOPTS_VALUE) packet.dts += offset;
     packet_pts_ = packet.pts;
@@ -149,7 +149,7 @@ Trimmer::Verdict Trimmer::apply(AVFrame& frame) {
     if (first_kept_ == AV_NOPTS_VALUE) first_kept_ = start_us_ ? 0 : position;
     if (duration_us_) {
         const std::int64_t duration =
-            av_rescale_q(*duration_us_, AV_TIME_BASE_Q, AVRational{1, frame.sample_rate});
+            av_rescale_q(*duration_us_, microseconds, AVRational{1, frame.sample_rate});
         if (position - first_kept_ >= duration) return Verdict::past_end;
         end = std::min(samples, first_kept_ + duration - position);
     }
