@@ -118,7 +118,7 @@ def raise_priority() -> bool:
         os.setpriority(os.PRIO_PROCESS, 0, -5)
         if group.exists():
             before = group.read_text().split()[-1]
-            group.write_text("-5")
+            group.write_text(str(min(int(before), -5)))
             atexit.register(group.write_text, before)
     except OSError:
         return False
