@@ -122,6 +122,7 @@ public:
     [[nodiscard]] py::dict progress() const { return to_dict(own_job().progress().first); }
 
     py::dict wait(const py::object& on_progress) const {
+        const Entry entry;
         ConversionJob& job = own_job();
         auto last_call = std::chrono::steady_clock::now() - progress_interval;
         int seen = 0;
@@ -131,13 +132,13 @@ public:
             if (updates != seen && now - last_call >= progress_interval) {
                 seen = updates;
                 last_call = now;
-                on_progress(to_dict(progress));
+                invoke(on_progress, py::make_tuple(to_dict(progress)));
             }
         };
         job.await(on_progress.is_none() ? std::function<void()>() : report_progress);
         const Converted& converted = job.get();
         if (!on_progress.is_none()) {
-            on_progress(to_dict(final_progress(converted.report)));
+            invoke(on_progress, py::make_tuple(to_dict(final_progress(converted.report))));
         }
         py::dict result = to_dict(converted.report);
         if (converted.data) {
@@ -180,6 +181,7 @@ std::unique_ptr<Conversion> start_conversion(const py::object& source,
                                              const py::object& destination,
                                              const py::object& options, bool overwrite,
                                              const py::object& on_done) {
+    const Entry entry;
     auto job = std::make_shared<ConversionJob>();
     // The job is the owner of its work, so the work may refer to it plainly.
     job->work = [&own = *job, input = Input::parse(source, *job),
@@ -211,7 +213,8 @@ void collect_cycles(PyHeapTypeObject* heap_type) {
 
 void register_conversion(py::module_& module) {
     py::class_<Conversion>(
-        module, "Conversion", py::is_final(), py::custom_type_setup(&collect_cycles),
+        module, "Conversion", py::is_final(), plain_metaclass(),
+        py::custom_type_setup(&collect_cycles),
         "A conversion that runs on the process-wide pool. Dropping it cancels it.")
         .def_property_readonly("done", &Conversion::done)
         .def_property_readonly("progress", &Conversion::progress)

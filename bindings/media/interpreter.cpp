@@ -64,6 +64,19 @@ void without_gil(const std::function<void()>& body) {
     barrier.disarm();
 }
 
+py::object invoke(py::handle callable, const py::tuple& arguments) {
+    PyObject* result = nullptr;
+    {
+        ExitBarrier barrier;
+        result = PyObject_Call(callable.ptr(), arguments.ptr(), nullptr);
+        barrier.disarm();
+    }
+    if (result == nullptr) {
+        throw py::error_already_set();
+    }
+    return py::reinterpret_steal<py::object>(result);
+}
+
 void close_interpreter() noexcept {
     closing_thread.store(std::this_thread::get_id());
     closed.store(true);

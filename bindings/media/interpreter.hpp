@@ -25,8 +25,17 @@ bool with_gil(const std::function<void()>& body);
 /// throw and must not touch Python.
 void without_gil(const std::function<void()>& body);
 
+/// Calls `callable`. Whatever may run the caller's Python code on a thread that could outlive the
+/// interpreter goes through here: below this frame nothing of ours is ever unwound. GIL held.
+py::object invoke(py::handle callable, const py::tuple& arguments = py::tuple());
+
 /// Refuses every later entry but those of the calling thread. Called once, at interpreter exit.
 void close_interpreter() noexcept;
+
+/// For every class: without static properties, none of which is used, `type` will do.
+inline py::metaclass plain_metaclass() {
+    return py::metaclass(py::type::of(py::type::of(py::none())));
+}
 
 /// One owned reference to a Python object that may be dropped on any thread.
 /// When the interpreter is closed the reference is leaked: nobody may touch it any more.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "polymux/pool.hpp"
@@ -26,6 +27,7 @@ struct Registry {
     const pid_t process = getpid();
     std::mutex mutex;
     std::vector<std::shared_ptr<Job>> jobs;
+    int entries = 0;
     bool exiting = false;
 };
 
@@ -42,13 +44,10 @@ Registry& registry() {
     return *found;
 }
 
-bool add_to_registry(const std::shared_ptr<Job>& job) {
+void add_to_registry(const std::shared_ptr<Job>& job) {
     Registry& all = registry();
     const std::scoped_lock lock(all.mutex);
-    if (!all.exiting) {
-        all.jobs.push_back(job);
-    }
-    return !all.exiting;
+    all.jobs.push_back(job);
 }
 
 void remove_from_registry(const Job* job) {
@@ -82,10 +81,32 @@ void exit_handler() {
         }
     }
     left.clear();
+    const auto entered = [&all] {
+        const std::scoped_lock lock(all.mutex);
+        return all.entries > 0;
+    };
+    while (entered() && steady_clock::now() - began < core_grace) {
+        without_gil([] { std::this_thread::sleep_for(milliseconds(1)); });
+    }
     close_interpreter();
 }
 
 }  // namespace
+
+Entry::Entry() {
+    Registry& all = registry();
+    const std::scoped_lock lock(all.mutex);
+    if (all.exiting) {
+        throw std::runtime_error("polymux cannot start work while the interpreter is exiting");
+    }
+    ++all.entries;
+}
+
+Entry::~Entry() {
+    Registry& all = registry();
+    const std::scoped_lock lock(all.mutex);
+    --all.entries;
+}
 
 Job::Job() : process_(getpid()) {}
 
@@ -96,9 +117,7 @@ bool Job::foreign() const noexcept {
 void Job::start(Place place, py::object on_done) {
     on_done_ = Reference(std::move(on_done));
     const std::shared_ptr<Job> self = shared_from_this();
-    if (!add_to_registry(self)) {
-        throw std::runtime_error("polymux cannot start work while the interpreter is exiting");
-    }
+    add_to_registry(self);
     try {
         if (place == Place::own_thread) {
             std::thread([self] { self->execute(); }).detach();
@@ -106,8 +125,10 @@ void Job::start(Place place, py::object on_done) {
             without_gil([self] { self->execute(); });
         } else {
             Pool::instance().submit([self] {
-                on_pool_thread = true;
+                // The pool runs it on this very thread when it can have no other.
+                const bool before = std::exchange(on_pool_thread, true);
                 self->execute();
+                on_pool_thread = before;
             });
         }
     } catch (const std::exception&) {
@@ -144,7 +165,10 @@ void Job::finish() {
             const py::error_scope pending;  // Dropping a queued job may happen while one is set.
             const py::object callback = py::reinterpret_borrow<py::object>(on_done_.get());
             on_done_.reset();
-            if (py::handle(PyObject_CallNoArgs(callback.ptr())).dec_ref().ptr() == nullptr) {
+            try {
+                invoke(callback);
+            } catch (py::error_already_set& raised) {
+                raised.restore();
                 PyErr_WriteUnraisable(callback.ptr());
             }
         });

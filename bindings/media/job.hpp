@@ -18,6 +18,17 @@
 
 namespace polymux::bindings {
 
+/// Held by a Python thread while it is inside the module and may run Python code there. At
+/// interpreter exit no new one begins (RuntimeError), and those that are there may still leave:
+/// a thread that CPython ended here would unwind frames that own Python objects.
+class Entry {
+public:
+    Entry();
+    ~Entry();
+    Entry(const Entry&) = delete;
+    Entry& operator=(const Entry&) = delete;
+};
+
 /// One piece of work. Made and awaited by Python threads with the GIL held, run by a thread without
 /// it. Thread-safe, but belongs to the process that started it: see `foreign`.
 class Job : public std::enable_shared_from_this<Job> {
@@ -32,8 +43,8 @@ public:
     Job(const Job&) = delete;
     Job& operator=(const Job&) = delete;
 
-    /// Starts the work; at interpreter exit raises RuntimeError. `on_done`, which may be empty, is
-    /// called once, when `finished()` is true already.
+    /// Starts the work, inside an `Entry`. `on_done`, which may be empty, is called once, when
+    /// `finished()` is true already.
     void start(Place place, py::object on_done = {});
 
     /// Asks the work to end. What still waits for a worker ends at once.

@@ -80,7 +80,7 @@ void named_field(Class& python_class, const char* name, Value ConvertOptions::* 
 }
 
 void register_limits(py::module_& module) {
-    py::class_<Limits> limits(module, "Limits", py::is_final(),
+    py::class_<Limits> limits(module, "Limits", py::is_final(), plain_metaclass(),
                               "polymux::media::Limits; the same fields and defaults, writable.");
     limits.def(py::init<>());
     field(limits, "probe_bytes", &Limits::probe_bytes);
@@ -94,7 +94,7 @@ void register_limits(py::module_& module) {
 
 void register_convert_options(py::module_& module) {
     py::class_<ConvertOptions> options(
-        module, "ConvertOptions", py::is_final(),
+        module, "ConvertOptions", py::is_final(), plain_metaclass(),
         "polymux::media::ConvertOptions; the same fields and defaults, writable.");
     options.def(py::init<>());
     field(options, "bitrate_bps", &ConvertOptions::bitrate_bps);

@@ -67,6 +67,7 @@ py::dict decode_pcm(const py::object& source, int sample_rate_hz, int channels,
                                     .end_s = end_s,
                                     .strict = strict,
                                     .limits = copy_limits(limits)};
+    const Entry entry;
     const auto job = std::make_shared<ResultJob<Decoded>>();
     job->work = [input = Input::parse(source, *job), options, token = job->token()] {
         return decode(*input, options, token);

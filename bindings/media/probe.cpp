@@ -74,6 +74,7 @@ py::dict to_dict(const MediaInfo& info) {
 }
 
 py::dict probe(const py::object& source, const py::object& limits) {
+    const Entry entry;
     const auto job = std::make_shared<ResultJob<MediaInfo>>();
     job->work = [input = Input::parse(source, *job), copied = copy_limits(limits),
                  token = job->token()]() -> Result<MediaInfo> {

@@ -27,7 +27,7 @@ class FileObjectSink final : public media::ByteSink {
 public:
     /// GIL held; raises what the object raises.
     FileObjectSink(const py::object& file, std::shared_ptr<PythonCalls> calls)
-        : calls_(std::move(calls)), file_(file) {
+        : calls_(std::move(calls)) {
         const py::module_ io = py::module_::import("io");
         if (py::isinstance(file, io.attr("TextIOBase"))) {
             throw py::type_error(
@@ -39,11 +39,17 @@ public:
                                              "object of type ") +
                                  Py_TYPE(file.ptr())->tp_name + " has no write() method");
         }
+        write_ = Reference(file.attr("write"));
+        if (py::hasattr(file, "flush")) {
+            flush_ = Reference(file.attr("flush"));
+        }
         raw_ = py::isinstance(file, io.attr("RawIOBase"));
         can_patch_ = py::hasattr(file, "seekable") && py::hasattr(file, "seek") &&
                      py::hasattr(file, "tell") && file.attr("seekable")().is(py::bool_(true)) &&
                      !appends(file);
         if (can_patch_) {
+            seek_ = Reference(file.attr("seek"));
+            tell_ = Reference(file.attr("tell"));
             start_ = file.attr("tell")().cast<std::uint64_t>();
         }
     }
@@ -54,11 +60,10 @@ public:
 
     Result<void> patch(std::uint64_t offset_bytes, std::span<const std::byte> bytes) override {
         return calls_->call([&] {
-            const py::handle file = file_.get();
-            const py::object end = file.attr("tell")();
-            file.attr("seek")(start_ + offset_bytes);
+            const py::object end = invoke(tell_.get());
+            invoke(seek_.get(), py::make_tuple(start_ + offset_bytes));
             write_all(bytes);
-            file.attr("seek")(end);
+            invoke(seek_.get(), py::make_tuple(end));
         });
     }
 
@@ -66,17 +71,17 @@ public:
 
     Result<void> commit() override {
         return calls_->call([&] {
-            if (py::hasattr(file_.get(), "flush")) {
-                file_.get().attr("flush")();
+            if (flush_) {
+                invoke(flush_.get());
             }
         });
     }
 
 private:
     void write_all(std::span<const std::byte> bytes) {
-        const py::object write = file_.get().attr("write");
         while (!bytes.empty()) {
-            bytes = bytes.subspan(written(write(bytes_object(bytes)), bytes.size()));
+            const py::object returned = invoke(write_.get(), py::make_tuple(bytes_object(bytes)));
+            bytes = bytes.subspan(written(returned, bytes.size()));
         }
     }
 
@@ -100,7 +105,10 @@ private:
     }
 
     std::shared_ptr<PythonCalls> calls_;
-    Reference file_;
+    Reference write_;  // The bound methods keep the object.
+    Reference flush_;
+    Reference seek_;
+    Reference tell_;
     std::uint64_t start_ = 0;
     bool raw_ = false;
     bool can_patch_ = false;

@@ -87,7 +87,7 @@ class FileObjectSource final : public media::ByteSource {
 public:
     /// GIL held; raises what the object raises.
     FileObjectSource(const py::object& file, std::string name, const Job& job)
-        : name_(std::move(name)), calls_(job.shared_calls()), token_(job.token()), file_(file) {
+        : name_(std::move(name)), calls_(job.shared_calls()), token_(job.token()) {
         if (!has_method(file, "read")) {
             throw py::type_error(name_ +
                                  ": not a path, bytes or a binary file: an object of type " +
@@ -101,6 +101,7 @@ public:
         seekable_ = has_method(file, "seek") && has_method(file, "tell") &&
                     (!has_method(file, "seekable") || py::bool_(file.attr("seekable")()));
         if (seekable_) {
+            seek_ = Reference(file.attr("seek"));
             start_ = file.attr("tell")().cast<std::uint64_t>();
             file.attr("seek")(0, SEEK_END);
             const auto end = file.attr("tell")().cast<std::uint64_t>();
@@ -118,9 +119,7 @@ public:
         }
         std::size_t count = 0;
         const auto called = calls_->call([&] {
-            const py::object result =
-                py::reinterpret_borrow<py::object>(read_.get())(wanted.size());
-            count = copy_result(result, wanted, name_);
+            count = copy_result(invoke(read_.get(), py::make_tuple(wanted.size())), wanted, name_);
         });
         if (!called) {
             return named(called.error());
@@ -129,7 +128,8 @@ public:
     }
 
     Result<void> seek(std::uint64_t offset_bytes) override {
-        const auto called = calls_->call([&] { file_.get().attr("seek")(start_ + offset_bytes); });
+        const auto called =
+            calls_->call([&] { invoke(seek_.get(), py::make_tuple(start_ + offset_bytes)); });
         if (!called) {
             return named(called.error());
         }
@@ -162,8 +162,8 @@ private:
     std::string name_;
     std::shared_ptr<PythonCalls> calls_;
     CancelToken token_;
-    Reference file_;
-    Reference read_;
+    Reference read_;  // The bound methods keep the object.
+    Reference seek_;
     std::optional<media::FileIdentity> identity_;
     std::optional<std::uint64_t> size_bytes_;
     std::uint64_t start_ = 0;

@@ -1,7 +1,12 @@
-"""The native media module. Private: use the functions of `polymux`."""
+"""The native media module. Private: use the functions of `polymux`.
+
+A source is one of `("path", bytes, name)`, `("bytes", buffer, name)`, `("file", object, name)`; a
+destination is None for memory, `("path", bytes)` or `("file", object)`. Names are for messages.
+Errors are those of `polymux.errors`; what a caller's object or callback raises comes out unchanged.
+"""
 
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, Never, final
 
 __version__: str
 
@@ -43,16 +48,28 @@ class ConvertOptions:
 
 @final
 class Conversion:
-    """A conversion that runs on the process-wide pool. Dropping it without `wait` cancels it."""
+    """A conversion that runs on the process-wide pool. Dropping it cancels it.
+
+    Thread-safe. In a process forked after its start every use is an `InvalidRequestError`.
+    """
+
+    def __init__(self, *args: Never, **kwargs: Never) -> None:
+        """Raises TypeError: `start_conversion` makes them."""
 
     @property
     def done(self) -> bool: ...
     @property
-    def progress(self) -> dict[str, Any]: ...
+    def progress(self) -> dict[str, Any]:
+        """`position_s`, `duration_s` (or None), `bytes_written`, `elapsed_s`."""
+
     def cancel(self) -> None: ...
-    def wait(
-        self, on_progress: Callable[[dict[str, Any]], object] | None = None
-    ) -> dict[str, Any]: ...
+    def wait(self, on_progress: Callable[[dict[str, Any]], object] | None = None) -> dict[str, Any]:
+        """The fields of ConvertReport, `warnings` as dicts; `data` when the destination is memory.
+
+        Signal handlers run while waiting, and so does `on_progress`, at most ten times a second and
+        once at the end, with a dict as `progress` gives it. What either raises cancels the
+        conversion. Each call gives the same result or raises the same exception.
+        """
 
 def start_conversion(
     source: object,
@@ -60,10 +77,19 @@ def start_conversion(
     options: ConvertOptions,
     overwrite: bool,
     on_done: Callable[[], object] | None,
-) -> Conversion: ...
-def validate(options: ConvertOptions) -> None: ...
+) -> Conversion:
+    """Starts it; `on_done` is called once from another thread, when `done` is true."""
+
+def validate(options: ConvertOptions) -> None:
+    """Raises an error that names every problem of the options."""
+
 def parse_bitrate(text: str) -> int: ...
-def probe(source: object, limits: Limits) -> dict[str, Any]: ...
+def nearest_bitrate(bitrate_bps: int, sample_rate_hz: int) -> int:
+    """The legal bitrate that LAME takes for this one."""
+
+def probe(source: object, limits: Limits) -> dict[str, Any]:
+    """The fields of MediaInfo: streams, chapters and cover as dicts, tags as lists of pairs."""
+
 def decode_pcm(
     source: object,
     sample_rate_hz: int,
@@ -73,7 +99,12 @@ def decode_pcm(
     end_s: float | None,
     strict: bool,
     limits: Limits,
-) -> dict[str, Any]: ...
+) -> dict[str, Any]:
+    """The fields of PcmReport, but `sample_count` for its samples per channel; and `samples`.
+
+    Those are bytes: 32-bit little-endian floats, interleaved.
+    """
+
 def available_cores() -> int: ...
-def build_info() -> dict[str, Any]: ...
-def nearest_bitrate(bitrate_bps: int, sample_rate_hz: int) -> int: ...
+def build_info() -> dict[str, Any]:
+    """The fields of BuildInfo, with FFmpeg's libraries and version in one dict, and `version`."""

@@ -5,23 +5,21 @@ from __future__ import annotations
 import array
 import gc
 import io
-import math
+import itertools
 import os
 import sys
 import threading
 import time
-import traceback
-import wave
 import weakref
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 import polymux
+import pytest
 from polymux import _media
+from support.conversions import SHORT, Reader, fail_at_once, mp3_of, start, wav
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 LONG_S = 600
@@ -29,95 +27,6 @@ LONG_S = 600
 
 PATIENCE_S = 30
 """What a busy machine may need; a wait of this length is a failure, never a result."""
-
-
-def wav(seconds: float) -> bytes:
-    samples = int(seconds * 44_100)
-    second = array.array("h", (int(9000 * math.sin(i / 15)) for i in range(44_100)))
-    content = (second * (samples // 44_100 + 1))[:samples]
-    file = io.BytesIO()
-    with wave.open(file, "wb") as writer:
-        writer.setnchannels(1)
-        writer.setsampwidth(2)
-        writer.setframerate(44_100)
-        writer.writeframes(content.tobytes())
-    return file.getvalue()
-
-
-SHORT = wav(2)
-
-
-def options() -> _media.ConvertOptions:
-    chosen = _media.ConvertOptions()
-    chosen.bitrate_bps = 128_000
-    return chosen
-
-
-def start(
-    source: object,
-    destination: object = None,
-    on_done: Callable[[], object] | None = None,
-    *,
-    overwrite: bool = True,
-) -> _media.Conversion:
-    """Starts a conversion; a bare source or destination is content or a file object."""
-    if isinstance(source, (bytes, bytearray)):
-        source = ("bytes", source, "<bytes>")
-    elif not isinstance(source, tuple):
-        source = ("file", source, "the input")
-    if destination is not None and not isinstance(destination, tuple):
-        destination = ("file", destination)
-    return _media.start_conversion(source, destination, options(), overwrite, on_done)
-
-
-def mp3_of(source: object) -> bytes:
-    data = start(source).wait()["data"]
-    assert isinstance(data, bytes)
-    return data
-
-
-class Reader:
-    """A file object that only reads, `step` running before each read."""
-
-    def __init__(self, content: bytes, step: Callable[[int], object] = lambda _: None) -> None:
-        self.file = io.BytesIO(content)
-        self.step = step
-        self.reads = 0
-
-    def read(self, size: int) -> Any:
-        self.reads += 1
-        replaced = self.step(self.reads)
-        return self.file.read(size) if replaced is None else replaced
-
-
-class Writer:
-    """A file object that only writes, and says what `answer` makes of the offered count."""
-
-    def __init__(self, answer: Callable[[int], Any]) -> None:
-        self.answer = answer
-        self.content = bytearray()
-
-    def write(self, data: bytes) -> Any:
-        answer = self.answer(len(data))
-        self.content += data if answer is None else data[:answer]
-        return answer
-
-
-class RawWriter(io.RawIOBase):
-    """A raw file that takes at most 1,000 bytes at once, or as a full pipe does, none."""
-
-    def __init__(self, *, full: bool = False) -> None:
-        self.full = full
-        self.content = bytearray()
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int | None:
-        if self.full:
-            return None
-        self.content += data[:1000]
-        return min(len(data), 1000)
 
 
 @pytest.fixture(scope="module")
@@ -133,31 +42,6 @@ def gate() -> Iterator[threading.Event]:
     event.set()
 
 
-def test_every_kind_of_source_and_destination_gives_the_same_file(tmp_path: Path) -> None:
-    path = tmp_path / "in.wav"
-    path.write_bytes(SHORT)
-    expected = mp3_of(SHORT)
-    assert expected.startswith(b"\xff") or expected.startswith(b"ID3")
-    assert mp3_of(("path", os.fsencode(path), "in.wav")) == expected
-    assert mp3_of(bytearray(SHORT)) == expected
-    assert mp3_of(io.BytesIO(SHORT)) == expected
-    output = io.BytesIO()
-    assert "data" not in start(SHORT, output).wait()
-    assert output.getvalue() == expected
-    target = tmp_path / "out.mp3"
-    start(SHORT, ("path", os.fsencode(target))).wait()
-    assert target.read_bytes() == expected
-
-
-def test_file_objects_count_from_where_they_stand() -> None:
-    source = io.BytesIO(b"before" + SHORT)
-    source.seek(6)
-    output = io.BytesIO(b"kept")
-    output.seek(4)
-    start(source, output).wait()
-    assert output.getvalue() == b"kept" + mp3_of(SHORT)
-
-
 def test_a_report_is_plain_values() -> None:
     report = start(SHORT).wait()
     assert report["samples"] == 2 * 44_100
@@ -166,118 +50,13 @@ def test_a_report_is_plain_values() -> None:
     assert report["warnings"] == []
 
 
-def test_what_read_raises_comes_out_as_it_is_each_time() -> None:
-    raised = LookupError("the reader's own")
-
-    def fail(reads: int) -> None:
-        if reads > 1:
-            raise raised
-
-    conversion = start(Reader(SHORT, fail))
-    for _ in range(2):
-        with pytest.raises(LookupError) as caught:
-            conversion.wait()
-        assert caught.value is raised
-        names = [frame.name for frame in traceback.extract_tb(raised.__traceback__)]
-        assert names[-2:] == ["read", "fail"]
-        assert names.count("read") == 1
-    with pytest.raises(LookupError) as caught:
-        _media.probe(("file", Reader(SHORT, fail_at_once(raised)), "x"), _media.Limits())
-    assert caught.value is raised
-
-
-def fail_at_once(error: Exception) -> Callable[[int], object]:
-    def step(_: int) -> None:
-        raise error
-
-    return step
-
-
-@pytest.mark.parametrize(
-    ("result", "error", "words"),
-    [
-        ("text", TypeError, "text mode"),
-        (bytes(10_000_000), ValueError, "10000000 bytes"),
-        (7, TypeError, "bytes-like"),
-    ],
-)
-def test_what_no_binary_file_returns_is_named(
-    result: object, error: type[Exception], words: str
-) -> None:
-    with pytest.raises(error, match=words):
-        start(Reader(SHORT, lambda _: result)).wait()
-
-
-def test_a_file_that_does_not_wait_is_named() -> None:
-    class NotWaiting:
-        def read(self, _: int) -> None:
-            return None
-
-    with pytest.raises(BlockingIOError, match="blocking mode"):
-        start(NotWaiting()).wait()
-
-
-def test_what_has_no_method_to_use_is_refused_at_once() -> None:
-    with pytest.raises(TypeError, match="no read"):
-        start(object())
-    with pytest.raises(TypeError, match="no write"):
-        start(SHORT, object())
-    with pytest.raises(TypeError, match="text mode"):
-        start(SHORT, io.StringIO())
-
-
-@pytest.mark.parametrize("answer", [lambda n: n, lambda n: min(n, 7), lambda _: None])
-def test_writers_that_cannot_seek_get_all_bytes(answer: Callable[[int], Any]) -> None:
-    writer = Writer(answer)
-    report = start(SHORT, writer).wait()
-    assert len(writer.content) == report["bytes"]
-    polymux.probe(bytes(writer.content))
-
-
-def test_raw_files_may_take_part_of_the_bytes() -> None:
-    writer = RawWriter()
-    assert start(SHORT, writer).wait()["bytes"] == len(writer.content)
-    with pytest.raises(BlockingIOError, match="takes no data"):
-        start(SHORT, RawWriter(full=True)).wait()
-
-
-@pytest.mark.parametrize("answer", [0, -1, 10**9])
-def test_an_impossible_count_of_written_bytes_is_named(answer: int) -> None:
-    with pytest.raises(ValueError, match=f"returned {answer} for"):
-        start(SHORT, Writer(lambda _: answer)).wait()
-
-
-def test_what_write_raises_comes_out_as_it_is() -> None:
-    raised = ZeroDivisionError()
-    with pytest.raises(ZeroDivisionError) as caught:
-        start(SHORT, Writer(fail_at_once(raised))).wait()
-    assert caught.value is raised
-
-
-def test_a_file_opened_for_appending_is_never_patched(tmp_path: Path) -> None:
-    path = tmp_path / "log.mp3"
-    with path.open("ab") as file:
-        report = start(SHORT, file).wait()
-    assert path.stat().st_size == report["bytes"]
-
-
-def test_an_output_object_that_is_the_input_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "in.wav"
-    path.write_bytes(SHORT)
-    with path.open("r+b") as file, pytest.raises(polymux.OutputRefusedError):
-        start(("path", os.fsencode(path), "in.wav"), file).wait()
-    with path.open("rb") as file, pytest.raises(polymux.OutputRefusedError):
-        start(file, ("path", os.fsencode(path))).wait()
-    assert path.read_bytes() == SHORT
-
-
 def test_progress_is_told_in_the_waiting_thread_and_ends_complete(long_wav: bytes) -> None:
     told: list[tuple[int, float, dict[str, Any]]] = []
     content = long_wav[: len(long_wav) // 20]
     start(content).wait(lambda p: told.append((threading.get_ident(), time.monotonic(), p)))
     assert {thread for thread, _, _ in told} == {threading.get_ident()}
     times = [moment for _, moment, _ in told[:-1]]
-    assert all(b - a > 0.09 for a, b in zip(times, times[1:], strict=False))
+    assert all(b - a > 0.09 for a, b in itertools.pairwise(times))
     last = told[-1][2]
     assert last["position_s"] == last["duration_s"] > 0
     assert last["bytes_written"] > 0

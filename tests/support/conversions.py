@@ -1,0 +1,80 @@
+"""Conversions started at the native module, and file objects that watch what becomes of them."""
+
+from __future__ import annotations
+
+import array
+import io
+import math
+import wave
+from typing import TYPE_CHECKING, Any
+
+from polymux import _media
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def wav(seconds: float) -> bytes:
+    samples = int(seconds * 44_100)
+    second = array.array("h", (int(9000 * math.sin(i / 15)) for i in range(44_100)))
+    content = (second * (samples // 44_100 + 1))[:samples]
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setnchannels(1)
+        writer.setsampwidth(2)
+        writer.setframerate(44_100)
+        writer.writeframes(content.tobytes())
+    return file.getvalue()
+
+
+SHORT = wav(2)
+
+
+def options() -> _media.ConvertOptions:
+    chosen = _media.ConvertOptions()
+    chosen.bitrate_bps = 128_000
+    return chosen
+
+
+def start(
+    source: object,
+    destination: object = None,
+    on_done: Callable[[], object] | None = None,
+    *,
+    overwrite: bool = True,
+) -> _media.Conversion:
+    """Starts a conversion; a bare source or destination is content or a file object."""
+    if isinstance(source, (bytes, bytearray)):
+        source = ("bytes", source, "<bytes>")
+    elif not isinstance(source, tuple):
+        source = ("file", source, "the input")
+    if destination is not None and not isinstance(destination, tuple):
+        destination = ("file", destination)
+    return _media.start_conversion(source, destination, options(), overwrite, on_done)
+
+
+def mp3_of(source: object) -> bytes:
+    data = start(source).wait()["data"]
+    assert isinstance(data, bytes)
+    return data
+
+
+class Reader:
+    """A file object that only reads, `step` running before each read."""
+
+    def __init__(self, content: bytes, step: Callable[[int], object] = lambda _: None) -> None:
+        self.file = io.BytesIO(content)
+        self.step = step
+        self.reads = 0
+
+    def read(self, size: int) -> Any:
+        self.reads += 1
+        replaced = self.step(self.reads)
+        return self.file.read(size) if replaced is None else replaced
+
+
+def fail_at_once(error: Exception) -> Callable[[int], object]:
+    def step(_: int) -> None:
+        raise error
+
+    return step

@@ -1,0 +1,170 @@
+"""Python's paths, buffers and file objects as sources and destinations of the native module."""
+
+from __future__ import annotations
+
+import io
+import os
+import traceback
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux import _media
+from support.conversions import SHORT, Reader, fail_at_once, mp3_of, start
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+class Writer:
+    """A file object that only writes, and says what `answer` makes of the offered count."""
+
+    def __init__(self, answer: Callable[[int], Any]) -> None:
+        self.answer = answer
+        self.content = bytearray()
+
+    def write(self, data: bytes) -> Any:
+        answer = self.answer(len(data))
+        self.content += data if answer is None else data[:answer]
+        return answer
+
+
+class RawWriter(io.RawIOBase):
+    """A raw file that takes at most 1,000 bytes at once, or as a full pipe does, none."""
+
+    def __init__(self, *, full: bool = False) -> None:
+        self.full = full
+        self.content = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int | None:
+        if self.full:
+            return None
+        self.content += data[:1000]
+        return min(len(data), 1000)
+
+
+def test_every_kind_of_source_and_destination_gives_the_same_file(tmp_path: Path) -> None:
+    path = tmp_path / "in.wav"
+    path.write_bytes(SHORT)
+    expected = mp3_of(SHORT)
+    assert expected.startswith((b"\xff", b"ID3"))
+    assert mp3_of(("path", os.fsencode(path), "in.wav")) == expected
+    assert mp3_of(bytearray(SHORT)) == expected
+    assert mp3_of(io.BytesIO(SHORT)) == expected
+    output = io.BytesIO()
+    assert "data" not in start(SHORT, output).wait()
+    assert output.getvalue() == expected
+    target = tmp_path / "out.mp3"
+    start(SHORT, ("path", os.fsencode(target))).wait()
+    assert target.read_bytes() == expected
+
+
+def test_file_objects_count_from_where_they_stand() -> None:
+    source = io.BytesIO(b"before" + SHORT)
+    source.seek(6)
+    output = io.BytesIO(b"kept")
+    output.seek(4)
+    start(source, output).wait()
+    assert output.getvalue() == b"kept" + mp3_of(SHORT)
+
+
+def test_what_read_raises_comes_out_as_it_is_each_time() -> None:
+    raised = LookupError("the reader's own")
+
+    def fail(reads: int) -> None:
+        if reads > 1:
+            raise raised
+
+    conversion = start(Reader(SHORT, fail))
+    for _ in range(2):
+        with pytest.raises(LookupError) as caught:
+            conversion.wait()
+        assert caught.value is raised
+        names = [frame.name for frame in traceback.extract_tb(raised.__traceback__)]
+        assert names[-2:] == ["read", "fail"]
+        assert names.count("read") == 1
+    with pytest.raises(LookupError) as caught:
+        _media.probe(("file", Reader(SHORT, fail_at_once(raised)), "x"), _media.Limits())
+    assert caught.value is raised
+
+
+@pytest.mark.parametrize(
+    ("result", "error", "words"),
+    [
+        ("text", TypeError, "text mode"),
+        (bytes(10_000_000), ValueError, "10000000 bytes"),
+        (7, TypeError, "bytes-like"),
+    ],
+)
+def test_what_no_binary_file_returns_is_named(
+    result: object, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        start(Reader(SHORT, lambda _: result)).wait()
+
+
+def test_a_file_that_does_not_wait_is_named() -> None:
+    class NotWaiting:
+        def read(self, _: int) -> None:
+            return None
+
+    with pytest.raises(BlockingIOError, match="blocking mode"):
+        start(NotWaiting()).wait()
+
+
+def test_what_has_no_method_to_use_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match="no read"):
+        start(object())
+    with pytest.raises(TypeError, match="no write"):
+        start(SHORT, object())
+    with pytest.raises(TypeError, match="text mode"):
+        start(SHORT, io.StringIO())
+
+
+@pytest.mark.parametrize("answer", [lambda n: n, lambda n: min(n, 7), lambda _: None])
+def test_writers_that_cannot_seek_get_all_bytes(answer: Callable[[int], Any]) -> None:
+    writer = Writer(answer)
+    report = start(SHORT, writer).wait()
+    assert len(writer.content) == report["bytes"]
+    polymux.probe(bytes(writer.content))
+
+
+def test_raw_files_may_take_part_of_the_bytes() -> None:
+    writer = RawWriter()
+    assert start(SHORT, writer).wait()["bytes"] == len(writer.content)
+    with pytest.raises(BlockingIOError, match="takes no data"):
+        start(SHORT, RawWriter(full=True)).wait()
+
+
+@pytest.mark.parametrize("answer", [0, -1, 10**9])
+def test_an_impossible_count_of_written_bytes_is_named(answer: int) -> None:
+    with pytest.raises(ValueError, match=f"returned {answer} for"):
+        start(SHORT, Writer(lambda _: answer)).wait()
+
+
+def test_what_write_raises_comes_out_as_it_is() -> None:
+    raised = ZeroDivisionError()
+    with pytest.raises(ZeroDivisionError) as caught:
+        start(SHORT, Writer(fail_at_once(raised))).wait()
+    assert caught.value is raised
+
+
+def test_a_file_opened_for_appending_is_never_patched(tmp_path: Path) -> None:
+    path = tmp_path / "log.mp3"
+    with path.open("ab") as file:
+        report = start(SHORT, file).wait()
+    assert path.stat().st_size == report["bytes"]
+
+
+def test_an_output_object_that_is_the_input_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "in.wav"
+    path.write_bytes(SHORT)
+    with path.open("r+b") as file, pytest.raises(polymux.OutputRefusedError):
+        start(("path", os.fsencode(path), "in.wav"), file).wait()
+    with path.open("rb") as file, pytest.raises(polymux.OutputRefusedError):
+        start(file, ("path", os.fsencode(path))).wait()
+    assert path.read_bytes() == SHORT
