@@ -7,6 +7,7 @@ Source: Multimedia Programming Interface and Data Specifications 1.0 (RIFF WAVE)
 from __future__ import annotations
 
 import io
+import math
 import struct
 import zipfile
 from dataclasses import dataclass
@@ -139,6 +140,31 @@ def _format_cases() -> list[Case]:
     ]
 
 
+def _float_cases() -> list[Case]:
+    """Samples that are no numbers, or too large to compute with: an encoder must survive them."""
+
+    def floats(name: str, *values: float) -> Case:
+        tone = [0.5, -0.5] * 400
+        samples = struct.pack("<8000f", *((*tone, *values) * 8000)[:8000])
+        content = Wave(format_tag=3, bits=32, samples=samples)
+        some = REFUSED | {OK}
+        return case("V10", f"float-{name}", content.to_bytes, some, file_name="float.wav")
+
+    return [
+        floats("nan", math.nan),
+        floats("infinite", math.inf, -math.inf),
+        floats("largest", 3.4e38, -3.4e38),
+        floats("large", 1e20, -1e20),
+        floats("denormal", 1e-45),
+        floats("mixed", math.nan, 1e38, -math.inf, 1e-45),
+        case("V10", "float-all-nan", _all_nan, REFUSED | {OK}, file_name="float.wav"),
+    ]
+
+
+def _all_nan() -> bytes:
+    return Wave(format_tag=3, bits=32, samples=struct.pack("<f", math.nan) * 8000).to_bytes()
+
+
 def _short_cases() -> list[Case]:
     return [
         case(
@@ -191,4 +217,4 @@ def _polyglot_cases() -> list[Case]:
 
 def cases() -> list[Case]:
     """V09, V10, V11 and V32."""
-    return [*_size_cases(), *_format_cases(), *_short_cases(), *_polyglot_cases()]
+    return [*_size_cases(), *_format_cases(), *_float_cases(), *_short_cases(), *_polyglot_cases()]
