@@ -111,7 +111,8 @@ public:
     ~Conversion() {
         if (job_->foreign()) {
             // Its condition variable may wait for waiters that exist in the parent only.
-            static_cast<void>(std::make_unique<std::shared_ptr<Job>>(job_).release());
+            [[maybe_unused]] const auto* const leaked =
+                std::make_unique<std::shared_ptr<Job>>(job_).release();
         } else {
             job_->cancel();
         }

@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstring>
+#include <tuple>
+
+#include "polymux/pool.hpp"
 
 namespace polymux::bindings {
 namespace {
@@ -145,13 +147,18 @@ private:
     /// An unbuffered pipe, terminal or socket is asked for data only when it has some, so that
     /// cancelling need not wait for its writer. False when cancelled.
     bool wait_readable() const {
-        while (polled_descriptor_ >= 0 && !token_.cancelled()) {
-            pollfd waited{.fd = polled_descriptor_, .events = POLLIN, .revents = 0};
-            if (poll(&waited, 1, poll_interval_ms) != 0) {
-                break;
-            }
+        if (polled_descriptor_ < 0 || readable_within(0)) {
+            return !token_.cancelled();
+        }
+        const Pool::Blocking waiting;  // Conversions that have their input may use this core.
+        while (!token_.cancelled() && !readable_within(poll_interval_ms)) {
         }
         return !token_.cancelled();
+    }
+
+    bool readable_within(int timeout_ms) const {
+        pollfd polled{.fd = polled_descriptor_, .events = POLLIN, .revents = 0};
+        return poll(&polled, 1, timeout_ms) != 0;
     }
 
     Error named(Error error) const {

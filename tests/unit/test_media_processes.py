@@ -219,3 +219,21 @@ def test_signal_handlers_run_while_waiting(tmp_path: Path) -> None:
     status, output, errors = outcome(process)
     assert (status, errors) == (0, "")
     assert output.split() == ["1", "True", "OperationCancelledError"]
+
+
+def test_waiting_for_a_pipe_keeps_no_worker_from_the_others(tmp_path: Path) -> None:
+    process = launch(
+        """
+        pipe = ("file", io.FileIO(0, closefd=False), "stdin")
+        silent = [
+            _media.start_conversion(pipe, None, _media.ConvertOptions(), True, None)
+            for _ in range(_media.available_cores())
+        ]
+        print(start(1).wait()["samples"], any(one.done for one in silent), flush=True)
+        """,
+        tmp_path,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "44100 False\n"
+    status, _, errors = outcome(process)
+    assert (status, errors) == (0, "")
