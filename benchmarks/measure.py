@@ -32,8 +32,9 @@ class Usage:
 
     @property
     def error(self) -> str:
-        """The last line of the command's complaint, or its exit status."""
-        lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
+        """The last line of the command's complaint, or its exit status; paths as seen from ROOT."""
+        text = self.stderr.replace(f"{ROOT}/", "")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
         return lines[-1] if lines else f"exit status {self.status}"
 
 

@@ -45,6 +45,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--publish", action="store_true", help="write docs/benchmarks.md and baseline.json"
     )
+    parser.add_argument(
+        "--report", action="store_true", help="measure nothing, report the last run again"
+    )
     return parser.parse_args()
 
 
@@ -63,11 +66,9 @@ def chosen(names: list[str] | None) -> tuple[Peer, ...]:
     return tuple(peer for peer in every() if not names or peer.name in (*names, *always))
 
 
-def main() -> None:
-    """Measures what was asked for."""
-    options = arguments()
+def measure(options: argparse.Namespace, peers: tuple[Peer, ...]) -> None:
+    """Measures what was asked for and leaves it in RESULTS, part by part."""
     raised = raise_priority()
-    peers = chosen(options.peer)
     broken = environment.prepare([peer for peer in peers if peer.packages])
     files = inputs.prepare()
     program = example_program(options.program)
@@ -96,6 +97,15 @@ def main() -> None:
         results[name] = part()
         results.setdefault("load", {})[name] = [before, load_average()]
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def main() -> None:
+    """Measures, unless the last run will do, and reports."""
+    options = arguments()
+    peers = chosen(options.peer)
+    if not options.report:
+        measure(options, peers)
+    results = json.loads(RESULTS.read_text())
     measured = report.render(results, peers)
     print(measured)
     if options.publish:
