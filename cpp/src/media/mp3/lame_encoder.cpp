@@ -1,6 +1,7 @@
 #include <lame/lame.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -20,6 +21,15 @@ using UniqueLame = std::unique_ptr<lame_global_flags, LameDeleter>;
 // What FFmpeg multiplies a -q:a value by before it truncates it to an integer.
 constexpr double quality_to_lambda = 118;
 constexpr float full_scale = 32768.0F;
+
+// LAME ends the process where its own assertions fail, and samples that are no numbers or far too
+// loud make them fail: from about 100,000 times full scale on, found by trying.
+constexpr float loudest = 1000.0F;
+
+float survivable(float sample) noexcept {
+    if (std::isnan(sample)) return 0;
+    return std::clamp(sample, -loudest, loudest);
+}
 
 Error encoder_error(std::string message) {
     return Error{.code = ErrorCode::encoder_failed, .message = std::move(message)};
@@ -129,7 +139,7 @@ private:
             const auto* input = static_cast<const float*>(block.planes[channel]);
             scaled_[channel].resize(samples);
             std::transform(input, input + samples, scaled_[channel].begin(),
-                           [](float sample) { return sample * full_scale; });
+                           [](float sample) { return survivable(sample) * full_scale; });
         }
         return lame_encode_buffer_float(encoder_.get(), scaled_[0].data(), scaled_[1].data(),
                                         block.samples, room(), room_bytes());
