@@ -82,7 +82,8 @@ def convert_to_mp3(
             Default: ``"copy"``.
         cover: ``"copy"`` carries the picture over, bit for bit; ``"none"`` leaves it out. Default:
             ``"copy"``.
-        id3v2_version: 3 (ID3v2.3, read by everything) or 4 (ID3v2.4). Default: 3.
+        id3v2_version: 3 (ID3v2.3, read by everything) or 4 (ID3v2.4). Default: 3; with
+            `identical_file` always 4, as ffmpeg.
         identical_file: Write the whole file as ``ffmpeg -vn`` does, tags included, and not only
             its audio frames. Default: False.
         threads: Upper bound on the cores for this file. Default: all.
