@@ -208,7 +208,14 @@ def goals_table(results: Mapping[str, Any]) -> list[str]:
 def circumstances(results: Mapping[str, Any], peers: Sequence[Peer]) -> list[str]:
     """Machine, build, versions, settings."""
     machine, build = results["machine"], results["build"]
-    facts = ", ".join(f"{key} {value}" for key, value in build.items())
+    libraries = build.get("ffmpeg", {})
+    facts = [
+        f"version {build.get('version')}, {build.get('compiler')}",
+        "private static FFmpeg and LAME" if build.get("private_deps") else "the system's libraries",
+        f"FFmpeg {libraries.get('ffmpeg')} ({build.get('ffmpeg_license')})",
+        *(f"{name} {version}" for name, version in libraries.items() if name != "ffmpeg"),
+        str(build.get("lame")),
+    ]
     rounds, priority = results["rounds"], "raised" if results["priority_raised"] else "normal"
     lines = [
         f"{results['date']}. {machine['processor']} ({machine['architecture']}), {machine['cores']}"
@@ -220,7 +227,7 @@ def circumstances(results: Mapping[str, Any], peers: Sequence[Peer]) -> list[str
         )
         + ".",
         "",
-        f"polymux as built: {facts}.",
+        f"polymux as built: {', '.join(facts)}.",
         "",
     ]
     rows = [[peer.name, results["versions"].get(peer.name, ""), peer.settings] for peer in peers]
