@@ -110,7 +110,8 @@ def main() -> None:
     print(measured)
     if options.publish:
         DOCUMENT.write_text(report.insert(DOCUMENT.read_text(), measured))
-        BASELINE.write_text(json.dumps(results, indent=1) + "\n")
+        lines = (f"{json.dumps(key)}: {json.dumps(value)}" for key, value in results.items())
+        BASELINE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
         print(f"written: {DOCUMENT.relative_to(ROOT)}, {BASELINE.relative_to(ROOT)}")
 
 
