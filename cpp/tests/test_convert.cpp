@@ -173,6 +173,22 @@ TEST_SUITE("convert") {
         CHECK(ours.report->warnings[0].code == "bitrate_adjusted");
     }
 
+    TEST_CASE("samples that are no numbers are silenced, counted and said") {
+        const TemporaryFolder folder;
+        const std::string input = folder.file("in.wav");
+        make_media(input,
+                   {"-f", "lavfi", "-i", "sine=duration=1:sample_rate=44100", "-c:a", "pcm_f32le"});
+        std::string content = read_file(input);
+        constexpr std::size_t last_sample_bytes = 4;
+        content.replace(content.size() - last_sample_bytes, last_sample_bytes, "\xff\xff\xff\x7f");
+        polymux::testing::write_file(input, content);
+        const Converted ours = convert_file(input, {.bitrate_bps = 128'000});
+        REQUIRE(ours.report);
+        REQUIRE(ours.report->warnings.size() == 1);
+        CHECK(ours.report->warnings[0].code == "unusable_samples");
+        CHECK(ours.report->warnings[0].count == 1);
+    }
+
     TEST_CASE("a sink that cannot seek gets a complete file when it is short") {
         const TemporaryFolder folder;
         const std::string input = folder.file("in.wav");

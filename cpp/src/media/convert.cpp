@@ -81,8 +81,8 @@ Result<std::int64_t> encode_all(AudioReader& reader, mp3::Encoder& encoder, mp3:
 }
 
 ConvertReport make_report(const OpenedInput& input, const AudioReader& reader,
-                          const mp3::Mp3Writer& writer, const ConversionPlan& plan,
-                          std::int64_t samples) {
+                          const mp3::Encoder& encoder, const mp3::Mp3Writer& writer,
+                          const ConversionPlan& plan, std::int64_t samples) {
     ConvertReport report;
     report.samples = samples;
     report.sample_rate_hz = plan.encoder.sample_rate_hz;
@@ -100,6 +100,12 @@ ConvertReport make_report(const OpenedInput& input, const AudioReader& reader,
     report.warnings = plan.warnings;
     report.warnings.insert(report.warnings.end(), reader.warnings().begin(),
                            reader.warnings().end());
+    if (encoder.unusable_samples() > 0) {
+        report.warnings.push_back(
+            {.code = "unusable_samples",
+             .message = "samples that are no numbers were silenced, absurdly loud ones turned down",
+             .count = encoder.unusable_samples()});
+    }
     if (plan.xing_frame && !writer.has_xing_frame()) {
         report.warnings.push_back(
             {.code = "no_info_frame",
@@ -133,7 +139,7 @@ Result<ConvertReport> convert(ByteSource& source, ByteSink& sink, const ConvertO
     Result<std::int64_t> samples = encode_all(**reader, **encoder, writer, progress, token);
     if (!samples) return samples.error();
     if (Result<void> committed = sink.commit(); !committed) return committed.error();
-    return make_report(*input, **reader, writer, plan, *samples);
+    return make_report(*input, **reader, **encoder, writer, plan, *samples);
 }
 
 }  // namespace

@@ -26,9 +26,12 @@ constexpr float full_scale = 32768.0F;
 // loud make them fail: from about 100,000 times full scale on, found by trying.
 constexpr float loudest = 1000.0F;
 
-float survivable(float sample) noexcept {
-    if (std::isnan(sample)) return 0;
-    return std::clamp(sample, -loudest, loudest);
+bool is_usable(float sample) noexcept {
+    return std::abs(sample) <= loudest;
+}
+
+float made_usable(float sample) noexcept {
+    return std::isnan(sample) ? 0 : std::clamp(sample, -loudest, loudest);
 }
 
 Error encoder_error(std::string message) {
@@ -87,6 +90,8 @@ public:
     int delay_samples() const noexcept override { return lame_get_encoder_delay(encoder_.get()); }
     int lowpass_hz() const noexcept override { return lame_get_lowpassfreq(encoder_.get()); }
 
+    std::int64_t unusable_samples() const noexcept override { return unusable_samples_; }
+
     Result<void> encode(const PcmBlock& block, const FrameCallback& on_frame) override {
         reserve(block.samples);
         return take(encode_block(block), on_frame);
@@ -138,8 +143,13 @@ private:
              ++channel) {
             const auto* input = static_cast<const float*>(block.planes[channel]);
             scaled_[channel].resize(samples);
-            std::transform(input, input + samples, scaled_[channel].begin(),
-                           [](float sample) { return survivable(sample) * full_scale; });
+            std::transform(input, input + samples, scaled_[channel].begin(), [this](float sample) {
+                if (!is_usable(sample)) {
+                    ++unusable_samples_;
+                    sample = made_usable(sample);
+                }
+                return sample * full_scale;
+            });
         }
         return lame_encode_buffer_float(encoder_.get(), scaled_[0].data(), scaled_[1].data(),
                                         block.samples, room(), room_bytes());
@@ -170,6 +180,7 @@ private:
     std::vector<unsigned char> buffer_;
     std::size_t filled_ = 0;
     std::array<std::vector<float>, 2> scaled_;
+    std::int64_t unusable_samples_ = 0;
 };
 
 }  // namespace

@@ -26,15 +26,15 @@ struct EncoderSettings {
     int channels = 2;
     SampleFormat sample_format = SampleFormat::s16;
     RateControl rate_control = RateControl::vbr;
-    int bitrate_bps = 128'000;           ///< For cbr and abr.
-    double vbr_quality = 0;              ///< For vbr.
+    int bitrate_bps = 128'000;  ///< For cbr and abr.
+    double vbr_quality = 0;     ///< For vbr.
     Preset preset = Preset::ffmpeg;
 };
 
 /// Samples of one call: `planes[channel]` points at `samples` values of the encoder's format.
 struct PcmBlock {
     std::array<const void*, 2> planes{};
-    int samples = 0;                     ///< Per channel.
+    int samples = 0;  ///< Per channel.
 };
 
 /// Receives one complete frame, valid during the call only.
@@ -51,6 +51,9 @@ public:
     /// Samples of delay that the encoder puts before the first sample (LAME: 576).
     [[nodiscard]] virtual int delay_samples() const noexcept = 0;
     [[nodiscard]] virtual int lowpass_hz() const noexcept = 0;
+
+    /// Samples so far that were no numbers or absurdly loud, and were silenced or turned down.
+    [[nodiscard]] virtual std::int64_t unusable_samples() const noexcept = 0;
 
     virtual Result<void> encode(const PcmBlock& block, const FrameCallback& on_frame) = 0;
 
