@@ -1,7 +1,11 @@
 #include "media/guard.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <vector>
+
+#include "media/disguise.hpp"
 
 extern "C" {
 #include <libavutil/avstring.h>
@@ -134,6 +138,17 @@ Result<const AVInputFormat*> OpenedInput::recognise() const {
                  .input_name = name()};
 }
 
+// Where the source cannot seek, what was read here could not be given back.
+bool OpenedInput::must_probe_packets(const AVInputFormat& recognised) const {
+    if (std::strcmp(recognised.name, "wav") != 0 || !io_->source().seekable()) return true;
+    const std::uint64_t wanted = disguise_window_bytes;
+    std::vector<unsigned char> head(std::min(io_->source().size_bytes().value_or(wanted), wanted));
+    const int count = avio_read(io_->context(), head.data(), static_cast<int>(head.size()));
+    const std::int64_t rewound = avio_seek(io_->context(), 0, SEEK_SET);
+    if (count <= 0 || rewound != 0) return true;
+    return may_be_disguised(std::span(head).first(static_cast<std::size_t>(count)));
+}
+
 Result<void> OpenedInput::open_container(const AVInputFormat* recognised) {
     AVFormatContext* context = avformat_alloc_context();
     if (context == nullptr) {
@@ -146,6 +161,7 @@ Result<void> OpenedInput::open_container(const AVInputFormat* recognised) {
     context->io_open = refuse_io_open;
     context->max_streams = limits_.streams;
     context->probesize = limits_.probe_bytes;
+    if (!must_probe_packets(*recognised)) context->max_probe_packets = 1;
     Dictionary options;
     options.set("format_whitelist", formats);
     options.set("protocol_whitelist", no_protocol);

@@ -33,6 +33,7 @@ private:
         : io_(std::move(io)), limits_(limits) {}
     Result<void> check_leading_tag() const;
     Result<const AVInputFormat*> recognise() const;
+    [[nodiscard]] bool must_probe_packets(const AVInputFormat& recognised) const;
     Result<void> open_container(const AVInputFormat* recognised);
     Result<void> check_limits() const;
 
