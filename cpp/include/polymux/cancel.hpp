@@ -13,9 +13,7 @@ public:
     CancelToken() : flag_(std::make_shared<std::atomic<bool>>(false)) {}
 
     void cancel() const noexcept { flag_->store(true, std::memory_order_relaxed); }
-    [[nodiscard]] bool cancelled() const noexcept {
-        return flag_->load(std::memory_order_relaxed);
-    }
+    [[nodiscard]] bool cancelled() const noexcept { return flag_->load(std::memory_order_relaxed); }
 
 private:
     std::shared_ptr<std::atomic<bool>> flag_;

@@ -40,8 +40,8 @@ enum class ErrorCode : std::uint8_t {
 /// One failure, complete enough to print to a person and to log for a machine.
 struct Error {
     ErrorCode code = ErrorCode::internal;
-    std::string message;               ///< What was wrong and what to do, one sentence or two.
-    std::string input_name = {};       ///< The input's display name; empty when none is concerned.
+    std::string message;          ///< What was wrong and what to do, one sentence or two.
+    std::string input_name = {};  ///< The input's display name; empty when none is concerned.
     std::optional<double> position_s = {};  ///< Position in the media, in seconds.
     std::optional<int> ffmpeg_code = {};    ///< FFmpeg's AVERROR value.
     std::string ffmpeg_text = {};           ///< FFmpeg's text for it.
@@ -52,8 +52,12 @@ struct Error {
 template <typename T>
 class [[nodiscard]] Result {
 public:
-    Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor)
-    Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+    Result(T value)
+        : state_(std::in_place_index<0>, std::move(value)) {
+    }  // NOLINT(google-explicit-constructor)
+    Result(Error error)
+        : state_(std::in_place_index<1>, std::move(error)) {
+    }  // NOLINT(google-explicit-constructor)
 
     [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
     explicit operator bool() const noexcept { return has_value(); }

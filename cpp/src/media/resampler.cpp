@@ -54,9 +54,9 @@ int Resampler::convert(const AVFrame& frame, PcmQueue& queue) {
     const int room = swr_get_out_samples(context_.get(), frame.nb_samples);
     if (room < 0) return room;
     auto planes = queue.reserve(room);
-    auto** input =
-        const_cast<const std::uint8_t**>(frame.extended_data);  // NOLINT(cppcoreguidelines-pro-type-const-cast):
-                                                                // swr's signature before FFmpeg 7
+    auto** input = const_cast<const std::uint8_t**>(
+        frame.extended_data);  // NOLINT(cppcoreguidelines-pro-type-const-cast):
+                               // swr's signature before FFmpeg 7
     const int count = swr_convert(context_.get(), planes.data(), room, input, frame.nb_samples);
     if (count < 0) return count;
     queue.commit(count);

@@ -23,36 +23,39 @@
 
 namespace polymux::media {
 
-/// How hard LAME works. `ffmpeg` sets nothing, as the ffmpeg program does (LAME's quality 3 at CBR);
-/// `best` is LAME's quality 4, which in 3.100 sounds better at CBR than 3; `fast` is quality 7.
+/// How hard LAME works. `ffmpeg` sets nothing, as the ffmpeg program does (LAME's quality 3 at
+/// CBR); `best` is LAME's quality 4, which in 3.100 sounds better at CBR than 3; `fast` is
+/// quality 7.
 enum class Preset : std::uint8_t { ffmpeg, best, fast };
 
 enum class Carry : std::uint8_t { copy, none };
 
 struct ConvertOptions {
-    std::optional<int> bitrate_bps = {};       ///< CBR, or the mean with `abr`; 8,000 to 320,000.
-    std::optional<double> vbr_quality = {};    ///< 0 (best) to below 10. Default: 0 without a bitrate.
-    bool abr = false;                          ///< Average bitrate instead of constant.
+    std::optional<int> bitrate_bps = {};  ///< CBR, or the mean with `abr`; 8,000 to 320,000.
+    std::optional<double> vbr_quality =
+        {};            ///< 0 (best) to below 10. Default: 0 without a bitrate.
+    bool abr = false;  ///< Average bitrate instead of constant.
     Preset preset = Preset::ffmpeg;
-    std::optional<int> sample_rate_hz = {};    ///< One of MPEG's nine; default nearest to the input.
-    std::optional<int> channels = {};          ///< 1 or 2; default 1 for mono input, else 2.
-    std::optional<int> audio_stream = {};      ///< Stream index as `probe` numbers; default ffmpeg's choice.
-    std::optional<double> start_s = {};        ///< From this position, >= 0.
-    std::optional<double> end_s = {};          ///< Up to this position, > start_s.
-    Carry tags = Carry::copy;                  ///< Text, comments and chapters.
-    std::optional<Tags> replace_tags = {};     ///< Instead of the input's text tags.
-    Carry cover = Carry::copy;                 ///< The picture, bit for bit.
-    int id3v2_version = 3;                     ///< 3 (ID3v2.3, read by everything) or 4.
-    bool identical_file = false;               ///< Whole file as `ffmpeg -vn` writes it, tags included.
-    int threads = 0;                           ///< Upper bound for one file; 0 is all cores.
-    bool strict = false;                       ///< Damaged input is an error instead of a warning.
+    std::optional<int> sample_rate_hz = {};  ///< One of MPEG's nine; default nearest to the input.
+    std::optional<int> channels = {};        ///< 1 or 2; default 1 for mono input, else 2.
+    std::optional<int> audio_stream =
+        {};  ///< Stream index as `probe` numbers; default ffmpeg's choice.
+    std::optional<double> start_s = {};     ///< From this position, >= 0.
+    std::optional<double> end_s = {};       ///< Up to this position, > start_s.
+    Carry tags = Carry::copy;               ///< Text, comments and chapters.
+    std::optional<Tags> replace_tags = {};  ///< Instead of the input's text tags.
+    Carry cover = Carry::copy;              ///< The picture, bit for bit.
+    int id3v2_version = 3;                  ///< 3 (ID3v2.3, read by everything) or 4.
+    bool identical_file = false;  ///< Whole file as `ffmpeg -vn` writes it, tags included.
+    int threads = 0;              ///< Upper bound for one file; 0 is all cores.
+    bool strict = false;          ///< Damaged input is an error instead of a warning.
     Limits limits = {};
 };
 
 /// Progress of one conversion; times are positions in the input.
 struct Progress {
-    double position_s = 0;                     ///< Audio encoded so far.
-    std::optional<double> duration_s = {};     ///< Expected total; none when the container is silent.
+    double position_s = 0;                  ///< Audio encoded so far.
+    std::optional<double> duration_s = {};  ///< Expected total; none when the container is silent.
     std::int64_t bytes_written = 0;
     double elapsed_s = 0;
 };
@@ -62,28 +65,28 @@ struct Progress {
 using ProgressCallback = std::function<bool(const Progress&)>;
 
 struct Warning {
-    std::string code;                          ///< "damaged_packet", "bitrate_adjusted", ...
+    std::string code;  ///< "damaged_packet", "bitrate_adjusted", ...
     std::string message;
-    std::optional<double> position_s = {};     ///< Where in the input, in seconds.
-    std::int64_t count = 1;                    ///< Repetitions folded into this one.
+    std::optional<double> position_s = {};  ///< Where in the input, in seconds.
+    std::int64_t count = 1;                 ///< Repetitions folded into this one.
 };
 
 struct ConvertReport {
-    double duration_s = 0;                     ///< Audio encoded.
-    std::int64_t samples = 0;                  ///< Per channel, at the output rate.
-    std::int64_t frames = 0;                   ///< MP3 audio frames, without the Xing/Info frame.
-    std::int64_t bytes = 0;                    ///< Size of the output.
-    std::int64_t audio_bytes = 0;              ///< Of the audio frames alone.
+    double duration_s = 0;         ///< Audio encoded.
+    std::int64_t samples = 0;      ///< Per channel, at the output rate.
+    std::int64_t frames = 0;       ///< MP3 audio frames, without the Xing/Info frame.
+    std::int64_t bytes = 0;        ///< Size of the output.
+    std::int64_t audio_bytes = 0;  ///< Of the audio frames alone.
     int sample_rate_hz = 0;
     int channels = 0;
-    std::string mode;                          ///< "cbr", "abr", "vbr".
-    std::string container;                     ///< Of the input.
-    std::string codec;                         ///< Of the stream that was converted.
+    std::string mode;       ///< "cbr", "abr", "vbr".
+    std::string container;  ///< Of the input.
+    std::string codec;      ///< Of the stream that was converted.
     int audio_stream = 0;
-    std::string encoder;                       ///< "LAME 3.100".
+    std::string encoder;  ///< "LAME 3.100".
     double elapsed_s = 0;
     std::int64_t damaged_packets = 0;
-    int seams = 0;                             ///< Places where parallel segments were joined.
+    int seams = 0;  ///< Places where parallel segments were joined.
     std::vector<Warning> warnings;
 };
 
@@ -95,7 +98,8 @@ Result<int> parse_bitrate(std::string_view text);
 
 /// Converts the whole of `source` into `sink` and commits it. On any error the sink is left
 /// uncommitted and disappears with its owner. Thread rule: source and sink belong to this call.
-Result<ConvertReport> convert_to_mp3(ByteSource& source, ByteSink& sink, const ConvertOptions& options = {},
+Result<ConvertReport> convert_to_mp3(ByteSource& source, ByteSink& sink,
+                                     const ConvertOptions& options = {},
                                      const ProgressCallback& on_progress = {},
                                      const CancelToken& token = {});
 

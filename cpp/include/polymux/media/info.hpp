@@ -15,21 +15,21 @@ namespace polymux::media {
 using Tags = std::vector<std::pair<std::string, std::string>>;
 
 struct StreamInfo {
-    int index = 0;                      ///< Number among all streams, from 0.
-    std::string type;                   ///< "audio", "video", "subtitle", "data", "attachment".
-    std::string codec;                  ///< FFmpeg's short name, "aac"; "unknown" if none.
+    int index = 0;      ///< Number among all streams, from 0.
+    std::string type;   ///< "audio", "video", "subtitle", "data", "attachment".
+    std::string codec;  ///< FFmpeg's short name, "aac"; "unknown" if none.
     std::optional<double> duration_s;
     std::optional<std::int64_t> bitrate_bps;
-    int sample_rate_hz = 0;             ///< Audio only, else 0.
-    int channels = 0;                   ///< Audio only, else 0.
-    std::string channel_layout;         ///< "stereo", "5.1(side)"; audio only.
-    std::string sample_format;          ///< "s16", "fltp"; audio only, empty if not known undecoded.
-    int bits_per_sample = 0;            ///< Of the source material when stated, else 0.
-    int width = 0;                      ///< Video and pictures, else 0.
+    int sample_rate_hz = 0;      ///< Audio only, else 0.
+    int channels = 0;            ///< Audio only, else 0.
+    std::string channel_layout;  ///< "stereo", "5.1(side)"; audio only.
+    std::string sample_format;   ///< "s16", "fltp"; audio only, empty if not known undecoded.
+    int bits_per_sample = 0;     ///< Of the source material when stated, else 0.
+    int width = 0;               ///< Video and pictures, else 0.
     int height = 0;
-    std::string language;               ///< ISO 639 code, or empty.
+    std::string language;  ///< ISO 639 code, or empty.
     bool is_default = false;
-    bool is_cover = false;              ///< An attached picture rather than moving video.
+    bool is_cover = false;  ///< An attached picture rather than moving video.
     bool encrypted = false;
     Tags tags;
 };
@@ -37,19 +37,19 @@ struct StreamInfo {
 struct Chapter {
     std::int64_t start_ms = 0;
     std::int64_t end_ms = 0;
-    Tags tags;                          ///< Usually one "title".
+    Tags tags;  ///< Usually one "title".
 };
 
 /// An embedded picture, its bytes exactly those of the file; never decoded.
 struct Cover {
-    std::string mime_type;              ///< "image/jpeg", "image/png", ...
+    std::string mime_type;  ///< "image/jpeg", "image/png", ...
     std::string description;
-    int picture_type = 3;               ///< ID3v2 APIC type; 3 is the front cover.
+    int picture_type = 3;  ///< ID3v2 APIC type; 3 is the front cover.
     std::vector<std::byte> data;
 };
 
 struct MediaInfo {
-    std::string container;              ///< FFmpeg's demuxer name, "mov,mp4,m4a,3gp,3g2,mj2".
+    std::string container;  ///< FFmpeg's demuxer name, "mov,mp4,m4a,3gp,3g2,mj2".
     std::string container_long_name;
     std::optional<double> duration_s;
     std::optional<double> start_s;

@@ -15,7 +15,7 @@ namespace polymux::media {
 
 struct PcmOptions {
     int sample_rate_hz = 16'000;
-    int channels = 1;                        ///< 1 or 2.
+    int channels = 1;  ///< 1 or 2.
     std::optional<int> audio_stream = {};
     std::optional<double> start_s = {};
     std::optional<double> end_s = {};
@@ -24,7 +24,7 @@ struct PcmOptions {
 };
 
 struct PcmReport {
-    std::int64_t samples = 0;                ///< Per channel.
+    std::int64_t samples = 0;  ///< Per channel.
     int sample_rate_hz = 0;
     int channels = 0;
     std::int64_t damaged_packets = 0;
@@ -34,7 +34,7 @@ struct PcmReport {
 /// with `callback_failed`.
 using PcmSink = std::function<bool(std::span<const float>)>;
 
-Result<PcmReport> decode_pcm(ByteSource& source, const PcmSink& sink, const PcmOptions& options = {},
-                             const CancelToken& token = {});
+Result<PcmReport> decode_pcm(ByteSource& source, const PcmSink& sink,
+                             const PcmOptions& options = {}, const CancelToken& token = {});
 
 }  // namespace polymux::media

@@ -11,6 +11,7 @@ namespace polymux::media {
 
 /// Errors: unsupported_media, undecodable, limit_exceeded, cancelled, callback_failed,
 /// input_unreadable. A file without audio is not an error here.
-Result<MediaInfo> probe(ByteSource& source, const Limits& limits = {}, const CancelToken& token = {});
+Result<MediaInfo> probe(ByteSource& source, const Limits& limits = {},
+                        const CancelToken& token = {});
 
 }  // namespace polymux::media

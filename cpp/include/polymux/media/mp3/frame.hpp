@@ -17,13 +17,17 @@ struct FrameHeader {
     ChannelMode channel_mode = ChannelMode::stereo;
     bool crc_protected = false;
     bool padding = false;
-    int bitrate_bps = 0;            ///< Never 0: free format is not accepted.
+    int bitrate_bps = 0;  ///< Never 0: free format is not accepted.
     int sample_rate_hz = 0;
-    int frame_bytes = 0;            ///< Whole frame, header included.
+    int frame_bytes = 0;  ///< Whole frame, header included.
     int mode_extension = 0;
 
-    [[nodiscard]] int channels() const noexcept { return channel_mode == ChannelMode::mono ? 1 : 2; }
-    [[nodiscard]] int samples() const noexcept { return version == MpegVersion::mpeg1 ? 1152 : 576; }
+    [[nodiscard]] int channels() const noexcept {
+        return channel_mode == ChannelMode::mono ? 1 : 2;
+    }
+    [[nodiscard]] int samples() const noexcept {
+        return version == MpegVersion::mpeg1 ? 1152 : 576;
+    }
     [[nodiscard]] int granules() const noexcept { return version == MpegVersion::mpeg1 ? 2 : 1; }
     /// Bytes of side information behind the header (and the CRC, if any).
     [[nodiscard]] int side_info_bytes() const noexcept;

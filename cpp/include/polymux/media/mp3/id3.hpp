@@ -12,13 +12,13 @@
 namespace polymux::media::mp3 {
 
 struct Id3Content {
-    Tags tags;                       ///< Generic names are mapped to frames (title -> TIT2, ...).
-    std::vector<Chapter> chapters;   ///< Become CHAP frames and a table of contents, CTOC.
-    std::optional<Cover> cover;      ///< Becomes one APIC frame, its bytes unchanged.
+    Tags tags;                      ///< Generic names are mapped to frames (title -> TIT2, ...).
+    std::vector<Chapter> chapters;  ///< Become CHAP frames and a table of contents, CTOC.
+    std::optional<Cover> cover;     ///< Becomes one APIC frame, its bytes unchanged.
 };
 
 struct Id3Options {
-    int version = 3;                 ///< 3 or 4.
+    int version = 3;  ///< 3 or 4.
     /// Exactly the tag that ffmpeg's mp3 muxer writes. `tags` is then its whole dictionary in
     /// order, "encoder" included; text is not repaired.
     bool as_ffmpeg = false;

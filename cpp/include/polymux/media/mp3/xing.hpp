@@ -17,22 +17,22 @@ namespace polymux::media::mp3 {
 struct ReplayGain {
     std::optional<std::int32_t> track_gain;  ///< 100,000 is one decibel.
     std::optional<std::int32_t> album_gain;
-    std::uint32_t track_peak = 0;            ///< 100,000 is full scale; 0 unknown.
+    std::uint32_t track_peak = 0;  ///< 100,000 is full scale; 0 unknown.
 };
 
 struct XingSettings {
     int sample_rate_hz = 44'100;
     int channels = 2;
-    int bitrate_bps = 0;               ///< Constant or mean bitrate asked for; 0 at VBR.
-    std::string encoder = "LAME3.100"; ///< Up to nine bytes.
-    int vbr_method = 0;                ///< LAME's field: 1 CBR, 2 ABR, 4 VBR (mtrh); 0 unknown.
-    int vbr_scale = 0;                 ///< 0 to 100, LAME's quality field.
-    int lowpass_hz = 0;                ///< 0 unknown.
-    int encoder_delay = 576;           ///< Samples, below 4096.
+    int bitrate_bps = 0;                ///< Constant or mean bitrate asked for; 0 at VBR.
+    std::string encoder = "LAME3.100";  ///< Up to nine bytes.
+    int vbr_method = 0;                 ///< LAME's field: 1 CBR, 2 ABR, 4 VBR (mtrh); 0 unknown.
+    int vbr_scale = 0;                  ///< 0 to 100, LAME's quality field.
+    int lowpass_hz = 0;                 ///< 0 unknown.
+    int encoder_delay = 576;            ///< Samples, below 4096.
     bool joint_stereo = true;
-    int source_rate_hz = 0;            ///< Of the input; 0 unknown.
+    int source_rate_hz = 0;                      ///< Of the input; 0 unknown.
     std::optional<ReplayGain> replay_gain = {};  ///< Stated by the source; none unknown.
-    bool as_ffmpeg = false;            ///< Exactly the frame of ffmpeg's mp3 muxer.
+    bool as_ffmpeg = false;                      ///< Exactly the frame of ffmpeg's mp3 muxer.
 };
 
 /// Collects what the frame must say while audio frames pass by, then gives its bytes.
@@ -69,6 +69,7 @@ private:
 };
 
 /// CRC-16/ARC (polynomial 0x8005 reflected), as both CRC fields use it.
-[[nodiscard]] std::uint16_t crc16(std::span<const std::byte> bytes, std::uint16_t seed = 0) noexcept;
+[[nodiscard]] std::uint16_t crc16(std::span<const std::byte> bytes,
+                                  std::uint16_t seed = 0) noexcept;
 
 }  // namespace polymux::media::mp3
