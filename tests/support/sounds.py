@@ -45,7 +45,9 @@ def _music(rate: int, channel: int) -> list[str]:
     top = rate / 2
     low, high = min(196.0 + 27.5 * channel, top / 4), min(1244.5 + 61.7 * channel, top / 3)
     return [
-        f"sine=f={low}:b=5:r={rate},vibrato=f=5.1:d=0.4,tremolo=f={0.7 + 0.3 * channel}:d=0.8",
+        # Not ffmpeg's vibrato: it begins with whatever its delay line's memory held.
+        f"aevalsrc='0.125*sin(2*PI*{low}*t+3*sin(2*PI*5.1*t))':s={rate},"
+        f"tremolo=f={0.7 + 0.3 * channel}:d=0.8",
         f"sine=f={high}:r={rate},tremolo=f={2.3 + channel}:d=0.95",
         f"sine=f={low * 1.498}:r={rate},apulsator=hz=0.9,pan=mono|c0=c0",
         f"anoisesrc=r={rate}:c=pink:a=0.5:seed={11 + channel},"
