@@ -189,10 +189,7 @@ Result<void> AudioReader::advance() {
     if (std::optional<Error> failure = input_.io().failure()) return *failure;
     if (packets_ended_) {
         if (Result<void> done = receive_frames(); !done) return done.error();
-        ended_ = true;
-        const int status = resampler_ ? resampler_->flush(*queue_) : 0;
-        if (status < 0) return input_.explain(ErrorCode::internal, "resampling failed", status);
-        return {};
+        return finish();
     }
     int status = av_read_frame(&input_.format(), packet_.get());
     if (status == AVERROR(EAGAIN) && ++empty_reads_ < max_empty_reads) return {};
@@ -219,6 +216,13 @@ Result<void> AudioReader::advance() {
     return receive_frames();
 }
 
+Result<void> AudioReader::finish() {
+    ended_ = true;
+    const int status = resampler_ ? resampler_->flush(*queue_) : 0;
+    if (status < 0) return input_.explain(ErrorCode::internal, "resampling failed", status);
+    return {};
+}
+
 Result<void> AudioReader::receive_frames() {
     while (!ended_) {
         const int status = avcodec_receive_frame(decoder_.get(), frame_.get());
@@ -242,10 +246,7 @@ Result<void> AudioReader::accept(AVFrame& frame) {
     if (verdict == Trimmer::Verdict::failed) return out_of_memory(input_.name());
     if (verdict == Trimmer::Verdict::past_end) {
         packets_ended_ = true;
-        ended_ = true;
-        const int flushed = resampler_ ? resampler_->flush(*queue_) : 0;
-        if (flushed < 0) return input_.explain(ErrorCode::internal, "resampling failed", flushed);
-        return {};
+        return finish();
     }
     if (verdict == Trimmer::Verdict::nothing_left) return {};
     if (!queue_) choose_format(frame);

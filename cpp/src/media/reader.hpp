@@ -60,6 +60,8 @@ private:
 
     /// Decodes until the queue holds more, or the end is reached.
     Result<void> advance();
+    /// Nothing follows any more: delivers what the resampler still holds.
+    Result<void> finish();
     Result<void> receive_frames();
     Result<void> accept(AVFrame& frame);
     Result<void> check_frame(const AVFrame& frame) const;
