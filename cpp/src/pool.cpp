@@ -213,6 +213,13 @@ int Pool::size() const noexcept {
     return cores;
 }
 
+int Pool::spare() {
+    State& state = State::current(state_);
+    const std::scoped_lock lock(state.mutex);
+    const int taken = state.running - state.blocked + static_cast<int>(state.tasks.size());
+    return std::max(0, state.size - taken);
+}
+
 bool Pool::wait_idle(int timeout_ms) {
     State& state = State::current(state_);
     std::unique_lock lock(state.mutex);

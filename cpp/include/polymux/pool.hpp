@@ -31,6 +31,9 @@ public:
 
     [[nodiscard]] int size() const noexcept;
 
+    /// Workers that would be free for more tasks now. A hint: it may be wrong a moment later.
+    [[nodiscard]] int spare();
+
     /// Waits until no task runs or waits, at most `timeout_ms`. True when idle; never so when
     /// called from a task.
     bool wait_idle(int timeout_ms);

@@ -11,6 +11,7 @@ extern "C" {
 #include "media/info.hpp"
 #include "polymux/media/mp3/frame.hpp"
 #include "polymux/media/mp3/id3.hpp"
+#include "polymux/pool.hpp"
 
 namespace polymux::media {
 
@@ -157,6 +158,20 @@ void warn_of_bitrate(const mp3::EncoderSettings& encoder, std::vector<Warning>& 
                                    " bit/s, was used"});
 }
 
+mp3::SegmentPlan segment_plan(const ConversionPlan& plan, const AudioReader& reader,
+                              const ConvertOptions& options, bool can_patch) {
+    const bool constant = plan.encoder.rate_control == mp3::RateControl::cbr;
+    // Where the segments follow from the duration alone, one thread must work on them too.
+    if (constant ? plan.threads == 1 : options.exact) return {};
+    std::optional<std::int64_t> samples;
+    if (const std::optional<double> duration_s = reader.expected_duration_s()) {
+        samples = std::llround(*duration_s * plan.encoder.sample_rate_hz);
+    }
+    const int workers = 1 + std::min(plan.threads - 1, Pool::instance().spare());
+    return mp3::plan_segments(
+        {.encoder = plan.encoder, .samples = samples, .workers = workers, .streaming = !can_patch});
+}
+
 }  // namespace
 
 const char* to_string(mp3::RateControl rate_control) noexcept {
@@ -176,6 +191,9 @@ ConversionPlan plan_conversion(const OpenedInput& input, const AudioReader& read
     ConversionPlan plan;
     plan.encoder = encoder_settings(reader, options);
     plan.xing = xing_settings(plan.encoder, reader, options);
+    plan.threads = options.threads > 0 ? options.threads : Pool::instance().size();
+    plan.verify = options.verify;
+    plan.segments = segment_plan(plan, reader, options, can_patch);
     // On a pipe ffmpeg writes no such frame.
     plan.xing_frame = can_patch || !options.identical_file;
     warn_of_bitrate(plan.encoder, plan.warnings);

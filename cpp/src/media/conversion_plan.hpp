@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "media/guard.hpp"
+#include "media/mp3/segment_plan.hpp"
 #include "media/reader.hpp"
 #include "polymux/media/convert.hpp"
 #include "polymux/media/mp3/encoder.hpp"
@@ -16,6 +17,9 @@ struct ConversionPlan {
     mp3::EncoderSettings encoder;
     mp3::XingSettings xing;  ///< Without what only the encoder knows (delay, lowpass).
     bool xing_frame = true;
+    mp3::SegmentPlan segments;
+    int threads = 1;
+    Verify verify = Verify::none;
     std::vector<std::byte> tag;  ///< The ID3v2 tag, complete.
     std::vector<Warning> warnings;
 };

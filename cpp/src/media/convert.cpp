@@ -6,6 +6,7 @@
 #include "media/conversion_plan.hpp"
 #include "media/guard.hpp"
 #include "media/mp3/mp3_writer.hpp"
+#include "media/mp3/parallel_encoder.hpp"
 #include "media/reader.hpp"
 
 namespace polymux::media {
@@ -54,15 +55,19 @@ private:
     Clock::time_point next_;
 };
 
+Error stopped_by_callback() {
+    return Error{.code = ErrorCode::callback_failed,
+                 .message = "the progress callback stopped the conversion"};
+}
+
 /// One encoder over the whole of the reader's samples, frames in order into the writer.
-Result<std::int64_t> encode_all(AudioReader& reader, mp3::Encoder& encoder, mp3::Mp3Writer& writer,
-                                ProgressTeller& progress, const CancelToken& token) {
-    const Error stopped{.code = ErrorCode::callback_failed,
-                        .message = "the progress callback stopped the conversion"};
+Result<mp3::ParallelSummary> encode_all(AudioReader& reader, mp3::Encoder& encoder,
+                                        mp3::Mp3Writer& writer, ProgressTeller& progress,
+                                        const CancelToken& token) {
     const mp3::FrameCallback write = [&writer](std::span<const std::byte> frame) {
         return writer.write_frame(frame);
     };
-    std::int64_t samples = 0;
+    mp3::ParallelSummary summary;
     for (;;) {
         if (token.cancelled()) {
             return Error{.code = ErrorCode::cancelled, .message = "the conversion was cancelled"};
@@ -71,22 +76,47 @@ Result<std::int64_t> encode_all(AudioReader& reader, mp3::Encoder& encoder, mp3:
         if (!block) return block.error();
         if (block->samples == 0) break;
         if (Result<void> encoded = encoder.encode(*block, write); !encoded) return encoded.error();
-        samples += block->samples;
-        if (!progress.tell(samples)) return stopped;
+        summary.samples += block->samples;
+        if (!progress.tell(summary.samples)) return stopped_by_callback();
     }
     if (Result<void> flushed = encoder.flush(write); !flushed) return flushed.error();
-    if (Result<void> finished = writer.finish(samples); !finished) return finished.error();
-    if (!progress.tell(samples, true)) return stopped;
-    return samples;
+    summary.unusable_samples = encoder.unusable_samples();
+    return summary;
+}
+
+/// The same by as many encoders as there are workers for.
+Result<mp3::ParallelSummary> encode_side_by_side(AudioReader& reader,
+                                                 std::unique_ptr<mp3::Encoder> encoder,
+                                                 mp3::Mp3Writer& writer, ProgressTeller& progress,
+                                                 const ConversionPlan& plan,
+                                                 const CancelToken& token) {
+    const mp3::ParallelJob job{
+        .encoder = plan.encoder,
+        .plan = plan.segments,
+        .threads = plan.threads,
+        .verify = plan.verify,
+        .read = [&reader](int samples) { return reader.read(samples); },
+        .write = [&writer](std::span<const std::byte> frame) { return writer.write_frame(frame); },
+        .on_progress = [&progress](std::int64_t samples) -> Result<void> {
+            if (!progress.tell(samples)) return stopped_by_callback();
+            return {};
+        },
+        .token = token};
+    return mp3::encode_in_parallel(job, std::move(encoder));
 }
 
 ConvertReport make_report(const OpenedInput& input, const AudioReader& reader,
-                          const mp3::Encoder& encoder, const mp3::Mp3Writer& writer,
-                          const ConversionPlan& plan, std::int64_t samples) {
+                          const mp3::Mp3Writer& writer, const ConversionPlan& plan,
+                          const mp3::ParallelSummary& encoded) {
     ConvertReport report;
-    report.samples = samples;
+    report.samples = encoded.samples;
     report.sample_rate_hz = plan.encoder.sample_rate_hz;
-    report.duration_s = static_cast<double>(samples) / report.sample_rate_hz;
+    report.duration_s = static_cast<double>(encoded.samples) / report.sample_rate_hz;
+    report.seams = encoded.seams;
+    report.absorbed_segments = encoded.absorbed_segments;
+    report.bumped_frames = encoded.bumped_frames;
+    report.parted_frames = encoded.parted_frames;
+    report.sequential_fallback = encoded.fell_back;
     report.channels = plan.encoder.channels;
     report.frames = writer.frames();
     report.bytes = writer.bytes();
@@ -100,11 +130,11 @@ ConvertReport make_report(const OpenedInput& input, const AudioReader& reader,
     report.warnings = plan.warnings;
     report.warnings.insert(report.warnings.end(), reader.warnings().begin(),
                            reader.warnings().end());
-    if (encoder.unusable_samples() > 0) {
+    if (encoded.unusable_samples > 0) {
         report.warnings.push_back(
             {.code = "unusable_samples",
              .message = "samples that are no numbers were silenced, absurdly loud ones turned down",
-             .count = encoder.unusable_samples()});
+             .count = encoded.unusable_samples});
     }
     if (plan.xing_frame && !writer.has_xing_frame()) {
         report.warnings.push_back(
@@ -136,10 +166,17 @@ Result<ConvertReport> convert(ByteSource& source, ByteSink& sink, const ConvertO
     mp3::Mp3Writer writer(sink, std::move(plan.tag), plan.xing, {.xing_frame = plan.xing_frame});
     if (Result<void> begun = writer.begin(); !begun) return begun.error();
     ProgressTeller progress(on_progress, **reader, writer, start);
-    Result<std::int64_t> samples = encode_all(**reader, **encoder, writer, progress, token);
-    if (!samples) return samples.error();
+    Result<mp3::ParallelSummary> encoded =
+        plan.segments.parallel
+            ? encode_side_by_side(**reader, std::move(*encoder), writer, progress, plan, token)
+            : encode_all(**reader, **encoder, writer, progress, token);
+    if (!encoded) return encoded.error();
+    if (Result<void> finished = writer.finish(encoded->samples); !finished) {
+        return finished.error();
+    }
+    if (!progress.tell(encoded->samples, true)) return stopped_by_callback();
     if (Result<void> committed = sink.commit(); !committed) return committed.error();
-    return make_report(*input, **reader, **encoder, writer, plan, *samples);
+    return make_report(*input, **reader, writer, plan, *encoded);
 }
 
 }  // namespace

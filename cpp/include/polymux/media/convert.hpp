@@ -30,6 +30,11 @@ enum class Preset : std::uint8_t { ffmpeg, best, fast };
 
 enum class Carry : std::uint8_t { copy, none };
 
+/// How far seams of parallel encoding are checked beyond the 24 frames that always must agree:
+/// the encoder before the seam goes on through the whole next segment and every frame is compared.
+/// It costs that encoder's time; what it finds is in the report.
+enum class Verify : std::uint8_t { none, first_seam, all };
+
 struct ConvertOptions {
     std::optional<int> bitrate_bps = {};  ///< CBR, or the mean with `abr`; 8,000 to 320,000.
     std::optional<double> vbr_quality =
@@ -48,7 +53,12 @@ struct ConvertOptions {
     int id3v2_version = 3;                  ///< 3 (ID3v2.3, read by everything) or 4.
     bool identical_file = false;  ///< Whole file as `ffmpeg -vn` writes it, tags included.
     int threads = 0;              ///< Upper bound for one file; 0 is all cores.
-    bool strict = false;          ///< Damaged input is an error instead of a warning.
+    /// At ABR and VBR: one encoder from beginning to end, so that every frame is ffmpeg's. Without
+    /// it frames at LAME's upper bit limit may differ where a file lasts over 15 s, about one in a
+    /// thousand. At a constant bitrate every frame is ffmpeg's in any case.
+    bool exact = false;
+    Verify verify = Verify::none;
+    bool strict = false;  ///< Damaged input is an error instead of a warning.
     Limits limits = {};
 };
 
@@ -86,7 +96,11 @@ struct ConvertReport {
     std::string encoder;  ///< "LAME 3.100".
     double elapsed_s = 0;
     std::int64_t damaged_packets = 0;
-    int seams = 0;  ///< Places where parallel segments were joined.
+    int seams = 0;                     ///< Places where parallel segments were joined.
+    int absorbed_segments = 0;         ///< Encoded, but taken from the encoder before instead.
+    std::int64_t bumped_frames = 0;    ///< Made larger than LAME would, for a later frame's sake.
+    std::int64_t parted_frames = 0;    ///< That `verify` found to differ behind an agreement.
+    bool sequential_fallback = false;  ///< This LAME is not known well enough to join segments.
     std::vector<Warning> warnings;
 };
 

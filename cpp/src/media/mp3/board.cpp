@@ -1,0 +1,357 @@
+#include "media/mp3/board.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+
+namespace polymux::media::mp3 {
+
+namespace {
+
+// A few milliseconds of work each, so that a cancelled conversion ends at once.
+constexpr int frames_per_step = 8;
+constexpr int frames_per_splice_step = 4;
+// A run that had to wait for another goes on when that one is well ahead.
+constexpr int resume_margin_frames = 100;
+// A last segment shorter than this would not live to see an agreement.
+constexpr int shortest_last_frames = 150;
+
+}  // namespace
+
+Board::Board(BoardOptions options, std::unique_ptr<Encoder> first_encoder)
+    : options_(std::move(options)), first_encoder_(std::move(first_encoder)) {}
+
+void Board::add(std::shared_ptr<const Segment> segment) {
+    const Lock lock(mutex_);
+    segments_.push_back({.segment = std::move(segment), .owner = nullptr});
+    changed_.notify_all();
+}
+
+Board::Entry* Board::entry(std::int64_t segment) {
+    const std::int64_t index = segment - first_segment_;
+    if (index < 0 || index >= static_cast<std::int64_t>(segments_.size())) return nullptr;
+    return &segments_[static_cast<std::size_t>(index)];
+}
+
+// Whether a run that comes to a segment which nobody has begun goes on into it.
+bool Board::joins(const Segment& segment) const {
+    const int shortest = shortest_last_frames * shape_of(options_.encoder).frame_samples();
+    return sequential_ || options_.encoder.rate_control == RateControl::cbr ||
+           (segment.last && segment.samples() < shortest);
+}
+
+// Absorbing another run is for those whose own beginning is certain: the result does not depend on
+// who is faster then.
+bool Board::is_confirmed(const RunJob& job) const {
+    for (const auto& earlier : runs_) {
+        if (earlier.get() == &job) return true;
+        if (!earlier->done) return false;
+    }
+    return false;
+}
+
+bool Board::must_verify(const RunJob& job) const {
+    if (options_.verify == Verify::all) return true;
+    return options_.verify == Verify::first_seam && seams_passed_ == 0 &&
+           runs_.front().get() == &job;
+}
+
+std::shared_ptr<RunJob> Board::claim(bool may_start) {
+    const Lock lock(mutex_);
+    if (stop_) return nullptr;
+    for (const auto& job : runs_) {
+        if (job->claimed || job->done || !prepare(job, resume_margin_frames)) continue;
+        job->claimed = true;
+        return job;
+    }
+    if (!may_start || sequential_) return nullptr;
+    for (std::size_t index = 0; index < segments_.size(); ++index) {
+        Entry& free = segments_[index];
+        const bool is_first = runs_.empty() && index == 0;
+        if (free.owner || (!is_first && free.segment->last && joins(*free.segment))) continue;
+        auto job = std::make_shared<RunJob>();
+        job->segment = free.segment->number();
+        job->claimed = true;
+        free.owner = job;
+        runs_.push_back(job);
+        return job;
+    }
+    return nullptr;
+}
+
+bool Board::step(const std::shared_ptr<RunJob>& job) {
+    if (options_.before_step) options_.before_step();
+    std::shared_ptr<const Segment> segment;
+    bool splicing = false;
+    {
+        const Lock lock(mutex_);
+        if (stop_ || job->abandoned || !prepare(job, 0)) return leave_locked(*job);
+        segment = entry(job->segment)->segment;
+        splicing = job->target != nullptr;
+    }
+    if (!job->run) {
+        if (Result<void> begun = begin_run(*job, *segment); !begun) {
+            return fail_step(*job, begun.error());
+        }
+    }
+    Run& run = *job->run;
+    const std::int64_t unusable_before = run.unusable_samples();
+    Result<int> samples =
+        run.encode(*segment, splicing ? frames_per_splice_step : frames_per_step, stop_);
+    if (!samples) return fail_step(*job, samples.error());
+    const bool flushing = segment->last && run.sample >= segment->samples() && !splicing;
+    const bool absorbing = segment->last && *samples == 0 && splicing;
+    if (flushing || absorbing) {
+        if (Result<void> flushed = run.flush(); !flushed) return fail_step(*job, flushed.error());
+    }
+    if (!splicing) encoded_samples_ += *samples;
+    const Lock lock(mutex_);
+    if (!splicing) unusable_samples_ += run.unusable_samples() - unusable_before;
+    return finish_step(job, *segment, flushing || absorbing);
+}
+
+Result<void> Board::begin_run(RunJob& job, const Segment& segment) {
+    const bool is_first = first_encoder_ != nullptr && segment.number() == 0;
+    std::unique_ptr<Encoder> encoder;
+    if (is_first) {
+        encoder = std::move(first_encoder_);
+    } else {
+        Result<std::unique_ptr<Encoder>> created = create_lame_encoder(options_.encoder);
+        if (!created) return created.error();
+        encoder = std::move(*created);
+    }
+    auto run = std::make_unique<Run>(std::move(encoder), options_.encoder, segment, is_first);
+    const Lock lock(mutex_);
+    job.run = std::move(run);
+    return {};
+}
+
+// Brings a run that nobody else works on to its next samples, if there are any for it. True when
+// there is something to do: samples to encode, or the end of the file.
+bool Board::prepare(const std::shared_ptr<RunJob>& job, int margin) {
+    Entry* here = entry(job->segment);
+    if (here == nullptr) return false;
+    if (!job->run) return job->claimed;
+    if (job->run->sample >= here->segment->samples()) {
+        if (here->segment->last) return here->owner == job || is_confirmed(*job);
+        if (!enter_next_segment(job)) return false;
+        here = entry(job->segment);
+    }
+    return own_or_compare(job, *here, margin);
+}
+
+bool Board::enter_next_segment(const std::shared_ptr<RunJob>& job) {
+    Entry* next = entry(job->segment + 1);
+    if (next == nullptr) return false;
+    if (!next->owner && !joins(*next->segment)) return false;
+    const bool absorbs = job->target && next->owner != job->target;
+    if (absorbs && !is_confirmed(*job)) return false;
+    ++job->segment;
+    job->run->sample = 0;
+    drop_used_segments();
+    return true;
+}
+
+bool Board::own_or_compare(const std::shared_ptr<RunJob>& job, Entry& here, int margin) {
+    if (!here.owner || here.owner->abandoned) {
+        here.owner = job;
+    }
+    if (here.owner == job) {
+        set_target(*job, nullptr);
+        return true;
+    }
+    const RunJob& target = *here.owner;
+    if (!target.run) return false;
+    set_target(*job, here.owner);
+    return target.done || target.passed_segment >= job->segment ||
+           target.run->frames().end() >= job->run->wanted_frames() + margin;
+}
+
+void Board::set_target(RunJob& job, std::shared_ptr<RunJob> target) {
+    if (job.target == target) return;
+    job.run->compare_with(target ? target->run.get() : nullptr);
+    if (job.target && !sequential_) {
+        abandon(job.target);
+        ++absorbed_segments_;
+    }
+    job.target = std::move(target);
+}
+
+void Board::abandon(const std::shared_ptr<RunJob>& job) {
+    job->abandoned = true;
+    std::erase(runs_, job);
+}
+
+bool Board::finish_step(const std::shared_ptr<RunJob>& job, const Segment& segment, bool flushed) {
+    if (stop_ || job->abandoned) return leave_locked(*job);
+    const bool at_end = job->run->sample >= segment.samples();
+    if (at_end) {
+        job->passed_segment = segment.number();
+        changed_.notify_all();
+    }
+    if (flushed) {
+        set_target(*job, nullptr);
+        job->done = true;
+        return leave_locked(*job);
+    }
+    if (job->target && !sequential_ && (at_end || !must_verify(*job))) {
+        job->seam = job->run->agreement(agreement_frames);
+        if (job->seam) {
+            parted_frames_ += job->run->parted_frames();
+            job->done = true;
+            return leave_locked(*job);
+        }
+    }
+    return true;
+}
+
+bool Board::leave_locked(RunJob& job) {
+    job.claimed = false;
+    changed_.notify_all();
+    return false;
+}
+
+void Board::leave(RunJob& job) {
+    const Lock lock(mutex_);
+    leave_locked(job);
+}
+
+bool Board::fail_step(RunJob& job, Error error) {
+    fail(std::move(error));
+    leave(job);
+    return false;
+}
+
+void Board::drop_used_segments() {
+    std::int64_t first_needed = first_segment_ + static_cast<std::int64_t>(segments_.size());
+    for (const auto& job : runs_) first_needed = std::min(first_needed, job->segment);
+    while (first_segment_ < first_needed && !segments_.empty() && segments_.front().owner) {
+        segments_.pop_front();
+        ++first_segment_;
+    }
+}
+
+std::shared_ptr<RunJob> Board::current() const {
+    const Lock lock(mutex_);
+    return runs_.empty() || !runs_.front()->run ? nullptr : runs_.front();
+}
+
+Board::Standing Board::standing(const RunJob& job) const {
+    const Lock lock(mutex_);
+    return {.done = job.done, .seam = job.seam};
+}
+
+void Board::advance() {
+    const Lock lock(mutex_);
+    runs_.pop_front();
+    ++seams_passed_;
+    drop_used_segments();
+    changed_.notify_all();
+}
+
+void Board::make_sequential() {
+    const Lock lock(mutex_);
+    sequential_ = true;
+    const std::shared_ptr<RunJob> only = runs_.front();
+    while (runs_.size() > 1) abandon(runs_.back());
+    for (Entry& each : segments_) {
+        if (each.owner != only && each.segment->number() > only->passed_segment) {
+            each.owner = nullptr;
+        }
+    }
+    retired_ = std::move(only->target);
+    only->target = nullptr;
+    only->seam.reset();
+    only->done = false;
+    changed_.notify_all();
+}
+
+int Board::unstarted_segments() const {
+    const Lock lock(mutex_);
+    return static_cast<int>(
+        std::ranges::count_if(segments_, [](const Entry& each) { return !each.owner; }));
+}
+
+int Board::live_segments() const {
+    const Lock lock(mutex_);
+    return static_cast<int>(segments_.size());
+}
+
+int Board::absorbed_segments() const {
+    const Lock lock(mutex_);
+    return absorbed_segments_;
+}
+
+std::int64_t Board::parted_frames() const {
+    const Lock lock(mutex_);
+    return parted_frames_;
+}
+
+std::int64_t Board::unusable_samples() const {
+    const Lock lock(mutex_);
+    return unusable_samples_;
+}
+
+void Board::fail(Error error) {
+    const Lock lock(mutex_);
+    if (!failure_) failure_ = std::move(error);
+    stop_ = true;
+    changed_.notify_all();
+}
+
+std::optional<Error> Board::failure() const {
+    const Lock lock(mutex_);
+    return failure_;
+}
+
+void Board::expect_helper() {
+    const Lock lock(mutex_);
+    ++expected_helpers_;
+}
+
+void Board::forget_expected_helpers() {
+    const Lock lock(mutex_);
+    expected_helpers_ = 0;
+}
+
+void Board::help() {
+    {
+        const Lock lock(mutex_);
+        expected_helpers_ = std::max(0, expected_helpers_ - 1);
+        ++active_helpers_;
+    }
+    try {
+        while (const std::shared_ptr<RunJob> job = claim(true)) {
+            while (step(job)) {
+            }
+        }
+    } catch (const std::bad_alloc&) {
+        fail({.code = ErrorCode::out_of_memory,
+              .message = "not enough memory to encode in parallel"});
+    }
+    const Lock lock(mutex_);
+    --active_helpers_;
+    changed_.notify_all();
+}
+
+int Board::helpers() const {
+    const Lock lock(mutex_);
+    return active_helpers_ + expected_helpers_;
+}
+
+int Board::expected_helpers() const {
+    const Lock lock(mutex_);
+    return expected_helpers_;
+}
+
+void Board::wait_for_change(int timeout_ms) {
+    Lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms));
+}
+
+void Board::wait_for_helpers() {
+    Lock lock(mutex_);
+    changed_.wait(lock, [this] { return active_helpers_ == 0; });
+}
+
+}  // namespace polymux::media::mp3

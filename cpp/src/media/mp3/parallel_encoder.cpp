@@ -1,0 +1,200 @@
+#include "media/mp3/parallel_encoder.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "media/mp3/board.hpp"
+#include "media/mp3/stitcher.hpp"
+#include "polymux/pool.hpp"
+
+namespace polymux::media::mp3 {
+
+namespace {
+
+constexpr int frames_per_read = 16;
+constexpr int longest_wait_ms = 10;
+
+Error cancelled() {
+    return Error{.code = ErrorCode::cancelled, .message = "the conversion was cancelled"};
+}
+
+std::string version_text() {
+    constexpr std::string_view name = "LAME ";
+    return lame_version().substr(name.size());
+}
+
+/// Cuts the source's samples into segments. A segment is complete when the first samples behind it
+/// have been seen, or the end.
+class Reader {
+public:
+    Reader(const ParallelJob& job, Board& board) : job_(job), board_(board) {}
+
+    [[nodiscard]] bool ended() const noexcept { return ended_; }
+    [[nodiscard]] std::int64_t samples() const noexcept { return samples_; }
+
+    /// Reads one whole segment of about `frames` and puts it on the board.
+    Result<void> read(int frames) {
+        const int frame_samples = shape_of(job_.encoder).frame_samples();
+        const int wanted = frames * frame_samples;
+        if (!segment_) open_segment();
+        for (;;) {
+            if (job_.token.cancelled()) return cancelled();
+            const int missing = wanted - segment_->samples();
+            const int asked =
+                missing > 0 ? std::min(missing, frames_per_read * frame_samples) : frame_samples;
+            Result<PcmBlock> block = job_.read(asked);
+            if (!block) return block.error();
+            samples_ += block->samples;
+            ended_ = block->samples < asked;
+            if (missing > 0) {
+                segment_->append(*block);
+                if (ended_) break;
+                continue;
+            }
+            if (block->samples > 0) {
+                const std::int64_t behind = segment_->first_frame() + frames;
+                publish(false);
+                next_frame_ = behind;
+                open_segment();
+                segment_->append(*block);
+                if (ended_) publish(true);
+                return {};
+            }
+            break;
+        }
+        publish(true);
+        return {};
+    }
+
+private:
+    void open_segment() {
+        segment_ = std::make_shared<Segment>(number_++, next_frame_, job_.encoder);
+    }
+
+    void publish(bool last) {
+        segment_->last = last;
+        board_.add(std::move(segment_));
+        segment_ = nullptr;
+    }
+
+    const ParallelJob& job_;
+    Board& board_;
+    std::shared_ptr<Segment> segment_;
+    std::int64_t number_ = 0;
+    std::int64_t next_frame_ = 0;
+    std::int64_t samples_ = 0;
+    bool ended_ = false;
+};
+
+/// The calling thread's part.
+class Coordinator {
+public:
+    Coordinator(const ParallelJob& job, std::unique_ptr<Encoder> first_encoder)
+        : job_(job),
+          board_(std::make_shared<Board>(
+              BoardOptions{
+                  .encoder = job.encoder, .verify = job.verify, .before_step = job.before_step},
+              std::move(first_encoder))),
+          reader_(job, *board_),
+          stitcher_(*board_, shape_of(job.encoder), version_text(),
+                    {.extra_stuffing_bytes = job.extra_stuffing_bytes}, job.write) {}
+
+    ~Coordinator() {
+        board_->stop();
+        board_->wait_for_helpers();
+    }
+
+    Coordinator(const Coordinator&) = delete;
+    Coordinator& operator=(const Coordinator&) = delete;
+
+    Result<ParallelSummary> run() {
+        for (;;) {
+            if (job_.token.cancelled()) return cancelled();
+            if (const std::optional<Error> failure = board_->failure()) return *failure;
+            const Result<bool> complete = stitcher_.stitch();
+            if (!complete) return complete.error();
+            if (*complete) return summary();
+            if (Result<void> told = job_.on_progress(board_->encoded_samples()); !told) {
+                return told.error();
+            }
+            if (Result<void> done = work(); !done) return done.error();
+        }
+    }
+
+private:
+    /// The most urgent thing: samples for the others, then encoding, then reading ahead.
+    Result<void> work() {
+        const int idle = idle_workers();
+        const int unstarted = board_->unstarted_segments();
+        const bool has_company = idle > 0 || board_->helpers() > 0;
+        const int wanted = has_company ? 1 + idle : 0;
+        const bool may_read = !reader_.ended() && board_->live_segments() < job_.threads + 2;
+        if (may_read && unstarted < wanted) return reader_.read(next_length(has_company));
+        call_helpers(idle, unstarted);
+        if (step()) return {};
+        if (may_read) return reader_.read(next_length(has_company));
+        wait();
+        return {};
+    }
+
+    [[nodiscard]] int idle_workers() const {
+        return std::min(job_.threads - 1 - board_->helpers(), Pool::instance().spare());
+    }
+
+    [[nodiscard]] int next_length(bool has_company) {
+        const bool first = std::exchange(at_first_, false);
+        if (!has_company) return job_.plan.alone_frames;
+        return first ? job_.plan.first_frames : job_.plan.frames;
+    }
+
+    void call_helpers(int idle, int unstarted) {
+        for (int count = std::min(idle, unstarted); count > 0; --count) {
+            board_->expect_helper();
+            Pool::instance().submit([board = board_] { board->help(); });
+        }
+    }
+
+    /// A few frames of the run that this thread is at. What helpers have been called for is theirs.
+    bool step() {
+        if (!mine_)
+            mine_ = board_->claim(board_->unstarted_segments() > board_->expected_helpers());
+        if (!mine_) return false;
+        if (!board_->step(mine_)) mine_ = nullptr;
+        return true;
+    }
+
+    void wait() {
+        const Pool::Blocking blocking;
+        board_->wait_for_change(longest_wait_ms);
+        // A helper that has not come by now waits behind other work of the pool.
+        board_->forget_expected_helpers();
+    }
+
+    ParallelSummary summary() const {
+        return {.samples = reader_.samples(),
+                .unusable_samples = board_->unusable_samples(),
+                .seams = stitcher_.seams(),
+                .absorbed_segments = board_->absorbed_segments(),
+                .bumped_frames = stitcher_.bumped_frames(),
+                .parted_frames = board_->parted_frames(),
+                .fell_back = stitcher_.fell_back()};
+    }
+
+    const ParallelJob& job_;
+    std::shared_ptr<Board> board_;
+    Reader reader_;
+    Stitcher stitcher_;
+    std::shared_ptr<RunJob> mine_;
+    bool at_first_ = true;
+};
+
+}  // namespace
+
+Result<ParallelSummary> encode_in_parallel(const ParallelJob& job,
+                                           std::unique_ptr<Encoder> first_encoder) {
+    Coordinator coordinator(job, std::move(first_encoder));
+    return coordinator.run();
+}
+
+}  // namespace polymux::media::mp3

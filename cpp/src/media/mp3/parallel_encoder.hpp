@@ -1,0 +1,50 @@
+// One file on several cores, with the frames that one encoder would give. docs/mp3.md tells how.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "media/mp3/segment_plan.hpp"
+#include "polymux/cancel.hpp"
+#include "polymux/media/convert.hpp"
+#include "polymux/media/mp3/encoder.hpp"
+#include "polymux/result.hpp"
+
+namespace polymux::media::mp3 {
+
+/// Gives the next samples, as many as asked for, fewer at the end only, none after it.
+using PcmSource = std::function<Result<PcmBlock>(int samples)>;
+
+struct ParallelJob {
+    EncoderSettings encoder;
+    SegmentPlan plan;
+    int threads = 1;  ///< The calling one included.
+    Verify verify = Verify::none;
+    PcmSource read;
+    FrameCallback write;
+    /// Samples encoded so far. An error ends the work.
+    std::function<Result<void>(std::int64_t samples)> on_progress;
+    CancelToken token;
+    /// For tests.
+    int extra_stuffing_bytes = 0;
+    std::function<void()> before_step = {};
+};
+
+struct ParallelSummary {
+    std::int64_t samples = 0;
+    std::int64_t unusable_samples = 0;
+    int seams = 0;
+    int absorbed_segments = 0;
+    std::int64_t bumped_frames = 0;
+    std::int64_t parted_frames = 0;
+    bool fell_back = false;
+};
+
+/// Reads, writes and reports on the calling thread, which also encodes; up to `threads - 1` workers
+/// of the process-wide pool help where the pool has nothing else to do. `first_encoder` has the
+/// settings of `encoder` and has not been fed.
+Result<ParallelSummary> encode_in_parallel(const ParallelJob& job,
+                                           std::unique_ptr<Encoder> first_encoder);
+
+}  // namespace polymux::media::mp3

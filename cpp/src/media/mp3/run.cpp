@@ -1,0 +1,117 @@
+#include "media/mp3/run.hpp"
+
+#include <algorithm>
+
+namespace polymux::media::mp3 {
+
+void PublishedFrames::publish(CodedFrame frame, std::vector<std::byte> raw) {
+    const std::scoped_lock lock(mutex_);
+    frames_.push_back({.frame = std::move(frame), .raw = std::move(raw)});
+    ++end_;
+}
+
+std::optional<PublishedFrames::Taken> PublishedFrames::take() {
+    const std::scoped_lock lock(mutex_);
+    if (frames_.empty()) return std::nullopt;
+    std::optional<Taken> taken(std::move(frames_.front()));
+    frames_.pop_front();
+    ++begin_;
+    return taken;
+}
+
+void PublishedFrames::drop_before(std::int64_t frame) {
+    const std::scoped_lock lock(mutex_);
+    while (!frames_.empty() && begin_ < frame) {
+        frames_.pop_front();
+        ++begin_;
+    }
+}
+
+std::int64_t PublishedFrames::end() const {
+    const std::scoped_lock lock(mutex_);
+    return end_;
+}
+
+std::int64_t PublishedFrames::begin() const {
+    const std::scoped_lock lock(mutex_);
+    return begin_;
+}
+
+std::optional<bool> PublishedFrames::same_as(std::int64_t number, const CodedFrame& frame,
+                                             RateControl rate_control) const {
+    const std::scoped_lock lock(mutex_);
+    if (number < begin_ || number >= end_) return std::nullopt;
+    return same_content(frames_[static_cast<std::size_t>(number - begin_)].frame, frame,
+                        rate_control);
+}
+
+Run::Run(std::unique_ptr<Encoder> encoder, const EncoderSettings& settings, const Segment& segment,
+         bool keep_raw)
+    : encoder_(std::move(encoder)),
+      splitter_(shape_of(settings)),
+      rate_control_(settings.rate_control),
+      frame_samples_(encoder_->frame_samples()),
+      keep_raw_(keep_raw),
+      first_frame_(segment.first_frame()),
+      frames_(segment.first_frame()) {}
+
+Result<int> Run::encode(const Segment& segment, int frames, const std::atomic<bool>& stop) {
+    const auto on_frame = [this](std::span<const std::byte> bytes) { return accept(bytes); };
+    int samples = 0;
+    for (int done = 0; done < frames && sample < segment.samples(); ++done) {
+        if (stop.load(std::memory_order_relaxed)) break;
+        const PcmBlock block = segment.block(sample, frame_samples_);
+        if (Result<void> encoded = encoder_->encode(block, on_frame); !encoded) {
+            return encoded.error();
+        }
+        sample += block.samples;
+        samples += block.samples;
+    }
+    fed_samples_ += samples;
+    return samples;
+}
+
+Result<void> Run::flush() {
+    return encoder_->flush([this](std::span<const std::byte> bytes) { return accept(bytes); });
+}
+
+Result<void> Run::accept(std::span<const std::byte> bytes) {
+    Result<CodedFrame> frame = splitter_.split(bytes);
+    if (!frame) return frame.error();
+    if (other_ != nullptr) compare(frames_.end(), *frame);
+    std::vector<std::byte> raw;
+    if (keep_raw_) raw.assign(bytes.begin(), bytes.end());
+    frames_.publish(std::move(*frame), std::move(raw));
+    return {};
+}
+
+void Run::compare_with(const Run* other) noexcept {
+    if (other == other_) return;
+    other_ = other;
+    agreeing_ = 0;
+}
+
+void Run::compare(std::int64_t number, const CodedFrame& frame) {
+    const auto same = other_->frames().same_as(number, frame, rate_control_);
+    // The other one ends before this frame: nothing is learned.
+    if (!same) return;
+    if (*same && frame.follows_rules) {
+        ++agreeing_;
+        agreed_end_ = number + 1;
+        return;
+    }
+    if (agreeing_ >= agreement_frames) ++parted_frames_;
+    agreeing_ = 0;
+}
+
+std::optional<std::int64_t> Run::agreement(int length) const noexcept {
+    if (agreeing_ < length) return std::nullopt;
+    return agreed_end_ - agreeing_;
+}
+
+std::int64_t Run::wanted_frames() const noexcept {
+    constexpr std::int64_t ahead = agreement_frames;
+    return first_frame_ + fed_samples_ / frame_samples_ + ahead;
+}
+
+}  // namespace polymux::media::mp3

@@ -1,0 +1,104 @@
+// One encoder on its way through a file: first its own segments, then across the seam into those of
+// the next encoder, until both agree.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "media/mp3/coded_frame.hpp"
+#include "media/mp3/segment.hpp"
+#include "polymux/media/mp3/encoder.hpp"
+#include "polymux/result.hpp"
+
+namespace polymux::media::mp3 {
+
+/// Frames of one run that others may look at. Thread-safe.
+class PublishedFrames {
+public:
+    explicit PublishedFrames(std::int64_t first) : begin_(first), end_(first) {}
+
+    void publish(CodedFrame frame, std::vector<std::byte> raw);
+    /// Takes the oldest frame out, with its bytes as the encoder gave them if they were kept.
+    struct Taken {
+        CodedFrame frame;
+        std::vector<std::byte> raw;
+    };
+    [[nodiscard]] std::optional<Taken> take();
+    void drop_before(std::int64_t frame);
+
+    /// Number of the frame behind the newest one.
+    [[nodiscard]] std::int64_t end() const;
+    /// Number of the oldest frame that has not been taken.
+    [[nodiscard]] std::int64_t begin() const;
+    /// Nothing where frame `number` has not been published or is gone.
+    [[nodiscard]] std::optional<bool> same_as(std::int64_t number, const CodedFrame& frame,
+                                              RateControl rate_control) const;
+
+private:
+    mutable std::mutex mutex_;
+    std::deque<Taken> frames_;
+    std::int64_t begin_;
+    std::int64_t end_;
+};
+
+/// Worked on by one thread at a time, which changes; `frames` is for all.
+class Run {
+public:
+    /// A run that begins with `segment`. `keep_raw`: also publish the encoder's own bytes.
+    Run(std::unique_ptr<Encoder> encoder, const EncoderSettings& settings, const Segment& segment,
+        bool keep_raw);
+
+    /// Encodes up to `frames` frames' worth of `segment`, from where the run stands, until `stop`.
+    /// Returns the number of samples.
+    Result<int> encode(const Segment& segment, int frames, const std::atomic<bool>& stop);
+    /// The end of the file: gives the encoder's last frames.
+    Result<void> flush();
+
+    /// From now on every frame is compared with that of the same number in `other`.
+    void compare_with(const Run* other) noexcept;
+    /// The first of at least `length` frames in a row that were equal, up to the newest.
+    [[nodiscard]] std::optional<std::int64_t> agreement(int length) const noexcept;
+    /// Frames that differed after `length` in a row had been equal.
+    [[nodiscard]] std::int64_t parted_frames() const noexcept { return parted_frames_; }
+    /// How far the other run must be before this one goes on: frames that come out late included.
+    [[nodiscard]] std::int64_t wanted_frames() const noexcept;
+
+    [[nodiscard]] std::int64_t first_frame() const noexcept { return first_frame_; }
+    [[nodiscard]] std::int64_t unusable_samples() const noexcept {
+        return encoder_->unusable_samples();
+    }
+    [[nodiscard]] const PublishedFrames& frames() const noexcept { return frames_; }
+    [[nodiscard]] PublishedFrames& frames() noexcept { return frames_; }
+    [[nodiscard]] const Encoder& encoder() const noexcept { return *encoder_; }
+
+    /// Where the run stands: the sample of its present segment that comes next.
+    int sample = 0;
+
+private:
+    Result<void> accept(std::span<const std::byte> bytes);
+    void compare(std::int64_t number, const CodedFrame& frame);
+
+    std::unique_ptr<Encoder> encoder_;
+    FrameSplitter splitter_;
+    RateControl rate_control_;
+    int frame_samples_;
+    bool keep_raw_;
+    std::int64_t first_frame_;
+    PublishedFrames frames_;
+    std::int64_t fed_samples_ = 0;
+    const Run* other_ = nullptr;
+    std::int64_t agreeing_ = 0;  // Frames in a row, up to agreed_end_.
+    std::int64_t agreed_end_ = 0;
+    std::int64_t parted_frames_ = 0;
+};
+
+/// Frames in a row that two encoders must agree on before one is left for the other: LAME's memory
+/// for perceptual entropy is 19 frames long, and then some for its other states.
+inline constexpr int agreement_frames = 24;
+
+}  // namespace polymux::media::mp3

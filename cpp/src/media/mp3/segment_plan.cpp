@@ -1,0 +1,79 @@
+#include "media/mp3/segment_plan.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace polymux::media::mp3 {
+
+namespace {
+
+// The overlap at a seam is some 70 frames at a constant bitrate and 30 at a variable one, whatever
+// the length, so long segments waste least; memory bounds them (27 MB of float stereo samples).
+constexpr int longest_frames = 2900;
+constexpr int longest_frames_many_workers = 1470;
+constexpr int many_workers = 8;
+constexpr int longest_frames_vbr = 1470;
+constexpr int alone_frames = 98;
+constexpr int streaming_first_frames = 98;
+// Shorter files gain less than the second encoder costs.
+constexpr std::int64_t shortest_parallel_s = 15;
+// At VBR: an even number of parts, and enough of them that workers end at about the same time.
+constexpr int least_parts = 8;
+constexpr int shortest_frames_vbr = 490;
+
+int round_up(std::int64_t frames, int multiple) noexcept {
+    return static_cast<int>((std::max<std::int64_t>(frames, 1) + multiple - 1) / multiple) *
+           multiple;
+}
+
+int divide_up(std::int64_t value, std::int64_t by) noexcept {
+    return static_cast<int>((value + by - 1) / by);
+}
+
+int length_at_constant_bitrate(std::optional<std::int64_t> frames, int workers) noexcept {
+    const int longest = workers > many_workers ? longest_frames_many_workers : longest_frames;
+    if (!frames) return longest_frames_many_workers;
+    const int rounds = divide_up(*frames, std::int64_t{workers} * longest);
+    return divide_up(*frames, std::int64_t{workers} * std::max(rounds, 1));
+}
+
+int length_at_variable_bitrate(std::optional<std::int64_t> frames) noexcept {
+    if (!frames) return longest_frames_vbr;
+    const int parts = std::max(least_parts, divide_up(*frames, longest_frames_vbr));
+    return std::clamp(divide_up(*frames, parts), shortest_frames_vbr, longest_frames_vbr);
+}
+
+}  // namespace
+
+int padding_period(const EncoderSettings& encoder) noexcept {
+    if (encoder.rate_control != RateControl::cbr) return 1;
+    const int bitrate_bps = nearest_bitrate(encoder.bitrate_bps, encoder.sample_rate_hz);
+    const int slots = shape_of(encoder).frame_samples() / 8;
+    const int remainder = slots * (bitrate_bps / 1000) * 1000 % encoder.sample_rate_hz;
+    return remainder == 0 ? 1
+                          : encoder.sample_rate_hz / std::gcd(encoder.sample_rate_hz, remainder);
+}
+
+SegmentPlan plan_segments(const PlanInput& input) noexcept {
+    const int period = padding_period(input.encoder);
+    const bool constant = input.encoder.rate_control == RateControl::cbr;
+    const std::int64_t shortest_samples = shortest_parallel_s * input.encoder.sample_rate_hz;
+    SegmentPlan plan;
+    if (input.forced_frames > 0) {
+        const int frames = round_up(input.forced_frames, period);
+        return {.first_frames = frames, .frames = frames, .alone_frames = frames, .parallel = true};
+    }
+    if (input.samples && *input.samples < shortest_samples) return plan;
+    std::optional<std::int64_t> frames;
+    if (input.samples) frames = *input.samples / shape_of(input.encoder).frame_samples() + 2;
+    plan.parallel = true;
+    plan.frames = round_up(constant ? length_at_constant_bitrate(frames, input.workers)
+                                    : length_at_variable_bitrate(frames),
+                           period);
+    plan.alone_frames = constant ? round_up(alone_frames, period) : plan.frames;
+    plan.first_frames =
+        constant && input.streaming ? round_up(streaming_first_frames, period) : plan.frames;
+    return plan;
+}
+
+}  // namespace polymux::media::mp3
