@@ -115,6 +115,8 @@ ConvertReport make_report(const OpenedInput& input, const AudioReader& reader,
     report.seams = encoded.seams;
     report.absorbed_segments = encoded.absorbed_segments;
     report.bumped_frames = encoded.bumped_frames;
+    report.repairs = encoded.repairs;
+    report.inexact_frames = encoded.inexact_frames;
     report.parted_frames = encoded.parted_frames;
     report.sequential_fallback = encoded.fell_back;
     report.channels = plan.encoder.channels;

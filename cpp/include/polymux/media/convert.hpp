@@ -54,8 +54,8 @@ struct ConvertOptions {
     bool identical_file = false;  ///< Whole file as `ffmpeg -vn` writes it, tags included.
     int threads = 0;              ///< Upper bound for one file; 0 is all cores.
     /// At ABR and VBR: one encoder from beginning to end, so that every frame is ffmpeg's. Without
-    /// it frames at LAME's upper bit limit may differ where a file lasts over 15 s, about one in a
-    /// thousand. At a constant bitrate every frame is ffmpeg's in any case.
+    /// it that is so but for rare frames at LAME's upper bit limit, fewer than one in a thousand.
+    /// At a constant bitrate every frame is ffmpeg's in any case.
     bool exact = false;
     Verify verify = Verify::none;
     bool strict = false;  ///< Damaged input is an error instead of a warning.
@@ -96,9 +96,12 @@ struct ConvertReport {
     std::string encoder;  ///< "LAME 3.100".
     double elapsed_s = 0;
     std::int64_t damaged_packets = 0;
-    int seams = 0;                     ///< Places where parallel segments were joined.
-    int absorbed_segments = 0;         ///< Encoded, but taken from the encoder before instead.
-    std::int64_t bumped_frames = 0;    ///< Made larger than LAME would, for a later frame's sake.
+    int seams = 0;                   ///< Places where parallel segments were joined.
+    int absorbed_segments = 0;       ///< Encoded, but taken from the encoder before instead.
+    std::int64_t bumped_frames = 0;  ///< Made larger than LAME would, for a later frame's sake.
+    /// Encoders begun to code frames anew whose content depends on the bit reservoir's level.
+    int repairs = 0;
+    std::int64_t inexact_frames = 0;   ///< Such frames that may differ from one encoder's.
     std::int64_t parted_frames = 0;    ///< That `verify` found to differ behind an agreement.
     bool sequential_fallback = false;  ///< This LAME is not known well enough to join segments.
     std::vector<Warning> warnings;

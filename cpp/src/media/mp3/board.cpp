@@ -60,7 +60,8 @@ std::shared_ptr<RunJob> Board::claim(bool may_start) {
     const Lock lock(mutex_);
     if (stop_) return nullptr;
     for (const auto& job : runs_) {
-        if (job->claimed || job->done || !prepare(job, resume_margin_frames)) continue;
+        if (job->claimed || job->done || job->asking || !prepare(job, resume_margin_frames))
+            continue;
         job->claimed = true;
         return job;
     }
@@ -83,11 +84,13 @@ bool Board::step(const std::shared_ptr<RunJob>& job) {
     if (options_.before_step) options_.before_step();
     std::shared_ptr<const Segment> segment;
     bool splicing = false;
+    bool owns = false;
     {
         const Lock lock(mutex_);
         if (stop_ || job->abandoned || !prepare(job, 0)) return leave_locked(*job);
         segment = entry(job->segment)->segment;
         splicing = job->target != nullptr;
+        owns = entry(job->segment)->owner == job;
     }
     if (!job->run) {
         if (Result<void> begun = begin_run(*job, *segment); !begun) {
@@ -104,9 +107,9 @@ bool Board::step(const std::shared_ptr<RunJob>& job) {
     if (flushing || absorbing) {
         if (Result<void> flushed = run.flush(); !flushed) return fail_step(*job, flushed.error());
     }
-    if (!splicing) encoded_samples_ += *samples;
+    if (owns) encoded_samples_ += *samples;
     const Lock lock(mutex_);
-    if (!splicing) unusable_samples_ += run.unusable_samples() - unusable_before;
+    if (owns) unusable_samples_ += run.unusable_samples() - unusable_before;
     return finish_step(job, *segment, flushing || absorbing);
 }
 
@@ -120,8 +123,10 @@ Result<void> Board::begin_run(RunJob& job, const Segment& segment) {
         if (!created) return created.error();
         encoder = std::move(*created);
     }
-    auto run = std::make_unique<Run>(std::move(encoder), options_.encoder, segment, is_first);
+    auto run =
+        std::make_unique<Run>(std::move(encoder), options_.encoder, segment, is_first, job.start);
     const Lock lock(mutex_);
+    if (job.is_repair) run->agree_from(hold_);
     job.run = std::move(run);
     return {};
 }
@@ -131,7 +136,7 @@ Result<void> Board::begin_run(RunJob& job, const Segment& segment) {
 bool Board::prepare(const std::shared_ptr<RunJob>& job, int margin) {
     Entry* here = entry(job->segment);
     if (here == nullptr) return false;
-    if (!job->run) return job->claimed;
+    if (!job->run) return true;
     if (job->run->sample >= here->segment->samples()) {
         if (here->segment->last) return here->owner == job || is_confirmed(*job);
         if (!enter_next_segment(job)) return false;
@@ -153,6 +158,11 @@ bool Board::enter_next_segment(const std::shared_ptr<RunJob>& job) {
 }
 
 bool Board::own_or_compare(const std::shared_ptr<RunJob>& job, Entry& here, int margin) {
+    if (job->is_repair && here.owner && std::ranges::find(runs_, here.owner) == runs_.end()) {
+        // The frames of that run have all been taken: there is nothing to agree on yet.
+        set_target(*job, nullptr);
+        return true;
+    }
     if (!here.owner || here.owner->abandoned) {
         here.owner = job;
     }
@@ -197,8 +207,8 @@ bool Board::finish_step(const std::shared_ptr<RunJob>& job, const Segment& segme
     if (job->target && !sequential_ && (at_end || !must_verify(*job))) {
         job->seam = job->run->agreement(agreement_frames);
         if (job->seam) {
-            parted_frames_ += job->run->parted_frames();
-            job->done = true;
+            job->asking = true;
+            if (!varies()) accept_locked(*job);
             return leave_locked(*job);
         }
     }
@@ -225,6 +235,8 @@ bool Board::fail_step(RunJob& job, Error error) {
 void Board::drop_used_segments() {
     std::int64_t first_needed = first_segment_ + static_cast<std::int64_t>(segments_.size());
     for (const auto& job : runs_) first_needed = std::min(first_needed, job->segment);
+    // One more, in which a repair may have to begin.
+    if (varies()) --first_needed;
     while (first_segment_ < first_needed && !segments_.empty() && segments_.front().owner) {
         segments_.pop_front();
         ++first_segment_;
@@ -238,7 +250,66 @@ std::shared_ptr<RunJob> Board::current() const {
 
 Board::Standing Board::standing(const RunJob& job) const {
     const Lock lock(mutex_);
-    return {.done = job.done, .seam = job.seam};
+    return {.done = job.done, .asking = job.asking, .seam = job.seam};
+}
+
+std::optional<Board::Question> Board::question() {
+    const Lock lock(mutex_);
+    const RunJob& job = *runs_.front();
+    if (!job.asking) return std::nullopt;
+    const RunJob& target = *job.target;
+    if (!target.done && target.passed_segment < job.segment) return std::nullopt;
+    const Segment& segment = *entry(job.segment)->segment;
+    const int frame_samples = shape_of(options_.encoder).frame_samples();
+    return Question{.target = job.target,
+                    .end_frame = segment.first_frame() + segment.samples() / frame_samples};
+}
+
+void Board::accept() {
+    const Lock lock(mutex_);
+    accept_locked(*runs_.front());
+    changed_.notify_all();
+}
+
+void Board::accept_locked(RunJob& job) {
+    parted_frames_ += job.run->parted_frames();
+    job.asking = false;
+    job.done = true;
+}
+
+void Board::hold(std::int64_t number) {
+    const Lock lock(mutex_);
+    RunJob& job = *runs_.front();
+    job.asking = false;
+    job.seam.reset();
+    job.run->agree_from(number);
+    changed_.notify_all();
+}
+
+std::shared_ptr<RunJob> Board::begin_repair(std::int64_t first_frame, std::int64_t empty_before,
+                                            std::int64_t number) {
+    const Lock lock(mutex_);
+    const auto behind = std::ranges::find_if(segments_, [first_frame](const Entry& each) {
+        return each.segment->first_frame() > first_frame;
+    });
+    if (behind == segments_.begin()) return nullptr;
+    const Segment& segment = *std::prev(behind)->segment;
+    auto job = std::make_shared<RunJob>();
+    job->segment = segment.number();
+    job->start = {.frames = static_cast<int>(first_frame - segment.first_frame()),
+                  .empty_before = empty_before};
+    job->is_repair = true;
+    hold_ = number;
+    runs_.push_front(job);
+    changed_.notify_all();
+    return job;
+}
+
+void Board::abandon_repair() {
+    const Lock lock(mutex_);
+    retired_ = runs_.front()->target;
+    abandon(runs_.front());
+    changed_.notify_all();
 }
 
 void Board::advance() {
@@ -263,6 +334,7 @@ void Board::make_sequential() {
     only->target = nullptr;
     only->seam.reset();
     only->done = false;
+    only->asking = false;
     changed_.notify_all();
 }
 

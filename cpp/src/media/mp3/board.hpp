@@ -25,7 +25,10 @@ struct RunJob {
     std::int64_t passed_segment = -1;  ///< The last one that it has encoded to the end.
     bool claimed = false;              ///< A worker is at it.
     bool done = false;                 ///< Agreed with `target`, or at the end of the file.
+    bool asking = false;               ///< Would be done; the stitcher has the last word.
     bool abandoned = false;            ///< Its frames came from an earlier run.
+    RunStart start;
+    bool is_repair = false;            ///< Begun within the frames of its target, to replace some.
     std::shared_ptr<RunJob> target;    ///< The run on the other side of the seam.
     std::optional<std::int64_t> seam;  ///< The first frame that comes from `target`.
 };
@@ -57,9 +60,28 @@ public:
     [[nodiscard]] std::shared_ptr<RunJob> current() const;
     struct Standing {
         bool done = false;
+        bool asking = false;
         std::optional<std::int64_t> seam;
     };
     [[nodiscard]] Standing standing(const RunJob& job) const;
+
+    /// What the current run's question is about, once its target has gone through the segment that
+    /// both are in: the target's frames up to the end of that segment.
+    struct Question {
+        std::shared_ptr<RunJob> target;
+        std::int64_t end_frame = 0;
+    };
+    [[nodiscard]] std::optional<Question> question();
+    /// The current run may be left at its seam.
+    void accept();
+    /// The current run must not be left before frame `number`.
+    void hold(std::int64_t number);
+    /// A run that begins among the frames of the current one, becomes the current one and is held
+    /// until frame `number`. None when the samples are gone.
+    std::shared_ptr<RunJob> begin_repair(std::int64_t first_frame, std::int64_t empty_before,
+                                         std::int64_t number);
+    /// The repair is given up: its target is the current run again.
+    void abandon_repair();
     /// All of the current run's frames are taken: its target is the current one now.
     void advance();
     /// The current run must go through to the end: no other's frames can be used.
@@ -106,7 +128,11 @@ private:
     void abandon(const std::shared_ptr<RunJob>& job);
     bool finish_step(const std::shared_ptr<RunJob>& job, const Segment& segment, bool flushed);
     bool leave_locked(RunJob& job);
+    void accept_locked(RunJob& job);
     void drop_used_segments();
+    [[nodiscard]] bool varies() const noexcept {
+        return options_.encoder.rate_control != RateControl::cbr;
+    }
 
     Result<void> begin_run(RunJob& job, const Segment& segment);
     bool fail_step(RunJob& job, Error error);
@@ -120,6 +146,7 @@ private:
     std::deque<std::shared_ptr<RunJob>> runs_;
     std::shared_ptr<RunJob> retired_;  // A run in whose frames another may still be looking.
     bool sequential_ = false;
+    std::int64_t hold_ = 0;  // For the repair that has been begun last.
     std::optional<Error> failure_;
     int absorbed_segments_ = 0;
     int seams_passed_ = 0;

@@ -101,6 +101,7 @@ void FrameSplitter::follow(CodedFrame& frame) {
 
 void FrameSplitter::follow_size(CodedFrame& frame) {
     const int bits = frame.main_data_bits;
+    frame.level_bits = reservoir_.level_bits();
     const FrameSize audible = reservoir_.choose(frame.size, bits, false);
     const FrameSize silent = reservoir_.choose(frame.size, bits, true);
     if (frame.size != audible) {

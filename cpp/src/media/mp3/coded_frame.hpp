@@ -16,9 +16,18 @@ struct CodedFrame {
     std::vector<std::byte> main_data;  ///< Bits behind the last one of the frame are zero.
     int main_data_bits = 0;
     int main_data_begin_bytes = 0;
+    int level_bits = 0;  ///< What the encoder's reservoir held before the frame.
     FrameSize size;
     bool silent = false;        ///< LAME took the frame for "analog silence" (VBR only).
     bool follows_rules = true;  ///< The encoder has done nothing so far that LAME 3.100 would not.
+};
+
+/// What the reservoir's arithmetic needs of a frame.
+struct FrameOutline {
+    int bits = 0;
+    int level_bits = 0;
+    FrameSize size;
+    bool silent = false;
 };
 
 /// Whether two encoders coded a frame alike: side information, stereo mode and main data. At a
@@ -38,6 +47,9 @@ public:
 
     /// Error `encoder_failed` when a frame contradicts itself.
     Result<CodedFrame> split(std::span<const std::byte> frame);
+
+    /// The encoder has emptied its reservoir behind the last frame.
+    void empty_reservoir() noexcept { reservoir_.empty(); }
 
 private:
     void follow(CodedFrame& frame);

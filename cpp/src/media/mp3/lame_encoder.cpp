@@ -97,6 +97,11 @@ public:
         return take(encode_block(block), on_frame);
     }
 
+    Result<void> empty_reservoir(const FrameCallback& on_frame) override {
+        reserve(0);
+        return take(lame_encode_flush_nogap(encoder_.get(), room(), room_bytes()), on_frame);
+    }
+
     Result<void> flush(const FrameCallback& on_frame) override {
         reserve(0);
         if (Result<void> taken =

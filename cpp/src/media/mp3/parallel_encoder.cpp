@@ -129,7 +129,7 @@ private:
         const int unstarted = board_->unstarted_segments();
         const bool has_company = idle > 0 || board_->helpers() > 0;
         const int wanted = has_company ? 1 + idle : 0;
-        const bool may_read = !reader_.ended() && board_->live_segments() < job_.threads + 2;
+        const bool may_read = !reader_.ended() && board_->live_segments() < job_.threads + 3;
         if (may_read && unstarted < wanted) return reader_.read(next_length(has_company));
         call_helpers(idle, unstarted);
         if (step()) return {};
@@ -178,6 +178,8 @@ private:
                 .absorbed_segments = board_->absorbed_segments(),
                 .bumped_frames = stitcher_.bumped_frames(),
                 .parted_frames = board_->parted_frames(),
+                .repairs = stitcher_.repairs(),
+                .inexact_frames = stitcher_.inexact_frames(),
                 .fell_back = stitcher_.fell_back()};
     }
 

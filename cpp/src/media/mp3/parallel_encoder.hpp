@@ -38,6 +38,8 @@ struct ParallelSummary {
     int absorbed_segments = 0;
     std::int64_t bumped_frames = 0;
     std::int64_t parted_frames = 0;
+    int repairs = 0;
+    int inexact_frames = 0;
     bool fell_back = false;
 };
 

@@ -53,9 +53,13 @@ int Reservoir::limit_bits(FrameSize size) const noexcept {
     return std::max(0, std::min(pointer_limit, buffer_limit));
 }
 
+int Reservoir::available_bits(FrameSize size, int level_bits) const noexcept {
+    const int available = payload_bits(size) + std::min(level_bits, limit_bits(size));
+    return std::min(available, buffer_bits_per_granule * shape_.granules());
+}
+
 bool Reservoir::fits(FrameSize size, int bits) const noexcept {
-    const int available = payload_bits(size) + std::min(level_bits_, limit_bits(size));
-    return bits <= std::min(available, buffer_bits_per_granule * shape_.granules());
+    return bits <= available_bits(size, level_bits_);
 }
 
 int Reservoir::smallest_fitting(int bits) const noexcept {
@@ -74,9 +78,7 @@ FrameSize Reservoir::choose(FrameSize own, int bits, bool silent) const noexcept
     int index = highest_index_;
     for (; index > smallest; --index) {
         const FrameSize size{.bitrate_index = index};
-        const int available = std::min(payload_bits(size) + std::min(level_bits_, limit_bits(size)),
-                                       buffer_bits_per_granule * shape_.granules());
-        if (available - bits <= keepable) break;
+        if (available_bits(size, level_bits_) - bits <= keepable) break;
     }
     return {.bitrate_index = index};
 }

@@ -49,6 +49,9 @@ public:
     /// Most that may be left after a frame of this size.
     [[nodiscard]] int limit_bits(FrameSize size) const noexcept;
 
+    /// Most main data a frame of this size could have at a level.
+    [[nodiscard]] int available_bits(FrameSize size, int level_bits) const noexcept;
+
     /// Whether a frame of this size can hold `bits` at the present level.
     [[nodiscard]] bool fits(FrameSize size, int bits) const noexcept;
 
@@ -61,6 +64,8 @@ public:
 
     /// Takes a frame in. `fits` must hold.
     Placement place(FrameSize size, int bits) noexcept;
+
+    void empty() noexcept { level_bits_ = 0; }
 
 private:
     [[nodiscard]] int frame_bits(FrameSize size) const noexcept;

@@ -19,6 +19,20 @@ std::optional<PublishedFrames::Taken> PublishedFrames::take() {
     return taken;
 }
 
+std::vector<FrameOutline> PublishedFrames::outlines(std::int64_t first, std::int64_t count) const {
+    const std::scoped_lock lock(mutex_);
+    std::vector<FrameOutline> found;
+    const std::int64_t end = std::min(end_, first + count);
+    for (std::int64_t number = std::max(first, begin_); number < end; ++number) {
+        const CodedFrame& frame = frames_[static_cast<std::size_t>(number - begin_)].frame;
+        found.push_back({.bits = frame.main_data_bits,
+                         .level_bits = frame.level_bits,
+                         .size = frame.size,
+                         .silent = frame.silent});
+    }
+    return found;
+}
+
 void PublishedFrames::drop_before(std::int64_t frame) {
     const std::scoped_lock lock(mutex_);
     while (!frames_.empty() && begin_ < frame) {
@@ -46,14 +60,17 @@ std::optional<bool> PublishedFrames::same_as(std::int64_t number, const CodedFra
 }
 
 Run::Run(std::unique_ptr<Encoder> encoder, const EncoderSettings& settings, const Segment& segment,
-         bool keep_raw)
+         bool keep_raw, const RunStart& start)
     : encoder_(std::move(encoder)),
       splitter_(shape_of(settings)),
       rate_control_(settings.rate_control),
       frame_samples_(encoder_->frame_samples()),
       keep_raw_(keep_raw),
-      first_frame_(segment.first_frame()),
-      frames_(segment.first_frame()) {}
+      first_frame_(segment.first_frame() + start.frames),
+      frames_(first_frame_),
+      empty_before_(start.empty_before) {
+    sample = start.frames * frame_samples_;
+}
 
 Result<int> Run::encode(const Segment& segment, int frames, const std::atomic<bool>& stop) {
     const auto on_frame = [this](std::span<const std::byte> bytes) { return accept(bytes); };
@@ -66,9 +83,22 @@ Result<int> Run::encode(const Segment& segment, int frames, const std::atomic<bo
         }
         sample += block.samples;
         samples += block.samples;
+        fed_samples_ += block.samples;
+        if (Result<void> emptied = empty_reservoir(); !emptied) return emptied.error();
     }
-    fed_samples_ += samples;
     return samples;
+}
+
+// LAME codes a frame when it has been given all of the next one.
+Result<void> Run::empty_reservoir() {
+    if (!empty_before_) return {};
+    const std::int64_t coded = first_frame_ + fed_samples_ / frame_samples_ - 1;
+    if (coded < *empty_before_) return {};
+    const auto on_frame = [this](std::span<const std::byte> bytes) { return accept(bytes); };
+    if (Result<void> emptied = encoder_->empty_reservoir(on_frame); !emptied) return emptied;
+    splitter_.empty_reservoir();
+    empty_before_.reset();
+    return {};
 }
 
 Result<void> Run::flush() {
@@ -100,13 +130,14 @@ void Run::compare(std::int64_t number, const CodedFrame& frame) {
         agreed_end_ = number + 1;
         return;
     }
-    if (agreeing_ >= agreement_frames) ++parted_frames_;
+    if (agreeing_ >= agreement_frames && number >= agree_from_) ++parted_frames_;
     agreeing_ = 0;
 }
 
 std::optional<std::int64_t> Run::agreement(int length) const noexcept {
-    if (agreeing_ < length) return std::nullopt;
-    return agreed_end_ - agreeing_;
+    const std::int64_t first = std::max(agreed_end_ - agreeing_, agree_from_);
+    if (agreed_end_ - first < length) return std::nullopt;
+    return first;
 }
 
 std::int64_t Run::wanted_frames() const noexcept {

@@ -23,6 +23,9 @@ public:
     explicit PublishedFrames(std::int64_t first) : begin_(first), end_(first) {}
 
     void publish(CodedFrame frame, std::vector<std::byte> raw);
+    /// What the reservoir's arithmetic needs of up to `count` frames from number `first` on.
+    [[nodiscard]] std::vector<FrameOutline> outlines(std::int64_t first, std::int64_t count) const;
+
     /// Takes the oldest frame out, with its bytes as the encoder gave them if they were kept.
     struct Taken {
         CodedFrame frame;
@@ -46,12 +49,19 @@ private:
     std::int64_t end_;
 };
 
+/// Where a run begins, if not with the first frame of a segment.
+struct RunStart {
+    int frames = 0;  ///< Of the segment, that are left out.
+    /// The number of a frame before which the reservoir is emptied.
+    std::optional<std::int64_t> empty_before = {};
+};
+
 /// Worked on by one thread at a time, which changes; `frames` is for all.
 class Run {
 public:
     /// A run that begins with `segment`. `keep_raw`: also publish the encoder's own bytes.
     Run(std::unique_ptr<Encoder> encoder, const EncoderSettings& settings, const Segment& segment,
-        bool keep_raw);
+        bool keep_raw, const RunStart& start = {});
 
     /// Encodes up to `frames` frames' worth of `segment`, from where the run stands, until `stop`.
     /// Returns the number of samples.
@@ -63,6 +73,8 @@ public:
     void compare_with(const Run* other) noexcept;
     /// The first of at least `length` frames in a row that were equal, up to the newest.
     [[nodiscard]] std::optional<std::int64_t> agreement(int length) const noexcept;
+    /// That frame and all after it, but none before, count for an agreement.
+    void agree_from(std::int64_t frame) noexcept { agree_from_ = frame; }
     /// Frames that differed after `length` in a row had been equal.
     [[nodiscard]] std::int64_t parted_frames() const noexcept { return parted_frames_; }
     /// How far the other run must be before this one goes on: frames that come out late included.
@@ -80,6 +92,7 @@ public:
     int sample = 0;
 
 private:
+    Result<void> empty_reservoir();
     Result<void> accept(std::span<const std::byte> bytes);
     void compare(std::int64_t number, const CodedFrame& frame);
 
@@ -91,9 +104,11 @@ private:
     std::int64_t first_frame_;
     PublishedFrames frames_;
     std::int64_t fed_samples_ = 0;
+    std::optional<std::int64_t> empty_before_;
     const Run* other_ = nullptr;
     std::int64_t agreeing_ = 0;  // Frames in a row, up to agreed_end_.
     std::int64_t agreed_end_ = 0;
+    std::int64_t agree_from_ = 0;
     std::int64_t parted_frames_ = 0;
 };
 

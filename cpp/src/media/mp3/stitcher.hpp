@@ -10,6 +10,7 @@
 
 #include "media/mp3/board.hpp"
 #include "media/mp3/layouter.hpp"
+#include "media/mp3/truth.hpp"
 #include "polymux/media/mp3/encoder.hpp"
 
 namespace polymux::media::mp3 {
@@ -28,8 +29,20 @@ public:
     [[nodiscard]] int seams() const noexcept { return seams_; }
     [[nodiscard]] int bumped_frames() const noexcept { return layouter_.bumped_frames(); }
     [[nodiscard]] bool fell_back() const noexcept { return sequential_; }
+    /// Runs begun to code frames anew whose content depends on the reservoir's level.
+    [[nodiscard]] int repairs() const noexcept { return repairs_; }
+    /// Such frames that could not be coded anew.
+    [[nodiscard]] int inexact_frames() const noexcept { return inexact_frames_; }
 
 private:
+    /// What became of taking frames from a run.
+    enum class Outcome : std::uint8_t { taken, waiting, changed };
+
+    Result<Outcome> take_frames(RunJob& job, std::optional<std::int64_t> end);
+    [[nodiscard]] bool repair();
+    [[nodiscard]] Outcome check_repair(RunJob& job, const Board::Standing& standing);
+    [[nodiscard]] bool answer();
+    void leave_run();
     Result<void> add(PublishedFrames::Taken taken);
     Result<void> check_and_write(std::span<const std::byte> frame);
     Result<void> fall_back();
@@ -39,13 +52,18 @@ private:
     Layouter layouter_;
     FrameCallback write_;
     FrameCallback from_layouter_;
-    std::int64_t next_frame_ = 0;
+    Truth truth_;
+    bool repairing_ = false;           // The current run has to prove itself.
+    std::int64_t accepted_until_ = 0;  // Doubts about frames before this one are settled.
+    int encoder_memory_frames_;
     std::deque<std::vector<std::byte>>
         expected_;  // The first encoder's own bytes, not yet written.
     bool own_frames_only_ = true;
     bool differs_ = false;
     bool sequential_ = false;
     int seams_ = 0;
+    int repairs_ = 0;
+    int inexact_frames_ = 0;
 };
 
 }  // namespace polymux::media::mp3

@@ -57,6 +57,10 @@ public:
 
     virtual Result<void> encode(const PcmBlock& block, const FrameCallback& on_frame) = 0;
 
+    /// Fills up the frames coded so far, so that the next one finds an empty bit reservoir. The
+    /// encoder's other memory stays.
+    virtual Result<void> empty_reservoir(const FrameCallback& on_frame) = 0;
+
     /// Gives the last frames. The encoder takes no more samples afterwards.
     virtual Result<void> flush(const FrameCallback& on_frame) = 0;
 };
