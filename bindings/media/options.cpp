@@ -1,6 +1,7 @@
 #include "options.hpp"
 
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -18,11 +19,14 @@ using media::Carry;
 using media::ConvertOptions;
 using media::Limits;
 using media::Preset;
+using media::Verify;
 
 constexpr std::array<std::pair<const char*, Preset>, 3> presets{
     {{"ffmpeg", Preset::ffmpeg}, {"best", Preset::best}, {"fast", Preset::fast}}};
 constexpr std::array<std::pair<const char*, Carry>, 2> carries{
     {{"copy", Carry::copy}, {"none", Carry::none}}};
+constexpr std::array<std::pair<const char*, Verify>, 2> verifications{
+    {{"first-seam", Verify::first_seam}, {"all", Verify::all}}};
 
 template <typename Names>
 auto from_name(const char* field, const std::string& name, const Names& names) {
@@ -79,6 +83,24 @@ void named_field(Class& python_class, const char* name, Value ConvertOptions::* 
         });
 }
 
+/// The same, where the value that has no name is None.
+template <typename Value, typename Class, typename Names>
+void optional_named_field(Class& python_class, const char* name, Value ConvertOptions::* member,
+                          const Names& names) {
+    python_class.def_property(
+        name,
+        [member, &names](const py::object& self) -> std::optional<std::string> {
+            const py::scoped_critical_section lock(self);
+            std::string text = to_name(self.cast<const ConvertOptions&>().*member, names);
+            return text.empty() ? std::nullopt : std::optional(std::move(text));
+        },
+        [member, name, &names](const py::object& self, const std::optional<std::string>& text) {
+            const Value value = text ? from_name(name, *text, names) : Value{};
+            const py::scoped_critical_section lock(self);
+            self.cast<ConvertOptions&>().*member = value;
+        });
+}
+
 void register_limits(py::module_& module) {
     py::class_<Limits> limits(module, "Limits", py::is_final(), plain_metaclass(),
                               "polymux::media::Limits; the same fields and defaults, writable.");
@@ -112,6 +134,8 @@ void register_convert_options(py::module_& module) {
     field(options, "id3v2_version", &ConvertOptions::id3v2_version);
     field(options, "identical_file", &ConvertOptions::identical_file);
     field(options, "threads", &ConvertOptions::threads);
+    field(options, "exact", &ConvertOptions::exact);
+    optional_named_field(options, "verify", &ConvertOptions::verify, verifications);
     field(options, "strict", &ConvertOptions::strict);
     field(options, "limits", &ConvertOptions::limits);
 }

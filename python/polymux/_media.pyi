@@ -42,6 +42,8 @@ class ConvertOptions:
     id3v2_version: int
     identical_file: bool
     threads: int
+    exact: bool
+    verify: str | None
     strict: bool
     limits: Limits
     def __init__(self) -> None: ...

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from polymux._jobs import Names
     from polymux.inputs import Destination, Source
     from polymux.media_file import ConversionOutcome, MediaFile
-    from polymux.options import Carry, Limits, Preset, Tags, Time
+    from polymux.options import Carry, Limits, Preset, Tags, Time, Verify
     from polymux.results import MediaInfo, PcmAudio
 
 _PROGRESS_INTERVAL_S = 0.1
@@ -63,6 +63,8 @@ async def convert_to_mp3(
     id3v2_version: Literal[3, 4] = 3,
     identical_file: bool = False,
     threads: int | None = None,
+    exact: bool = False,
+    verify: Verify | None = None,
     strict: bool = False,
     overwrite: bool = True,
     limits: Limits | None = None,
@@ -90,7 +92,9 @@ async def convert_to_mp3(
         cover: ``"copy"`` or ``"none"``.
         id3v2_version: 3 or 4.
         identical_file: Write the whole file as ``ffmpeg -vn`` does.
-        threads: Upper bound on the cores for this file.
+        threads: Upper bound on the threads for this file. Default: as many as there are cores.
+        exact: At average and variable bitrate, one encoder from beginning to end.
+        verify: Check the first seam of parallel encoding (``"first-seam"``), or ``"all"``.
         strict: Damaged input is an error.
         overwrite: Replace an existing file.
         limits: What the input may cost.
@@ -127,6 +131,8 @@ async def convert_to_mp3(
             id3v2_version=id3v2_version,
             identical_file=identical_file,
             threads=threads,
+            exact=exact,
+            verify=verify,
             strict=strict,
             limits=limits,
         )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from polymux._jobs import Names
     from polymux.inputs import Destination, Source
     from polymux.media_file import ConversionOutcome, MediaFile
-    from polymux.options import Carry, Limits, Preset, Tags, Time
+    from polymux.options import Carry, Limits, Preset, Tags, Time, Verify
     from polymux.progress import Progress
 
 
@@ -46,6 +46,8 @@ def convert_to_mp3(
     id3v2_version: Literal[3, 4] = 3,
     identical_file: bool = False,
     threads: int | None = None,
+    exact: bool = False,
+    verify: Verify | None = None,
     strict: bool = False,
     overwrite: bool = True,
     limits: Limits | None = None,
@@ -85,8 +87,20 @@ def convert_to_mp3(
         id3v2_version: 3 (ID3v2.3, read by everything) or 4 (ID3v2.4). Default: 3; with
             `identical_file` always 4, as ffmpeg.
         identical_file: Write the whole file as ``ffmpeg -vn`` does, tags included, and not only
-            its audio frames. Default: False.
-        threads: Upper bound on the cores for this file. Default: all.
+            its audio frames; for a file over 15 s at average or variable bitrate give `exact` too.
+            Default: False.
+        threads: Upper bound on the threads that work on this file; they help where a file lasts
+            over 15 s, and change no byte of the MP3. Default: as many as there are cores.
+        exact: At average and variable bitrate, use one encoder from beginning to end, so that every
+            frame is ffmpeg's. Without it a file over 15 s is encoded in parts side by side, and
+            that is so but for rare frames at LAME's upper bit limit, which
+            ``.report.inexact_frames`` counts. At a constant bitrate every frame is ffmpeg's in any
+            case. Default: False.
+        verify: Check the seams, where parts were joined, further than the 24 frames that always
+            must agree: the encoder before a seam goes on through the whole next part, and every
+            frame is compared. A seam moves behind a frame that differs, and
+            ``.report.parted_frames`` counts it. ``"first-seam"`` checks one seam, ``"all"`` each,
+            at the cost of that encoder's time. Default: None.
         strict: Damaged input is an error instead of a warning. Default: False.
         overwrite: Replace an existing file at `destination`. Default: True.
         limits: What the input may cost. Default: `polymux.Limits()`.
@@ -137,6 +151,8 @@ def convert_to_mp3(
             id3v2_version=id3v2_version,
             identical_file=identical_file,
             threads=threads,
+            exact=exact,
+            verify=verify,
             strict=strict,
             limits=limits,
         )
@@ -179,7 +195,8 @@ def convert_many(
         overwrite: Replace existing files. Default: True.
         **options: `bitrate`, `vbr_quality`, `abr`, `preset`, `sample_rate`, `channels`,
             `audio_stream`, `start`, `end`, `tags`, `cover`, `id3v2_version`, `identical_file`,
-            `threads`, `strict` and `limits`, as for `convert_to_mp3`.
+            `threads`, `exact`, `verify`, `strict` and `limits`, as for `convert_to_mp3`. Whole
+            files come first: a file gets more than one thread only where cores are idle.
 
     Returns:
         An iterator of outcomes, in the order in which they are ready.

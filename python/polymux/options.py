@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Preset: TypeAlias = Literal["ffmpeg", "best", "fast"]
 Carry: TypeAlias = Literal["copy", "none"]
+Verify: TypeAlias = Literal["first-seam", "all"]
 Tags: TypeAlias = "Carry | Mapping[str, str]"
 Time: TypeAlias = "float | str"
 
@@ -75,6 +76,8 @@ class EncodingOptions(TypedDict, total=False):
     id3v2_version: Literal[3, 4]
     identical_file: bool
     threads: int | None
+    exact: bool
+    verify: Verify | None
     strict: bool
     limits: Limits | None
 
@@ -107,7 +110,9 @@ def native_options(values: EncodingOptions) -> _media.ConvertOptions:
     options.cover = _text("cover", values.get("cover", "copy"))
     options.id3v2_version = integer("id3v2_version", values.get("id3v2_version", 3))
     options.threads = optional_integer("threads", values.get("threads")) or 0
-    for name in ("abr", "identical_file", "strict"):
+    verify = values.get("verify")
+    options.verify = None if verify is None else _text("verify", verify)
+    for name in ("abr", "identical_file", "exact", "strict"):
         setattr(options, name, flag(name, values.get(name, False)))
     _set_tags(options, values.get("tags", "copy"))
     options.limits = native_limits(values.get("limits"))

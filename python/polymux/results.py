@@ -65,6 +65,17 @@ class ConversionReport:
         elapsed_s: Wall-clock time of the conversion in seconds.
         damaged_packets: Packets of the input that were skipped because they were damaged.
         seams: Places where segments that were encoded in parallel were joined.
+        absorbed_segments: Segments that were encoded in parallel for nothing: the encoder before
+            never came to agree with theirs, went on through them, and its frames were taken.
+        bumped_frames: Frames that had to be made larger than LAME would make them, so that a later
+            frame found room. Their sound is the same.
+        repairs: Encoders begun to code frames anew whose content depends on how full the bit
+            reservoir is, which a segment's own encoder cannot know.
+        inexact_frames: Such frames that may differ from those of one encoder, and so from ffmpeg's.
+        parted_frames: Frames at which two encoders differed again after they had agreed, which is
+            what `verify` looks for.
+        sequential_fallback: True when segments could not be joined because the loaded LAME lays
+            its frames out in an unknown way, so that one encoder made the whole file.
         warnings: What was adjusted or skipped; empty for a clean conversion.
 
     Example:
@@ -89,6 +100,12 @@ class ConversionReport:
     elapsed_s: float
     damaged_packets: int = 0
     seams: int = 0
+    absorbed_segments: int = 0
+    bumped_frames: int = 0
+    repairs: int = 0
+    inexact_frames: int = 0
+    parted_frames: int = 0
+    sequential_fallback: bool = False
     warnings: tuple[ConversionWarning, ...] = ()
 
     @property

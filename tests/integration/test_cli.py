@@ -122,6 +122,16 @@ def test_an_mp3_is_never_mixed_with_json(folder: Path) -> None:
     assert done.stdout == b""
 
 
+def test_exact_and_verify(corpus: Corpus, tmp_path: Path) -> None:
+    wave = corpus.wave(Sound(samples=20 * 44_100))
+    for words, has_seams in (("--exact", False), ("--verify all --threads 2", True)):
+        options = ["-V", "2", "--overwrite", *words.split()]
+        done = convert(wave, "-o", "out.mp3", "--json", *options, cwd=tmp_path)
+        report = json_lines(done.stdout)[0]["report"]
+        assert (report["seams"] > 0) == has_seams, words
+        assert report["parted_frames"] == 0
+
+
 def test_json_lines(folder: Path) -> None:
     (folder / "noise.wav").write_bytes(b"no media at all" * 100)
     done = convert("clip.wav", "noise.wav", "missing.wav", "--json", cwd=folder, code=1)
@@ -132,6 +142,10 @@ def test_json_lines(folder: Path) -> None:
     assert converted["status"] == "converted"
     assert converted["output"] == "clip.mp3"
     assert converted["report"]["bytes"] == (folder / "clip.mp3").stat().st_size
+    for name in ("seams", "absorbed_segments", "bumped_frames", "repairs", "inexact_frames",
+                 "parted_frames"):  # fmt: skip
+        assert converted["report"][name] == 0
+    assert converted["report"]["sequential_fallback"] is False
     assert by_input["noise.wav"]["status"] == by_input["missing.wav"]["status"] == "failed"
     assert by_input["missing.wav"]["error"]["code"] == "input_not_found"
     del summary["elapsed_s"]

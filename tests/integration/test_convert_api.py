@@ -134,6 +134,9 @@ def test_tags_can_be_replaced(corpus: Corpus) -> None:
         ({"start": 5, "end": 4}, ["end"]),
         ({"start": -1}, ["start"]),
         ({"threads": -1}, ["threads"]),
+        ({"verify": "some"}, ["verify", "'first-seam', 'all'"]),
+        ({"verify": "none"}, ["verify"]),
+        ({"verify": "\x1b[31m"}, ["verify"]),
         ({"abr": True}, ["abr"]),
         ({"tags": {"title": "\ud800"}}, ["title"]),
         ({"limits": polymux.Limits(channels=-(2**40))}, ["limits.channels"]),
@@ -154,6 +157,9 @@ def test_options_out_of_range(wave: Path, chosen: dict[str, Any], names: list[st
         {"vbr_quality": "2"},
         {"preset": None},
         {"strict": 1},
+        {"exact": 1},
+        {"exact": None},
+        {"verify": True},
         {"overwrite": "no"},
         {"tags": {"title": 1}},
         {"limits": {"channels": 2}},
@@ -171,17 +177,20 @@ def test_every_option_reaches_the_native_field() -> None:
         {
             "bitrate": 96_000, "abr": True, "preset": "best", "sample_rate": 44_100, "channels": 1,
             "audio_stream": 2, "start": 1, "end": "2.5", "tags": {"title": "x"}, "cover": "none",
-            "id3v2_version": 4, "identical_file": True, "threads": 3, "strict": True,
+            "id3v2_version": 4, "identical_file": True, "threads": 3, "exact": True,
+            "verify": "all", "strict": True,
             "limits": polymux.Limits(streams=7, duration_s=8.5, tag_bytes=2**33),
         }
     )  # fmt: skip
     native = (
         built.bitrate_bps, built.abr, built.preset, built.sample_rate_hz, built.channels,
         built.audio_stream, built.start_s, built.end_s, built.replace_tags, built.cover,
-        built.id3v2_version, built.identical_file, built.threads, built.strict,
+        built.id3v2_version, built.identical_file, built.threads, built.exact, built.verify,
+        built.strict,
     )  # fmt: skip
     assert native == (
-        96_000, True, "best", 44_100, 1, 2, 1.0, 2.5, [("title", "x")], "none", 4, True, 3, True
+        96_000, True, "best", 44_100, 1, 2, 1.0, 2.5, [("title", "x")], "none", 4, True, 3, True,
+        "all", True,
     )  # fmt: skip
     limits = built.limits
     assert (limits.streams, limits.duration_s, limits.tag_bytes) == (7, 8.5, 2**33)

@@ -18,6 +18,7 @@ assert_type(converted.read(), bytes)
 assert_type(converted.save("copy.mp3", overwrite=False), Path)
 assert_type(converted.report, polymux.ConversionReport)
 assert_type(converted.report.speed, float)
+assert_type(converted.report.sequential_fallback, bool)
 assert_type(converted.report.warnings, tuple[polymux.ConversionWarning, ...])
 assert_type(polymux.__version__, str)
 
@@ -25,11 +26,13 @@ polymux.convert_to_mp3(b"content", io.BytesIO(), vbr_quality=2, tags={"title": "
 polymux.convert_to_mp3(io.BytesIO(b"content"), start=1, end="0:02.5", preset="best")
 with open("talk.mp4", "rb") as source, open("talk.mp3", "wb") as target:  # noqa: PTH123
     polymux.convert_to_mp3(source, target, limits=polymux.Limits(duration_s=60))
+polymux.convert_to_mp3("talk.mp4", threads=2, exact=True, verify="first-seam")
 polymux.convert_to_mp3(memoryview(b"content"), None, on_progress=lambda p: print(p.eta_s))
 
 # Every line below is a mistake that has to be found; an unused "ignore" is an error too.
 polymux.convert_to_mp3("a.wav", preset="loud")  # type: ignore[arg-type]
 polymux.convert_to_mp3("a.wav", cover="keep")  # type: ignore[arg-type]
+polymux.convert_to_mp3("a.wav", verify="some")  # type: ignore[arg-type]
 polymux.convert_to_mp3("a.wav", bitrat=128)  # type: ignore[call-arg]
 polymux.convert_to_mp3(5)  # type: ignore[arg-type]
 polymux.convert_to_mp3(io.StringIO("text"))  # type: ignore[arg-type]

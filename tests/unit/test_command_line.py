@@ -46,14 +46,16 @@ def test_every_encoding_option_has_an_argument() -> None:
             "--preset", "best", "--sample-rate", "44100", "--channels", "1", "--audio-stream", "2",
             "--start", "0:01", "--end", "5", "--tag", "title=A=B", "--tag", "artist=",
             "--cover", "none", "--id3v2-version", "4", "--identical-file", "--threads", "1",
-            "--strict", "--limit", "duration_s=60.5", "--limit", "streams=2",
+            "--exact", "--verify", "first-seam", "--strict", "--limit", "duration_s=60.5",
+            "--limit", "streams=2",
         )
     )  # fmt: skip
     assert encoding == {
         "bitrate": "128k", "vbr_quality": 2.5, "abr": True, "preset": "best",
         "sample_rate": 44_100, "channels": 1, "audio_stream": 2, "start": "0:01", "end": "5",
         "tags": {"title": "A=B", "artist": ""}, "cover": "none", "id3v2_version": 4,
-        "identical_file": True, "threads": 1, "strict": True,
+        "identical_file": True, "threads": 1, "exact": True, "verify": "first-seam",
+        "strict": True,
         "limits": polymux.Limits(duration_s=60.5, streams=2),
     }  # fmt: skip
     assert set(encoding) == set(EncodingOptions.__annotations__)
@@ -75,6 +77,7 @@ def test_defaults_are_those_of_the_function() -> None:
         ["--overwrite", "--skip-existing", "a.wav"],
         ["--id3v2-version", "2", "a.wav"],
         ["--channels", "two", "a.wav"],
+        ["--verify", "some", "a.wav"],
         ["--preset", "\x1b[31mloud", "a.wav"],
         ["--no-such-\x1b[31moption", "a.wav"],
         ["--limit", "streams", "a.wav"],

@@ -91,11 +91,29 @@ def _add_encoding_arguments(command: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--sample-rate", type=int, metavar="HZ", help="8000 to 48000")
     group.add_argument("--channels", type=int, metavar="N", help="1 or 2")
-    group.add_argument("--threads", type=int, metavar="N", help="cores for one file (default: all)")
+    group.add_argument(
+        "--threads",
+        type=int,
+        metavar="N",
+        help="threads for one file, at most (default: all cores)",
+    )
+    group.add_argument(
+        "--exact",
+        action="store_true",
+        help="with --abr or variable bitrate: one encoder from beginning to end, so that every "
+        "frame is ffmpeg's also in files over 15 s (with --bitrate alone it always is)",
+    )
+    group.add_argument(
+        "--verify",
+        choices=("first-seam", "all"),
+        help="compare every frame of the segment behind the first seam of parallel encoding, or "
+        "behind all; costs time (default: only the frames at the seam)",
+    )
     group.add_argument(
         "--identical-file",
         action="store_true",
-        help="make the whole file, tags included, equal to that of 'ffmpeg -vn'",
+        help="make the whole file, tags included, equal to that of 'ffmpeg -vn'; with --abr or "
+        "variable bitrate give --exact too",
     )
 
 
@@ -148,6 +166,8 @@ def _encoding(options: argparse.Namespace) -> EncodingOptions:
         "id3v2_version": options.id3v2_version,
         "identical_file": options.identical_file,
         "threads": options.threads,
+        "exact": options.exact,
+        "verify": options.verify,
         "strict": options.strict,
         "limits": limits.from_arguments(options),
     }
