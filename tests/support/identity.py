@@ -60,6 +60,28 @@ class Compared:
     theirs: mp3_frames.Mp3File
 
 
+def coded(mp3: mp3_frames.Mp3File) -> list[tuple[int, int, bytes]]:
+    """What LAME coded in each frame, wherever the frame's bytes lie.
+
+    Header without bitrate and padding, side information without the pointer into the bit
+    reservoir, and main data.
+    """
+    stream = b"".join(frame.data[frame.overhead_bytes :] for frame in mp3.frames)
+    filled = 0
+    found = []
+    for frame in mp3.frames:
+        begin = filled - frame.main_data_begin
+        filled += len(frame.data) - frame.overhead_bytes
+        data = bytearray(stream[begin : begin + (frame.main_data_bits + 7) // 8])
+        if data:
+            data[-1] &= 0xFF << -frame.main_data_bits % 8 & 0xFF
+        side_data = frame.data[frame.overhead_bytes - frame.side_bytes : frame.overhead_bytes]
+        pointer_bits = 8 if frame.lsf else 9
+        side = int.from_bytes(side_data, "big") & (1 << 8 * frame.side_bytes - pointer_bits) - 1
+        found.append((frame.header & 0xFFFF0DFF, side, bytes(data)))
+    return found
+
+
 def first_difference(ours: list[bytes], theirs: list[bytes]) -> str:
     """Where two lists of frames part; empty if they are equal."""
     if ours == theirs:

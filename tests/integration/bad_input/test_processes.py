@@ -49,18 +49,25 @@ def say(progress, said=[]):
 INTERRUPTED = (
     SAY_STARTED
     + """
+import json
 try:
-    polymux.convert_to_mp3(sys.argv[1], sys.argv[2], on_progress=say)
+    polymux.convert_to_mp3(sys.argv[1], sys.argv[2], on_progress=say, **json.loads(sys.argv[3]))
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 """
 )
 
 
-def test_control_c_ends_a_conversion_at_once(long_wave: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "options",
+    ["{}", '{"threads": 1}', '{"bitrate": 128000}', '{"bitrate": 128000, "threads": 1}',
+     '{"bitrate": 128000, "verify": "all"}'],
+)  # fmt: skip
+def test_control_c_ends_a_conversion_at_once(options: str, long_wave: Path, tmp_path: Path) -> None:
+    """On one thread and on many, which all have to hear of it."""
     delays = []
     for number in range(TRIES):
-        process = start(INTERRUPTED, long_wave, tmp_path / f"{number}.mp3")
+        process = start(INTERRUPTED, long_wave, tmp_path / f"{number}.mp3", options)
         wait_for(process, "started")
         sent = time.monotonic()
         process.send_signal(signal.SIGINT)
