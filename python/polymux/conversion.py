@@ -93,9 +93,9 @@ def convert_to_mp3(
             over 15 s, and change no byte of the MP3. Default: as many as there are cores.
         exact: At average and variable bitrate, use one encoder from beginning to end, so that every
             frame is ffmpeg's. Without it a file over 15 s is encoded in parts side by side, and
-            that is so but for rare frames at LAME's upper bit limit, which
-            ``.report.inexact_frames`` counts. At a constant bitrate every frame is ffmpeg's in any
-            case. Default: False.
+            that is so but for rare frames, mostly at LAME's upper bit limit;
+            ``.report.inexact_frames`` counts those that are known. At a constant bitrate every
+            frame is ffmpeg's in any case. Default: False.
         verify: Check the seams, where parts were joined, further than the 24 frames that always
             must agree: the encoder before a seam goes on through the whole next part, and every
             frame is compared. A seam moves behind a frame that differs, and

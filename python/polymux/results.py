@@ -71,7 +71,8 @@ class ConversionReport:
             frame found room. Their sound is the same.
         repairs: Encoders begun to code frames anew whose content depends on how full the bit
             reservoir is, which a segment's own encoder cannot know.
-        inexact_frames: Such frames that may differ from those of one encoder, and so from ffmpeg's.
+        inexact_frames: Such frames that are known to be doubtful: they may differ from those of one
+            encoder, and so from ffmpeg's.
         parted_frames: Frames at which two encoders differed again after they had agreed, which is
             what `verify` looks for.
         sequential_fallback: True when segments could not be joined because the loaded LAME lays
