@@ -9,6 +9,7 @@ from typing import Any
 
 from benchmarks.measure import BUILD, ROOT, load_average, machine, raise_priority
 from benchmarks.mp3 import (
+    cases,
     clips,
     conversions,
     environment,
@@ -17,7 +18,7 @@ from benchmarks.mp3 import (
     memory,
     report,
 )
-from benchmarks.mp3.peers import every
+from benchmarks.mp3.peers import every, ffmpeg, polymux
 from benchmarks.mp3.peers.base import Peer
 
 RESULTS = BUILD / "mp3.json"
@@ -32,7 +33,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--only",
         action="append",
-        choices=("conversions", "clips", "memory"),
+        choices=("conversions", "long", "clips", "memory"),
         help="measure this part alone and keep the other parts of the last run; may be repeated",
     )
     parser.add_argument("--peer", action="append", help="leave out all other peers but ffmpeg")
@@ -61,9 +62,9 @@ def example_program(given: Path | None) -> Path | None:
 
 
 def chosen(names: list[str] | None) -> tuple[Peer, ...]:
-    """The peers to measure; ffmpeg and polymux always."""
-    always = (conversions.REFERENCE, conversions.OURS)
-    return tuple(peer for peer in every() if not names or peer.name in (*names, *always))
+    """The peers to measure; ffmpeg and polymux, in all their variants, always."""
+    always = {peer.name for peer in (*ffmpeg.PEERS, *polymux.PEERS)}
+    return tuple(peer for peer in every() if not names or peer.name in {*names, *always})
 
 
 def measure(options: argparse.Namespace, peers: tuple[Peer, ...]) -> None:
@@ -82,7 +83,10 @@ def measure(options: argparse.Namespace, peers: tuple[Peer, ...]) -> None:
         versions=environment.versions(peers),
     )
     parts = {
-        "conversions": partial(conversions.measure, files, peers, broken, options.rounds),
+        "conversions": partial(
+            conversions.measure, cases.short(files), peers, broken, options.rounds
+        ),
+        "long": partial(conversions.measure, cases.long(files), peers, broken, options.rounds),
         "clips": partial(clips.measure, files, options.rounds),
         "memory": partial(memory.measure, files, peers, program),
     }

@@ -1,15 +1,17 @@
-"""Two hundred clips of one second on two cores: where start-up costs more than encoding."""
+"""Two hundred short clips on two cores: where start-up costs as much as encoding, or more."""
 
 import json
 import os
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import BUILD, run
 from benchmarks.mp3 import identity
+from benchmarks.mp3.conversions import SOME_ROUNDS
 from benchmarks.mp3.inputs import Inputs
 
 CORES = 2
@@ -19,6 +21,7 @@ IN_TURN = "ffmpeg, one process each, one after the other"
 TWO_AT_A_TIME = "ffmpeg, one process each, two at a time (xargs -P2)"
 LOOP = "polymux.convert_to_mp3 in a loop"
 MANY = "polymux.convert_many"
+WAYS = (IN_TURN, TWO_AT_A_TIME, LOOP, MANY)
 
 
 def convert_all(contender: str, sources: Sequence[Path], folder: Path) -> dict[str, Any]:
@@ -50,44 +53,67 @@ def convert_all(contender: str, sources: Sequence[Path], folder: Path) -> dict[s
 def differing(folder: Path, reference: Path) -> int:
     """How many files of a folder do not hold the frames of their namesakes in another."""
     expected = sorted(reference.glob("*.mp3"))
-    return sum(not identity.compare(folder / path.name, path)["equal"] for path in expected)
+    outcomes = identity.in_another_process([(folder / path.name, path) for path in expected])
+    return sum(not outcome["equal"] for outcome in outcomes)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Clips of one length and format, and the ways to convert them.
+
+    `sometimes` run in the first rounds only: no goal names them.
+    """
+
+    title: str
+    sources: tuple[Path, ...]
+    sometimes: tuple[str, ...] = ()
+
+
+ALWAYS = (IN_TURN, MANY)
+OF_ONE_SECOND, OF_FIVE_SECONDS = "of 1 s", "of 5 s"
 
 
 def measure(inputs: Inputs, rounds: int) -> dict[str, Any]:
-    """Runs all four ways in turn, round after round, on the first two cores.
+    """Runs all ways in turn, round after round, on the first two cores.
 
     Returns:
-        Kind of clip to way to `rounds`, `error` and, for polymux, `differing` files.
+        Kind of clip to way to `rounds` (each with its number), `error` and, for polymux,
+        `differing` files, all rounds together.
     """
+    kinds = (
+        Kind(f"{OF_ONE_SECOND}, WAV", inputs.wav_clips, (TWO_AT_A_TIME, LOOP)),
+        Kind(f"{OF_ONE_SECOND}, AAC in M4A", inputs.m4a_clips),
+        Kind(f"{OF_FIVE_SECONDS}, WAV", inputs.five_second_clips),
+    )
     everywhere = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(everywhere)[:CORES])
     try:
-        return {
-            "WAV": measure_kind("WAV", inputs.wav_clips, rounds),
-            "AAC in M4A": measure_kind("AAC in M4A", inputs.m4a_clips, rounds),
-        }
+        return {kind.title: measure_kind(kind, rounds) for kind in kinds}
     finally:
         os.sched_setaffinity(0, everywhere)
 
 
-def measure_kind(title: str, sources: Sequence[Path], rounds: int) -> dict[str, Any]:
+def measure_kind(kind: Kind, rounds: int) -> dict[str, Any]:
     """All rounds of one kind of clip."""
-    print(f"{len(sources)} clips of 1 s, {title} ...", flush=True)
-    folders = {
-        contender: BUILD / "mp3-clips" / str(number)
-        for number, contender in enumerate((IN_TURN, TWO_AT_A_TIME, LOOP, MANY))
-    }
-    found: dict[str, Any] = {name: {"rounds": [], "error": None} for name in folders}
+    print(f"{len(kind.sources)} clips {kind.title} ...", flush=True)
+    names = [name for name in WAYS if name in (*ALWAYS, *kind.sometimes)]
+    folders = {name: BUILD / "mp3-clips" / str(WAYS.index(name)) for name in names}
+    found: dict[str, Any] = {name: {"rounds": [], "error": None} for name in names}
     for name, folder in folders.items():  # once unmeasured: libraries and clips into the page cache
-        found[name]["error"] = convert_all(name, sources[:4], folder).get("error")
-    for _ in range(rounds):
+        found[name]["error"] = convert_all(name, kind.sources[:4], folder).get("error")
+    for number in range(rounds):
+        ran = []
         for name, folder in folders.items():
-            if found[name]["error"] is None:
-                result = convert_all(name, sources, folder)
-                found[name]["error"] = result.get("error")
-                if result.get("error") is None:
-                    found[name]["rounds"].append(result)
-    for name in (LOOP, MANY):
-        if found[name]["error"] is None:
-            found[name]["differing"] = differing(folders[name], folders[IN_TURN])
+            skipped = name in kind.sometimes and number >= SOME_ROUNDS
+            if skipped or found[name]["error"]:
+                continue
+            result = convert_all(name, kind.sources, folder)
+            found[name]["error"] = result.get("error")
+            if result.get("error") is None:
+                found[name]["rounds"].append({"round": number, **result})
+                ran.append(name)
+        if IN_TURN in ran:
+            for name in (name for name in ran if name in (LOOP, MANY)):
+                wrong = differing(folders[name], folders[IN_TURN])
+                found[name]["differing"] = found[name].get("differing", 0) + wrong
     return found

@@ -1,38 +1,20 @@
-"""Three minutes at a time: every peer in turn, round after round."""
+"""One file at a time: every peer in turn, round after round."""
 
 import hashlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import BUILD, run
 from benchmarks.mp3 import environment, identity
-from benchmarks.mp3.inputs import Inputs
+from benchmarks.mp3.cases import Case
 from benchmarks.mp3.peers.base import Mode, Peer
 
-REFERENCE = "ffmpeg"
-OURS = "polymux"
-
-
-@dataclass(frozen=True)
-class Case:
-    """One input and one setting."""
-
-    title: str
-    source: Path
-    mode: Mode
-
-
-def cases(inputs: Inputs) -> tuple[Case, ...]:
-    """What is converted."""
-    return (
-        Case("3 min WAV to CBR 128", inputs.wav, "cbr128"),
-        Case("3 min WAV to VBR V2", inputs.wav, "v2"),
-        Case("3 min AAC in MP4 with video to CBR 128", inputs.mp4, "cbr128"),
-    )
+#: How many rounds those run that no goal of the case names.
+SOME_ROUNDS = 2
+OUTPUTS = BUILD / "mp3-outputs"
 
 
 def convert_once(peer: Peer, mode: Mode, source: Path, destination: Path) -> dict[str, Any]:
@@ -43,9 +25,9 @@ def convert_once(peer: Peer, mode: Mode, source: Path, destination: Path) -> dic
         `inside`, their own account without interpreter and imports; or `error`.
     """
     destination.unlink(missing_ok=True)
-    python = sys.executable if peer.name == OURS else str(environment.PYTHON)
+    python = str(environment.PYTHON) if peer.packages else sys.executable
     try:
-        usage = run(peer.command(python, mode, source, destination))
+        usage = run(peer.command(python, mode, source, destination), env=peer.variables)
     except OSError as error:
         return {"error": f"cannot be run: {error.strerror}"}
     if usage.status != 0:
@@ -61,20 +43,35 @@ def convert_once(peer: Peer, mode: Mode, source: Path, destination: Path) -> dic
 
 
 def measure(
-    inputs: Inputs, peers: Sequence[Peer], broken: Mapping[str, str], rounds: int
+    cases: Sequence[Case], peers: Sequence[Peer], broken: Mapping[str, str], rounds: int
 ) -> dict[str, Any]:
     """Runs every case.
 
     Args:
-        inputs: The generated files.
+        cases: What is converted, and by whom.
         peers: The converters; the reference must be among them.
         broken: Peer to why it could not be installed.
         rounds: How often each converter runs, in turn with the others.
 
     Returns:
-        Case to peer to `rounds`, `identity` and `error`.
+        Case to peer to `rounds` (each with its number), `identity`, `bytes` and `error`.
     """
-    return {case.title: measure_case(case, peers, broken, rounds) for case in cases(inputs)}
+    OUTPUTS.mkdir(parents=True, exist_ok=True)
+    return {case.title: measure_case(case, peers, broken, rounds) for case in cases}
+
+
+def sha256(path: Path) -> str:
+    """Digest of a file, read piece by piece."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def taking_part(case: Case, peers: Sequence[Peer], number: int) -> list[Peer]:
+    """Who runs in a round, in an order that gives nobody always the same neighbour."""
+    names = case.names if number < SOME_ROUNDS else case.always
+    chosen = [peer for peer in peers if peer.name in names]
+    first = number % len(chosen)
+    return [*chosen[first:], *chosen[:first]]
 
 
 def measure_case(
@@ -82,30 +79,39 @@ def measure_case(
 ) -> dict[str, Any]:
     """Runs one case; a peer that fails drops out with its error and stays in the table."""
     print(f"{case.title} ...", flush=True)
-    folder = BUILD / "mp3-outputs"
-    folder.mkdir(parents=True, exist_ok=True)
-    case.source.read_bytes()  # from now on in the page cache
+    sha256(case.source)  # from now on in the page cache
+    involved = [peer for peer in peers if peer.name in case.names]
     found: dict[str, Any] = {
-        peer.name: {"rounds": [], "error": broken.get(peer.name)} for peer in peers
+        peer.name: {"rounds": [], "error": broken.get(peer.name)} for peer in involved
     }
-    digests: dict[str, set[str]] = {peer.name: set() for peer in peers}
+    digests: dict[str, set[str]] = {peer.name: set() for peer in involved}
     for number in range(rounds):
-        first = number % len(peers)  # nobody always runs after the same neighbour
-        for peer in (*peers[first:], *peers[:first]):
+        for peer in taking_part(case, involved, number):
             entry = found[peer.name]
             if entry["error"]:
                 continue
-            output = folder / f"{peer.name}.mp3"
+            output = OUTPUTS / f"{peer.name}.mp3"
             result = convert_once(peer, case.mode, case.source, output)
             entry["error"] = result.get("error")
             if entry["error"] is None:
                 result.get("inside", {}).pop("memory", None)  # that is another part's subject
-                entry["rounds"].append(result)
-                digests[peer.name].add(hashlib.sha256(output.read_bytes()).hexdigest())
-    for peer in peers:
-        entry = found[peer.name]
-        if entry["error"] is None:
-            outcome = identity.compare(folder / f"{peer.name}.mp3", folder / f"{REFERENCE}.mp3")
-            entry["identity"] = outcome | {"always_the_same": len(digests[peer.name]) == 1}
-            entry["bytes"] = (folder / f"{peer.name}.mp3").stat().st_size
+                entry["rounds"].append({"round": number, **result})
+                digests[peer.name].add(sha256(output))
+    judge(involved, found, digests)
     return found
+
+
+def judge(peers: Sequence[Peer], found: Mapping[str, Any], digests: Mapping[str, set[str]]) -> None:
+    """Adds to each peer's entry how its frames compare, and whether its file was always the same.
+
+    Files of equal digests hold equal frames, so the last round's answers for every round.
+    """
+    done = [peer for peer in peers if found[peer.name]["error"] is None]
+    files = {peer.name: OUTPUTS / f"{peer.name}.mp3" for peer in done}
+    outcomes = identity.in_another_process(
+        [(files[peer.name], files[peer.frames_of]) for peer in done]
+    )
+    for peer, outcome in zip(done, outcomes, strict=True):
+        entry = found[peer.name]
+        entry["identity"] = outcome | {"always_the_same": len(digests[peer.name]) == 1}
+        entry["bytes"] = files[peer.name].stat().st_size

@@ -65,9 +65,11 @@ def versions(peers: Sequence[Peer]) -> dict[str, str]:
     installed = package_versions()
     found = {}
     for peer in peers:
+        named = [f"{package} {installed.get(package, '?')}" for package in peer.packages]
         if peer.version_command:
-            found[peer.name] = first_line(peer.version_command).partition(" Copyright")[0]
-        elif peer.packages:
-            named = (f"{package} {installed.get(package, '?')}" for package in peer.packages)
+            binary = peer.found(str(PYTHON))
+            command = [argument.format(binary=binary) for argument in peer.version_command]
+            named.append(first_line(command).partition(" Copyright")[0])
+        if named:
             found[peer.name] = ", ".join(named)
     return found

@@ -11,6 +11,7 @@ from benchmarks.measure import BUILD
 SECONDS = 180
 CLIPS = 200
 HOUR_LOOPS = 19  # on top of the first pass: 20 x 3 min
+TEN_MINUTES_S = 600
 RATE_HZ = 44_100
 
 # Bass, arpeggio, vibrato lead and drums: tones, transients, noise and stereo width, so that LAME
@@ -35,10 +36,12 @@ class Inputs:
 
     wav: Path
     mp4: Path
+    ten_minutes_wav: Path
     hour_wav: Path
     hour_mp4: Path
     wav_clips: tuple[Path, ...]
     m4a_clips: tuple[Path, ...]
+    five_second_clips: tuple[Path, ...]
 
 
 def ffmpeg(*arguments: str | Path) -> None:
@@ -61,14 +64,18 @@ def make_music(folder: Path) -> tuple[Path, Path]:
     return wav, mp4
 
 
-def make_clips(folder: Path, music: Path) -> None:
-    """Clips of exactly one second from all over the music, as WAV and as AAC in M4A."""
+def cut_clips(folder: Path, music: Path, seconds: int) -> None:
+    """Clips of exactly so many seconds from all over the music, as WAV."""
     with wave.open(str(music)) as reader:
         for number in range(CLIPS):
-            reader.setpos(number * (SECONDS - 1) * RATE_HZ // CLIPS)
+            reader.setpos(number * (SECONDS - seconds) * RATE_HZ // CLIPS)
             with wave.open(str(folder / f"{number:03}.wav"), "wb") as writer:
                 writer.setparams(reader.getparams())
-                writer.writeframes(reader.readframes(RATE_HZ))
+                writer.writeframes(reader.readframes(seconds * RATE_HZ))
+
+
+def encode_clips(folder: Path) -> None:
+    """The clips of a folder once more, as AAC in M4A."""
     for first in range(0, CLIPS, 50):  # fifty at a time keep the number of open files low
         numbers = range(first, min(first + 50, CLIPS))
         given = [argument for n in numbers for argument in ("-i", folder / f"{n:03}.wav")]
@@ -80,26 +87,47 @@ def make_clips(folder: Path, music: Path) -> None:
         ffmpeg(*given, *wanted)
 
 
+def make_basics(folder: Path) -> None:
+    """Three minutes, an hour, and the clips of a second."""
+    wav, mp4 = make_music(folder)
+    loop = ("-stream_loop", str(HOUR_LOOPS))
+    ffmpeg(*loop, "-i", wav, "-c", "copy", folder / "hour.wav")
+    ffmpeg(*loop, "-i", mp4, "-map", "0", "-c", "copy", "-movflags", "+faststart",
+           folder / "hour.mp4")  # fmt: skip
+    (folder / "clips").mkdir()
+    cut_clips(folder / "clips", wav, 1)
+    encode_clips(folder / "clips")
+
+
+def make_longer(folder: Path) -> None:
+    """Ten minutes, and clips of five seconds."""
+    ten_minutes = ("-t", str(TEN_MINUTES_S), "-c", "copy", folder / "ten-minutes.wav")
+    ffmpeg("-i", folder / "hour.wav", *ten_minutes)
+    clips = folder / "clips-of-5-s"
+    clips.mkdir(exist_ok=True)
+    cut_clips(clips, folder / "music.wav", 5)
+
+
 def prepare() -> Inputs:
-    """Makes the inputs unless they lie there already; about half a minute and 750 MB."""
+    """Makes the inputs unless they lie there already; about half a minute and 1 GB."""
     folder = BUILD / "mp3-inputs"
-    hour_wav, hour_mp4 = folder / "hour.wav", folder / "hour.mp4"
-    complete = folder / "complete"
+    complete, longer_complete = folder / "complete", folder / "longer-complete"
     if not complete.exists():
         print("making the inputs ...", flush=True)
         shutil.rmtree(folder, ignore_errors=True)
-        (folder / "clips").mkdir(parents=True)
-        wav, mp4 = make_music(folder)
-        loop = ("-stream_loop", str(HOUR_LOOPS))
-        ffmpeg(*loop, "-i", wav, "-c", "copy", hour_wav)
-        ffmpeg(*loop, "-i", mp4, "-map", "0", "-c", "copy", "-movflags", "+faststart", hour_mp4)
-        make_clips(folder / "clips", wav)
+        folder.mkdir(parents=True)
+        make_basics(folder)
         complete.touch()
+    if not longer_complete.exists():
+        make_longer(folder)
+        longer_complete.touch()
     return Inputs(
         wav=folder / "music.wav",
         mp4=folder / "music.mp4",
-        hour_wav=hour_wav,
-        hour_mp4=hour_mp4,
+        ten_minutes_wav=folder / "ten-minutes.wav",
+        hour_wav=folder / "hour.wav",
+        hour_mp4=folder / "hour.mp4",
         wav_clips=tuple(sorted((folder / "clips").glob("*.wav"))),
         m4a_clips=tuple(sorted((folder / "clips").glob("*.m4a"))),
+        five_second_clips=tuple(sorted((folder / "clips-of-5-s").glob("*.wav"))),
     )

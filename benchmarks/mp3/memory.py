@@ -1,20 +1,30 @@
 """Peak memory of one conversion, at three minutes and at an hour."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import BUILD, run
-from benchmarks.mp3.conversions import OURS, REFERENCE, convert_once
+from benchmarks.measure import run
+from benchmarks.mp3.cases import REFERENCE
+from benchmarks.mp3.conversions import OUTPUTS, convert_once
 from benchmarks.mp3.inputs import Inputs
 from benchmarks.mp3.peers.base import Peer
+from benchmarks.mp3.peers.polymux import ONE_THREAD, OURS
 
-PROGRAM = "polymux from C++"
+PROGRAM = "polymux from C++, one thread"
+HOUR_MP4 = "60 min MP4 with video"
+
+Job = tuple[str, str]
 
 
 def measure(inputs: Inputs, peers: Sequence[Peer], program: Path | None) -> dict[str, Any]:
-    """Peak resident memory of ffmpeg and polymux. Time does not count here: two run at once.
+    """Peak resident memory of ffmpeg and polymux at CBR 128.
+
+    What runs on one thread runs two at once, because time does not count here; what uses both
+    cores runs alone. ffmpeg and polymux on two threads with an hour of MP4 are left out: the long
+    conversions show their peaks.
 
     Args:
         inputs: The generated files.
@@ -25,33 +35,59 @@ def measure(inputs: Inputs, peers: Sequence[Peer], program: Path | None) -> dict
         Input to contender to `peak_rss_bytes`, and `stages` for polymux in Python; or `error`.
     """
     print("memory, up to an hour of audio ...", flush=True)
+    OUTPUTS.mkdir(parents=True, exist_ok=True)
     sources = {
         "3 min WAV": inputs.wav,
         "60 min WAV": inputs.hour_wav,
         "3 min MP4 with video": inputs.mp4,
-        "60 min MP4 with video": inputs.hour_mp4,
+        HOUR_MP4: inputs.hour_mp4,
     }
-    by_name = {peer.name: peer for peer in peers if peer.name in (REFERENCE, OURS)}
-    contenders = [*by_name, *([PROGRAM] if program else [])]
-    jobs = [(title, name) for title in sources for name in contenders]
+    by_name = {peer.name: peer for peer in peers}
+    single = (REFERENCE, ONE_THREAD, *([PROGRAM] if program else []))
+    jobs = [(title, name) for title in sources for name in single]
+    jobs.remove((HOUR_MP4, REFERENCE))
+    parallel_jobs = [(title, OURS) for title in sources if title != HOUR_MP4]
 
-    def one(job: tuple[str, str]) -> dict[str, Any]:
+    def one(job: Job) -> dict[str, Any]:
         title, name = job
-        output = BUILD / "mp3-outputs" / f"memory-{jobs.index(job)}.mp3"
-        result: dict[str, Any]
+        output = OUTPUTS / f"memory-{' '.join(job)}.mp3"
         if name == PROGRAM:
-            usage = run([str(program), str(sources[title]), str(output)])
-            result = {"error": usage.error} if usage.status else dict(vars(usage))
-        else:
-            result = convert_once(by_name[name], "cbr128", sources[title], output)
-        output.unlink(missing_ok=True)
-        kept = {key: result[key] for key in ("error", "peak_rss_bytes") if key in result}
-        return kept | ({"stages": result["inside"]["memory"]} if "inside" in result else {})
+            return peak_of_program(program or Path(), sources[title], output)
+        return peak(by_name[name], sources[title], output)
 
-    (BUILD / "mp3-outputs").mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(one, jobs))
-    found: dict[str, Any] = {title: {} for title in sources}
-    for (title, name), result in zip(jobs, results, strict=True):
-        found[title][name] = result
-    return found
+        results = dict(zip(jobs, pool.map(one, jobs), strict=True))
+    results |= {job: one(job) for job in parallel_jobs}
+    names = (REFERENCE, OURS, *single[1:])
+    return {
+        title: {name: results[title, name] for name in names if (title, name) in results}
+        for title in sources
+    }
+
+
+def peak(peer: Peer, source: Path, output: Path) -> dict[str, Any]:
+    """Peak memory of one conversion, and the stages on the way there."""
+    result = convert_once(peer, "cbr128", source, output)
+    output.unlink(missing_ok=True)
+    kept = {key: result[key] for key in ("error", "peak_rss_bytes") if key in result}
+    return kept | ({"stages": result["inside"]["memory"]} if "inside" in result else {})
+
+
+def peak_of_program(program: Path, source: Path, output: Path) -> dict[str, Any]:
+    """The same for the C++ example, which takes one thread where it is given one core."""
+    core = min(os.sched_getaffinity(0))
+    usage = run(["taskset", "-c", str(core), str(program), str(source), str(output)])
+    output.unlink(missing_ok=True)
+    return {"error": usage.error} if usage.status else {"peak_rss_bytes": usage.peak_rss_bytes}
+
+
+def with_long_conversions(
+    memory: Mapping[str, Any], long_case: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """The peaks of every input and contender, those of the long conversions among them."""
+    peaks = {title: dict(entries) for title, entries in memory.items()}
+    for name, entry in long_case.items():
+        if entry["rounds"] and HOUR_MP4 in peaks:
+            highest = max(round_["peak_rss_bytes"] for round_ in entry["rounds"])
+            peaks[HOUR_MP4].setdefault(name, {"peak_rss_bytes": highest})
+    return peaks

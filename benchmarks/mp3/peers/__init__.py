@@ -4,9 +4,20 @@ from importlib import import_module
 
 from benchmarks.mp3.peers.base import Peer
 
-NAMES = ("ffmpeg", "polymux", "lame", "pyav", "pydub", "torchcodec", "pedalboard", "lameenc")
+NAMES = (
+    "ffmpeg",
+    "polymux",
+    "newest_ffmpeg",
+    "lame",
+    "pyav",
+    "pydub",
+    "torchcodec",
+    "pedalboard",
+    "lameenc",
+)
 
 
 def every() -> tuple[Peer, ...]:
     """All of them, in the order of the tables. Their packages are not imported by this."""
-    return tuple(import_module(f"{__name__}.{name}").PEER for name in NAMES)
+    modules = (import_module(f"{__name__}.{name}") for name in NAMES)
+    return tuple(peer for module in modules for peer in module.PEERS)

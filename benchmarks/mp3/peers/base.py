@@ -4,13 +4,14 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 Mode = Literal["cbr128", "v2"]
-Convert = Callable[[str, str, Mode], object]
+#: Converts; may answer with facts for the account.
+Convert = Callable[[str, str, Mode], dict[str, int] | None]
 
 
 class NotOfferedError(Exception):
@@ -24,25 +25,38 @@ class Peer:
     Attributes:
         name: As the table shows it.
         settings: Which settings make it comparable, and what still differs.
-        program: Arguments that convert, with `{input}` and `{output}`; empty for a Python package.
+        program: Arguments that convert, with `{input}` and `{output}`; none for a Python package.
         packages: Distributions it needs, in the order they must be installed.
+        binary: Where a package keeps the program it carries, below the folder of packages; it
+            takes the place of `{binary}` in the arguments.
         module: The adapter that is run for a Python package.
+        variables: What the adapter finds in its environment.
         version_command: Prints the version of a program.
+        frames_of: The peer whose MP3 frames this one should equal.
     """
 
     name: str
     settings: str
     program: dict[Mode, tuple[str, ...]] | None = None
     packages: tuple[str, ...] = ()
+    binary: str = ""
     module: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
     version_command: tuple[str, ...] = ()
+    frames_of: str = "ffmpeg"
 
     def command(self, python: str, mode: Mode, source: Path, destination: Path) -> list[str]:
         """The command line of one conversion."""
-        if self.program is not None:
-            places = {"input": str(source), "output": str(destination)}
-            return [argument.format(**places) for argument in self.program[mode]]
-        return [python, "-m", self.module, mode, str(source), str(destination)]
+        if self.program is None:
+            return [python, "-m", self.module, mode, str(source), str(destination)]
+        places = {"input": str(source), "output": str(destination), "binary": self.found(python)}
+        return [argument.format(**places) for argument in self.program[mode]]
+
+    def found(self, python: str) -> str:
+        """The carried program in the environment of this Python; as it stands where it is not."""
+        folder = Path(python).parent.parent
+        matches = sorted(folder.glob(f"lib/python*/site-packages/{self.binary}"))
+        return str(matches[0]) if self.binary and matches else self.binary
 
 
 def memory_bytes() -> dict[str, int]:
@@ -76,7 +90,7 @@ def serve(load: Callable[[], Convert]) -> None:
     memory["loaded"] = memory_bytes()
     loaded, cpu_loaded_s = time.perf_counter(), cpu_s()
     try:
-        convert(source, destination, mode)  # type: ignore[arg-type]
+        told = convert(source, destination, mode)  # type: ignore[arg-type]
     except NotOfferedError as error:
         sys.exit(str(error))
     memory["done"] = memory_bytes()
@@ -85,5 +99,6 @@ def serve(load: Callable[[], Convert]) -> None:
         "wall_s": time.perf_counter() - loaded,
         "cpu_s": cpu_s() - cpu_loaded_s,
         "memory": memory,
+        **(told or {}),
     }
     print(json.dumps(facts))

@@ -4,14 +4,16 @@ import wave
 
 from benchmarks.mp3.peers.base import Convert, Mode, NotOfferedError, Peer, serve
 
-PEER = Peer(
-    name="lameenc",
-    settings=(
-        "`set_quality(3)` with `set_bit_rate(128)` or VBR quality 2; the WAV is read with Python's"
-        " wave module; encodes only, so it reads no MP4; writes no Info tag"
+PEERS = (
+    Peer(
+        name="lameenc",
+        settings=(
+            "`set_quality(3)` with `set_bit_rate(128)` or VBR quality 2; the WAV is read with"
+            " Python's wave module; encodes only, so it reads no MP4; writes no Info tag"
+        ),
+        packages=("numpy", "lameenc"),
+        module=__name__,
     ),
-    packages=("numpy", "lameenc"),
-    module=__name__,
 )
 
 

@@ -4,21 +4,33 @@ import os
 
 from benchmarks.mp3.peers.base import Convert, Mode, Peer, serve
 
-PEER = Peer(
-    name="pedalboard",
-    settings=(
-        'whole input to one array, `AudioFile.encode(quality=128 or "V2")` on one thread; the LAME'
-        " in its wheel is not the system's; its Linux build reads no MP4"
+THREADS = "BENCHMARK_THREADS"
+
+PEERS = (
+    Peer(
+        name="pedalboard",
+        settings=(
+            'whole input to one array, `AudioFile.encode(quality=128 or "V2", num_threads=1)`; the'
+            " LAME in its wheel is not the system's; its Linux build reads no MP4"
+        ),
+        packages=("pedalboard",),
+        module=__name__,
+        variables={THREADS: "1"},
     ),
-    packages=("pedalboard",),
-    module=__name__,
+    Peer(
+        name="pedalboard, two threads",
+        settings="the same with `num_threads=2`: pieces encoded apart, then spliced",
+        packages=("pedalboard",),
+        module=__name__,
+        variables={THREADS: "2"},
+    ),
 )
 
 
 def load() -> Convert:
     from pedalboard.io import AudioFile
 
-    threads = int(os.environ.get("PEDALBOARD_THREADS", "1"))
+    threads = int(os.environ[THREADS])
 
     def convert(source: str, destination: str, mode: Mode) -> None:
         with AudioFile(source) as reader:

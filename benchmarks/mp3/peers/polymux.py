@@ -1,14 +1,47 @@
 """polymux itself, measured exactly as every other Python package is."""
 
+import os
+from typing import Any
+
 from benchmarks.mp3.peers.base import Convert, Mode, Peer, serve
 
-PEER = Peer(
-    name="polymux",
-    settings=(
-        '`convert_to_mp3(..., bitrate="128k")` or `vbr_quality=2`, preset "ffmpeg"; one encoder;'
-        " waits until the file is safe on the disk, as nobody else does"
+#: What the other peers and the tables call them.
+OURS = "polymux"
+ONE_THREAD = "polymux, one thread"
+FAST = "polymux, preset fast"
+
+THREADS = "BENCHMARK_THREADS"
+PRESET = "BENCHMARK_PRESET"
+
+PEERS = (
+    Peer(
+        name=OURS,
+        settings=(
+            '`convert_to_mp3(..., threads=2)` with `bitrate="128k"` or `vbr_quality=2`, preset'
+            ' "ffmpeg"; waits until the file is safe on the disk, as nobody else does'
+        ),
+        module=__name__,
+        variables={THREADS: "2"},
     ),
-    module=__name__,
+    Peer(
+        name=ONE_THREAD,
+        settings=(
+            "the same with `threads=1`, at VBR also with `exact=True`: one encoder from beginning"
+            " to end"
+        ),
+        module=__name__,
+        variables={THREADS: "1"},
+    ),
+    Peer(
+        name=FAST,
+        settings=(
+            'as polymux, with `preset="fast"`, which is LAME\'s quality 7; its frames are compared'
+            " with those of `ffmpeg -compression_level 7`"
+        ),
+        module=__name__,
+        variables={THREADS: "2", PRESET: "fast"},
+        frames_of="ffmpeg -compression_level 7",
+    ),
 )
 
 
@@ -16,11 +49,18 @@ def load() -> Convert:
     import polymux
     import polymux._media  # the first conversion would do it; here it belongs to loading
 
-    def convert(source: str, destination: str, mode: Mode) -> None:
+    threads = int(os.environ[THREADS])
+    preset = os.environ.get(PRESET, "ffmpeg")
+
+    def convert(source: str, destination: str, mode: Mode) -> dict[str, int]:
+        wanted: dict[str, Any] = {"threads": threads, "preset": preset}
         if mode == "cbr128":
-            polymux.convert_to_mp3(source, destination, bitrate="128k")
+            wanted["bitrate"] = "128k"
         else:
-            polymux.convert_to_mp3(source, destination, vbr_quality=2)
+            wanted["vbr_quality"] = 2
+            wanted |= {"exact": True} if threads == 1 else {}
+        converted = polymux.convert_to_mp3(source, destination, **wanted)
+        return {"seams": converted.report.seams}
 
     return convert
 

@@ -2,14 +2,16 @@
 
 from benchmarks.mp3.peers.base import Convert, Mode, Peer, serve
 
-PEER = Peer(
-    name="PyAV",
-    settings=(
-        "decodes and encodes frame by frame as its documentation shows; `bit_rate` 128,000 or the"
-        " qscale flag with quality 2; the FFmpeg and LAME in its wheel are not the system's"
+PEERS = (
+    Peer(
+        name="PyAV",
+        settings=(
+            "decodes and encodes frame by frame as its documentation shows; `bit_rate` 128,000 or"
+            " the qscale flag with quality 2; the FFmpeg and LAME in its wheel are not the system's"
+        ),
+        packages=("av",),
+        module=__name__,
     ),
-    packages=("av",),
-    module=__name__,
 )
 
 LAMBDA_PER_QUALITY = 118  # FF_QP2LAMBDA

@@ -2,14 +2,16 @@
 
 from benchmarks.mp3.peers.base import Convert, Mode, Peer, serve
 
-PEER = Peer(
-    name="pydub",
-    settings=(
-        '`AudioSegment.from_file(...).export(format="mp3", ...)` with `bitrate="128k"` or'
-        " `-q:a 2`; it runs the same ffmpeg program"
+PEERS = (
+    Peer(
+        name="pydub",
+        settings=(
+            '`AudioSegment.from_file(...).export(format="mp3", ...)` with `bitrate="128k"` or'
+            " `-q:a 2`; it runs the same ffmpeg program"
+        ),
+        packages=("pydub",),
+        module=__name__,
     ),
-    packages=("pydub",),
-    module=__name__,
 )
 
 

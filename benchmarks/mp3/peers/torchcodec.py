@@ -2,15 +2,17 @@
 
 from benchmarks.mp3.peers.base import Convert, Mode, NotOfferedError, Peer, serve
 
-PEER = Peer(
-    name="torchcodec",
-    settings=(
-        "whole input to one tensor, `AudioEncoder.to_file(bit_rate=128_000)`; with a CPU torch and"
-        " the system's FFmpeg and LAME; 0.13 is the newest release that loads with a CPU torch;"
-        " offers no VBR"
+PEERS = (
+    Peer(
+        name="torchcodec",
+        settings=(
+            "whole input to one tensor, `AudioEncoder.to_file(bit_rate=128_000)`; with a CPU torch"
+            " and the system's FFmpeg and LAME; 0.13 is the newest release that loads with a CPU"
+            " torch; offers no VBR"
+        ),
+        packages=("torch", "torchcodec"),
+        module=__name__,
     ),
-    packages=("torch", "torchcodec"),
-    module=__name__,
 )
 
 
