@@ -162,7 +162,8 @@ mp3::SegmentPlan segment_plan(const ConversionPlan& plan, const AudioReader& rea
                               const ConvertOptions& options, bool can_patch) {
     const bool constant = plan.encoder.rate_control == mp3::RateControl::cbr;
     // Where the segments follow from the duration alone, one thread must work on them too.
-    if (constant ? plan.threads == 1 : options.exact) return {};
+    const bool exact = options.exact || options.identical_file;
+    if (constant ? plan.threads == 1 : exact) return {};
     std::optional<std::int64_t> samples;
     if (const std::optional<double> duration_s = reader.expected_duration_s()) {
         samples = std::llround(*duration_s * plan.encoder.sample_rate_hz);

@@ -51,7 +51,7 @@ struct ConvertOptions {
     std::optional<Tags> replace_tags = {};  ///< Instead of the input's text tags.
     Carry cover = Carry::copy;              ///< The picture, bit for bit.
     int id3v2_version = 3;                  ///< 3 (ID3v2.3, read by everything) or 4.
-    bool identical_file = false;  ///< Whole file as `ffmpeg -vn` writes it, tags included.
+    bool identical_file = false;  ///< Whole file as `ffmpeg -vn` writes it, tags included; `exact`.
     int threads = 0;              ///< Upper bound for one file; 0 is all cores.
     /// At ABR and VBR: one encoder from beginning to end, so that every frame is ffmpeg's. Without
     /// it that is so but for rare frames at LAME's upper bit limit, fewer than one in a thousand.

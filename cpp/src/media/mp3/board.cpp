@@ -15,6 +15,8 @@ constexpr int frames_per_splice_step = 4;
 constexpr int resume_margin_frames = 100;
 // A last segment shorter than this would not live to see an agreement.
 constexpr int shortest_last_frames = 150;
+// A repair has to begin up to that many frames before the run that it is for.
+constexpr std::int64_t frames_kept_for_repairs = 720;
 
 }  // namespace
 
@@ -33,11 +35,10 @@ Board::Entry* Board::entry(std::int64_t segment) {
     return &segments_[static_cast<std::size_t>(index)];
 }
 
-// Whether a run that comes to a segment which nobody has begun goes on into it.
-bool Board::joins(const Segment& segment) const {
+// Whether a segment is too short to be begun by a run of its own.
+bool Board::is_remnant(const Segment& segment) const {
     const int shortest = shortest_last_frames * shape_of(options_.encoder).frame_samples();
-    return sequential_ || options_.encoder.rate_control == RateControl::cbr ||
-           (segment.last && segment.samples() < shortest);
+    return segment.last && segment.samples() < shortest;
 }
 
 // Absorbing another run is for those whose own beginning is certain: the result does not depend on
@@ -59,8 +60,10 @@ bool Board::must_verify(const RunJob& job) const {
 std::shared_ptr<RunJob> Board::claim(bool may_start) {
     const Lock lock(mutex_);
     if (stop_) return nullptr;
-    for (const auto& job : runs_) {
-        if (job->claimed || job->done || job->asking || !prepare(job, resume_margin_frames))
+    const auto runs = runs_;  // Some may be found to be absorbed on the way.
+    for (const auto& job : runs) {
+        if (job->claimed || job->done || job->asking || job->abandoned ||
+            !prepare(job, resume_margin_frames))
             continue;
         job->claimed = true;
         return job;
@@ -69,7 +72,7 @@ std::shared_ptr<RunJob> Board::claim(bool may_start) {
     for (std::size_t index = 0; index < segments_.size(); ++index) {
         Entry& free = segments_[index];
         const bool is_first = runs_.empty() && index == 0;
-        if (free.owner || (!is_first && free.segment->last && joins(*free.segment))) continue;
+        if (free.owner || (!is_first && is_remnant(*free.segment))) continue;
         auto job = std::make_shared<RunJob>();
         job->segment = free.segment->number();
         job->claimed = true;
@@ -114,7 +117,8 @@ bool Board::step(const std::shared_ptr<RunJob>& job) {
 }
 
 Result<void> Board::begin_run(RunJob& job, const Segment& segment) {
-    const bool is_first = first_encoder_ != nullptr && segment.number() == 0;
+    // The board's own until the first segment's run takes it.
+    const bool is_first = segment.number() == 0 && !job.is_repair && first_encoder_ != nullptr;
     std::unique_ptr<Encoder> encoder;
     if (is_first) {
         encoder = std::move(first_encoder_);
@@ -148,7 +152,9 @@ bool Board::prepare(const std::shared_ptr<RunJob>& job, int margin) {
 bool Board::enter_next_segment(const std::shared_ptr<RunJob>& job) {
     Entry* next = entry(job->segment + 1);
     if (next == nullptr) return false;
-    if (!next->owner && !joins(*next->segment)) return false;
+    // Where seams follow from the duration alone, every segment has its own run.
+    const bool may_own = sequential_ || !varies() || is_remnant(*next->segment);
+    if (!next->owner && !may_own) return false;
     const bool absorbs = job->target && next->owner != job->target;
     if (absorbs && !is_confirmed(*job)) return false;
     ++job->segment;
@@ -235,9 +241,13 @@ bool Board::fail_step(RunJob& job, Error error) {
 void Board::drop_used_segments() {
     std::int64_t first_needed = first_segment_ + static_cast<std::int64_t>(segments_.size());
     for (const auto& job : runs_) first_needed = std::min(first_needed, job->segment);
-    // One more, in which a repair may have to begin.
-    if (varies()) --first_needed;
-    while (first_segment_ < first_needed && !segments_.empty() && segments_.front().owner) {
+    const Entry* needed = entry(first_needed);
+    if (needed == nullptr) return;
+    const std::int64_t first_frame =
+        needed->segment->first_frame() - (varies() ? frames_kept_for_repairs : 0);
+    // The segment behind the first one begins where that one ends.
+    while (first_segment_ < first_needed && segments_.size() > 1 &&
+           segments_[1].segment->first_frame() <= first_frame) {
         segments_.pop_front();
         ++first_segment_;
     }
@@ -344,9 +354,14 @@ int Board::unstarted_segments() const {
         std::ranges::count_if(segments_, [](const Entry& each) { return !each.owner; }));
 }
 
-int Board::live_segments() const {
+int Board::unfinished_segments() const {
     const Lock lock(mutex_);
-    return static_cast<int>(segments_.size());
+    std::int64_t first = first_segment_;
+    if (!runs_.empty())
+        first = (*std::ranges::min_element(runs_, {}, [](const auto& job) {
+                    return job->segment;
+                }))->segment;
+    return static_cast<int>(first_segment_ + static_cast<std::int64_t>(segments_.size()) - first);
 }
 
 int Board::absorbed_segments() const {

@@ -88,7 +88,8 @@ public:
     void make_sequential();
 
     [[nodiscard]] int unstarted_segments() const;
-    [[nodiscard]] int live_segments() const;
+    /// From the one in which the hindmost run stands.
+    [[nodiscard]] int unfinished_segments() const;
     [[nodiscard]] int absorbed_segments() const;
     [[nodiscard]] std::int64_t parted_frames() const;
     [[nodiscard]] std::int64_t unusable_samples() const;
@@ -118,7 +119,7 @@ private:
 
     // All of these with the mutex held.
     [[nodiscard]] Entry* entry(std::int64_t segment);
-    [[nodiscard]] bool joins(const Segment& segment) const;
+    [[nodiscard]] bool is_remnant(const Segment& segment) const;
     [[nodiscard]] bool is_confirmed(const RunJob& job) const;
     [[nodiscard]] bool must_verify(const RunJob& job) const;
     bool prepare(const std::shared_ptr<RunJob>& job, int margin);

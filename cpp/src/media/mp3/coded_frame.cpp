@@ -79,6 +79,7 @@ Result<CodedFrame> FrameSplitter::split(std::span<const std::byte> frame) {
     const auto first = stream_.begin() + static_cast<std::ptrdiff_t>(begin);
     coded.main_data.assign(first, first + static_cast<std::ptrdiff_t>(data_bytes));
     coded.main_data_bits = side_info->main_data_bits;
+    coded.largest_granule_bits = side_info->largest_granule_bits;
     coded.main_data_begin_bytes = side_info->main_data_begin_bytes;
     if (const int rest = coded.main_data_bits % 8; rest != 0) {
         coded.main_data.back() &= static_cast<std::byte>(0xFF00U >> rest);

@@ -15,6 +15,7 @@ struct CodedFrame {
     std::vector<std::byte> head;       ///< Header and side information, as the encoder wrote them.
     std::vector<std::byte> main_data;  ///< Bits behind the last one of the frame are zero.
     int main_data_bits = 0;
+    int largest_granule_bits = 0;
     int main_data_begin_bytes = 0;
     int level_bits = 0;  ///< What the encoder's reservoir held before the frame.
     FrameSize size;
@@ -25,6 +26,7 @@ struct CodedFrame {
 /// What the reservoir's arithmetic needs of a frame.
 struct FrameOutline {
     int bits = 0;
+    int largest_granule_bits = 0;
     int level_bits = 0;
     FrameSize size;
     bool silent = false;

@@ -129,7 +129,7 @@ private:
         const int unstarted = board_->unstarted_segments();
         const bool has_company = idle > 0 || board_->helpers() > 0;
         const int wanted = has_company ? 1 + idle : 0;
-        const bool may_read = !reader_.ended() && board_->live_segments() < job_.threads + 3;
+        const bool may_read = !reader_.ended() && board_->unfinished_segments() < job_.threads + 2;
         if (may_read && unstarted < wanted) return reader_.read(next_length(has_company));
         call_helpers(idle, unstarted);
         if (step()) return {};
@@ -139,7 +139,7 @@ private:
     }
 
     [[nodiscard]] int idle_workers() const {
-        return std::min(job_.threads - 1 - board_->helpers(), Pool::instance().spare());
+        return std::min(job_.threads - 1 - board_->helpers(), job_.crew.spare());
     }
 
     [[nodiscard]] int next_length(bool has_company) {
@@ -151,7 +151,7 @@ private:
     void call_helpers(int idle, int unstarted) {
         for (int count = std::min(idle, unstarted); count > 0; --count) {
             board_->expect_helper();
-            Pool::instance().submit([board = board_] { board->help(); });
+            job_.crew.submit([board = board_] { board->help(); });
         }
     }
 
@@ -192,6 +192,11 @@ private:
 };
 
 }  // namespace
+
+Crew pool_crew() {
+    return {.spare = [] { return Pool::instance().spare(); },
+            .submit = [](std::function<void()> work) { Pool::instance().submit(std::move(work)); }};
+}
 
 Result<ParallelSummary> encode_in_parallel(const ParallelJob& job,
                                            std::unique_ptr<Encoder> first_encoder) {

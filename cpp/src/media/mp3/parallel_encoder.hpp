@@ -16,6 +16,15 @@ namespace polymux::media::mp3 {
 /// Gives the next samples, as many as asked for, fewer at the end only, none after it.
 using PcmSource = std::function<Result<PcmBlock>(int samples)>;
 
+/// Who may help. Thread-safe functions.
+struct Crew {
+    std::function<int()> spare;  ///< Workers that have nothing to do.
+    std::function<void(std::function<void()>)> submit;
+};
+
+/// The process-wide pool.
+[[nodiscard]] Crew pool_crew();
+
 struct ParallelJob {
     EncoderSettings encoder;
     SegmentPlan plan;
@@ -26,6 +35,7 @@ struct ParallelJob {
     /// Samples encoded so far. An error ends the work.
     std::function<Result<void>(std::int64_t samples)> on_progress;
     CancelToken token;
+    Crew crew = pool_crew();
     /// For tests.
     int extra_stuffing_bytes = 0;
     std::function<void()> before_step = {};
@@ -43,9 +53,9 @@ struct ParallelSummary {
     bool fell_back = false;
 };
 
-/// Reads, writes and reports on the calling thread, which also encodes; up to `threads - 1` workers
-/// of the process-wide pool help where the pool has nothing else to do. `first_encoder` has the
-/// settings of `encoder` and has not been fed.
+/// Reads, writes and reports on the calling thread, which also encodes; up to `threads - 1` of the
+/// crew help while they have nothing else to do. `first_encoder` has the settings of `encoder` and
+/// has not been fed.
 Result<ParallelSummary> encode_in_parallel(const ParallelJob& job,
                                            std::unique_ptr<Encoder> first_encoder);
 

@@ -26,6 +26,7 @@ std::vector<FrameOutline> PublishedFrames::outlines(std::int64_t first, std::int
     for (std::int64_t number = std::max(first, begin_); number < end; ++number) {
         const CodedFrame& frame = frames_[static_cast<std::size_t>(number - begin_)].frame;
         found.push_back({.bits = frame.main_data_bits,
+                         .largest_granule_bits = frame.largest_granule_bits,
                          .level_bits = frame.level_bits,
                          .size = frame.size,
                          .silent = frame.silent});
@@ -109,6 +110,7 @@ Result<void> Run::accept(std::span<const std::byte> bytes) {
     Result<CodedFrame> frame = splitter_.split(bytes);
     if (!frame) return frame.error();
     if (other_ != nullptr) compare(frames_.end(), *frame);
+    previous_data_ = frame->main_data;
     std::vector<std::byte> raw;
     if (keep_raw_) raw.assign(bytes.begin(), bytes.end());
     frames_.publish(std::move(*frame), std::move(raw));
@@ -118,26 +120,34 @@ Result<void> Run::accept(std::span<const std::byte> bytes) {
 void Run::compare_with(const Run* other) noexcept {
     if (other == other_) return;
     other_ = other;
-    agreeing_ = 0;
+    agreed_from_.reset();
+    telling_frames_ = 0;
+}
+
+void Run::agree_from(std::int64_t frame) noexcept {
+    agree_from_ = frame;
+    telling_frames_ = 0;
 }
 
 void Run::compare(std::int64_t number, const CodedFrame& frame) {
     const auto same = other_->frames().same_as(number, frame, rate_control_);
     // The other one ends before this frame: nothing is learned.
     if (!same) return;
-    if (*same && frame.follows_rules) {
-        ++agreeing_;
-        agreed_end_ = number + 1;
+    if (!*same || !frame.follows_rules) {
+        if (telling_frames_ >= agreement_frames && number >= agree_from_) ++parted_frames_;
+        agreed_from_.reset();
+        telling_frames_ = 0;
         return;
     }
-    if (agreeing_ >= agreement_frames && number >= agree_from_) ++parted_frames_;
-    agreeing_ = 0;
+    if (!agreed_from_) agreed_from_ = number;
+    // In silence all encoders agree, whatever they remember.
+    const bool tells = frame.main_data != previous_data_;
+    if (tells && number >= agree_from_) ++telling_frames_;
 }
 
 std::optional<std::int64_t> Run::agreement(int length) const noexcept {
-    const std::int64_t first = std::max(agreed_end_ - agreeing_, agree_from_);
-    if (agreed_end_ - first < length) return std::nullopt;
-    return first;
+    if (!agreed_from_ || telling_frames_ < length) return std::nullopt;
+    return std::max(*agreed_from_, agree_from_);
 }
 
 std::int64_t Run::wanted_frames() const noexcept {

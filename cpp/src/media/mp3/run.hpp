@@ -71,10 +71,11 @@ public:
 
     /// From now on every frame is compared with that of the same number in `other`.
     void compare_with(const Run* other) noexcept;
-    /// The first of at least `length` frames in a row that were equal, up to the newest.
+    /// The first of the frames in a row that were equal, up to the newest, if at least `length` of
+    /// them were not just like the one before.
     [[nodiscard]] std::optional<std::int64_t> agreement(int length) const noexcept;
     /// That frame and all after it, but none before, count for an agreement.
-    void agree_from(std::int64_t frame) noexcept { agree_from_ = frame; }
+    void agree_from(std::int64_t frame) noexcept;
     /// Frames that differed after `length` in a row had been equal.
     [[nodiscard]] std::int64_t parted_frames() const noexcept { return parted_frames_; }
     /// How far the other run must be before this one goes on: frames that come out late included.
@@ -106,9 +107,10 @@ private:
     std::int64_t fed_samples_ = 0;
     std::optional<std::int64_t> empty_before_;
     const Run* other_ = nullptr;
-    std::int64_t agreeing_ = 0;  // Frames in a row, up to agreed_end_.
-    std::int64_t agreed_end_ = 0;
+    std::optional<std::int64_t> agreed_from_;  // The first frame of those in a row that are equal.
+    int telling_frames_ = 0;                   // Those of them that tell something.
     std::int64_t agree_from_ = 0;
+    std::vector<std::byte> previous_data_;
     std::int64_t parted_frames_ = 0;
 };
 

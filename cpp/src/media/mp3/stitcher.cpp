@@ -65,7 +65,8 @@ Result<Stitcher::Outcome> Stitcher::take_frames(RunJob& job, std::optional<std::
                               truth_.is_doubtful(next.front());
         if (in_doubt && repair()) return Outcome::changed;
         auto taken = frames.take();
-        if (!sequential_) truth_.pass(next.front());
+        level_is_true_ = next.front().level_bits == truth_.level_bits();
+        truth_.pass(next.front());
         const bool was_sequential = sequential_;
         if (Result<void> added = add(std::move(*taken)); !added) return added.error();
         if (sequential_ != was_sequential) return Outcome::changed;
@@ -103,9 +104,13 @@ Stitcher::Outcome Stitcher::check_repair(RunJob& job, const Board::Standing& sta
     return Outcome::changed;
 }
 
-/// May the current run be left? Its level is the true one; the next run's is not, so none of the
-/// frames that follow soon may depend on it. False while that cannot be known.
+/// May the current run be left? If its level is the true one, the next run's is not, and so none of
+/// the frames that follow soon may depend on it. False while that cannot be known.
 bool Stitcher::answer() {
+    if (!level_is_true_) {
+        board_.accept();
+        return true;
+    }
     const std::optional<Board::Question> question = board_.question();
     if (!question) return false;
     const std::int64_t first = truth_.position();

@@ -53,6 +53,7 @@ private:
     FrameCallback write_;
     FrameCallback from_layouter_;
     Truth truth_;
+    bool level_is_true_ = true;        // Of the run that the last frame came from, before it.
     bool repairing_ = false;           // The current run has to prove itself.
     std::int64_t accepted_until_ = 0;  // Doubts about frames before this one are settled.
     int encoder_memory_frames_;

@@ -10,9 +10,18 @@ namespace {
 // frames hold a restart, and 700 nearly always.
 constexpr std::size_t history_frames = 700;
 
-// Frames that LAME had to make smaller come out between 86 and 100 % of what is available, nearly
-// all of them above this share.
-constexpr double doubtful_share = 0.96;
+// What LAME had to make smaller comes out at 82 to 100 % of what it allowed, at VBR nearly always
+// above this share. At ABR it shares out the bits before it codes, and fewer are used.
+constexpr double doubtful_share_vbr = 0.95;
+constexpr double doubtful_share_abr = 0.65;
+
+// At VBR LAME grants a granule nine tenths of its half of the largest frame, and of the reservoir
+// at most six tenths of its limit.
+constexpr double granted_payload_share = 0.9;
+constexpr double granted_reservoir_share = 0.6;
+
+// The other granule then has nothing to give.
+constexpr int lonely_granule_share = 10;
 
 void place(Reservoir& reservoir, const FrameOutline& frame) noexcept {
     reservoir.place(reservoir.choose(frame.size, frame.bits, frame.silent), frame.bits);
@@ -20,21 +29,32 @@ void place(Reservoir& reservoir, const FrameOutline& frame) noexcept {
 
 }  // namespace
 
-Truth::Truth(const StreamShape& shape) : reservoir_(shape), rate_control_(shape.rate_control) {}
+Truth::Truth(const StreamShape& shape) : shape_(shape), reservoir_(shape) {}
 
 bool Truth::is_doubtful(const FrameOutline& frame) const noexcept {
-    if (rate_control_ == RateControl::cbr) return false;
     const int level = reservoir_.level_bits();
-    if (frame.level_bits == level) return false;
-    const int available = reservoir_.available_bits({.bitrate_index = reservoir_.highest_index()},
-                                                    std::min(level, frame.level_bits));
-    return frame.bits > doubtful_share * available;
+    if (shape_.rate_control == RateControl::cbr || frame.level_bits == level) return false;
+    const FrameSize largest{.bitrate_index = reservoir_.highest_index()};
+    const int lower_level = std::min(level, frame.level_bits);
+    const int available = reservoir_.available_bits(largest, lower_level);
+    if (shape_.rate_control == RateControl::abr) {
+        return frame.bits > doubtful_share_abr * available;
+    }
+    if (frame.bits > doubtful_share_vbr * available) return true;
+    const int others = frame.bits - frame.largest_granule_bits;
+    if (others * lonely_granule_share > frame.largest_granule_bits) return false;
+    const double granule_payload =
+        static_cast<double>(reservoir_.payload_bits(largest)) / shape_.granules();
+    const double granted =
+        granted_payload_share * granule_payload +
+        std::min<double>(lower_level, granted_reservoir_share * reservoir_.limit_bits(largest));
+    return frame.largest_granule_bits > doubtful_share_vbr * granted;
 }
 
 void Truth::pass(const FrameOutline& frame) noexcept {
     place(reservoir_, frame);
     ++position_;
-    if (rate_control_ == RateControl::cbr) return;
+    if (shape_.rate_control == RateControl::cbr) return;
     history_.push_back(frame);
     if (history_.size() > history_frames) history_.pop_front();
 }

@@ -19,7 +19,8 @@ class Truth {
 public:
     explicit Truth(const StreamShape& shape);
 
-    /// Whether a frame, coded by a run of another level, may be another than the true one here.
+    /// Whether a frame, if it was coded by a run of another level, may be another than the true one
+    /// here.
     [[nodiscard]] bool is_doubtful(const FrameOutline& frame) const noexcept;
 
     /// Goes on behind a frame.
@@ -41,8 +42,8 @@ public:
     [[nodiscard]] Doubts doubts(std::span<const FrameOutline> frames) const;
 
 private:
+    StreamShape shape_;
     Reservoir reservoir_;
-    RateControl rate_control_;
     std::deque<FrameOutline> history_;
     std::int64_t position_ = 0;
 };

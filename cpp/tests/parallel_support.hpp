@@ -1,0 +1,98 @@
+// Sounds, a crew of threads, and conversions with and without it.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "media/mp3/parallel_encoder.hpp"
+
+namespace polymux::testing {
+
+/// Threads that do nothing but help.
+class Threads {
+public:
+    explicit Threads(int count);
+    ~Threads();
+    Threads(const Threads&) = delete;
+    Threads& operator=(const Threads&) = delete;
+    [[nodiscard]] media::mp3::Crew crew();
+
+private:
+    void work();
+
+    std::mutex mutex_;
+    std::condition_variable arrived_;
+    std::deque<std::function<void()>> tasks_;
+    int busy_ = 0;
+    bool ending_ = false;
+    std::vector<std::jthread> threads_;
+};
+
+enum class Sound : std::uint8_t {
+    music,
+    speech,
+    drums,
+    tone,
+    silence,
+    faint_noise,
+    loud_noise,
+    mix
+};
+
+/// Interleaved by channel: planes[channel][sample].
+struct Pcm {
+    std::vector<std::vector<std::int16_t>> planes;
+    [[nodiscard]] int samples() const { return static_cast<int>(planes.front().size()); }
+};
+
+[[nodiscard]] Pcm make_sound(Sound sound, int sample_rate_hz, int channels, double seconds);
+
+struct Encoded {
+    std::vector<std::string> frames;
+    media::mp3::ParallelSummary summary;
+};
+
+[[nodiscard]] media::mp3::EncoderSettings cbr(int bitrate_bps, int sample_rate_hz = 44'100,
+                                              int channels = 2);
+[[nodiscard]] media::mp3::EncoderSettings abr(int bitrate_bps);
+[[nodiscard]] media::mp3::EncoderSettings vbr(double quality);
+
+/// By one encoder that is given everything.
+[[nodiscard]] Encoded encode_in_sequence(const Pcm& pcm,
+                                         const media::mp3::EncoderSettings& settings);
+
+struct ParallelSetup {
+    int threads = 3;  ///< The calling one included.
+    int segment_frames = 100;
+    media::Verify verify = media::Verify::none;
+    int extra_stuffing_bytes = 0;
+    std::function<void()> before_step = {};
+    std::function<Result<void>(std::int64_t)> on_progress = {};
+    std::function<Result<void>()> before_read = {};
+    std::function<Result<void>()> before_write = {};
+    CancelToken token = {};
+};
+
+[[nodiscard]] Result<Encoded> try_in_parallel(const Pcm& pcm,
+                                              const media::mp3::EncoderSettings& settings,
+                                              const ParallelSetup& setup = {});
+
+/// Must not fail.
+[[nodiscard]] Encoded encode_in_parallel(const Pcm& pcm,
+                                         const media::mp3::EncoderSettings& settings,
+                                         const ParallelSetup& setup = {});
+
+/// How many frames differ; all of them if the numbers do.
+[[nodiscard]] std::size_t differing(const Encoded& one, const Encoded& other);
+
+/// How many frames were coded otherwise, wherever their bits lie; all if the numbers differ.
+[[nodiscard]] std::size_t coded_otherwise(const Encoded& one, const Encoded& other,
+                                          const media::mp3::EncoderSettings& settings);
+
+}  // namespace polymux::testing

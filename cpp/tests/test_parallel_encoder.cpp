@@ -1,0 +1,215 @@
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "parallel_support.hpp"
+
+using namespace polymux;
+using namespace polymux::media;
+using namespace polymux::media::mp3;
+using namespace polymux::testing;
+
+namespace {
+
+const Pcm& mix() {
+    static const Pcm pcm = make_sound(Sound::mix, 44'100, 2, 24.7);
+    return pcm;
+}
+
+/// Sleeps now and then, on whichever thread comes.
+std::function<void()> delays(unsigned seed) {
+    auto count = std::make_shared<std::atomic<unsigned>>(seed);
+    return [count] {
+        const unsigned value = (*count += 7919) * 2654435761U;
+        if (value % 5 == 0) std::this_thread::sleep_for(std::chrono::microseconds(value % 3000));
+    };
+}
+
+Error stopped() {
+    return Error{.code = ErrorCode::callback_failed, .message = "stopped by the test"};
+}
+
+}  // namespace
+
+TEST_SUITE("parallel encoder") {
+    TEST_CASE("at a constant bitrate every frame is the sequential one, however it is cut") {
+        const EncoderSettings settings = cbr(128'000);
+        const Encoded expected = encode_in_sequence(mix(), settings);
+        for (const int threads : {1, 2, 3, 8}) {
+            for (const int frames : {49, 98, 245}) {
+                CAPTURE(threads);
+                CAPTURE(frames);
+                const Encoded found = encode_in_parallel(
+                    mix(), settings, {.threads = threads, .segment_frames = frames});
+                CHECK(differing(found, expected) == 0);
+                CHECK(found.summary.samples == mix().samples());
+                CHECK_FALSE(found.summary.fell_back);
+                if (threads == 1) CHECK(found.summary.seams == 0);
+            }
+        }
+    }
+
+    TEST_CASE("delays in the workers change no byte") {
+        for (const EncoderSettings& settings : {cbr(128'000), vbr(2), vbr(0), abr(128'000)}) {
+            const Encoded expected =
+                settings.rate_control == RateControl::cbr
+                    ? encode_in_sequence(mix(), settings)
+                    : encode_in_parallel(mix(), settings, {.threads = 1, .segment_frames = 150});
+            for (unsigned seed = 1; seed <= 3; ++seed) {
+                CAPTURE(seed);
+                CAPTURE(static_cast<int>(settings.rate_control));
+                const Encoded found = encode_in_parallel(
+                    mix(), settings,
+                    {.threads = 4, .segment_frames = 150, .before_step = delays(seed)});
+                CHECK(differing(found, expected) == 0);
+            }
+        }
+    }
+
+    TEST_CASE("bitrates, rates and channels") {
+        struct Case {
+            int bitrate_bps;
+            int sample_rate_hz;
+            int channels;
+        };
+        for (const auto& [bitrate_bps, sample_rate_hz, channels] :
+             {Case{320'000, 44'100, 2}, Case{64'000, 44'100, 1}, Case{192'000, 48'000, 2},
+              Case{96'000, 32'000, 2}, Case{64'000, 22'050, 2}, Case{32'000, 24'000, 1},
+              Case{24'000, 16'000, 1}, Case{16'000, 11'025, 1}, Case{8'000, 8'000, 1}}) {
+            CAPTURE(bitrate_bps);
+            CAPTURE(sample_rate_hz);
+            const EncoderSettings settings = cbr(bitrate_bps, sample_rate_hz, channels);
+            const Pcm pcm = make_sound(Sound::mix, sample_rate_hz, channels, 16);
+            const Encoded found = encode_in_parallel(pcm, settings, {.segment_frames = 147});
+            CHECK(differing(found, encode_in_sequence(pcm, settings)) == 0);
+            if (sample_rate_hz > 8000) CHECK(found.summary.seams > 0);
+        }
+    }
+
+    TEST_CASE("sounds that make it hard to agree") {
+        for (const Sound sound : {Sound::silence, Sound::tone, Sound::faint_noise,
+                                  Sound::loud_noise, Sound::speech, Sound::drums}) {
+            const Pcm pcm = make_sound(sound, 44'100, 2, 14);
+            for (const EncoderSettings& settings : {cbr(128'000), cbr(48'000), cbr(320'000)}) {
+                CAPTURE(static_cast<int>(sound));
+                CAPTURE(settings.bitrate_bps);
+                const Encoded found = encode_in_parallel(pcm, settings, {.segment_frames = 147});
+                CHECK(differing(found, encode_in_sequence(pcm, settings)) == 0);
+            }
+        }
+    }
+
+    TEST_CASE("at other rate controls fewer than one frame in a thousand is coded otherwise") {
+        for (const Sound sound : {Sound::silence, Sound::tone, Sound::faint_noise,
+                                  Sound::loud_noise, Sound::speech, Sound::drums, Sound::mix}) {
+            const Pcm pcm = make_sound(sound, 44'100, 2, 27);
+            for (const EncoderSettings& settings : {vbr(0), vbr(2), vbr(6), abr(128'000)}) {
+                CAPTURE(static_cast<int>(sound));
+                CAPTURE(settings.vbr_quality);
+                const Encoded found = encode_in_parallel(pcm, settings, {.segment_frames = 490});
+                const Encoded expected = encode_in_sequence(pcm, settings);
+                CHECK(coded_otherwise(found, expected, settings) <= 1);
+            }
+        }
+    }
+
+    TEST_CASE("frames that depend on the reservoir's level are coded anew") {
+        const Pcm pcm = make_sound(Sound::drums, 44'100, 2, 30);
+        int repairs = 0;
+        for (const double quality : {2.0, 3.0}) {
+            CAPTURE(quality);
+            const EncoderSettings settings = vbr(quality);
+            const Encoded alone =
+                encode_in_parallel(pcm, settings, {.threads = 1, .segment_frames = 490});
+            const Encoded found =
+                encode_in_parallel(pcm, settings, {.threads = 3, .segment_frames = 490});
+            repairs += found.summary.repairs;
+            CHECK(differing(alone, found) == 0);
+            CHECK(coded_otherwise(found, encode_in_sequence(pcm, settings), settings) <= 1);
+        }
+        CHECK(repairs > 0);
+    }
+
+    TEST_CASE("odd lengths at the end") {
+        const EncoderSettings settings = cbr(128'000);
+        constexpr int segment_samples = 98 * 1152;
+        for (const int samples : {segment_samples - 1, segment_samples, segment_samples + 1,
+                                  3 * segment_samples, 3 * segment_samples + 1, 1, 1151, 1153}) {
+            CAPTURE(samples);
+            Pcm pcm = mix();
+            for (auto& plane : pcm.planes) plane.resize(static_cast<std::size_t>(samples));
+            const Encoded found = encode_in_parallel(pcm, settings, {.segment_frames = 98});
+            CHECK(differing(found, encode_in_sequence(pcm, settings)) == 0);
+        }
+    }
+
+    TEST_CASE("a layouter of other rules is noticed, and one encoder does it all") {
+        for (const EncoderSettings& settings : {cbr(128'000), vbr(2), abr(112'000)}) {
+            const Encoded found = encode_in_parallel(mix(), settings, {.extra_stuffing_bytes = 1});
+            CHECK(found.summary.fell_back);
+            CHECK(found.summary.seams == 0);
+            CHECK(differing(found, encode_in_sequence(mix(), settings)) == 0);
+        }
+    }
+
+    TEST_CASE("verifying all seams changes nothing and finds nothing") {
+        for (const EncoderSettings& settings : {cbr(128'000), vbr(4)}) {
+            const Encoded found =
+                encode_in_parallel(mix(), settings, {.segment_frames = 294, .verify = Verify::all});
+            CHECK(differing(found, encode_in_sequence(mix(), settings)) == 0);
+            CHECK(found.summary.parted_frames == 0);
+        }
+    }
+
+    TEST_CASE("cancelling ends it at any point") {
+        for (const int step : {1, 2, 10, 30, 60, 90}) {
+            CAPTURE(step);
+            const CancelToken token;
+            std::atomic<int> steps = 0;
+            const auto found = try_in_parallel(mix(), cbr(128'000),
+                                               {.before_step =
+                                                    [&] {
+                                                        if (++steps == step) token.cancel();
+                                                    },
+                                                .token = token});
+            REQUIRE_FALSE(found);
+            CHECK(found.error().code == ErrorCode::cancelled);
+            CHECK(steps < step + 40);
+        }
+    }
+
+    TEST_CASE("what source, sink and progress say ends it") {
+        for (const int call : {1, 2, 9, 30}) {
+            CAPTURE(call);
+            int calls = 0;
+            const auto fail_at = [&]() -> Result<void> {
+                if (++calls == call) return stopped();
+                return {};
+            };
+            const auto by_source = try_in_parallel(mix(), vbr(4), {.before_read = fail_at});
+            calls = 0;
+            const auto by_sink = try_in_parallel(mix(), vbr(4), {.before_write = fail_at});
+            calls = 0;
+            const auto by_progress = try_in_parallel(
+                mix(), vbr(4), {.on_progress = [&](std::int64_t) { return fail_at(); }});
+            for (const auto* found : {&by_source, &by_sink, &by_progress}) {
+                REQUIRE_FALSE(*found);
+                CHECK(found->error().code == ErrorCode::callback_failed);
+            }
+        }
+    }
+
+    TEST_CASE("progress grows to the end") {
+        std::int64_t last = 0;
+        const auto watch = [&last](std::int64_t samples) -> Result<void> {
+            CHECK(samples >= last);
+            last = samples;
+            return {};
+        };
+        const Encoded found = encode_in_parallel(mix(), cbr(128'000), {.on_progress = watch});
+        CHECK(last <= found.summary.samples);
+        CHECK(last > found.summary.samples / 2);
+    }
+}
