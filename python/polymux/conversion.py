@@ -87,7 +87,7 @@ def convert_to_mp3(
         id3v2_version: 3 (ID3v2.3, read by everything) or 4 (ID3v2.4). Default: 3; with
             `identical_file` always 4, as ffmpeg.
         identical_file: Write the whole file as ``ffmpeg -vn`` does, tags included, and not only
-            its audio frames; for a file over 15 s at average or variable bitrate give `exact` too.
+            its audio frames. At average or variable bitrate this means `exact` too.
             Default: False.
         threads: Upper bound on the threads that work on this file; they help where a file lasts
             over 15 s, and change no byte of the MP3. Default: as many as there are cores.

@@ -26,7 +26,7 @@ LONG = Sound(samples=40 * SECOND + 1)
 VERY_LONG = Sound(samples=160 * SECOND + 1)
 SHORT = Sound(samples=SECOND // 2)
 THREADS = (1, 2, 3, 8)
-V4, ABR_112, ABR_160 = vbr(4), abr(112), abr(160)
+V4, ABR_64, ABR_112, ABR_160 = vbr(4), abr(64), abr(112), abr(160)
 #: How many threads there can really be.
 CORES = _media.available_cores()
 HOUR_S = 3600
@@ -64,7 +64,7 @@ def test_many_segments_at_a_constant_bitrate(corpus: Corpus) -> None:
     assert CORES == 1 or min(seams[threads] for threads in THREADS[1:]) > 0, seams
 
 
-@pytest.mark.parametrize("mode", [V0, V2, V4, ABR_112, ABR_160], ids=str)
+@pytest.mark.parametrize("mode", [V0, V2, V4, ABR_64, ABR_112, ABR_160], ids=str)
 def test_threads_change_nothing_in_other_modes(corpus: Corpus, wave: Path, mode: Mode) -> None:
     """Where the cuts are follows from the duration alone.
 
@@ -79,10 +79,10 @@ def test_threads_change_nothing_in_other_modes(corpus: Corpus, wave: Path, mode:
     check_decodable(ours)
     check_xing(ours)
     pairs = zip(coded(ours), coded(theirs), strict=True)
-    assert sum(mine != other for mine, other in pairs) <= len(theirs.frames) // 100
+    assert sum(mine != other for mine, other in pairs) <= len(theirs.frames) // 1000
 
 
-@pytest.mark.parametrize("mode", [V4, ABR_112], ids=str)
+@pytest.mark.parametrize("mode", [V4, ABR_64], ids=str)
 def test_other_modes_below_the_bit_limit(corpus: Corpus, wave: Path, mode: Mode) -> None:
     assert made(corpus, wave, mode).report.seams > 0
 

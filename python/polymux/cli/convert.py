@@ -112,8 +112,8 @@ def _add_encoding_arguments(command: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--identical-file",
         action="store_true",
-        help="make the whole file, tags included, equal to that of 'ffmpeg -vn'; with --abr or "
-        "variable bitrate give --exact too",
+        help="make the whole file, tags included, equal to that of 'ffmpeg -vn'; at average or "
+        "variable bitrate this means --exact too",
     )
 
 

@@ -25,7 +25,7 @@ Board::Board(BoardOptions options, std::unique_ptr<Encoder> first_encoder)
 
 void Board::add(std::shared_ptr<const Segment> segment) {
     const Lock lock(mutex_);
-    segments_.push_back({.segment = std::move(segment), .owner = nullptr});
+    segments_.push_back({.segment = std::move(segment)});
     changed_.notify_all();
 }
 
@@ -110,9 +110,12 @@ bool Board::step(const std::shared_ptr<RunJob>& job) {
     if (flushing || absorbing) {
         if (Result<void> flushed = run.flush(); !flushed) return fail_step(*job, flushed.error());
     }
-    if (owns) encoded_samples_ += *samples;
     const Lock lock(mutex_);
-    if (owns) unusable_samples_ += run.unusable_samples() - unusable_before;
+    if (Entry* here = entry(segment->number()); owns && run.sample > here->credited_samples) {
+        encoded_samples_ += run.sample - here->credited_samples;
+        unusable_samples_ += run.unusable_samples() - unusable_before;
+        here->credited_samples = run.sample;
+    }
     return finish_step(job, *segment, flushing || absorbing);
 }
 

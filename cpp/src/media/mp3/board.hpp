@@ -113,6 +113,7 @@ private:
     struct Entry {
         std::shared_ptr<const Segment> segment;
         std::shared_ptr<RunJob> owner;
+        int credited_samples = 0;  ///< Encoded at least once.
     };
 
     using Lock = std::unique_lock<std::mutex>;
