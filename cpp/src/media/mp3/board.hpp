@@ -112,7 +112,7 @@ public:
 private:
     struct Entry {
         std::shared_ptr<const Segment> segment;
-        std::shared_ptr<RunJob> owner;
+        std::shared_ptr<RunJob> owner = {};
         int credited_samples = 0;  ///< Encoded at least once.
     };
 
