@@ -68,6 +68,20 @@ TEST_SUITE("parallel encoder") {
         }
     }
 
+    TEST_CASE("workers that have nothing left share the last segment") {
+        const EncoderSettings settings = cbr(128'000);
+        const Encoded expected = encode_in_sequence(mix(), settings);
+        for (unsigned seed = 1; seed <= 6; ++seed) {
+            CAPTURE(seed);
+            const Encoded found = encode_in_parallel(
+                mix(), settings,
+                {.threads = 3, .segment_frames = 637, .before_step = delays(seed)});
+            CHECK(differing(found, expected) == 0);
+            // There are two segments, of which the second one is a remnant.
+            CHECK(found.summary.seams > 0);
+        }
+    }
+
     TEST_CASE("bitrates, rates and channels") {
         struct Case {
             int bitrate_bps;

@@ -23,7 +23,7 @@ constexpr std::int64_t frames_kept_for_repairs = 720;
 Board::Board(BoardOptions options, std::unique_ptr<Encoder> first_encoder)
     : options_(std::move(options)), first_encoder_(std::move(first_encoder)) {}
 
-void Board::add(std::shared_ptr<const Segment> segment) {
+void Board::add(std::shared_ptr<Segment> segment) {
     const Lock lock(mutex_);
     segments_.push_back({.segment = std::move(segment)});
     changed_.notify_all();
@@ -38,7 +38,7 @@ Board::Entry* Board::entry(std::int64_t segment) {
 // Whether a segment is too short to be begun by a run of its own.
 bool Board::is_remnant(const Segment& segment) const {
     const int shortest = shortest_last_frames * shape_of(options_.encoder).frame_samples();
-    return segment.last && segment.samples() < shortest;
+    return segment.last() && segment.samples() < shortest;
 }
 
 // Absorbing another run is for those whose own beginning is certain: the result does not depend on
@@ -69,6 +69,13 @@ std::shared_ptr<RunJob> Board::claim(bool may_start) {
         return job;
     }
     if (!may_start || sequential_) return nullptr;
+    std::shared_ptr<RunJob> begun = begin_job();
+    if (!begun && split_segment()) begun = begin_job();
+    return begun;
+}
+
+// At the earliest segment that nobody has begun.
+std::shared_ptr<RunJob> Board::begin_job() {
     for (std::size_t index = 0; index < segments_.size(); ++index) {
         Entry& free = segments_[index];
         const bool is_first = runs_.empty() && index == 0;
@@ -77,7 +84,10 @@ std::shared_ptr<RunJob> Board::claim(bool may_start) {
         job->segment = free.segment->number();
         job->claimed = true;
         free.owner = job;
-        runs_.push_back(job);
+        // No run stands behind a segment that nobody has begun, but for those begun behind it.
+        const auto behind = std::ranges::find_if(
+            runs_, [&job](const auto& other) { return other->segment > job->segment; });
+        runs_.insert(behind, job);
         return job;
     }
     return nullptr;
@@ -105,9 +115,15 @@ bool Board::step(const std::shared_ptr<RunJob>& job) {
     Result<int> samples =
         run.encode(*segment, splicing ? frames_per_splice_step : frames_per_step, stop_);
     if (!samples) return fail_step(*job, samples.error());
-    const bool flushing = segment->last && run.sample >= segment->samples() && !splicing;
-    const bool absorbing = segment->last && *samples == 0 && splicing;
-    if (flushing || absorbing) {
+    bool flushing = false;
+    {
+        // What is closed cannot be cut any more.
+        const Lock lock(mutex_);
+        const bool at_end = run.sample >= segment->samples();
+        flushing = at_end && segment->last() && (!splicing || *samples == 0);
+        if (Entry* here = entry(segment->number()); at_end && here != nullptr) here->closed = true;
+    }
+    if (flushing) {
         if (Result<void> flushed = run.flush(); !flushed) return fail_step(*job, flushed.error());
     }
     const Lock lock(mutex_);
@@ -116,7 +132,7 @@ bool Board::step(const std::shared_ptr<RunJob>& job) {
         unusable_samples_ += run.unusable_samples() - unusable_before;
         here->credited_samples = run.sample;
     }
-    return finish_step(job, *segment, flushing || absorbing);
+    return finish_step(job, *segment, flushing);
 }
 
 Result<void> Board::begin_run(RunJob& job, const Segment& segment) {
@@ -145,7 +161,7 @@ bool Board::prepare(const std::shared_ptr<RunJob>& job, int margin) {
     if (here == nullptr) return false;
     if (!job->run) return true;
     if (job->run->sample >= here->segment->samples()) {
-        if (here->segment->last) return here->owner == job || is_confirmed(*job);
+        if (here->segment->last()) return here->owner == job || is_confirmed(*job);
         if (!enter_next_segment(job)) return false;
         here = entry(job->segment);
     }

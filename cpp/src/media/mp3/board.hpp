@@ -46,10 +46,11 @@ class Board {
 public:
     Board(BoardOptions options, std::unique_ptr<Encoder> first_encoder);
 
-    void add(std::shared_ptr<const Segment> segment);
+    void add(std::shared_ptr<Segment> segment);
 
     /// The earliest run that can go on; else, with `may_start`, a new one at the earliest segment
-    /// that nobody has begun. Nothing when there is none, or after a failure.
+    /// that nobody has begun, or in what another run has still before it, if nothing else is left.
+    /// Nothing when there is none, or after a failure.
     std::shared_ptr<RunJob> claim(bool may_start);
     /// Works on a claimed run for some milliseconds. False when it has been left.
     bool step(const std::shared_ptr<RunJob>& job);
@@ -111,9 +112,10 @@ public:
 
 private:
     struct Entry {
-        std::shared_ptr<const Segment> segment;
+        std::shared_ptr<Segment> segment;
         std::shared_ptr<RunJob> owner = {};
         int credited_samples = 0;  ///< Encoded at least once.
+        bool closed = false;       ///< Its end has been reached.
     };
 
     using Lock = std::unique_lock<std::mutex>;
@@ -123,6 +125,9 @@ private:
     [[nodiscard]] bool is_remnant(const Segment& segment) const;
     [[nodiscard]] bool is_confirmed(const RunJob& job) const;
     [[nodiscard]] bool must_verify(const RunJob& job) const;
+    std::shared_ptr<RunJob> begin_job();
+    bool split_segment();
+    [[nodiscard]] bool is_in_work_alone(const Entry& entry) const;
     bool prepare(const std::shared_ptr<RunJob>& job, int margin);
     bool enter_next_segment(const std::shared_ptr<RunJob>& job);
     bool own_or_compare(const std::shared_ptr<RunJob>& job, Entry& entry, int margin);

@@ -73,7 +73,7 @@ private:
     }
 
     void publish(bool last) {
-        segment_->last = last;
+        segment_->set_last(last);
         board_.add(std::move(segment_));
         segment_ = nullptr;
     }
@@ -157,8 +157,11 @@ private:
 
     /// A few frames of the run that this thread is at. What helpers have been called for is theirs.
     bool step() {
-        if (!mine_)
-            mine_ = board_->claim(board_->unstarted_segments() > board_->expected_helpers());
+        if (!mine_) {
+            const int unstarted = board_->unstarted_segments();
+            const bool may_split = unstarted == 0 && reader_.ended();
+            mine_ = board_->claim(may_split || unstarted > board_->expected_helpers());
+        }
         if (!mine_) return false;
         if (!board_->step(mine_)) mine_ = nullptr;
         return true;

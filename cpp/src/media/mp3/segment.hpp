@@ -2,36 +2,52 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "polymux/media/mp3/encoder.hpp"
 
 namespace polymux::media::mp3 {
 
-/// Planar samples of one segment. Written by one thread, then read by any.
+/// Planar samples of one segment. Filled by one thread, then read by any; its end may be moved
+/// forward, to give the rest to another segment, while others read.
 class Segment {
 public:
     Segment(std::int64_t number, std::int64_t first_frame, const EncoderSettings& settings);
+    /// What `whole` holds from sample `begin` on, which is where frame `first_frame` begins.
+    Segment(std::shared_ptr<const Segment> whole, int begin, std::int64_t first_frame);
 
     void append(const PcmBlock& block);
     /// At most `samples` from `begin` on; valid as long as the segment.
     [[nodiscard]] PcmBlock block(int begin, int samples) const noexcept;
+    /// Ends the segment at sample `end`, before its present end.
+    void cut(int end) noexcept;
 
     [[nodiscard]] std::int64_t number() const noexcept { return number_; }
+    /// One more segment has come before this one.
+    void renumber() noexcept { ++number_; }
     /// Of the whole file, counted from 0.
     [[nodiscard]] std::int64_t first_frame() const noexcept { return first_frame_; }
     [[nodiscard]] int samples() const noexcept { return samples_; }
 
-    bool last = false;  ///< Nothing of the file follows. Set before others see the segment.
+    /// Nothing of the file follows.
+    [[nodiscard]] bool last() const noexcept { return last_; }
+    void set_last(bool last) noexcept { last_ = last; }
 
 private:
-    std::int64_t number_;
+    [[nodiscard]] PcmBlock uncut_block(int begin, int samples) const noexcept;
+
+    std::atomic<std::int64_t> number_;
     std::int64_t first_frame_;
     int channels_;
     std::size_t sample_bytes_;
-    int samples_ = 0;
+    std::atomic<int> samples_ = 0;
+    std::atomic<bool> last_ = false;
+    std::shared_ptr<const Segment> whole_;  // Whose samples these are, from whole_begin_ on.
+    int whole_begin_ = 0;
     std::array<std::vector<std::byte>, 2> planes_;
 };
 
