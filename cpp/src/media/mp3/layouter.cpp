@@ -1,7 +1,6 @@
 #include "media/mp3/layouter.hpp"
 
 #include <algorithm>
-#include <ranges>
 
 namespace polymux::media::mp3 {
 
@@ -50,8 +49,8 @@ int Layouter::needed_level_bits() const noexcept {
     const FrameSize largest{.bitrate_index = reservoir_.highest_index()};
     const int payload = reservoir_.payload_bits(largest);
     int needed = 0;
-    for (const CodedFrame& frame : waiting_ | std::views::drop(1) | std::views::reverse) {
-        needed = std::max(0, frame.main_data_bits + needed - payload);
+    for (std::size_t behind = waiting_.size(); behind > 1; --behind) {
+        needed = std::max(0, waiting_[behind - 1].main_data_bits + needed - payload);
         needed = (needed + 7) / 8 * 8;
     }
     return needed;

@@ -33,8 +33,9 @@ public:
     [[nodiscard]] bool ended() const noexcept { return ended_; }
     [[nodiscard]] std::int64_t samples() const noexcept { return samples_; }
 
-    /// Reads one whole segment of about `frames` and puts it on the board.
-    Result<void> read(int frames) {
+    /// Reads one whole segment and puts it on the board. `alone`: nobody could help with it.
+    Result<void> read(bool alone) {
+        const int frames = job_.plan.length_at(next_frame_, alone);
         const int frame_samples = shape_of(job_.encoder).frame_samples();
         const int wanted = frames * frame_samples;
         if (!segment_) open_segment();
@@ -130,22 +131,16 @@ private:
         const bool has_company = idle > 0 || board_->helpers() > 0;
         const int wanted = has_company ? 1 + idle : 0;
         const bool may_read = !reader_.ended() && board_->unfinished_segments() < job_.threads + 2;
-        if (may_read && unstarted < wanted) return reader_.read(next_length(has_company));
+        if (may_read && unstarted < wanted) return reader_.read(!has_company);
         call_helpers(idle, unstarted);
         if (step()) return {};
-        if (may_read) return reader_.read(next_length(has_company));
+        if (may_read) return reader_.read(!has_company);
         wait();
         return {};
     }
 
     [[nodiscard]] int idle_workers() const {
         return std::min(job_.threads - 1 - board_->helpers(), job_.crew.spare());
-    }
-
-    [[nodiscard]] int next_length(bool has_company) {
-        const bool first = std::exchange(at_first_, false);
-        if (!has_company) return job_.plan.alone_frames;
-        return first ? job_.plan.first_frames : job_.plan.frames;
     }
 
     void call_helpers(int idle, int unstarted) {
@@ -191,7 +186,6 @@ private:
     Reader reader_;
     Stitcher stitcher_;
     std::shared_ptr<RunJob> mine_;
-    bool at_first_ = true;
 };
 
 }  // namespace

@@ -17,8 +17,9 @@ constexpr int alone_frames = 98;
 constexpr int streaming_first_frames = 98;
 // Shorter files gain less than the second encoder costs.
 constexpr std::int64_t shortest_parallel_s = 15;
-// At VBR: an even number of parts, and enough of them that workers end at about the same time.
-constexpr int least_parts = 8;
+// At VBR each segment takes this part of what is left, within bounds: long ones first, short ones
+// at the end, so that workers end at about the same time however many they are.
+constexpr int part_of_the_rest = 5;
 constexpr int shortest_frames_vbr = 490;
 
 int round_up(std::int64_t frames, int multiple) noexcept {
@@ -37,12 +38,6 @@ int length_at_constant_bitrate(std::optional<std::int64_t> frames, int workers) 
     return divide_up(*frames, std::int64_t{workers} * std::max(rounds, 1));
 }
 
-int length_at_variable_bitrate(std::optional<std::int64_t> frames) noexcept {
-    if (!frames) return longest_frames_vbr;
-    const int parts = std::max(least_parts, divide_up(*frames, longest_frames_vbr));
-    return std::clamp(divide_up(*frames, parts), shortest_frames_vbr, longest_frames_vbr);
-}
-
 }  // namespace
 
 int padding_period(const EncoderSettings& encoder) noexcept {
@@ -52,6 +47,15 @@ int padding_period(const EncoderSettings& encoder) noexcept {
     const int remainder = slots * (bitrate_bps / 1000) * 1000 % encoder.sample_rate_hz;
     return remainder == 0 ? 1
                           : encoder.sample_rate_hz / std::gcd(encoder.sample_rate_hz, remainder);
+}
+
+int SegmentPlan::length_at(std::int64_t first, bool alone) const noexcept {
+    if (end_frame) {
+        const std::int64_t part = (*end_frame - first) / part_of_the_rest;
+        return static_cast<int>(std::clamp<std::int64_t>(part, shortest_frames_vbr, frames));
+    }
+    if (alone) return alone_frames;
+    return first == 0 ? first_frames : frames;
 }
 
 SegmentPlan plan_segments(const PlanInput& input) noexcept {
@@ -67,9 +71,9 @@ SegmentPlan plan_segments(const PlanInput& input) noexcept {
     std::optional<std::int64_t> frames;
     if (input.samples) frames = *input.samples / shape_of(input.encoder).frame_samples() + 2;
     plan.parallel = true;
-    plan.frames = round_up(constant ? length_at_constant_bitrate(frames, input.workers)
-                                    : length_at_variable_bitrate(frames),
-                           period);
+    plan.frames = constant ? round_up(length_at_constant_bitrate(frames, input.workers), period)
+                           : longest_frames_vbr;
+    if (!constant) plan.end_frame = frames;
     plan.alone_frames = constant ? round_up(alone_frames, period) : plan.frames;
     plan.first_frames =
         constant && input.streaming ? round_up(streaming_first_frames, period) : plan.frames;

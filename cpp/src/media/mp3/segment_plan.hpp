@@ -14,9 +14,14 @@ namespace polymux::media::mp3 {
 /// is the same for every number of workers.
 struct SegmentPlan {
     int first_frames = 0;
-    int frames = 0;         ///< Of every other segment but the last.
+    int frames = 0;         ///< Of every other segment but the last, at most.
     int alone_frames = 0;   ///< While no other worker is to be had, at a constant bitrate.
     bool parallel = false;  ///< False: one encoder for all, nothing is cut.
+    /// At ABR and VBR segments shrink towards this, the expected end; none at a constant bitrate.
+    std::optional<std::int64_t> end_frame = {};
+
+    /// Length of the segment that begins with frame `first`.
+    [[nodiscard]] int length_at(std::int64_t first, bool alone) const noexcept;
 };
 
 struct PlanInput {
