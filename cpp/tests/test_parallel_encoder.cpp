@@ -177,6 +177,24 @@ TEST_SUITE("parallel encoder") {
         }
     }
 
+    TEST_CASE("at other rate controls threads change nothing, verified or not") {
+        const Pcm pcm = make_sound(Sound::drums, 44'100, 2, 24);
+        for (const double quality : {0.0, 2.0}) {
+            for (const Verify verify : {Verify::none, Verify::all}) {
+                CAPTURE(quality);
+                const EncoderSettings settings = vbr(quality);
+                const Encoded alone = encode_in_parallel(
+                    pcm, settings, {.threads = 1, .segment_frames = 200, .verify = verify});
+                for (const int threads : {2, 8}) {
+                    const Encoded found = encode_in_parallel(
+                        pcm, settings,
+                        {.threads = threads, .segment_frames = 200, .verify = verify});
+                    CHECK(differing(found, alone) == 0);
+                }
+            }
+        }
+    }
+
     TEST_CASE("cancelling ends it at any point") {
         for (const int step : {1, 2, 10, 30, 60, 90}) {
             CAPTURE(step);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <new>
 
 namespace polymux::media::mp3 {
@@ -16,7 +17,7 @@ constexpr int resume_margin_frames = 100;
 // A last segment shorter than this would not live to see an agreement.
 constexpr int shortest_last_frames = 150;
 // A repair has to begin up to that many frames before the run that it is for.
-constexpr std::int64_t frames_kept_for_repairs = 720;
+constexpr std::int64_t frames_kept_for_repairs = 730;
 
 }  // namespace
 
@@ -174,6 +175,8 @@ bool Board::enter_next_segment(const std::shared_ptr<RunJob>& job) {
     // Where seams follow from the duration alone, every segment has its own run.
     const bool may_own = sequential_ || !varies() || is_remnant(*next->segment);
     if (!next->owner && !may_own) return false;
+    // A remnant belongs to the run before it, whoever comes first.
+    if (!next->owner && job->target && is_remnant(*next->segment)) next->owner = job->target;
     const bool absorbs = job->target && next->owner != job->target;
     if (absorbs && !is_confirmed(*job)) return false;
     ++job->segment;
@@ -205,14 +208,16 @@ bool Board::own_or_compare(const std::shared_ptr<RunJob>& job, Entry& here, int 
 void Board::set_target(RunJob& job, std::shared_ptr<RunJob> target) {
     if (job.target == target) return;
     job.run->compare_with(target ? target->run.get() : nullptr);
-    if (job.target && !sequential_) {
+    // As long as a repair may be given up, it must leave all others as they are.
+    const bool may_absorb = !job.is_repair || job.proven;
+    if (job.target && !sequential_ && may_absorb) {
         abandon(job.target);
         ++absorbed_segments_;
     }
     job.target = std::move(target);
 }
 
-void Board::abandon(const std::shared_ptr<RunJob>& job) {
+void Board::abandon(std::shared_ptr<RunJob> job) {
     job->abandoned = true;
     std::erase(runs_, job);
 }
@@ -231,6 +236,9 @@ bool Board::finish_step(const std::shared_ptr<RunJob>& job, const Segment& segme
     }
     if (job->target && !sequential_ && (at_end || !must_verify(*job))) {
         job->seam = job->run->agreement(agreement_frames);
+        // The stitcher takes what is published while it does not know of the seam. Where the answer
+        // depends on the frame that comes next, that must be the same one always.
+        if (job->seam && varies()) job->seam = job->run->frames().end();
         if (job->seam) {
             job->asking = true;
             if (!varies()) accept_locked(*job);
@@ -262,8 +270,12 @@ void Board::drop_used_segments() {
     for (const auto& job : runs_) first_needed = std::min(first_needed, job->segment);
     const Entry* needed = entry(first_needed);
     if (needed == nullptr) return;
-    const std::int64_t first_frame =
-        needed->segment->first_frame() - (varies() ? frames_kept_for_repairs : 0);
+    std::int64_t first_frame = needed->segment->first_frame();
+    if (varies()) {
+        const RunJob& current = *runs_.front();
+        if (current.run) first_frame = std::min(first_frame, current.run->frames().begin());
+        first_frame -= frames_kept_for_repairs;
+    }
     // The segment behind the first one begins where that one ends.
     while (first_segment_ < first_needed && segments_.size() > 1 &&
            segments_[1].segment->first_frame() <= first_frame) {
@@ -274,8 +286,10 @@ void Board::drop_used_segments() {
 
 int Board::unstarted_segments() const {
     const Lock lock(mutex_);
-    return static_cast<int>(
-        std::ranges::count_if(segments_, [](const Entry& each) { return !each.owner; }));
+    if (sequential_) return 0;
+    return static_cast<int>(std::ranges::count_if(segments_, [this](const Entry& each) {
+        return !each.owner && !is_remnant(*each.segment);
+    }));
 }
 
 int Board::unfinished_segments() const {
@@ -339,6 +353,8 @@ void Board::help() {
     } catch (const std::bad_alloc&) {
         fail({.code = ErrorCode::out_of_memory,
               .message = "not enough memory to encode in parallel"});
+    } catch (const std::exception& unexpected) {
+        fail({.code = ErrorCode::internal, .message = unexpected.what()});
     }
     const Lock lock(mutex_);
     --active_helpers_;

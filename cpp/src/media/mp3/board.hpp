@@ -28,6 +28,7 @@ struct RunJob {
     bool asking = false;               ///< Would be done; the stitcher has the last word.
     bool abandoned = false;            ///< Its frames came from an earlier run.
     RunStart start;
+    bool proven = false;               ///< A repair that came with the true level.
     bool is_repair = false;            ///< Begun within the frames of its target, to replace some.
     std::shared_ptr<RunJob> target;    ///< The run on the other side of the seam.
     std::optional<std::int64_t> seam;  ///< The first frame that comes from `target`.
@@ -81,7 +82,9 @@ public:
     /// until frame `number`. None when the samples are gone.
     std::shared_ptr<RunJob> begin_repair(std::int64_t first_frame, std::int64_t empty_before,
                                          std::int64_t number);
-    /// The repair is given up: its target is the current run again.
+    /// The repair has the true level: it takes the place of the run that was current before.
+    void confirm_repair();
+    /// The repair is given up: the run that was current before is it again.
     void abandon_repair();
     /// All of the current run's frames are taken: its target is the current one now.
     void advance();
@@ -132,7 +135,8 @@ private:
     bool enter_next_segment(const std::shared_ptr<RunJob>& job);
     bool own_or_compare(const std::shared_ptr<RunJob>& job, Entry& entry, int margin);
     void set_target(RunJob& job, std::shared_ptr<RunJob> target);
-    void abandon(const std::shared_ptr<RunJob>& job);
+    void abandon(std::shared_ptr<RunJob> job);
+    void abandon_until(const std::shared_ptr<RunJob>& target);
     bool finish_step(const std::shared_ptr<RunJob>& job, const Segment& segment, bool flushed);
     bool leave_locked(RunJob& job);
     void accept_locked(RunJob& job);

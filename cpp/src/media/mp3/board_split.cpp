@@ -11,7 +11,7 @@ namespace {
 
 // Frames that both sides of a seam encode, and what is worth one.
 constexpr int seam_frames = 70;
-constexpr int shortest_split_frames = 400;
+constexpr int shortest_split_frames = 470;
 
 }  // namespace
 

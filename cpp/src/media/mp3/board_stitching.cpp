@@ -68,6 +68,22 @@ std::shared_ptr<RunJob> Board::begin_repair(std::int64_t first_frame, std::int64
     return job;
 }
 
+void Board::abandon_until(const std::shared_ptr<RunJob>& target) {
+    while (!runs_.empty() && runs_.front() != target) abandon(runs_.front());
+}
+
+void Board::confirm_repair() {
+    const Lock lock(mutex_);
+    const std::shared_ptr<RunJob> repair = runs_.front();
+    repair->proven = true;
+    const bool is_last = repair->done && !repair->seam;
+    if (!repair->target && !is_last) return;
+    runs_.pop_front();
+    abandon_until(repair->target);
+    runs_.push_front(repair);
+    changed_.notify_all();
+}
+
 void Board::abandon_repair() {
     const Lock lock(mutex_);
     retired_ = runs_.front()->target;
@@ -77,7 +93,11 @@ void Board::abandon_repair() {
 
 void Board::advance() {
     const Lock lock(mutex_);
+    // Done runs compare no more; holding on to each other they would all stay till the end.
+    const std::shared_ptr<RunJob> next = std::move(runs_.front()->target);
+    runs_.front()->target = nullptr;
     runs_.pop_front();
+    abandon_until(next);
     ++seams_passed_;
     drop_used_segments();
     changed_.notify_all();

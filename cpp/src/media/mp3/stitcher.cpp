@@ -60,6 +60,8 @@ Result<Stitcher::Outcome> Stitcher::take_frames(RunJob& job, std::optional<std::
     while (!end || truth_.position() < *end) {
         const auto next = frames.outlines(truth_.position(), 1);
         if (next.empty()) break;
+        // Those before have come from another run.
+        frames.drop_before(truth_.position());
         const bool in_doubt = !sequential_ && !own_frames_only_ &&
                               truth_.position() >= accepted_until_ &&
                               truth_.is_doubtful(next.front());
@@ -95,7 +97,7 @@ Stitcher::Outcome Stitcher::check_repair(RunJob& job, const Board::Standing& sta
     if (frame.empty() && !standing.done) return Outcome::waiting;
     repairing_ = false;
     if (!frame.empty() && frame.front().level_bits == truth_.level_bits()) {
-        job.run->frames().drop_before(truth_.position());
+        board_.confirm_repair();
         return Outcome::taken;
     }
     ++inexact_frames_;
@@ -117,7 +119,7 @@ bool Stitcher::answer() {
     const std::int64_t end = question->end_frame - late_frames;
     const auto frames = question->target->run->frames().outlines(first, end - first);
     const Truth::Doubts doubts = truth_.doubts(frames);
-    const auto length = static_cast<std::int64_t>(frames.size());
+    const auto length = std::max(static_cast<std::int64_t>(frames.size()), worth_leaving_frames);
     if (!doubts.first || *doubts.first - first >= worth_leaving_frames) {
         board_.accept();
     } else if (doubts.count * frames_per_bearable_doubt > length) {
@@ -130,7 +132,6 @@ bool Stitcher::answer() {
 
 void Stitcher::leave_run() {
     board_.advance();
-    board_.current()->run->frames().drop_before(truth_.position());
     own_frames_only_ = false;
     expected_.clear();
     ++seams_;
