@@ -217,7 +217,7 @@ void Board::set_target(RunJob& job, std::shared_ptr<RunJob> target) {
     job.target = std::move(target);
 }
 
-void Board::abandon(std::shared_ptr<RunJob> job) {
+void Board::abandon(const std::shared_ptr<RunJob>& job) {
     job->abandoned = true;
     std::erase(runs_, job);
 }

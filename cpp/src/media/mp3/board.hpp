@@ -135,7 +135,7 @@ private:
     bool enter_next_segment(const std::shared_ptr<RunJob>& job);
     bool own_or_compare(const std::shared_ptr<RunJob>& job, Entry& entry, int margin);
     void set_target(RunJob& job, std::shared_ptr<RunJob> target);
-    void abandon(std::shared_ptr<RunJob> job);
+    void abandon(const std::shared_ptr<RunJob>& job);
     void abandon_until(const std::shared_ptr<RunJob>& target);
     bool finish_step(const std::shared_ptr<RunJob>& job, const Segment& segment, bool flushed);
     bool leave_locked(RunJob& job);

@@ -69,7 +69,10 @@ std::shared_ptr<RunJob> Board::begin_repair(std::int64_t first_frame, std::int64
 }
 
 void Board::abandon_until(const std::shared_ptr<RunJob>& target) {
-    while (!runs_.empty() && runs_.front() != target) abandon(runs_.front());
+    while (!runs_.empty() && runs_.front() != target) {
+        runs_.front()->abandoned = true;
+        runs_.pop_front();
+    }
 }
 
 void Board::confirm_repair() {
@@ -87,7 +90,8 @@ void Board::confirm_repair() {
 void Board::abandon_repair() {
     const Lock lock(mutex_);
     retired_ = runs_.front()->target;
-    abandon(runs_.front());
+    runs_.front()->abandoned = true;
+    runs_.pop_front();
     changed_.notify_all();
 }
 
@@ -107,7 +111,7 @@ void Board::make_sequential() {
     const Lock lock(mutex_);
     sequential_ = true;
     const std::shared_ptr<RunJob> only = runs_.front();
-    while (runs_.size() > 1) abandon(runs_.back());
+    for (; runs_.size() > 1; runs_.pop_back()) runs_.back()->abandoned = true;
     for (Entry& each : segments_) {
         if (each.owner != only && each.segment->number() > only->passed_segment) {
             each.owner = nullptr;
