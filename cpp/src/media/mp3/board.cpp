@@ -254,15 +254,10 @@ bool Board::leave_locked(RunJob& job) {
     return false;
 }
 
-void Board::leave(RunJob& job) {
-    const Lock lock(mutex_);
-    leave_locked(job);
-}
-
 bool Board::fail_step(RunJob& job, Error error) {
     fail(std::move(error));
-    leave(job);
-    return false;
+    const Lock lock(mutex_);
+    return leave_locked(job);
 }
 
 void Board::drop_used_segments() {

@@ -55,8 +55,6 @@ public:
     std::shared_ptr<RunJob> claim(bool may_start);
     /// Works on a claimed run for some milliseconds. False when it has been left.
     bool step(const std::shared_ptr<RunJob>& job);
-    /// A claimed run that its worker will not go on with now.
-    void leave(RunJob& job);
 
     /// The earliest run whose frames are not all taken; they are the true ones up to its seam.
     [[nodiscard]] std::shared_ptr<RunJob> current() const;

@@ -93,13 +93,13 @@ Result<CodedFrame> FrameSplitter::split(std::span<const std::byte> frame) {
     return coded;
 }
 
-// The silence flag is not in the stream; it shows where it decides the frame's size. Where it does
-// not, a frame of as many bits as the one before is taken to be like it.
 void FrameSplitter::follow(CodedFrame& frame) {
     follow_size(frame);
     frame.follows_rules = follows_rules_;
 }
 
+// The silence flag is not in the stream; it shows where it decides the frame's size. Where it does
+// not, a frame of as many bits as the one before is taken to be like it.
 void FrameSplitter::follow_size(CodedFrame& frame) {
     const int bits = frame.main_data_bits;
     frame.level_bits = reservoir_.level_bits();

@@ -33,7 +33,6 @@ public:
     /// Gives all that is left, as an encoder's flush does.
     Result<void> finish(const FrameCallback& on_frame);
 
-    [[nodiscard]] const Reservoir& reservoir() const noexcept { return reservoir_; }
     /// A frame could not be placed.
     [[nodiscard]] bool stuck() const noexcept { return stuck_; }
     /// Frames made larger than LAME would have, for the sake of a later one.

@@ -81,13 +81,11 @@ public:
     /// How far the other run must be before this one goes on: frames that come out late included.
     [[nodiscard]] std::int64_t wanted_frames() const noexcept;
 
-    [[nodiscard]] std::int64_t first_frame() const noexcept { return first_frame_; }
     [[nodiscard]] std::int64_t unusable_samples() const noexcept {
         return encoder_->unusable_samples();
     }
     [[nodiscard]] const PublishedFrames& frames() const noexcept { return frames_; }
     [[nodiscard]] PublishedFrames& frames() noexcept { return frames_; }
-    [[nodiscard]] const Encoder& encoder() const noexcept { return *encoder_; }
 
     /// Where the run stands: the sample of its present segment that comes next.
     int sample = 0;
