@@ -76,66 +76,6 @@ const std::vector<std::string> music = {
 }  // namespace
 
 TEST_SUITE("convert") {
-    TEST_CASE("with identical_file the whole file is the one ffmpeg writes") {
-        const TemporaryFolder folder;
-        const std::string input = folder.file("in.flac");
-        std::vector<std::string> arguments = music;
-        arguments.insert(arguments.end(), {"-metadata", "title=Größe", "-metadata", "artist=A"});
-        make_media(input, arguments);
-        ConvertOptions options;
-        options.identical_file = true;
-
-        SUBCASE("constant bitrate") {
-            options.bitrate_bps = 128'000;
-            const Converted ours = convert_file(input, options);
-            REQUIRE(ours.report);
-            CHECK(ours.bytes == by_ffmpeg(input, folder.file("r.mp3"), {"-b:a", "128k"}));
-            CHECK(ours.report->mode == "cbr");
-        }
-        SUBCASE("average bitrate") {
-            options.bitrate_bps = 112'000;
-            options.abr = true;
-            const Converted ours = convert_file(input, options);
-            CHECK(ours.bytes ==
-                  by_ffmpeg(input, folder.file("r.mp3"), {"-b:a", "112k", "-abr", "1"}));
-        }
-        SUBCASE("variable bitrate, a fraction between two qualities") {
-            options.vbr_quality = 3.7;
-            const Converted ours = convert_file(input, options);
-            CHECK(ours.bytes == by_ffmpeg(input, folder.file("r.mp3"), {"-q:a", "3.7"}));
-        }
-        SUBCASE("the presets are LAME's qualities 4 and 7") {
-            options.bitrate_bps = 96'000;
-            options.preset = Preset::best;
-            CHECK(
-                convert_file(input, options).bytes ==
-                by_ffmpeg(input, folder.file("4.mp3"), {"-b:a", "96k", "-compression_level", "4"}));
-            options.preset = Preset::fast;
-            CHECK(
-                convert_file(input, options).bytes ==
-                by_ffmpeg(input, folder.file("7.mp3"), {"-b:a", "96k", "-compression_level", "7"}));
-        }
-        SUBCASE("resampled and mixed down") {
-            options.sample_rate_hz = 16'000;
-            options.channels = 1;
-            options.bitrate_bps = 48'000;
-            const Converted ours = convert_file(input, options);
-            CHECK(ours.bytes == by_ffmpeg(input, folder.file("r.mp3"),
-                                          {"-b:a", "48k", "-ar", "16000", "-ac", "1"}));
-            CHECK(ours.report->sample_rate_hz == 16'000);
-            CHECK(ours.report->channels == 1);
-        }
-    }
-
-    TEST_CASE("without a bitrate the result is VBR quality 0") {
-        const TemporaryFolder folder;
-        const std::string input = folder.file("in.wav");
-        make_media(input, music);
-        const Converted ours = convert_file(input, {.identical_file = true});
-        CHECK(ours.bytes == by_ffmpeg(input, folder.file("r.mp3"), {"-q:a", "0"}));
-        CHECK(ours.report->mode == "vbr");
-    }
-
     TEST_CASE("the report counts what was written") {
         const TemporaryFolder folder;
         const std::string input = folder.file("in.wav");
@@ -160,17 +100,6 @@ TEST_SUITE("convert") {
         REQUIRE_FALSE(seen.empty());
         CHECK(seen.back().position_s == doctest::Approx(3.0));
         CHECK(seen.back().bytes_written == ours.report->bytes);
-    }
-
-    TEST_CASE("a bitrate that does not exist at the rate is replaced, and said") {
-        const TemporaryFolder folder;
-        const std::string input = folder.file("in.wav");
-        make_media(input, music);
-        const Converted ours =
-            convert_file(input, {.bitrate_bps = 100'000, .identical_file = true});
-        CHECK(ours.bytes == by_ffmpeg(input, folder.file("r.mp3"), {"-b:a", "100k"}));
-        REQUIRE(ours.report->warnings.size() == 1);
-        CHECK(ours.report->warnings[0].code == "bitrate_adjusted");
     }
 
     TEST_CASE("samples that are no numbers are silenced, counted and said") {
@@ -286,6 +215,80 @@ TEST_SUITE("convert") {
             const auto parsed = parse_bitrate(text);
             CHECK_MESSAGE(!parsed, text);
         }
+    }
+}
+
+// scripts/check-ffmpeg-7 leaves this suite out: there the libraries are newer than the program.
+TEST_SUITE("convert as the ffmpeg program does") {
+    TEST_CASE("with identical_file the whole file is the one ffmpeg writes") {
+        const TemporaryFolder folder;
+        const std::string input = folder.file("in.flac");
+        std::vector<std::string> arguments = music;
+        arguments.insert(arguments.end(), {"-metadata", "title=Größe", "-metadata", "artist=A"});
+        make_media(input, arguments);
+        ConvertOptions options;
+        options.identical_file = true;
+
+        SUBCASE("constant bitrate") {
+            options.bitrate_bps = 128'000;
+            const Converted ours = convert_file(input, options);
+            REQUIRE(ours.report);
+            CHECK(ours.bytes == by_ffmpeg(input, folder.file("r.mp3"), {"-b:a", "128k"}));
+            CHECK(ours.report->mode == "cbr");
+        }
+        SUBCASE("average bitrate") {
+            options.bitrate_bps = 112'000;
+            options.abr = true;
+            const Converted ours = convert_file(input, options);
+            CHECK(ours.bytes ==
+                  by_ffmpeg(input, folder.file("r.mp3"), {"-b:a", "112k", "-abr", "1"}));
+        }
+        SUBCASE("variable bitrate, a fraction between two qualities") {
+            options.vbr_quality = 3.7;
+            const Converted ours = convert_file(input, options);
+            CHECK(ours.bytes == by_ffmpeg(input, folder.file("r.mp3"), {"-q:a", "3.7"}));
+        }
+        SUBCASE("the presets are LAME's qualities 4 and 7") {
+            options.bitrate_bps = 96'000;
+            options.preset = Preset::best;
+            CHECK(
+                convert_file(input, options).bytes ==
+                by_ffmpeg(input, folder.file("4.mp3"), {"-b:a", "96k", "-compression_level", "4"}));
+            options.preset = Preset::fast;
+            CHECK(
+                convert_file(input, options).bytes ==
+                by_ffmpeg(input, folder.file("7.mp3"), {"-b:a", "96k", "-compression_level", "7"}));
+        }
+        SUBCASE("resampled and mixed down") {
+            options.sample_rate_hz = 16'000;
+            options.channels = 1;
+            options.bitrate_bps = 48'000;
+            const Converted ours = convert_file(input, options);
+            CHECK(ours.bytes == by_ffmpeg(input, folder.file("r.mp3"),
+                                          {"-b:a", "48k", "-ar", "16000", "-ac", "1"}));
+            CHECK(ours.report->sample_rate_hz == 16'000);
+            CHECK(ours.report->channels == 1);
+        }
+    }
+
+    TEST_CASE("without a bitrate the result is VBR quality 0") {
+        const TemporaryFolder folder;
+        const std::string input = folder.file("in.wav");
+        make_media(input, music);
+        const Converted ours = convert_file(input, {.identical_file = true});
+        CHECK(ours.bytes == by_ffmpeg(input, folder.file("r.mp3"), {"-q:a", "0"}));
+        CHECK(ours.report->mode == "vbr");
+    }
+
+    TEST_CASE("a bitrate that does not exist at the rate is replaced, and said") {
+        const TemporaryFolder folder;
+        const std::string input = folder.file("in.wav");
+        make_media(input, music);
+        const Converted ours =
+            convert_file(input, {.bitrate_bps = 100'000, .identical_file = true});
+        CHECK(ours.bytes == by_ffmpeg(input, folder.file("r.mp3"), {"-b:a", "100k"}));
+        REQUIRE(ours.report->warnings.size() == 1);
+        CHECK(ours.report->warnings[0].code == "bitrate_adjusted");
     }
 
     TEST_CASE("start and end cut where ffmpeg's -ss and -to cut") {
