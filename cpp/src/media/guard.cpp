@@ -160,8 +160,8 @@ Result<void> OpenedInput::open_container(const AVInputFormat* recognised) {
     context->pb = io_->context();
     context->flags |= AVFMT_FLAG_CUSTOM_IO;
     context->io_open = refuse_io_open;
-    // One more than allowed: some demuxers of FFmpeg 7 stop at the bound without a word, and what they then
-    // leave out could not be counted.
+    // One more than allowed: some demuxers of FFmpeg 7 stop at the bound without a word, and what
+    // they then leave out could not be counted.
     context->max_streams = limits_.streams < INT_MAX ? limits_.streams + 1 : INT_MAX;
     context->probesize = limits_.probe_bytes;
     if (!must_probe_packets(*recognised)) context->max_probe_packets = 1;
