@@ -38,7 +38,7 @@ Example:
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 from polymux._text import printable, shortened
 
@@ -137,10 +137,28 @@ def _restored(kind: type[PolymuxError], message: str, details: dict[str, Any]) -
     return kind(message, **details)
 
 
+class Problem(NamedTuple):
+    """One thing that is wrong with a request.
+
+    Attributes:
+        field: Path of the field, such as ``messages[0].role``; empty for the request as a whole.
+        message: Field, value and rule: ``width=100: must be from 256 to 1280 px``.
+    """
+
+    field: str
+    message: str
+
+
 class InvalidRequestError(PolymuxError, ValueError):
-    """An option or argument is out of its documented range; the message names it."""
+    """An option or argument is out of its documented range; the message names it.
+
+    Attributes:
+        problems: Of a request that does not keep the contract, everything that is wrong with it, up
+            to 20 of them; empty for other errors.
+    """
 
     code = "invalid_argument"
+    problems: tuple[Problem, ...] = ()
 
 
 class MediaError(PolymuxError):
@@ -305,3 +323,10 @@ def _from_native(
         ffmpeg_text=ffmpeg_text or "",
         errno=os_errno,
     )
+
+
+def _invalid_request(message: str, problems: list[tuple[str, str]]) -> InvalidRequestError:
+    """The exception for a request that does not keep the contract."""
+    error = InvalidRequestError(message)
+    error.problems = tuple(Problem(*problem) for problem in problems)
+    return error

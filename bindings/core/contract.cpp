@@ -1,0 +1,150 @@
+#include "contract.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <pybind11/stl.h>
+
+#include "errors.hpp"
+#include "polymux/contract/check.hpp"
+#include "polymux/contract/form_body.hpp"
+#include "polymux/contract/json_body.hpp"
+#include "values.hpp"
+
+namespace polymux::bindings {
+
+namespace {
+
+using contract::Encoding;
+using contract::Operation;
+using contract::Side;
+using contract::Variant;
+
+const Operation& operation_named(const std::string& name) {
+    const Operation* const operation = contract::find_operation(name);
+    if (operation == nullptr) {
+        raise({.code = ErrorCode::invalid_argument,
+               .message = "there is no operation " + py::repr(py::str(name)).cast<std::string>()});
+    }
+    return *operation;
+}
+
+py::str describe(const std::optional<std::string>& name) {
+    return to_text(contract::describe(name ? &operation_named(*name) : nullptr));
+}
+
+Side side_of(bool server) {
+    return server ? Side::server : Side::client;
+}
+
+/// What a checked request is in Python: (variant's id, model, values, warnings).
+class CheckedRequest {
+public:
+    CheckedRequest(const Operation& operation, const Variant& variant)
+        : operation_(operation), variant_(variant) {}
+
+    void run(const contract::ValueSource& body, bool server, const py::dict& files) {
+        const contract::Report report = contract::check(
+            operation_, variant_, body, side_of(server),
+            [this, &files](const contract::Accepted& accepted) { keep(accepted, files); },
+            [this](std::string_view name, const contract::ValueSource& value) {
+                values_[to_str(name)] = to_python(value);
+            });
+        if (!report.ok()) raise_problems(report);
+        for (const std::string& warning : report.warnings) warnings_.append(to_text(warning));
+    }
+
+    py::tuple finish() const {
+        return py::make_tuple(to_text(variant_.id), to_text(variant_.model), values_, warnings_);
+    }
+
+private:
+    void keep(const contract::Accepted& accepted, const py::dict& files) {
+        const py::object name = to_str(accepted.field.name);
+        if (accepted.number) {
+            values_[name] = to_python(*accepted.number);
+        } else if (accepted.boolean) {
+            values_[name] = py::bool_(*accepted.boolean);
+        } else if (accepted.value.type() == contract::type_file) {
+            values_[name] = files[name];
+        } else {
+            values_[name] = to_python(accepted.value);
+        }
+    }
+
+    [[noreturn]] void raise_problems(const contract::Report& report) const {
+        py::list problems;
+        for (const contract::Problem& problem : report.problems) {
+            problems.append(py::make_tuple(to_text(problem.field), to_text(problem.message)));
+        }
+        const py::object error = py::module_::import("polymux.errors")
+                                     .attr("_invalid_request")(to_text(report.message(operation_)), problems);
+        raise_object(error, {});
+    }
+
+    const Operation& operation_;
+    const Variant& variant_;
+    py::dict values_;
+    py::list warnings_;
+};
+
+std::optional<std::string_view> view_of(const std::optional<std::string>& text) {
+    if (!text) return {};
+    return std::string_view(*text);
+}
+
+py::tuple read_json(const std::string& name, const std::optional<std::string>& model,
+                    const py::buffer& body, bool server, std::size_t longest_bytes) {
+    const Operation& operation = operation_named(name);
+    const Variant& variant =
+        *value_or_raise(contract::choose_variant(operation, view_of(model), Encoding::json));
+    const py::buffer_info bytes = body.request();
+    // One reader for each thread keeps its memory from request to request.
+    static thread_local contract::JsonReader reader;
+    const std::string_view text(static_cast<const char*>(bytes.ptr),
+                                static_cast<std::size_t>(bytes.size * bytes.itemsize));
+    const contract::ValueSource* const value = value_or_raise(reader.read(text, longest_bytes));
+    CheckedRequest request(operation, variant);
+    request.run(*value, server, py::dict());
+    return request.finish();
+}
+
+py::tuple read_form(const std::string& name, const std::optional<std::string>& model,
+                    const std::vector<std::pair<std::string, py::object>>& fields, bool server) {
+    const Operation& operation = operation_named(name);
+    const Variant& variant =
+        *value_or_raise(contract::choose_variant(operation, view_of(model), Encoding::multipart));
+    std::vector<contract::FormPart> parts;
+    py::dict files;
+    std::vector<py::bytes> texts;  // Keeps what the parts look at.
+    texts.reserve(fields.size());
+    for (const auto& [field, value] : fields) {
+        if (py::isinstance<py::str>(value)) {
+            texts.push_back(py::reinterpret_steal<py::bytes>(PyUnicode_AsUTF8String(value.ptr())));
+            if (!texts.back()) throw py::error_already_set();
+            parts.push_back({.name = field, .text = std::string_view(texts.back())});
+        } else {
+            files[py::str(field)] = value;
+            parts.push_back({.name = field, .is_file = true});
+        }
+    }
+    CheckedRequest request(operation, variant);
+    request.run(contract::FormBody(parts), server, files);
+    return request.finish();
+}
+
+}  // namespace
+
+void register_contract(py::module_& module) {
+    module.def("describe", &describe, py::arg("operation") = py::none(),
+               "The contract as JSON text: all operations, or the one named.");
+    module.def("read_json", &read_json, py::arg("operation"), py::arg("model"), py::arg("body"),
+               py::arg("server"), py::arg("longest_bytes"),
+               "Parses and checks a JSON body: (variant, model, values, warnings).");
+    module.def("read_form", &read_form, py::arg("operation"), py::arg("model"), py::arg("fields"),
+               py::arg("server"),
+               "Checks a form of (name, text or file object): (variant, model, values, warnings).");
+}
+
+}  // namespace polymux::bindings

@@ -1,0 +1,10 @@
+// The contract and its checker for Python.
+#pragma once
+
+#include "interpreter.hpp"
+
+namespace polymux::bindings {
+
+void register_contract(py::module_& module);
+
+}  // namespace polymux::bindings

@@ -1,0 +1,14 @@
+// polymux._core: the contract, request bodies and stream decoding for Python.
+#include "contract.hpp"
+#include "interpreter.hpp"
+#include "polymux/version.hpp"
+
+namespace polymux::bindings {
+
+PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
+    module.doc() = "The native core module. Private: use the functions of `polymux`.";
+    module.attr("__version__") = version();
+    register_contract(module);
+}
+
+}  // namespace polymux::bindings

@@ -1,0 +1,64 @@
+// JSON text, written piece by piece into a buffer that can be used again.
+//
+//     json::Buffer buffer;
+//     buffer.append("{\"prompt\":");
+//     json::append_utf8(buffer, prompt);
+//     buffer.append("}");
+//     send(buffer.view());
+//     buffer.clear();  // keeps the memory
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace polymux::json {
+
+/// Growing bytes. Growth leaves the new bytes unwritten, and `clear` keeps the memory.
+class Buffer {
+public:
+    std::string_view view() const noexcept { return {bytes_.get(), size_}; }
+    std::size_t size_bytes() const noexcept { return size_; }
+    std::size_t capacity_bytes() const noexcept { return capacity_; }
+    void clear() noexcept { size_ = 0; }
+
+    /// Room for that many more bytes; write there, then `advance`. Throws std::bad_alloc.
+    char* reserve(std::size_t more_bytes) {
+        if (capacity_ - size_ < more_bytes) grow(more_bytes);
+        return bytes_.get() + size_;
+    }
+    void advance(std::size_t bytes) noexcept { size_ += bytes; }
+    /// Takes back what was written after that size.
+    void truncate(std::size_t size_bytes) noexcept { size_ = size_bytes; }
+    void append(char byte) {
+        *reserve(1) = byte;
+        ++size_;
+    }
+    void append(std::string_view text);
+
+private:
+    void grow(std::size_t more_bytes);
+
+    std::unique_ptr<char[]> bytes_;
+    std::size_t size_ = 0;
+    std::size_t capacity_ = 0;
+};
+
+/// A string with its quotes, from UTF-8, which must be valid.
+void append_utf8(Buffer& buffer, std::string_view text);
+
+/// The same from one, two or four bytes a character. False where a surrogate stands alone or a
+/// number is no character: nothing is written then.
+void append_latin1(Buffer& buffer, std::span<const std::uint8_t> text);
+[[nodiscard]] bool append_ucs2(Buffer& buffer, std::span<const std::uint16_t> text);
+[[nodiscard]] bool append_ucs4(Buffer& buffer, std::span<const std::uint32_t> text);
+
+void append_integer(Buffer& buffer, std::int64_t value);
+
+/// The shortest text that reads back as the same number, laid out as Python prints it (1.0, 1e+16).
+/// False for a NaN and the infinities, which JSON cannot say: nothing is written then.
+[[nodiscard]] bool append_number(Buffer& buffer, double value);
+
+}  // namespace polymux::json

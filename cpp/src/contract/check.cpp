@@ -1,0 +1,286 @@
+#include "polymux/contract/check.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "contract/check_field.hpp"
+#include "contract/shown.hpp"
+
+namespace polymux::contract {
+
+namespace {
+
+constexpr std::size_t most_warnings = 64;
+
+/// Where a value stands. Frames lie on the stack of the walk; the text is made only for a problem.
+struct Path {
+    const Path* parent = nullptr;
+    std::string_view name = {};
+    std::size_t index = no_index;
+
+    static constexpr std::size_t no_index = std::numeric_limits<std::size_t>::max();
+
+    bool is_root() const { return parent == nullptr; }
+    Path member(std::string_view member_name) const { return {.parent = this, .name = member_name}; }
+    Path item(std::size_t number) const { return {.parent = this, .index = number}; }
+    std::string text() const {
+        if (is_root()) return {};
+        std::string before = parent->text();
+        if (index != no_index) return before + '[' + std::to_string(index) + ']';
+        if (!before.empty()) before += '.';
+        return before + shown_name(name);
+    }
+};
+
+/// One pass over a body: gathers problems, and says what was accepted.
+class Checker {
+public:
+    Checker(const Operation& operation, Side side, Report& report)
+        : operation_(operation), side_(side), report_(report) {}
+
+    void body(const ObjectType& type, const ValueSource& value, Accept accept, PassOn pass_on) {
+        if (value.type() != type_object) {
+            problem({}, "the request's body must be an object, not " + shown(value));
+            return;
+        }
+        object(type, value, {}, &accept, &pass_on);
+    }
+
+private:
+    /// `message` stands after the field's path: `=5: must be ...`, `: is missing`.
+    void problem(const Path& path, std::string_view message) {
+        ++report_.count;
+        if (report_.problems.size() == Report::most_problems) return;
+        std::string field = path.text();
+        std::string text = field + std::string(message);
+        report_.problems.push_back({std::move(field), std::move(text)});
+    }
+
+    /// `accept` and `pass_on` are for the body's own members; null further inside.
+    void object(const ObjectType& type, const ValueSource& value, const Path& path,
+                const Accept* accept, const PassOn* pass_on);
+    void unknown(const ObjectType& type, std::string_view name, const ValueSource& value,
+                 const Path& path, const PassOn* pass_on);
+    void field(const Field& one, const ValueSource& value, const Path& path,
+               const Accept* accept);
+    void nested(const Field& one, const ValueSource& value, const Path& path);
+    void anything(const ValueSource& value, const Path& path);
+    void duplicates(std::vector<std::string_view>& names, const Path& path);
+    void required(const ObjectType& type, std::uint64_t present, const Path& path);
+    void rules(const ObjectType& type, std::uint64_t present, const RuleValues& values,
+               const Path& path);
+
+    const Operation& operation_;
+    Side side_;
+    Report& report_;
+};
+
+void Checker::object(const ObjectType& type, const ValueSource& value, const Path& path,
+                     const Accept* accept, const PassOn* pass_on) {
+    std::uint64_t seen = 0;
+    std::uint64_t present = 0;
+    std::size_t hint = 0;
+    std::vector<std::string_view> unknown_names;
+    RuleValues values;
+    value.members([&](std::string_view name, const ValueSource& member) {
+        const Field* const one = type.find(name, hint);
+        if (one == nullptr) {
+            unknown_names.push_back(name);
+            unknown(type, name, member, path, pass_on);
+            return true;
+        }
+        const std::size_t index = type.index_of(*one);
+        hint = index + 1;
+        const std::uint64_t bit = std::uint64_t{1} << index;
+        if ((seen & bit) != 0) {
+            problem(path.member(name), ": is there twice");
+            return true;
+        }
+        seen |= bit;
+        if (is_absent(*one, member)) return true;
+        present |= bit;
+        values.keep(type, *one, member);
+        field(*one, member, path.member(name), accept);
+        return true;
+    });
+    duplicates(unknown_names, path);
+    required(type, present, path);
+    rules(type, present, values, path);
+}
+
+void Checker::unknown(const ObjectType& type, std::string_view name, const ValueSource& value,
+                      const Path& path, const PassOn* pass_on) {
+    const Path here = path.member(name);
+    const auto& refused = operation_.refused_fields;
+    if (path.is_root() && std::ranges::find(refused, name) != refused.end()) {
+        problem(here, ": is not for callers to choose");
+        return;
+    }
+    if (type.unknown_fields == UnknownFields::pass) {
+        anything(value, here);
+        if (pass_on != nullptr) (*pass_on)(name, value);
+        return;
+    }
+    std::string message = ": there is no such field";
+    const std::string_view nearest = nearest_name(name, type.fields);
+    if (!nearest.empty()) message += "; did you mean " + std::string(nearest) + "?";
+    if (side_ == Side::client || type.unknown_fields == UnknownFields::refuse) {
+        problem(here, message);
+    } else if (report_.warnings.size() < most_warnings) {
+        report_.warnings.push_back(here.text() + message);
+    }
+}
+
+void Checker::field(const Field& one, const ValueSource& value, const Path& path,
+                    const Accept* accept) {
+    const FieldOutcome outcome = check_field(one, value);
+    if (!outcome.message.empty()) {
+        problem(path, outcome.message);
+        return;
+    }
+    nested(one, value, path);
+    if (accept != nullptr) (*accept)({one, value, outcome.number, outcome.boolean});
+}
+
+void Checker::nested(const Field& one, const ValueSource& value, const Path& path) {
+    const ValueType type = value.type();
+    if (type == type_object) {
+        if (one.object != nullptr) {
+            object(*one.object, value, path, nullptr, nullptr);
+        } else {
+            anything(value, path);
+        }
+    } else if (type == type_array) {
+        std::size_t index = 0;
+        value.items([&](const ValueSource& item) {
+            const Path place = path.item(index++);
+            if (one.item == nullptr) {
+                anything(item, place);
+            } else {
+                field(*one.item, item, place, nullptr);
+            }
+            return true;
+        });
+    }
+}
+
+/// JSON that no field describes: only names that are there twice are wrong with it.
+void Checker::anything(const ValueSource& value, const Path& path) {
+    if (value.type() == type_object) {
+        std::vector<std::string_view> names;
+        value.members([&](std::string_view name, const ValueSource& member) {
+            names.push_back(name);
+            if ((member.type() & (type_object | type_array)) != 0) {
+                anything(member, path.member(name));
+            }
+            return true;
+        });
+        duplicates(names, path);
+    } else if (value.type() == type_array) {
+        std::size_t index = 0;
+        value.items([&](const ValueSource& item) {
+            const Path place = path.item(index++);
+            if ((item.type() & (type_object | type_array)) != 0) anything(item, place);
+            return true;
+        });
+    }
+}
+
+/// Sorting, not hashing: nobody can choose names that make it slow.
+void Checker::duplicates(std::vector<std::string_view>& names, const Path& path) {
+    if (names.size() < 2) return;
+    std::ranges::sort(names);
+    for (auto place = names.begin();
+         (place = std::adjacent_find(place, names.end())) != names.end();) {
+        problem(path.member(*place), ": is there twice");
+        place = std::find_if(place, names.end(),
+                             [name = *place](std::string_view other) { return other != name; });
+    }
+}
+
+void Checker::required(const ObjectType& type, std::uint64_t present, const Path& path) {
+    for (std::size_t index = 0; index < type.fields.size(); ++index) {
+        const Field& one = type.fields[index];
+        if (one.required && (present >> index & 1U) == 0) {
+            problem(path.member(one.name), ": is missing");
+        }
+    }
+}
+
+void Checker::rules(const ObjectType& type, std::uint64_t present, const RuleValues& values,
+                    const Path& path) {
+    for (const Rule& rule : type.rules) {
+        const std::string message = check_rule(rule, type, present, values);
+        if (!message.empty()) problem(path, (path.is_root() ? "" : ": ") + message);
+    }
+}
+
+}  // namespace
+
+std::string Report::message(const Operation& operation) const {
+    constexpr std::size_t longest_bytes = 1900;
+    std::string text(operation.name);
+    if (count == 1) return cut(text + ": " + problems.front().message, longest_bytes);
+    text += ": " + std::to_string(count) + " problems";
+    for (std::size_t index = 0; index < problems.size(); ++index) {
+        text += (index == 0 ? ": " : "; ") + problems[index].message;
+    }
+    if (count > problems.size()) {
+        const std::string more = "; and " + std::to_string(count - problems.size()) + " more";
+        return cut(text, longest_bytes - more.size()) + more;
+    }
+    return cut(text, longest_bytes);
+}
+
+Report check(const Operation& operation, const Variant& variant, const ValueSource& body, Side side,
+             Accept accept, PassOn pass_on) {
+    Report report;
+    Checker(operation, side, report).body(variant.body, body, accept, pass_on);
+    return report;
+}
+
+Report check(const Operation& operation, const Variant& variant, const ValueSource& body,
+             Side side) {
+    return check(
+        operation, variant, body, side, [](const Accepted&) {},
+        [](std::string_view, const ValueSource&) {});
+}
+
+Result<const Variant*> choose_variant(const Operation& operation,
+                                      std::optional<std::string_view> model, Encoding encoding) {
+    const auto refused = [&operation](std::string message) {
+        return Error{.code = ErrorCode::invalid_argument,
+                     .message = std::string(operation.name) + ": " + std::move(message)};
+    };
+    const auto choices = [&operation] {
+        std::string text;
+        for (const Variant& variant : operation.variants) {
+            text += (text.empty() ? "" : ", ") + std::string(variant.model);
+        }
+        return text;
+    };
+    const char* const name = encoding == Encoding::json ? "JSON" : "multipart/form-data";
+    if (!operation.selects_model()) return &operation.variants.front();
+    if (model && model->empty()) return refused("the query parameter model is empty");
+    if (model) {
+        const Variant* const found = operation.find_variant(*model);
+        if (found == nullptr) {
+            return refused("there is no model " + shown_text(*model) + "; there are: " + choices());
+        }
+        return found;
+    }
+    const Variant* only = nullptr;
+    for (const Variant& variant : operation.variants) {
+        if (!variant.accepts(encoding)) continue;
+        if (only != nullptr) {
+            return refused("the query parameter model is missing, and several models take " +
+                           std::string(name) + ": " + choices());
+        }
+        only = &variant;
+    }
+    if (only == nullptr) return refused("no model takes a body of " + std::string(name));
+    return only;
+}
+
+}  // namespace polymux::contract

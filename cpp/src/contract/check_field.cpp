@@ -1,0 +1,159 @@
+#include "contract/check_field.hpp"
+
+#include <algorithm>
+
+#include "contract/check_text.hpp"
+#include "contract/shown.hpp"
+#include "polymux/spellings.hpp"
+
+namespace polymux::contract {
+
+namespace {
+
+constexpr std::uint16_t numeric = type_integer | type_number;
+constexpr std::size_t longest_number = 400;  // Longer texts are no number that anybody means.
+
+std::string check_multiple(const Field& field, std::int64_t value) {
+    const std::int64_t below = value - (value % field.multiple_of);
+    return ": must be a multiple of " + std::to_string(field.multiple_of) + "; the nearest are " +
+           std::to_string(below) + " and " + std::to_string(below + field.multiple_of);
+}
+
+std::string check_integer_choices(const Field& field, std::int64_t value) {
+    if (field.integer_choices.empty() || std::ranges::find(field.integer_choices, value) != field.integer_choices.end()) {
+        return {};
+    }
+    std::string text = ": must be one of ";
+    for (std::size_t index = 0; index < field.integer_choices.size(); ++index) {
+        text += (index == 0 ? "" : ", ") + std::to_string(field.integer_choices[index]);
+    }
+    return with_unit(field, text);
+}
+
+std::string check_number(const Field& field, const Number& number) {
+    if (number.is_integer && !number.fits) return ": must be an integer of at most 64 bits";
+    const double value = number.value;
+    const bool low = field.minimum &&
+                     (value < *field.minimum || (field.above_minimum && value == *field.minimum));
+    const bool high = field.maximum &&
+                      (value > *field.maximum || (field.below_maximum && value == *field.maximum));
+    if (low || high) return ": must be " + range_text(field);
+    if (!number.is_integer) return {};
+    if (field.multiple_of != 0 && number.integer % field.multiple_of != 0) {
+        return check_multiple(field, number.integer);
+    }
+    return check_integer_choices(field, number.integer);
+}
+
+std::string must_be(const Field& field) {
+    return with_unit(field, ": must be " + described(field.types & ~unsigned{type_null}));
+}
+
+/// A number that stands as text: in a form, or where the contract writes it so.
+FieldOutcome numeric_text(const Field& field, const ValueSource& value) {
+    FieldOutcome outcome;
+    const std::string_view text = value.text_head(longest_number + 1);
+    Number number;
+    if ((field.types & type_integer) != 0) {
+        const auto written = text.size() > longest_number ? std::nullopt : read_integer(text);
+        if (!written) return {.message = '=' + shown(value) + must_be(field)};
+        number = {.value = static_cast<double>(written->value), .integer = written->value, .is_integer = true, .fits = written->fits};
+    } else {
+        const auto written = text.size() > longest_number ? std::nullopt : read_number(text);
+        if (!written) return {.message = '=' + shown(value) + must_be(field)};
+        number.value = *written;
+    }
+    outcome.message = check_number(field, number);
+    if (!outcome.message.empty()) outcome.message.insert(0, '=' + shown(value));
+    outcome.number = number;
+    return outcome;
+}
+
+FieldOutcome form_text(const Field& field, const ValueSource& value) {
+    if ((field.types & type_string) != 0) return {.message = check_text(field, value)};
+    if ((field.types & numeric) != 0) return numeric_text(field, value);
+    if ((field.types & type_boolean) != 0) {
+        const std::optional<bool> read = read_boolean(value.text_head(longest_number));
+        if (!read) return {.message = '=' + shown(value) + must_be(field)};
+        return {.boolean = read};
+    }
+    return {.message = (field.types & type_file) != 0 ? ": must be a file, not a text"
+                                                      : ": cannot be given in a form"};
+}
+
+std::string check_items(const Field& field, const ValueSource& value) {
+    const std::size_t count = value.size();
+    if (count >= field.min_items && count <= field.max_items) return {};
+    const bool few = count < field.min_items;
+    const std::size_t bound = few ? field.min_items : field.max_items;
+    if (count == 0) return ": must not be empty";
+    return ": has " + std::to_string(count) + " items, and must have " +
+           (few ? "at least " : "at most ") + std::to_string(bound);
+}
+
+}  // namespace
+
+FieldOutcome check_field(const Field& field, const ValueSource& value) {
+    if (value.is_form_text()) return form_text(field, value);
+    const ValueType type = value.type();
+    if (type == type_string && field.written_as_text) return numeric_text(field, value);
+    const bool integer_as_number = type == type_integer && (field.types & type_number) != 0;
+    if ((field.types & type) == 0 && !integer_as_number) {
+        return {.message = '=' + shown(value) + must_be(field)};
+    }
+    switch (type) {
+        case type_string: return {.message = check_text(field, value)};
+        case type_integer:
+        case type_number: {
+            std::string message = check_number(field, value.number());
+            if (!message.empty()) message.insert(0, '=' + shown(value));
+            return {.message = std::move(message)};
+        }
+        case type_array: return {.message = check_items(field, value)};
+        default: return {};
+    }
+}
+
+bool is_absent(const Field& field, const ValueSource& value) {
+    if (value.is_form_text()) return value.text_length(1) == 0;
+    return value.type() == type_null && !field.required;
+}
+
+void RuleValues::keep(const ObjectType& type, const Field& field, const ValueSource& value) {
+    const bool compared = std::ranges::any_of(type.rules, [&field](const Rule& rule) {
+        const bool by_value =
+            rule.kind == Rule::Kind::ascending || rule.kind == Rule::Kind::names_field;
+        return by_value && std::ranges::find(rule.fields, field.name) != rule.fields.end();
+    });
+    if (!compared) return;
+    if (value.type() == type_string) {
+        const std::string text(value.text_head(longest_number));
+        const std::optional<double> seconds =
+            field.format == Format::time ? read_time(text) : std::nullopt;
+        if (seconds) {
+            kept_.push_back({&field, *seconds});
+        } else {
+            kept_.push_back({&field, text});
+        }
+    } else if ((value.type() & numeric) != 0) {
+        kept_.push_back({&field, value.number().value});
+    }
+}
+
+const RuleValues::Kept* RuleValues::find(std::string_view field) const {
+    const auto found = std::ranges::find_if(
+        kept_, [field](const Kept& one) { return one.field->name == field; });
+    return found == kept_.end() ? nullptr : &*found;
+}
+
+const double* RuleValues::number_of(std::string_view field) const {
+    const Kept* const found = find(field);
+    return found == nullptr ? nullptr : std::get_if<double>(&found->value);
+}
+
+const std::string* RuleValues::text_of(std::string_view field) const {
+    const Kept* const found = find(field);
+    return found == nullptr ? nullptr : std::get_if<std::string>(&found->value);
+}
+
+}  // namespace polymux::contract

@@ -1,0 +1,33 @@
+// Values and names as error messages show them: short, printable, without secrets.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "polymux/contract/value.hpp"
+
+namespace polymux::contract {
+
+/// `"text…"`, `12`, `true`, `null`, `an array of 3`, `an object`.
+std::string shown(const ValueSource& value);
+
+/// A text in quotes, its first 40 characters, everything unprintable escaped.
+std::string shown_text(std::string_view utf8);
+
+/// The same for an address: user and password in it are not shown.
+std::string shown_address(std::string_view utf8);
+
+/// A member's name for a path: as it is where it is short and plain, else as `shown_text`.
+std::string shown_name(std::string_view name);
+
+/// At most that many bytes, never half a character, with an ellipsis where something is missing.
+std::string cut(std::string text, std::size_t longest_bytes);
+
+/// `a string`, `an integer or a string`.
+std::string described(std::uint16_t types);
+
+/// `from 8 to 16 px`, `above 0`.
+std::string range_text(const Field& field);
+std::string with_unit(const Field& field, std::string text);
+
+}  // namespace polymux::contract

@@ -1,0 +1,106 @@
+"""`polymux operations`: the contract, for people and for programs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from polymux.cli import exit_codes
+from polymux.cli.terminal import write_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from polymux.contract import Field, Operation, Variant
+
+_JSON_HELP = """\
+With --json, standard output is one JSON list of {"path", "method", "variants": [{"model",
+"encoding", "accepts", "fields": [{"name", "type", "required", "default", "minimum", "maximum",
+"choices", "unit", "extension", "doc"}]}]}.
+
+"""
+
+
+def add_commands(commands: Any) -> None:
+    """Describes the command to argparse."""
+    command = commands.add_parser(
+        "operations",
+        help="show the operations of the interface and their fields",
+        description="Shows every operation of the interface, or one with all its fields.",
+        epilog=_JSON_HELP + exit_codes.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument(
+        "operation",
+        metavar="OPERATION",
+        nargs="?",
+        help="a method's name, a command, a path or its last segment",
+    )
+    command.add_argument("--json", action="store_true", help="the contract as JSON")
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the contract; the exit code."""
+    from polymux import contract
+
+    if options.json:
+        write_line(json.dumps(contract.describe(options.operation), indent=2))
+        return exit_codes.SUCCESS
+    if options.operation is None:
+        for one in contract.operations():
+            write_line(f"{one.name:<16} POST {one.path:<36} {one.title}")
+        return exit_codes.SUCCESS
+    for line in _operation(contract.operation(options.operation)):
+        write_line(line)
+    return exit_codes.SUCCESS
+
+
+def _operation(one: Operation) -> Iterator[str]:
+    yield f"{one.title}: {one.summary}"
+    yield f"  POST {one.path}, gives {one.result}"
+    for variant in one.variants:
+        yield from _variant(variant)
+
+
+def _variant(one: Variant) -> Iterator[str]:
+    yield ""
+    name = f"variant {one.id}, " if one.id else ""
+    model = f"?model={one.model}, " if one.model else ""
+    others = [encoding for encoding in one.accepts if encoding != one.encoding]
+    also = f" (or {', '.join(others)})" if others else ""
+    yield f"{name}{model}sent as {one.encoding}{also}"
+    if one.summary:
+        yield f"  {one.summary}"
+    for field in one.fields:
+        yield from _field(field)
+    for rule in one.rules:
+        yield f"  rule: {rule.rule.replace('_', ' ')}: {', '.join(rule.fields)}"
+
+
+def _field(field: Field) -> Iterator[str]:
+    facts = [field.type]
+    if field.required:
+        facts.append("required")
+    if field.default is not None:
+        facts.append(f"default {json.dumps(field.default)}")
+    if field.minimum is not None or field.maximum is not None:
+        low = "" if field.minimum is None else f"{field.minimum:g}"
+        high = "" if field.maximum is None else f"{field.maximum:g}"
+        facts.append(f"{low}..{high} {field.unit or ''}".rstrip())
+    elif field.unit:
+        facts.append(field.unit)
+    if field.multiple_of:
+        facts.append(f"multiple of {field.multiple_of}")
+    if field.choices:
+        facts.append("one of " + ", ".join(json.dumps(choice) for choice in field.choices))
+    if field.aliases:
+        facts.append("also " + ", ".join(field.aliases))
+    if field.extension:
+        facts.append("extension")
+    yield from textwrap.wrap(
+        f"{field.name}: {'; '.join(facts)}", 100, initial_indent="  ", subsequent_indent="      "
+    )
+    yield from textwrap.wrap(field.doc, 100, initial_indent="      ", subsequent_indent="      ")

@@ -1,0 +1,1 @@
+"""The generator: reads contract/*.toml and writes everything that follows from it."""

@@ -1,0 +1,169 @@
+"""docs/operations.md: every operation with all its fields."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from contract.model import VALUE_TYPES, nested
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from contract.model import Contract, Field, ObjectType, Operation, Rule, Variant
+
+HEAD = """\
+<!-- Made by scripts/generate from contract/; change it there. -->
+# Operations
+
+Every operation is a POST with the header `Authorization: Bearer TOKEN`. Errors are JSON, `{"error": TEXT}` with
+`code`, `param` and `request_id` where they apply. "Extension" marks what polymux has beyond the interface's own text:
+such a field is optional and sent only when given. Where a field can make the server fetch something it says so: it
+goes through the guard on addresses.
+
+In a form (`multipart/form-data`) numbers and switches are text: `1 t true yes on` and `0 f false no off` in any case;
+a decimal number without spaces. An empty text means that the field is absent, as `null` does in JSON.
+"""
+
+
+def files(contract: Contract) -> dict[str, str]:
+    """Path below the repository's root to content."""
+    return {"docs/operations.md": "".join(_document(contract))}
+
+
+def _document(contract: Contract) -> Iterator[str]:
+    yield HEAD
+    yield "\n| operation | path | method |\n|---|---|---|\n"
+    for operation in contract.operations:
+        anchor = operation.title.lower().replace(" ", "-")
+        yield f"| [{operation.title}](#{anchor}) | `/api/v1/{operation.path}` | `{operation.name}` |\n"
+    for operation in contract.operations:
+        yield from _operation(operation)
+    yield "\n## Types inside requests\n"
+    for one in contract.types.values():
+        yield from _object(one)
+    yield "\n## Results\n"
+    for one in contract.results.values():
+        yield from _object(one)
+
+
+def _operation(one: Operation) -> Iterator[str]:
+    yield f"\n## {one.title}\n\n{one.summary}\n\n"
+    yield f"`POST /api/v1/{one.path}`, method `{one.name}`, command `polymux {one.command}`"
+    yield f" (or `{one.alias}`). "
+    yield f"Gives [{one.result}](#{one.result.lower()})"
+    yield f", or a stream of [{one.stream_result}](#{one.stream_result.lower()})" if one.stream_result else ""
+    yield ".\n"
+    if one.output is not None:
+        yield f"\nIts `output`: {_types(one.output)}. {one.output.doc}\n"
+    if one.unknown_fields == "pass":
+        refused = ", ".join(f"`{name}`" for name in one.refused_fields)
+        yield f"\nFields that are not listed are passed on to the model's server; {refused} are refused.\n"
+    for variant in one.variants:
+        yield from _variant(variant, several=len(one.variants) > 1)
+
+
+def _variant(one: Variant, *, several: bool) -> Iterator[str]:
+    if several:
+        yield f"\n### Variant {one.id}: {one.model}\n\n{one.summary}\n"
+    where = f"With the query parameter `model={one.model}`. " if one.model else ""
+    others = [encoding for encoding in one.accepts if encoding != one.encoding]
+    also = f"; {' and '.join(others)} is accepted too" if others else ""
+    yield f"\n{where}Sent as {one.encoding}{also}.\n\n"
+    yield from _table(one.fields)
+    yield from _rules(one.rules)
+
+
+def _object(one: ObjectType) -> Iterator[str]:
+    yield f"\n### {one.name}\n\n{one.doc}\n\n"
+    if one.items:
+        yield f"A list of [{one.items}](#{one.items.lower()}).\n"
+        return
+    yield from _table(one.fields)
+    yield from _rules(one.rules)
+
+
+def _table(fields: Iterable[Field]) -> Iterator[str]:
+    yield "| field | type | default | values | meaning |\n|---|---|---|---|---|\n"
+    for one in fields:
+        default = "required" if one.required else f"`{json.dumps(one.default)}`" if one.has_default else ""
+        cells = (f"`{one.name}`", _types(one), default, _values(one), _meaning(one))
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
+def _types(one: Field) -> str:
+    names = []
+    for name in one.type:
+        inner = one.of if name == "object" and one.of in nested(one) else ""
+        if name == "array" and one.items:
+            linked = one.items in nested(one)
+            names.append(f"array of {_link(one.items) if linked else one.items}")
+        else:
+            names.append(_link(inner) if inner else name)
+    return " or ".join(names)
+
+
+def _link(name: str) -> str:
+    return name if name in VALUE_TYPES else f"[{name}](#{name.lower()})"
+
+
+def _values(one: Field) -> str:
+    facts = []
+    low = one.above if one.above is not None else one.minimum
+    high = one.below if one.below is not None else one.maximum
+    unit = f" {one.unit}" if one.unit else ""
+    if low is not None and high is not None and one.above is None and one.below is None:
+        facts.append(f"{low} to {high}{unit}")
+    else:
+        if low is not None:
+            facts.append(f"{'above' if one.above is not None else 'at least'} {low}{unit}")
+        if high is not None:
+            facts.append(f"{'below' if one.below is not None else 'at most'} {high}{unit}")
+        if low is None and high is None and unit:
+            facts.append(unit.strip())
+    if one.multiple_of:
+        facts.append(f"a multiple of {one.multiple_of}")
+    if one.max_items:
+        facts.append(f"at most {one.max_items}")
+    if one.min_items:
+        facts.append(f"at least {one.min_items}")
+    if one.max_length:
+        facts.append(f"at most {one.max_length} characters")
+    if one.choices:
+        facts.append(", ".join(f"`{choice}`" for choice in one.choices))
+    if one.schemes:
+        facts.append(" or ".join(f"`{scheme}:`" for scheme in one.schemes))
+    return "; ".join(facts)
+
+
+def _meaning(one: Field) -> str:
+    text = one.doc
+    if one.aliases:
+        text += " Also understood: " + ", ".join(f"`{name}`" for name in one.aliases) + "."
+    if one.python_name != one.name:
+        text += f" In Python: `{one.python_name}`."
+    if one.written_as:
+        text += " Written as a string; a number is understood too."
+    if one.upstream_default:
+        text += f" The model's own default is `{one.upstream_default}`."
+    if one.kind == "url":
+        text += " The server fetches it."
+    if one.deprecated:
+        text += f" Deprecated: use `{one.deprecated}`."
+    if one.extension:
+        text += " Extension."
+    return text
+
+
+def _rules(rules: tuple[Rule, ...]) -> Iterator[str]:
+    for rule in rules:
+        names = [f"`{name}`" for name in rule.fields]
+        listed = ", ".join(names)
+        yield "\n" + {
+            "exactly_one": f"Exactly one of {listed} is given.",
+            "at_most_one": f"At most one of {listed} is given.",
+            "needs": f"{names[0]} needs {names[-1]}.",
+            "ascending": f"{names[0]} is less than {names[-1]}.",
+            "required_unless": f"{names[0]} is required, unless {' or '.join(names[1:])} is there.",
+            "names_field": f"The field that {names[0]} names is required.",
+        }[rule.kind] + "\n"  # fmt: skip

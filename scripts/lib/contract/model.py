@@ -1,0 +1,337 @@
+"""The contract as read from contract/*.toml: checked for slips, then as plain objects."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+VALUE_TYPES = ("string", "integer", "number", "boolean", "array", "object", "file", "null")
+ENCODINGS = ("json", "multipart")
+UNKNOWN_FIELDS = ("refuse", "warn", "pass")
+FORMATS = ("bitrate", "time", "resolution", "languages", "name")
+RULES = {
+    "exactly_one": "exactly one of them is given",
+    "at_most_one": "at most one of them is given",
+    "needs": "the first is given only with the second",
+    "ascending": "the first is less than the second",
+    "required_unless": "required, unless one of `present` is there",
+    "names_field": "its value is the name of another field, which is then required",
+}
+
+
+class ContractError(Exception):
+    """Something in contract/*.toml that cannot be meant."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a request, of a nested type or of a result; contract/README.md tells the keys."""
+
+    name: str
+    type: tuple[str, ...]
+    doc: str
+    python_name: str
+    required: bool = False
+    extension: bool = False
+    default: Any = None
+    has_default: bool = False
+    upstream_default: str | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    above: float | None = None
+    below: float | None = None
+    multiple_of: int = 0
+    min_length: int = 0
+    max_length: int = 0
+    min_items: int = 0
+    max_items: int = 0
+    choices: tuple[str | int, ...] = ()
+    aliases: tuple[str, ...] = ()
+    schemes: tuple[str, ...] = ()
+    kind: str = ""
+    format: str = ""
+    media: str = ""
+    unit: str = ""
+    items: str = ""
+    of: str = ""
+    written_as: str = ""
+    deprecated: str = ""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule between fields: its kind (a key of RULES) and the fields it speaks of."""
+
+    kind: str
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ObjectType:
+    """A JSON object with known fields."""
+
+    name: str
+    doc: str
+    fields: tuple[Field, ...]
+    rules: tuple[Rule, ...] = ()
+    unknown_fields: str = "pass"
+    items: str = ""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One form of an operation's request, chosen by the model selector."""
+
+    id: str
+    model: str
+    summary: str
+    encoding: str
+    accepts: tuple[str, ...]
+    chosen_by: tuple[str, ...]
+    fields: tuple[Field, ...]
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of the interface."""
+
+    name: str
+    order: int
+    path: str
+    family: str
+    title: str
+    summary: str
+    first: str
+    result: str
+    stream_result: str
+    errors: tuple[str, ...]
+    example: str
+    unknown_fields: str
+    refused_fields: tuple[str, ...]
+    output: Field | None
+    variants: tuple[Variant, ...]
+
+    @property
+    def selects_model(self) -> bool:
+        """Whether the query parameter `model` chooses the variant."""
+        return bool(self.variants[0].model)
+
+    @property
+    def command(self) -> str:
+        """The command line's name for it."""
+        return self.name.replace("_", "-")
+
+    @property
+    def alias(self) -> str:
+        """The path's last segment, which the command line knows too."""
+        return self.path.rsplit("/", 1)[-1]
+
+    def all_fields(self) -> tuple[Field, ...]:
+        """The fields of all variants, each name once, those of the first variant first."""
+        seen: dict[str, Field] = {}
+        for variant in self.variants:
+            for one in variant.fields:
+                seen.setdefault(one.name, one)
+        return tuple(seen.values())
+
+
+@dataclass
+class Contract:
+    """Everything that the files say."""
+
+    operations: list[Operation] = field(default_factory=list)
+    types: dict[str, ObjectType] = field(default_factory=dict)
+    results: dict[str, ObjectType] = field(default_factory=dict)
+
+    @property
+    def families(self) -> list[str]:
+        """The files' names, in the order of their first operation."""
+        return list(dict.fromkeys(operation.family for operation in self.operations))
+
+    def types_of(self, family: str) -> list[ObjectType]:
+        """The nested types that a family's requests use, each after those that it needs itself."""
+        found: dict[str, ObjectType] = {}
+
+        def visit(name: str) -> None:
+            for one in self.types[name].fields:
+                for inner in nested(one):
+                    visit(inner)
+            found.setdefault(name, self.types[name])
+
+        for operation in self.operations:
+            if operation.family == family:
+                for variant in operation.variants:
+                    for one in variant.fields:
+                        for name in nested(one):
+                            visit(name)
+        return list(found.values())
+
+
+def nested(one: Field) -> list[str]:
+    """Names of the object types that a field's values may hold."""
+    return [name for name in (one.of, one.items) if name and name not in VALUE_TYPES]
+
+
+def load(folder: Path) -> Contract:
+    """Reads and checks contract/*.toml.
+
+    Raises:
+        ContractError: A key that does not exist, a name that leads nowhere, a default out of bounds.
+    """
+    contract = Contract()
+    for path in sorted(folder.glob("*.toml")):
+        with path.open("rb") as file:
+            document = tomllib.load(file)
+        _known(path.name, document, {"operation", "type", "result"})
+        for name, table in document.get("operation", {}).items():
+            contract.operations.append(_operation(name, path.stem, table))
+        for kind, home in (("type", contract.types), ("result", contract.results)):
+            for name, table in document.get(kind, {}).items():
+                if name in home:
+                    raise ContractError(f"{kind}.{name} is there twice")
+                home[name] = _object(name, table)
+    contract.operations.sort(key=lambda one: one.order)
+    _check_references(contract)
+    return contract
+
+
+def _operation(name: str, family: str, table: dict[str, Any]) -> Operation:
+    shared = {"order", "path", "title", "summary", "first", "result", "stream_result", "errors"}
+    shared |= {"example", "unknown_fields", "refused_fields", "output"}
+    alone = {"model", "encoding", "accepts", "fields", "rules"}
+    _known(name, table, shared | ({"variant"} if "variant" in table else alone))
+    variants = table.get("variant") or {"": {key: table[key] for key in alone if key in table}}
+    operation = Operation(
+        name=name,
+        family=family,
+        stream_result=table.get("stream_result", ""),
+        refused_fields=tuple(table.get("refused_fields", ())),
+        output=_field("output", table["output"]) if "output" in table else None,
+        variants=tuple(_variant(name, key, value) for key, value in variants.items()),
+        errors=tuple(table["errors"]),
+        **{
+            key: table[key]
+            for key in ("order", "path", "title", "summary", "first", "result", "example")
+        },
+        unknown_fields=_one_of(name, table["unknown_fields"], UNKNOWN_FIELDS),
+    )
+    if operation.first not in {one.name for one in operation.all_fields()}:
+        raise ContractError(f"{name}: first names no field")
+    return operation
+
+
+def _variant(operation: str, key: str, table: dict[str, Any]) -> Variant:
+    where = f"{operation}.{key}"
+    _known(
+        where,
+        table,
+        {"model", "summary", "encoding", "accepts", "chosen_by", "fields", "rules"},
+    )
+    encoding = _one_of(where, table["encoding"], ENCODINGS)
+    fields = tuple(_field(name, value) for name, value in table["fields"].items())
+    return Variant(
+        id=key,
+        model=table.get("model", ""),
+        summary=table.get("summary", ""),
+        encoding=encoding,
+        accepts=tuple(table.get("accepts", (encoding,))),
+        chosen_by=tuple(table.get("chosen_by", ())),
+        fields=fields,
+        rules=_rules(where, table.get("rules", ()), fields),
+    )
+
+
+def _object(name: str, table: dict[str, Any]) -> ObjectType:
+    _known(name, table, {"doc", "fields", "rules", "unknown_fields", "items"})
+    fields = tuple(_field(key, value) for key, value in table.get("fields", {}).items())
+    return ObjectType(
+        name=name,
+        doc=table["doc"],
+        fields=fields,
+        rules=_rules(name, table.get("rules", ()), fields),
+        unknown_fields=_one_of(name, table.get("unknown_fields", "pass"), UNKNOWN_FIELDS),
+        items=table.get("items", ""),
+    )
+
+
+def _field(name: str, table: dict[str, Any]) -> Field:
+    _known(name, table, set(Field.__dataclass_fields__) - {"name", "has_default"})
+    values = dict(table)
+    types = values.pop("type")
+    types = (types,) if isinstance(types, str) else tuple(types)
+    for one in types:
+        _one_of(name, one, VALUE_TYPES)
+    for key in ("choices", "aliases", "schemes"):
+        values[key] = tuple(values.get(key, ()))
+    values.setdefault("python_name", name)
+    made = Field(name=name, type=types, has_default="default" in table, **values)
+    if made.format:
+        _one_of(name, made.format, FORMATS)
+    if made.kind not in {"", "url"} or (made.kind == "url") != bool(made.schemes):
+        raise ContractError(f"{name}: kind is `url`, and then there are schemes")
+    if made.required and made.has_default:
+        raise ContractError(f"{name}: a required field has no default")
+    if made.has_default:
+        _check_default(made)
+    return made
+
+
+def _check_default(one: Field) -> None:
+    value = one.default
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        low = one.minimum is None or value >= one.minimum
+        high = one.maximum is None or value <= one.maximum
+        if not (low and high) or (one.multiple_of and value % one.multiple_of):
+            raise ContractError(f"{one.name}: the default {value} is out of its own bounds")
+    if one.choices and value not in one.choices:
+        raise ContractError(f"{one.name}: the default {value!r} is none of the choices")
+
+
+def _rules(where: str, tables: Any, fields: tuple[Field, ...]) -> tuple[Rule, ...]:
+    names = {one.name for one in fields}
+    found = []
+    for table in tables:
+        kinds = [key for key in table if key in RULES]
+        if len(kinds) != 1:
+            raise ContractError(f"{where}: a rule has one of {', '.join(RULES)}")
+        value = table[kinds[0]]
+        speaks_of = [value] if isinstance(value, str) else list(value)
+        speaks_of += table.get("present", [])
+        if unknown := set(speaks_of) - names:
+            raise ContractError(f"{where}: a rule names {sorted(unknown)}, which are no fields")
+        found.append(Rule(kinds[0], tuple(speaks_of)))
+    return tuple(found)
+
+
+def _check_references(contract: Contract) -> None:
+    def references() -> Iterator[tuple[str, str, dict[str, ObjectType]]]:
+        for operation in contract.operations:
+            yield operation.name, operation.result, contract.results
+            for one in operation.all_fields():
+                yield from ((one.name, name, contract.types) for name in nested(one))
+        for home in (contract.types, contract.results):
+            for kind in home.values():
+                for one in kind.fields:
+                    either = {**contract.types, **home}
+                    yield from ((f"{kind.name}.{one.name}", name, either) for name in nested(one))
+
+    for where, name, home in references():
+        if name not in home:
+            raise ContractError(f"{where}: there is no type {name}")
+
+
+def _known(where: str, table: dict[str, Any], allowed: set[str]) -> None:
+    if unknown := set(table) - allowed:
+        raise ContractError(f"{where}: unknown keys {sorted(unknown)}")
+
+
+def _one_of(where: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise ContractError(f"{where}: {value!r} is none of {', '.join(allowed)}")
+    return value
