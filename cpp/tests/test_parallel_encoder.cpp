@@ -68,6 +68,43 @@ TEST_SUITE("parallel encoder") {
         }
     }
 
+    TEST_CASE("a segment that is shared while the source is still read") {
+        // Two segments are there at once, the rest comes slowly, and one worker is slower than the
+        // other, who takes half of what is left. What is read later must keep its place behind
+        // that.
+        const EncoderSettings settings = cbr(128'000);
+        const Pcm pcm = make_sound(Sound::mix, 44'100, 2, 90.0);
+        const Encoded expected = encode_in_sequence(pcm, settings);
+        const std::thread::id reader = std::this_thread::get_id();
+        constexpr int segments_read = 4;
+        std::int64_t seams = 0;
+        for (int attempt = 0; attempt < 5 && seams < segments_read; ++attempt) {
+            std::atomic<std::thread::id> slow_worker = reader;
+            const auto slow_step = [&] {
+                std::thread::id nobody = reader;
+                const auto here = std::this_thread::get_id();
+                if (here != reader) slow_worker.compare_exchange_strong(nobody, here);
+                if (slow_worker == here) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            };
+            int reads = 0;
+            const auto slow_read = [&reads]() -> Result<void> {
+                constexpr int at_once = 120;
+                if (++reads > at_once) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+                return {};
+            };
+            const Encoded found = encode_in_parallel(pcm, settings,
+                                                     {.threads = 3,
+                                                      .segment_frames = 882,
+                                                      .before_step = slow_step,
+                                                      .before_read = slow_read});
+            CHECK(differing(found, expected) == 0);
+            CHECK(found.summary.samples == pcm.samples());
+            seams = found.summary.seams;
+        }
+        // One segment was shared, or nothing was tested.
+        CHECK(seams >= segments_read);
+    }
+
     TEST_CASE("workers that have nothing left share the last segment") {
         const EncoderSettings settings = cbr(128'000);
         const Encoded expected = encode_in_sequence(mix(), settings);

@@ -26,6 +26,8 @@ Board::Board(BoardOptions options, std::unique_ptr<Encoder> first_encoder)
 
 void Board::add(std::shared_ptr<Segment> segment) {
     const Lock lock(mutex_);
+    // Whoever has cut it does not know how many of those before it have been shared since.
+    segment->set_number(first_segment_ + static_cast<std::int64_t>(segments_.size()));
     segments_.push_back({.segment = std::move(segment)});
     changed_.notify_all();
 }
@@ -95,7 +97,6 @@ std::shared_ptr<RunJob> Board::begin_job() {
 }
 
 bool Board::step(const std::shared_ptr<RunJob>& job) {
-    if (options_.before_step) options_.before_step();
     std::shared_ptr<const Segment> segment;
     bool splicing = false;
     bool owns = false;
@@ -106,6 +107,7 @@ bool Board::step(const std::shared_ptr<RunJob>& job) {
         splicing = job->target != nullptr;
         owns = entry(job->segment)->owner == job;
     }
+    if (options_.before_step) options_.before_step();
     if (!job->run) {
         if (Result<void> begun = begin_run(*job, *segment); !begun) {
             return fail_step(*job, begun.error());
@@ -128,7 +130,8 @@ bool Board::step(const std::shared_ptr<RunJob>& job) {
         if (Result<void> flushed = run.flush(); !flushed) return fail_step(*job, flushed.error());
     }
     const Lock lock(mutex_);
-    if (Entry* here = entry(segment->number()); owns && run.sample > here->credited_samples) {
+    Entry* const here = entry(segment->number());
+    if (here != nullptr && owns && run.sample > here->credited_samples) {
         encoded_samples_ += run.sample - here->credited_samples;
         unusable_samples_ += run.unusable_samples() - unusable_before;
         here->credited_samples = run.sample;

@@ -37,7 +37,7 @@ struct RunJob {
 struct BoardOptions {
     EncoderSettings encoder;
     Verify verify = Verify::none;
-    /// For tests: called before each piece of work, on its thread.
+    /// For tests: called before each piece of work that has been chosen, on its thread.
     std::function<void()> before_step = {};
 };
 

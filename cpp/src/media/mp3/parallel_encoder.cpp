@@ -69,9 +69,7 @@ public:
     }
 
 private:
-    void open_segment() {
-        segment_ = std::make_shared<Segment>(number_++, next_frame_, job_.encoder);
-    }
+    void open_segment() { segment_ = std::make_shared<Segment>(next_frame_, job_.encoder); }
 
     void publish(bool last) {
         segment_->set_last(last);
@@ -82,7 +80,6 @@ private:
     const ParallelJob& job_;
     Board& board_;
     std::shared_ptr<Segment> segment_;
-    std::int64_t number_ = 0;
     std::int64_t next_frame_ = 0;
     std::int64_t samples_ = 0;
     bool ended_ = false;

@@ -4,9 +4,8 @@
 
 namespace polymux::media::mp3 {
 
-Segment::Segment(std::int64_t number, std::int64_t first_frame, const EncoderSettings& settings)
-    : number_(number),
-      first_frame_(first_frame),
+Segment::Segment(std::int64_t first_frame, const EncoderSettings& settings)
+    : first_frame_(first_frame),
       channels_(settings.channels),
       sample_bytes_(settings.sample_format == SampleFormat::s16 ? 2 : 4) {}
 

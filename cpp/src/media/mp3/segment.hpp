@@ -16,7 +16,7 @@ namespace polymux::media::mp3 {
 /// forward, to give the rest to another segment, while others read.
 class Segment {
 public:
-    Segment(std::int64_t number, std::int64_t first_frame, const EncoderSettings& settings);
+    Segment(std::int64_t first_frame, const EncoderSettings& settings);
     /// What `whole` holds from sample `begin` on, which is where frame `first_frame` begins.
     Segment(std::shared_ptr<const Segment> whole, int begin, std::int64_t first_frame);
 
@@ -26,7 +26,9 @@ public:
     /// Ends the segment at sample `end`, before its present end.
     void cut(int end) noexcept;
 
+    /// Its place among the segments of the file, as the board counts them.
     [[nodiscard]] std::int64_t number() const noexcept { return number_; }
+    void set_number(std::int64_t number) noexcept { number_ = number; }
     /// One more segment has come before this one.
     void renumber() noexcept { ++number_; }
     /// Of the whole file, counted from 0.
@@ -40,7 +42,7 @@ public:
 private:
     [[nodiscard]] PcmBlock uncut_block(int begin, int samples) const noexcept;
 
-    std::atomic<std::int64_t> number_;
+    std::atomic<std::int64_t> number_ = 0;
     std::int64_t first_frame_;
     int channels_;
     std::size_t sample_bytes_;
