@@ -49,9 +49,10 @@ def built_wheel() -> Path:
 
 def test_one_version_everywhere() -> None:
     import polymux
-    from polymux import _media
+    from polymux import _core, _media
 
     assert polymux.__version__ == VERSION
+    assert _core.__version__ == VERSION
     assert _media.__version__ == VERSION
     assert metadata.version("polymux") == VERSION
 
@@ -60,10 +61,12 @@ def test_wheel_holds_the_package_and_nothing_else(built_wheel: Path) -> None:
     names = zipfile.ZipFile(built_wheel).namelist()
     assert built_wheel.name.startswith(f"polymux-{VERSION}-")
     assert {"polymux/__init__.py", "polymux/py.typed", "polymux/_media.pyi"} <= set(names)
-    assert sum(re.fullmatch(r"polymux/_media\..*\.so", name) is not None for name in names) == 1
+    for module in ("_core", "_media"):
+        found = [name for name in names if re.fullmatch(rf"polymux/{module}\..*\.so", name)]
+        assert len(found) == 1
     assert {name.split("/")[0] for name in names} == {"polymux", f"polymux-{VERSION}.dist-info"}
     licences = {name.rsplit("/", 1)[1] for name in names if "/licenses/" in name}
-    assert licences == {"LICENSE", "THIRD_PARTY.md"}
+    assert licences == {"LICENSE", "THIRD_PARTY.md"}  # ours, and simdjson's of the same name
     assert not [name for name in names if name.endswith((".cpp", ".hpp", ".a", ".cmake", ".pyc"))]
 
 
@@ -84,10 +87,11 @@ def test_wheel_converts_in_an_environment_of_its_own(
 def test_module_exports_its_entry_point_alone(built_wheel: Path, tmp_path: Path) -> None:
     """Hidden visibility: no symbol of ours, FFmpeg's or LAME's may meet another extension's."""
     with zipfile.ZipFile(built_wheel) as archive:
-        (name,) = [name for name in archive.namelist() if name.endswith(".so")]
-        module = archive.extract(name, tmp_path)
-    listing = run("nm", "--dynamic", "--defined-only", "--format=posix", module)
-    assert [line.split()[0] for line in listing.splitlines()] == ["PyInit__media"]
+        names = sorted(name for name in archive.namelist() if name.endswith(".so"))
+        modules = [archive.extract(name, tmp_path) for name in names]
+    for module, entry_point in zip(modules, ("PyInit__core", "PyInit__media"), strict=True):
+        listing = run("nm", "--dynamic", "--defined-only", "--format=posix", module)
+        assert [line.split()[0] for line in listing.splitlines()] == [entry_point]
 
 
 def test_editable_package_follows_the_sources(tone: Path, tmp_path: Path) -> None:

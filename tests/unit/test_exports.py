@@ -20,6 +20,7 @@ FORBIDDEN = (
     "dataclasses",
     "importlib.metadata",
     "numpy",
+    "polymux._core",
     "polymux._media",
     "polymux.aio",
     "pydantic",
@@ -65,9 +66,13 @@ def test_public_names_are_exactly_these() -> None:
     functions = {"convert_many", "convert_to_mp3", "decode_audio", "probe"}
     values = {
         "Chapter", "ConversionOutcome", "ConversionReport", "ConversionWarning", "Cover", "Limits",
-        "MediaFile", "MediaInfo", "PcmAudio", "Progress", "StreamInfo",
+        "MediaFile", "MediaInfo", "PcmAudio", "Problem", "Progress", "StreamInfo",
     }  # fmt: skip
-    assert set(polymux.__all__) == exceptions | functions | values | {"__version__", "aio"}
+    assert set(polymux.__all__) == exceptions | functions | values | {
+        "__version__",
+        "aio",
+        "contract",
+    }
 
 
 def test_type_checkers_see_the_same_names() -> None:

@@ -68,9 +68,7 @@ class _Writer:
     def operation(self, one: Operation) -> str:
         variants = [self._variant(one, variant) for variant in one.variants]
         prefix = f"{one.name}_"
-        self.parts.append(
-            f"constexpr Variant {prefix}variants[] = {{\n{''.join(variants)}}};\n\n"
-        )
+        self.parts.append(f"constexpr Variant {prefix}variants[] = {{\n{''.join(variants)}}};\n\n")
         refused = ""
         if one.refused_fields:
             self.parts.append(_strings(f"{prefix}refused", one.refused_fields))
@@ -188,10 +186,8 @@ def _bounds(one: Field) -> list[str]:
         members.append(".above_minimum = true")
     if one.below is not None:
         members.append(".below_maximum = true")
-    for key in ("multiple_of", "min_length", "max_length", "min_items", "max_items"):
-        if value := getattr(one, key):
-            members.append(f".{key} = {value}")
-    return members
+    keys = ("multiple_of", "min_length", "max_length", "min_items", "max_items")
+    return members + [f".{key} = {value}" for key in keys if (value := getattr(one, key))]
 
 
 def _rules(prefix: str, rules: tuple[Rule, ...]) -> str:

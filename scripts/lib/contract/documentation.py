@@ -16,13 +16,14 @@ HEAD = """\
 <!-- Made by scripts/generate from contract/; change it there. -->
 # Operations
 
-Every operation is a POST with the header `Authorization: Bearer TOKEN`. Errors are JSON, `{"error": TEXT}` with
-`code`, `param` and `request_id` where they apply. "Extension" marks what polymux has beyond the interface's own text:
-such a field is optional and sent only when given. Where a field can make the server fetch something it says so: it
-goes through the guard on addresses.
+Every operation is a POST with the header `Authorization: Bearer TOKEN`. Errors are JSON,
+`{"error": TEXT}` with `code`, `param` and `request_id` where they apply. "Extension" marks what
+polymux has beyond the interface's own text: such a field is optional and sent only when given. Where
+a field can make the server fetch something it says so: it goes through the guard on addresses.
 
-In a form (`multipart/form-data`) numbers and switches are text: `1 t true yes on` and `0 f false no off` in any case;
-a decimal number without spaces. An empty text means that the field is absent, as `null` does in JSON.
+In a form (`multipart/form-data`) numbers and switches are text: `1 t true yes on` and
+`0 f false no off` in any case; a decimal number without spaces. An empty text means that the field is
+absent, as `null` does in JSON.
 """
 
 
@@ -36,7 +37,8 @@ def _document(contract: Contract) -> Iterator[str]:
     yield "\n| operation | path | method |\n|---|---|---|\n"
     for operation in contract.operations:
         anchor = operation.title.lower().replace(" ", "-")
-        yield f"| [{operation.title}](#{anchor}) | `/api/v1/{operation.path}` | `{operation.name}` |\n"
+        path = f"`/api/v1/{operation.path}`"
+        yield f"| [{operation.title}](#{anchor}) | {path} | `{operation.name}` |\n"
     for operation in contract.operations:
         yield from _operation(operation)
     yield "\n## Types inside requests\n"
@@ -52,13 +54,18 @@ def _operation(one: Operation) -> Iterator[str]:
     yield f"`POST /api/v1/{one.path}`, method `{one.name}`, command `polymux {one.command}`"
     yield f" (or `{one.alias}`). "
     yield f"Gives [{one.result}](#{one.result.lower()})"
-    yield f", or a stream of [{one.stream_result}](#{one.stream_result.lower()})" if one.stream_result else ""
+    yield (
+        f", or a stream of [{one.stream_result}](#{one.stream_result.lower()})"
+        if one.stream_result
+        else ""
+    )
     yield ".\n"
     if one.output is not None:
         yield f"\nIts `output`: {_types(one.output)}. {one.output.doc}\n"
     if one.unknown_fields == "pass":
         refused = ", ".join(f"`{name}`" for name in one.refused_fields)
-        yield f"\nFields that are not listed are passed on to the model's server; {refused} are refused.\n"
+        yield "\nFields that are not listed are passed on to the model's server; "
+        yield f"{refused} are refused.\n"
     for variant in one.variants:
         yield from _variant(variant, several=len(one.variants) > 1)
 
@@ -86,7 +93,13 @@ def _object(one: ObjectType) -> Iterator[str]:
 def _table(fields: Iterable[Field]) -> Iterator[str]:
     yield "| field | type | default | values | meaning |\n|---|---|---|---|---|\n"
     for one in fields:
-        default = "required" if one.required else f"`{json.dumps(one.default)}`" if one.has_default else ""
+        default = (
+            "required"
+            if one.required
+            else f"`{json.dumps(one.default)}`"
+            if one.has_default
+            else ""
+        )
         cells = (f"`{one.name}`", _types(one), default, _values(one), _meaning(one))
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 

@@ -30,7 +30,7 @@ class ContractError(Exception):
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a request, of a nested type or of a result; contract/README.md tells the keys."""
+    """One field of a request, a nested type or a result; contract/README.md tells the keys."""
 
     name: str
     type: tuple[str, ...]
@@ -182,7 +182,7 @@ def load(folder: Path) -> Contract:
     """Reads and checks contract/*.toml.
 
     Raises:
-        ContractError: A key that does not exist, a name that leads nowhere, a default out of bounds.
+        ContractError: An unknown key, a name that leads nowhere, a default out of bounds.
     """
     contract = Contract()
     for path in sorted(folder.glob("*.toml")):
