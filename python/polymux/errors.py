@@ -327,6 +327,6 @@ def _from_native(
 
 def _invalid_request(message: str, problems: list[tuple[str, str]]) -> InvalidRequestError:
     """The exception for a request that does not keep the contract."""
-    error = InvalidRequestError(message)
-    error.problems = tuple(Problem(*problem) for problem in problems)
+    error = InvalidRequestError(printable(message))
+    error.problems = tuple(Problem(*map(printable, problem)) for problem in problems)
     return error

@@ -18,12 +18,13 @@ HEAD = """\
 
 Every operation is a POST with the header `Authorization: Bearer TOKEN`. Errors are JSON,
 `{"error": TEXT}` with `code`, `param` and `request_id` where they apply. "Extension" marks what
-polymux has beyond the interface's own text: such a field is optional and sent only when given. Where
-a field can make the server fetch something it says so: it goes through the guard on addresses.
+polymux has beyond the interface's own text: such a field is optional and sent only when given.
+Where a field can make the server fetch something it says so: it goes through the guard on
+addresses.
 
 In a form (`multipart/form-data`) numbers and switches are text: `1 t true yes on` and
-`0 f false no off` in any case; a decimal number without spaces. An empty text means that the field is
-absent, as `null` does in JSON.
+`0 f false no off` in any case; a decimal number without spaces. An empty text means that the field
+is absent, as `null` does in JSON.
 """
 
 

@@ -1,0 +1,202 @@
+"""JSON bodies as strangers send them (J01 to J22): refused with a reason, or taken."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+
+import polymux
+import pytest
+from polymux import contract
+
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+# Generous, for a busy machine; without a bound on work these take minutes or end the process.
+SLOWEST_S = 5.0
+
+
+def refused(body: bytes, operation: str = "chat", **options: object) -> str:
+    started = time.monotonic()
+    with pytest.raises(polymux.InvalidRequestError) as caught:
+        contract.read_json(operation, body, **options)  # type: ignore[arg-type]
+    assert time.monotonic() - started < SLOWEST_S
+    text = str(caught.value)
+    assert len(text) <= 2048
+    assert text.isprintable()
+    return text
+
+
+def chat(**members: object) -> bytes:
+    return json.dumps({**CHAT, **members}).encode()
+
+
+@pytest.mark.parametrize("body", [b"", b"  \n ", b"\xef\xbb\xbf"])
+def test_j01_empty(body: bytes) -> None:
+    assert "is empty" in refused(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"{", b'{"a":1,}', b"{'a':1}", b'{"a":1} x', b"{} {}", b"[1}", b'{"a"}', b"{,}", b"nul"],
+)
+def test_j02_no_json(body: bytes) -> None:
+    assert refused(body).startswith("the request's body ")
+
+
+@pytest.mark.parametrize("body", [b"[]", b'"x"', b"1", b"null", b"true", b"1.5"])
+def test_j03_no_object(body: bytes) -> None:
+    assert "must be an object" in refused(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        (b'{"song":"x","song":"x"}', "song"),
+        (b'{"song":"x","song":"y"}', "song"),
+        (b'{"song":"x","other":1,"other":2}', "other"),
+        (b'{"song":"x","s\\u006fng":"y"}', "song"),
+    ],
+)
+def test_j04_duplicate_keys(body: bytes, path: str) -> None:
+    assert f"{path}: is there twice" in refused(body, "search_music")
+
+
+def test_j04_duplicate_keys_deep_inside_what_is_passed_on() -> None:
+    body = b'{"model":"m","messages":[{"role":"user","content":"x"}],"z":[{"a":{"b":1,"b":1}}]}'
+    assert "z[0].a.b: is there twice" in refused(body)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
+@pytest.mark.parametrize("field", ["temperature", "something_passed_on"])
+def test_j05_j06_numbers_that_json_does_not_have(number: str, field: str) -> None:
+    body = chat(**{field: "N"}).replace(b'"N"', number.encode())
+    assert refused(body).startswith("the request's body ")
+
+
+def test_j06_a_number_too_small_to_tell_from_zero_is_zero() -> None:
+    body = chat(temperature="N").replace(b'"N"', b"1e-999")
+    assert contract.read_json("chat", body).values["temperature"] == 0.0
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, str(2**63), str(2**64), str(-(2**63) - 1)])
+def test_j07_integers_beyond_64_bits(number: str) -> None:
+    refused(chat(seed="N").replace(b'"N"', number.encode()))
+    assert contract.read_json("chat", chat(seed=2**63 - 1)).values["seed"] == 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 100_000,
+        b"[" * 100_000 + b"]" * 100_000,
+        b'{"a":' * 100_000,
+        b'{"a":' * 1_025 + b"1" + b"}" * 1_025,
+        b'{"z":' + b"[" * 250 + b"]" * 250 + b"}",
+    ],
+    ids=["arrays", "closed", "objects", "1025", "250"],
+)
+def test_j08_depth(body: bytes) -> None:
+    assert "nested deeper than 200 levels" in refused(body) or body == b"[" * 100_000
+
+
+@pytest.mark.parametrize(
+    "bad", [b"\xff\xfe", b"\xc0\xaf", b"\xe2\x82", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\x80"]
+)
+def test_j09_bytes_that_are_not_utf8(bad: bytes) -> None:
+    assert "not valid UTF-8" in refused(chat(user="B").replace(b'"B"', b'"' + bad + b'"'))
+
+
+def test_j10_byte_order_marks() -> None:
+    text = chat().decode()
+    assert contract.read_json("chat", text.encode("utf-8-sig")).values["model"] == "m"
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"):
+        refused(text.encode(encoding))
+
+
+@pytest.mark.parametrize("half", [r"\ud800", r"\udc00", r"\ud800x", r"\udc00\ud800"])
+def test_j11_half_a_surrogate_pair(half: str) -> None:
+    for body in (chat(user="H"), chat(messages=[{"role": "user", "content": "H"}])):
+        assert "surrogate" in refused(body.replace(b'"H"', f'"{half}"'.encode()))
+    whole = chat(user="H").replace(b'"H"', rb'"\ud83d\ude00"')
+    assert contract.read_json("chat", whole).values["user"] == "\U0001f600"
+
+
+def test_j12_nul() -> None:
+    content = [{"role": "user", "content": "a\0b"}]
+    assert contract.read_json("chat", chat(messages=content)).values["messages"] == content
+    assert "control characters" in refused(chat(model="a\0b"))
+    url = json.dumps({"url": "https://a.example/\0"}).encode()
+    assert "control characters" in refused(url, "download_video")
+
+
+def test_j13_size() -> None:
+    content = [{"role": "user", "content": "x" * (10 << 20)}]
+    body = chat(messages=content)
+    assert contract.read_json("chat", body, longest_bytes=len(body)).values["messages"] == content
+    message = refused(body, longest_bytes=len(body) - 1)
+    assert str(len(body)) in message
+    assert str(len(body) - 1) in message
+
+
+def test_j14_a_million_of_everything() -> None:
+    started = time.monotonic()
+    many = b'{"model":"m","messages":[' + b",".join([b'{"role":"x"}'] * 1_000_000) + b"]}"
+    assert "2000000 problems" in refused(many)
+    keys = ",".join(f'"k{number}":0' for number in range(1_000_000))
+    body = chat(z="K").replace(b'"K"', b"{" + keys.encode() + b"}")
+    assert len(contract.read_json("chat", body).values["z"]) == 1_000_000
+    assert time.monotonic() - started < 4 * SLOWEST_S
+
+
+def test_j16_stream_is_a_boolean() -> None:
+    for value in ("true", 1, 0, [], {}):
+        assert "stream=" in refused(chat(stream=value))
+    assert "stream" not in contract.read_json("chat", chat(stream=None)).values
+    assert contract.read_json("chat", chat(stream=True)).values["stream"] is True
+
+
+def test_j17_required_fields() -> None:
+    assert "messages: must not be empty" in refused(chat(messages=[]))
+    body = json.dumps({"messages": CHAT["messages"]}).encode()
+    assert "model: is missing" in refused(body)
+
+
+def test_j20_unknown_fields() -> None:
+    checked = contract.read_json("search_music", b'{"song":"x","shuffle":true}')
+    assert checked.values == {"song": "x"}
+    assert checked.warnings == ("shuffle: there is no such field",)
+    assert contract.read_json("chat", chat(min_p=0.1)).values["min_p"] == 0.1
+    for name in ("api_base", "base_url", "api_key", "headers", "extra_headers", "proxy"):
+        assert f"{name}: is not for callers to choose" in refused(chat(**{name: "x"}))
+
+
+def test_j21_names_chosen_to_collide() -> None:
+    source = random.Random(7)
+    # The same length and the same ends, in an order that is bad for naive sorting too.
+    names = [f"k{source.getrandbits(60):015x}k" for _ in range(100_000)]
+    body = chat(**dict.fromkeys(sorted(names) + sorted(names, reverse=True), 1))
+    started = time.monotonic()
+    assert set(names) <= set(contract.read_json("chat", body).values)
+    assert time.monotonic() - started < SLOWEST_S
+
+
+@pytest.mark.parametrize(
+    "text", ["{{7*7}}", "${jndi:ldap://x}", "<script>alert(1)</script>", "'; --"]
+)
+def test_j22_text_is_data(text: str) -> None:
+    content = [{"role": "user", "content": text}]
+    assert contract.read_json("chat", chat(messages=content)).values["messages"] == content
+
+
+def test_errors_show_values_short_and_printable() -> None:
+    message = refused(chat(service_tier="\x1b[2J\u202e" + "x" * 1_000_000))
+    assert len(message) < 400
+    assert "\\u001b" in message
+
+
+def test_results_share_nothing_with_the_body() -> None:
+    body = bytearray(chat(user="somebody"))
+    checked = contract.read_json("chat", body)
+    body[:] = b"\0" * len(body)
+    contract.read_json("chat", chat(user="else"))
+    assert checked.values["user"] == "somebody"
