@@ -1,0 +1,171 @@
+"""The typed methods of every operation, synchronous and asynchronous, one file a family."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from contract import annotations, docstrings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from contract.model import Contract, Field, Operation, Variant
+
+FOLDER = "python/polymux/operations"
+#: Where the names in signatures come from, in the order of the import block.
+HOMES = {
+    "collections.abc": ("AsyncIterator", "Iterator", "Mapping", "Sequence"),
+    "typing": ("Any", "Literal"),
+    "polymux._multipart": ("Upload",),
+    "polymux.media_file": ("MediaFile",),
+    "polymux.operations.types": (),
+    "polymux.responses": (
+        "ChatCompletion", "OcrText", "Prediction", "Song", "SongList", "TextResponse",
+    ),
+    "polymux.streams": ("ChatChunk",),
+}  # fmt: skip
+
+
+def files(contract: Contract) -> dict[str, str]:
+    """Path below the repository's root to content."""
+    made = {f"{FOLDER}/types.py": annotations.types_file(contract)}
+    for family in contract.families:
+        for asynchronous in (False, True):
+            name = f"async_{family}" if asynchronous else family
+            made[f"{FOLDER}/{name}.py"] = _module(contract, family, asynchronous=asynchronous)
+    return made
+
+
+def _module(contract: Contract, family: str, *, asynchronous: bool) -> str:
+    methods = [
+        _Method(one, asynchronous=asynchronous)
+        for one in contract.operations
+        if one.family == family
+    ]
+    kind = "Async" if asynchronous else ""
+    title = f"{family.capitalize()} operations{', asynchronous' if kind else ''}."
+    signatures = "\n".join(signature for one in methods for signature in one.signatures())
+    overload = "from typing import TYPE_CHECKING"
+    if any(len(one.signatures()) > 1 for one in methods):
+        overload += ", overload"
+    return (
+        f"{annotations.HEAD.format(title=title)}\n"
+        f"from __future__ import annotations\n\n{overload}\n\n"
+        f"from polymux.operations._caller import {kind}Caller\n\n"
+        f"{_imports(contract, signatures)}\n\n"
+        f"class {kind}{family.capitalize()}Operations({kind}Caller):\n"
+        f'    """{title}"""\n\n' + "\n".join(one.text() for one in methods)
+    )
+
+
+def _imports(contract: Contract, signatures: str) -> str:
+    words = set(re.findall(r"[A-Za-z_]\w*", signatures))
+    own = {
+        name for family in contract.families for name in annotations.type_names(contract, family)
+    }
+    lines = ["if TYPE_CHECKING:\n"]
+    for home, names in HOMES.items():
+        used = sorted(words & (own if home.endswith(".types") else set(names)))
+        if used:
+            if home.startswith("polymux") and not any("polymux" in line for line in lines):
+                lines.append("\n")
+            lines.append(f"    from {home} import {', '.join(used)}\n")
+    return "".join(lines)
+
+
+class _Method:
+    """One operation's method: its overloads, its documentation, its call."""
+
+    def __init__(self, operation: Operation, *, asynchronous: bool) -> None:
+        self.operation = operation
+        self.asynchronous = asynchronous
+
+    def signatures(self) -> list[str]:
+        """The overloads and the implementation's, or that alone."""
+        one = self.operation
+        result = one.result
+        if one.stream_result:
+            iterator = f"{'Async' if self.asynchronous else ''}Iterator[ChatChunk]"
+            return [
+                self._signature(one.variants[0], result, stream="Literal[False] = False"),
+                self._signature(one.variants[0], iterator, stream="Literal[True]"),
+                self._signature(one.variants[0], f"{result} | {iterator}", stream="bool = False"),
+            ]
+        if len(one.variants) == 1:
+            return [self._signature(one.variants[0], result)]
+        overloads = [self._signature(variant, result) for variant in one.variants]
+        return [*overloads, self._signature(None, result)]
+
+    def _signature(self, variant: Variant | None, result: str, stream: str = "") -> str:
+        lines = ["    async def " if self.asynchronous else "    def "]
+        lines[0] += f"{self.operation.name}(\n        self,\n"
+        lines += list(self._first())
+        lines.append("        *,\n")
+        lines += list(self._model(variant))
+        for one, choices in self._rest(variant):
+            if one.name == "stream" and stream:
+                lines.append(f"        stream: {stream},\n")
+                continue
+            needed = one.required and self.operation.name != "chat"
+            kind = annotations.of_field(one, choices)
+            lines.append(
+                f"        {one.python_name}: {kind}{'' if needed else ' | None = None'},\n"
+            )
+        lines.append("        extra_body: Mapping[str, Any] | None = None,\n")
+        return "".join(lines) + f"    ) -> {result}:"
+
+    def _first(self) -> Iterator[str]:
+        fields = self.operation.variants[0].fields
+        first = next(one for one in fields if one.name == self.operation.first)
+        kind = annotations.of_field(first)
+        if first.name == "messages":
+            kind = f"str | {kind}"
+        optional = "" if first.required else " | None = None"
+        yield f"        {first.python_name}: {kind}{optional},\n"
+
+    def _model(self, variant: Variant | None) -> Iterator[str]:
+        if not self.operation.selects_model:
+            return
+        several = len(self.operation.variants) > 1
+        if variant is None or not several:
+            yield "        model: str | None = None,\n"
+        elif variant is self.operation.variants[0] or variant.chosen_by:
+            yield f'        model: Literal["{variant.model}"] | None = None,\n'
+        else:
+            yield f'        model: Literal["{variant.model}"],\n'
+
+    def _rest(self, variant: Variant | None) -> Iterator[tuple[Field, str]]:
+        if variant is not None:
+            for one in variant.fields:
+                if one.name != self.operation.first:
+                    yield one, annotations.named_choices(self.operation, variant, one)
+            return
+        for one in self.operation.all_fields():
+            if one.name == self.operation.first:
+                continue
+            names = [
+                annotations.named_choices(self.operation, other, same)
+                for other in self.operation.variants
+                for same in other.fields
+                if same.name == one.name
+            ]
+            yield one, " | ".join(dict.fromkeys(filter(None, names)))
+
+    def text(self) -> str:
+        """The method's source."""
+        *overloads, implementation = self.signatures()
+        head = "".join(f"    @overload\n{one} ...\n\n" for one in overloads)
+        fields = self.operation.all_fields()
+        values = "".join(f'                "{one.name}": {one.python_name},\n' for one in fields)
+        wait = "await " if self.asynchronous else ""
+        model = "model" if self.operation.selects_model else "None"
+        result = implementation.rsplit("-> ", 1)[1].rstrip(":")
+        return (
+            f"{head}{implementation}\n"
+            f"{docstrings.of_method(self.operation, asynchronous=self.asynchronous)}"
+            f"        answer: {result} = {wait}self._call(\n"
+            f'            "{self.operation.name}",\n            {{\n{values}            }},\n'
+            f"            model={model},\n            extra_body=extra_body,\n        )\n"
+            "        return answer\n"
+        )
