@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import shutil
 import subprocess
 from typing import TYPE_CHECKING
@@ -47,9 +48,16 @@ def run(
         ProgramError: It is missing, failed or took longer than `timeout_s` seconds.
     """
     command = [find(program), *map(str, arguments)]
+    # A sanitizer's library is loaded for our own module; other programs hang or slow down with it.
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     try:
         done = subprocess.run(
-            command, capture_output=True, timeout=timeout_s, input=stdin or b"", check=False
+            command,
+            capture_output=True,
+            timeout=timeout_s,
+            input=stdin or b"",
+            check=False,
+            env=environment,
         )
     except subprocess.TimeoutExpired:
         raise ProgramError(f"{' '.join(command)} took over {timeout_s} s") from None

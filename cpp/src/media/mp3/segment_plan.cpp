@@ -7,20 +7,25 @@ namespace polymux::media::mp3 {
 
 namespace {
 
-// The overlap at a seam is some 70 frames at a constant bitrate and 30 at a variable one, whatever
-// the length, so long segments waste least; memory bounds them (27 MB of float stereo samples).
+// The overlap at a seam is some 70 frames whatever the length, so long segments waste least; memory
+// bounds them (27 MB of float stereo samples).
 constexpr int longest_frames = 2900;
 constexpr int longest_frames_many_workers = 1470;
 constexpr int many_workers = 8;
-constexpr int longest_frames_vbr = 1470;
 constexpr int alone_frames = 98;
 constexpr int streaming_first_frames = 98;
 // Shorter files gain less than the second encoder costs.
 constexpr std::int64_t shortest_parallel_s = 15;
-// At VBR each segment takes this part of what is left, within bounds: long ones first, short ones
-// at the end, so that workers end at about the same time however many they are.
-constexpr int part_of_the_rest = 5;
-constexpr int shortest_frames_vbr = 490;
+// At VBR each segment takes two sevenths of what is left, within bounds that follow the duration:
+// long ones first, short ones at the end, so that workers end at about the same time however many
+// they are. A simulation of two to eight workers, one of them busy with reading too, chose the
+// numbers.
+constexpr std::int64_t segments_per_rest_x2 = 7;
+constexpr std::int64_t longest_part = 7;
+constexpr std::int64_t longest_bound_frames = 1000;
+constexpr std::int64_t shortest_part = 8;
+constexpr std::int64_t shortest_frames_vbr = 490;
+constexpr std::int64_t shortest_bound_frames = 700;
 
 int round_up(std::int64_t frames, int multiple) noexcept {
     return static_cast<int>((std::max<std::int64_t>(frames, 1) + multiple - 1) / multiple) *
@@ -38,6 +43,11 @@ int length_at_constant_bitrate(std::optional<std::int64_t> frames, int workers) 
     return divide_up(*frames, std::int64_t{workers} * std::max(rounds, 1));
 }
 
+int longest_at_variable_bitrate(std::optional<std::int64_t> frames) noexcept {
+    const std::int64_t part = frames.value_or(0) / longest_part;
+    return static_cast<int>(std::clamp<std::int64_t>(part, longest_bound_frames, longest_frames));
+}
+
 }  // namespace
 
 int padding_period(const EncoderSettings& encoder) noexcept {
@@ -51,8 +61,10 @@ int padding_period(const EncoderSettings& encoder) noexcept {
 
 int SegmentPlan::length_at(std::int64_t first, bool alone) const noexcept {
     if (end_frame) {
-        const std::int64_t part = (*end_frame - first) / part_of_the_rest;
-        return static_cast<int>(std::clamp<std::int64_t>(part, shortest_frames_vbr, frames));
+        const std::int64_t part = (*end_frame - first) * 2 / segments_per_rest_x2;
+        const std::int64_t shortest =
+            std::clamp(*end_frame / shortest_part, shortest_frames_vbr, shortest_bound_frames);
+        return static_cast<int>(std::clamp<std::int64_t>(part, shortest, frames));
     }
     if (alone) return alone_frames;
     return first == 0 ? first_frames : frames;
@@ -72,7 +84,7 @@ SegmentPlan plan_segments(const PlanInput& input) noexcept {
     if (input.samples) frames = *input.samples / shape_of(input.encoder).frame_samples() + 2;
     plan.parallel = true;
     plan.frames = constant ? round_up(length_at_constant_bitrate(frames, input.workers), period)
-                           : longest_frames_vbr;
+                           : longest_at_variable_bitrate(frames);
     if (!constant) plan.end_frame = frames;
     plan.alone_frames = constant ? round_up(alone_frames, period) : plan.frames;
     plan.first_frames =
