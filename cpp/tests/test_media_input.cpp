@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,17 @@ ChannelLayout layout(const char* name) {
     const ChannelLayout result(parsed);
     av_channel_layout_uninit(&parsed);
     return result;
+}
+
+/// The most memory that was resident since the last call of this function.
+std::int64_t peak_memory_bytes() {
+    std::ifstream status("/proc/self/status");
+    std::int64_t kilobytes = 0;
+    for (std::string line; std::getline(status, line);) {
+        if (line.starts_with("VmHWM:")) kilobytes = std::stoll(line.substr(6));
+    }
+    std::ofstream("/proc/self/clear_refs") << "5";  // Sets the peak back to what is resident now.
+    return kilobytes * 1024;
 }
 
 /// A source that fails at its n-th read.
@@ -190,6 +203,39 @@ TEST_SUITE("media input") {
         }
         CHECK(succeeded);
         CHECK(failures > 0);
+    }
+
+    TEST_CASE("at a rate of one hertz memory does not grow with the samples that come out") {
+        // 2,000 samples in one packet of half an hour: 96 million at the output's rate.
+        std::string wave = "RIFF";
+        const auto put = [&wave](std::uint32_t value, int bytes) {
+            for (; bytes > 0; --bytes, value >>= 8U) wave += static_cast<char>(value & 0xFFU);
+        };
+        constexpr std::uint32_t data_bytes = 4000;
+        put(36 + data_bytes, 4);
+        wave += "WAVEfmt ";
+        put(16, 4);
+        put(1, 2);  // PCM
+        put(1, 2);  // one channel
+        put(1, 4);  // one sample a second
+        put(2, 4);
+        put(2, 2);
+        put(16, 2);
+        wave += "data";
+        put(data_bytes, 4);
+        for (std::uint32_t index = 0; index < data_bytes / 2; ++index)
+            put(index * 7919U & 0x7FFFU, 2);
+        const std::int64_t before_bytes = peak_memory_bytes();
+        const auto source = memory_source(as_bytes(wave), "slow.wav");
+        std::int64_t samples = 0;
+        const auto report = decode_pcm(*source,
+                                       [&samples](std::span<const float> block) {
+                                           samples += static_cast<std::int64_t>(block.size());
+                                           return samples < 4'000'000;
+                                       },
+                                       {.sample_rate_hz = 48'000});
+        CHECK(samples >= 4'000'000);
+        CHECK(peak_memory_bytes() - before_bytes < 64 * 1024 * 1024);
     }
 
     TEST_CASE("sample formats, rates and layouts follow ffmpeg's choice") {

@@ -187,9 +187,13 @@ Result<mp3::PcmBlock> AudioReader::read(int samples) {
 
 Result<void> AudioReader::advance() {
     if (std::optional<Error> failure = input_.io().failure()) return *failure;
+    if (frame_->nb_samples > 0) {
+        if (Result<void> done = convert_part(); !done) return done.error();
+        return receive_frames();
+    }
     if (packets_ended_) {
         if (Result<void> done = receive_frames(); !done) return done.error();
-        return finish();
+        return frame_->nb_samples > 0 ? Result<void>() : finish();
     }
     int status = av_read_frame(&input_.format(), packet_.get());
     if (status == AVERROR(EAGAIN) && ++empty_reads_ < max_empty_reads) return {};
@@ -224,15 +228,42 @@ Result<void> AudioReader::finish() {
 }
 
 Result<void> AudioReader::receive_frames() {
-    while (!ended_) {
+    while (!ended_ && frame_->nb_samples == 0) {
         const int status = avcodec_receive_frame(decoder_.get(), frame_.get());
         if (status == AVERROR(EAGAIN) || status == AVERROR_EOF) return {};
         if (status < 0) return damage("damaged_packet", "a packet could not be decoded", status);
         Result<void> accepted = accept(*frame_);
-        av_frame_unref(frame_.get());
+        if (!accepted || frame_position_ == 0) av_frame_unref(frame_.get());
         if (!accepted) return accepted.error();
     }
     return {};
+}
+
+// A part of the present frame; all of it, unless it would become very long.
+Result<void> AudioReader::convert_part() {
+    const AVFrame& frame = *frame_;
+    const int samples =
+        std::min(frame.nb_samples - frame_position_, resampler_->samples_at_once(frame));
+    const int status = resampler_->convert(frame, frame_position_, samples, *queue_);
+    if (status < 0) {
+        return input_.explain(ErrorCode::undecodable,
+                              "audio of " + std::to_string(frame.ch_layout.nb_channels) +
+                                  " channels at " + std::to_string(frame.sample_rate) +
+                                  " Hz cannot be converted",
+                              status);
+    }
+    decoded_s_ += static_cast<double>(samples) / frame.sample_rate;
+    frame_position_ += samples;
+    if (frame_position_ == frame.nb_samples) {
+        frame_position_ = 0;
+        av_frame_unref(frame_.get());
+    }
+    if (decoded_s_ <= input_.limits().duration_s) return {};
+    return Error{.code = ErrorCode::limit_exceeded,
+                 .message = "the audio lasts longer than the limit duration_s of " +
+                            seconds_text(input_.limits().duration_s),
+                 .input_name = input_.name(),
+                 .position_s = decoded_s_};
 }
 
 Result<void> AudioReader::accept(AVFrame& frame) {
@@ -251,21 +282,7 @@ Result<void> AudioReader::accept(AVFrame& frame) {
     if (verdict == Trimmer::Verdict::nothing_left) return {};
     if (!queue_) choose_format(frame);
     note_change(frame);
-    const int status = resampler_->convert(frame, *queue_);
-    if (status < 0) {
-        return input_.explain(ErrorCode::undecodable,
-                              "audio of " + std::to_string(frame.ch_layout.nb_channels) +
-                                  " channels at " + std::to_string(frame.sample_rate) +
-                                  " Hz cannot be converted",
-                              status);
-    }
-    decoded_s_ += static_cast<double>(frame.nb_samples) / frame.sample_rate;
-    if (decoded_s_ <= input_.limits().duration_s) return {};
-    return Error{.code = ErrorCode::limit_exceeded,
-                 .message = "the audio lasts longer than the limit duration_s of " +
-                            seconds_text(input_.limits().duration_s),
-                 .input_name = input_.name(),
-                 .position_s = decoded_s_};
+    return convert_part();
 }
 
 Result<void> AudioReader::check_frame(const AVFrame& frame) const {

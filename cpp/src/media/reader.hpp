@@ -64,6 +64,7 @@ private:
     Result<void> finish();
     Result<void> receive_frames();
     Result<void> accept(AVFrame& frame);
+    Result<void> convert_part();
     Result<void> check_frame(const AVFrame& frame) const;
     Result<void> damage(const char* code, std::string message, int averror);
     void note_change(const AVFrame& frame);
@@ -75,6 +76,7 @@ private:
     UniqueCodecContext decoder_;
     UniquePacket packet_;
     UniqueFrame frame_;
+    int frame_position_ = 0;  // How many of its samples have been converted.
     std::optional<PcmQueue> queue_;
     std::optional<Resampler> resampler_;
     bool packets_ended_ = false;

@@ -10,6 +10,7 @@ namespace polymux::media {
 namespace {
 
 constexpr int flush_samples = 4096;
+constexpr std::int64_t most_samples_at_once = 1 << 18;
 
 }  // namespace
 
@@ -42,7 +43,12 @@ mp3::PcmBlock PcmQueue::front(int samples) const noexcept {
     return block;
 }
 
-int Resampler::convert(const AVFrame& frame, PcmQueue& queue) {
+int Resampler::samples_at_once(const AVFrame& frame) const noexcept {
+    const std::int64_t samples = most_samples_at_once * frame.sample_rate / output_.sample_rate_hz;
+    return static_cast<int>(std::clamp<std::int64_t>(samples, 1, most_samples_at_once));
+}
+
+int Resampler::convert(const AVFrame& frame, int first, int samples, PcmQueue& queue) {
     const ChannelLayout layout = ChannelLayout::known(frame.ch_layout);
     const bool changed = !configured_ || frame.format != input_format_ ||
                          frame.sample_rate != input_rate_hz_ || !(layout == input_layout_);
@@ -50,14 +56,12 @@ int Resampler::convert(const AVFrame& frame, PcmQueue& queue) {
         if (const int status = flush(queue); status < 0) return status;
         if (const int status = configure(frame); status < 0) return status;
     }
-    if (!context_) return copy(frame, queue);
-    const int room = swr_get_out_samples(context_.get(), frame.nb_samples);
+    if (!context_) return copy(frame, first, samples, queue);
+    const int room = swr_get_out_samples(context_.get(), samples);
     if (room < 0) return room;
     auto planes = queue.reserve(room);
-    auto** input = const_cast<const std::uint8_t**>(
-        frame.extended_data);  // NOLINT(cppcoreguidelines-pro-type-const-cast):
-                               // swr's signature before FFmpeg 7
-    const int count = swr_convert(context_.get(), planes.data(), room, input, frame.nb_samples);
+    const int count =
+        swr_convert(context_.get(), planes.data(), room, planes_from(frame, first), samples);
     if (count < 0) return count;
     queue.commit(count);
     return 0;
@@ -101,14 +105,29 @@ int Resampler::configure(const AVFrame& frame) {
     return status;
 }
 
-int Resampler::copy(const AVFrame& frame, PcmQueue& queue) const {
-    const auto planes = queue.reserve(frame.nb_samples);
+int Resampler::copy(const AVFrame& frame, int first, int samples, PcmQueue& queue) const {
+    const auto planes = queue.reserve(samples);
+    const std::size_t skipped = static_cast<std::size_t>(first) * output_.sample_bytes();
     for (int channel = 0; channel < output_.channels; ++channel) {
-        std::memcpy(planes[static_cast<std::size_t>(channel)], frame.extended_data[channel],
-                    static_cast<std::size_t>(frame.nb_samples) * output_.sample_bytes());
+        std::memcpy(planes[static_cast<std::size_t>(channel)],
+                    frame.extended_data[channel] + skipped,
+                    static_cast<std::size_t>(samples) * output_.sample_bytes());
     }
-    queue.commit(frame.nb_samples);
+    queue.commit(samples);
     return 0;
+}
+
+const std::uint8_t** Resampler::planes_from(const AVFrame& frame, int first) {
+    const auto format = static_cast<AVSampleFormat>(frame.format);
+    const int channels = frame.ch_layout.nb_channels;
+    const bool planar = av_sample_fmt_is_planar(format) != 0;
+    const int step_bytes = av_get_bytes_per_sample(format) * (planar ? 1 : channels);
+    input_planes_.clear();
+    for (int plane = 0; plane < (planar ? channels : 1); ++plane) {
+        input_planes_.push_back(frame.extended_data[plane] +
+                                static_cast<std::ptrdiff_t>(first) * step_bytes);
+    }
+    return input_planes_.data();
 }
 
 }  // namespace polymux::media

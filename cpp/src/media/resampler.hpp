@@ -50,14 +50,19 @@ public:
     explicit Resampler(const PcmFormat& output)
         : output_(output), layout_(ChannelLayout::of_count(output.channels)) {}
 
-    /// Appends the samples that are ready. Returns 0 or an AVERROR.
-    int convert(const AVFrame& frame, PcmQueue& queue);
+    /// Appends what is ready of up to `samples` of the frame, from sample `first` on. Returns 0 or
+    /// an AVERROR.
+    int convert(const AVFrame& frame, int first, int samples, PcmQueue& queue);
+    /// How many of a frame's samples may be converted at once: at a rate of a few hertz one sample
+    /// becomes thousands, and a frame of them would fill the memory.
+    [[nodiscard]] int samples_at_once(const AVFrame& frame) const noexcept;
     /// Appends what the filter still holds; the next frame starts anew.
     int flush(PcmQueue& queue);
 
 private:
     int configure(const AVFrame& frame);
-    int copy(const AVFrame& frame, PcmQueue& queue) const;
+    int copy(const AVFrame& frame, int first, int samples, PcmQueue& queue) const;
+    [[nodiscard]] const std::uint8_t** planes_from(const AVFrame& frame, int first);
 
     PcmFormat output_;
     ChannelLayout layout_;
@@ -66,6 +71,7 @@ private:
     ChannelLayout input_layout_;
     int input_format_ = AV_SAMPLE_FMT_NONE;
     int input_rate_hz_ = 0;
+    std::vector<const std::uint8_t*> input_planes_;
 };
 
 }  // namespace polymux::media
