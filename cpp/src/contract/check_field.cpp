@@ -46,7 +46,7 @@ std::string check_number(const Field& field, const Number& number) {
 }
 
 std::string must_be(const Field& field) {
-    return with_unit(field, ": must be " + described(field.types & ~unsigned{type_null}));
+    return with_unit(field, ": must be " + described(static_cast<std::uint16_t>(field.types & ~unsigned{type_null})));
 }
 
 /// A number that stands as text: in a form, or where the contract writes it so.
@@ -127,16 +127,12 @@ void RuleValues::keep(const ObjectType& type, const Field& field, const ValueSou
     });
     if (!compared) return;
     if (value.type() == type_string) {
-        const std::string text(value.text_head(longest_number));
-        const std::optional<double> seconds =
-            field.format == Format::time ? read_time(text) : std::nullopt;
-        if (seconds) {
-            kept_.push_back({&field, *seconds});
-        } else {
-            kept_.push_back({&field, text});
-        }
+        const std::string_view text = value.text_head(longest_number);
+        kept_.push_back({.field = &field,
+                         .number = field.format == Format::time ? read_time(text) : std::nullopt,
+                         .text = std::string(text)});
     } else if ((value.type() & numeric) != 0) {
-        kept_.push_back({&field, value.number().value});
+        kept_.push_back({.field = &field, .number = value.number().value});
     }
 }
 
@@ -148,12 +144,12 @@ const RuleValues::Kept* RuleValues::find(std::string_view field) const {
 
 const double* RuleValues::number_of(std::string_view field) const {
     const Kept* const found = find(field);
-    return found == nullptr ? nullptr : std::get_if<double>(&found->value);
+    return found == nullptr || !found->number ? nullptr : &*found->number;
 }
 
 const std::string* RuleValues::text_of(std::string_view field) const {
     const Kept* const found = find(field);
-    return found == nullptr ? nullptr : std::get_if<std::string>(&found->value);
+    return found == nullptr || found->number ? nullptr : &found->text;
 }
 
 }  // namespace polymux::contract

@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "polymux/contract/value.hpp"
@@ -32,7 +31,8 @@ public:
 private:
     struct Kept {
         const Field* field;
-        std::variant<double, std::string> value;
+        std::optional<double> number = {};
+        std::string text = {};
     };
     const Kept* find(std::string_view field) const;
 
