@@ -6,6 +6,7 @@
 
 #include "contract/check_field.hpp"
 #include "contract/shown.hpp"
+#include "polymux/contract/path_text.hpp"
 
 namespace polymux::contract {
 
@@ -26,10 +27,13 @@ struct Path {
     Path item(std::size_t number) const { return {.parent = this, .index = number}; }
     std::string text() const {
         if (is_root()) return {};
-        std::string before = parent->text();
-        if (index != no_index) return before + '[' + std::to_string(index) + ']';
-        if (!before.empty()) before += '.';
-        return before + shown_name(name);
+        std::string path = parent->text();
+        if (index != no_index) {
+            append_item(path, index);
+        } else {
+            append_member(path, name);
+        }
+        return path;
     }
 };
 
