@@ -23,7 +23,9 @@ struct Path {
     static constexpr std::size_t no_index = std::numeric_limits<std::size_t>::max();
 
     bool is_root() const { return parent == nullptr; }
-    Path member(std::string_view member_name) const { return {.parent = this, .name = member_name}; }
+    Path member(std::string_view member_name) const {
+        return {.parent = this, .name = member_name};
+    }
     Path item(std::size_t number) const { return {.parent = this, .index = number}; }
     std::string text() const {
         if (is_root()) return {};
@@ -66,8 +68,7 @@ private:
                 const Accept* accept, const PassOn* pass_on);
     void unknown(const ObjectType& type, std::string_view name, const ValueSource& value,
                  const Path& path, const PassOn* pass_on);
-    void field(const Field& one, const ValueSource& value, const Path& path,
-               const Accept* accept);
+    void field(const Field& one, const ValueSource& value, const Path& path, const Accept* accept);
     void nested(const Field& one, const ValueSource& value, const Path& path);
     void anything(const ValueSource& value, const Path& path);
     void duplicates(std::vector<std::string_view>& names, const Path& path);
@@ -169,15 +170,18 @@ void Checker::nested(const Field& one, const ValueSource& value, const Path& pat
     }
 }
 
-/// JSON that no field describes: only names that are there twice are wrong with it.
+/// JSON that no field describes: only names that are there twice are wrong with it, and numbers
+/// that cannot be passed on as they are.
 void Checker::anything(const ValueSource& value, const Path& path) {
-    if (value.type() == type_object) {
+    constexpr unsigned looked_into = type_object | type_array | type_integer | type_number;
+    if ((value.type() & (type_integer | type_number)) != 0) {
+        const std::string message = check_passed_number(value);
+        if (!message.empty()) problem(path, message);
+    } else if (value.type() == type_object) {
         std::vector<std::string_view> names;
         value.members([&](std::string_view name, const ValueSource& member) {
             names.push_back(name);
-            if ((member.type() & (type_object | type_array)) != 0) {
-                anything(member, path.member(name));
-            }
+            if ((member.type() & looked_into) != 0) anything(member, path.member(name));
             return true;
         });
         duplicates(names, path);
@@ -185,7 +189,7 @@ void Checker::anything(const ValueSource& value, const Path& path) {
         std::size_t index = 0;
         value.items([&](const ValueSource& item) {
             const Path place = path.item(index++);
-            if ((item.type() & (type_object | type_array)) != 0) anything(item, place);
+            if ((item.type() & looked_into) != 0) anything(item, place);
             return true;
         });
     }

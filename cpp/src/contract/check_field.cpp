@@ -1,6 +1,7 @@
 #include "contract/check_field.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "contract/check_text.hpp"
 #include "contract/shown.hpp"
@@ -20,7 +21,8 @@ std::string check_multiple(const Field& field, std::int64_t value) {
 }
 
 std::string check_integer_choices(const Field& field, std::int64_t value) {
-    if (field.integer_choices.empty() || std::ranges::find(field.integer_choices, value) != field.integer_choices.end()) {
+    if (field.integer_choices.empty() ||
+        std::ranges::find(field.integer_choices, value) != field.integer_choices.end()) {
         return {};
     }
     std::string text = ": must be one of ";
@@ -30,8 +32,15 @@ std::string check_integer_choices(const Field& field, std::int64_t value) {
     return with_unit(field, text);
 }
 
+/// What no number may be, whatever the field.
+std::string_view check_size(const Number& number) {
+    if (number.is_integer) return number.fits ? "" : ": must be an integer of at most 64 bits";
+    return std::isfinite(number.value) ? "" : ": must be a finite number";
+}
+
 std::string check_number(const Field& field, const Number& number) {
-    if (number.is_integer && !number.fits) return ": must be an integer of at most 64 bits";
+    const std::string_view size = check_size(number);
+    if (!size.empty()) return std::string(size);
     const double value = number.value;
     const bool low = field.minimum &&
                      (value < *field.minimum || (field.above_minimum && value == *field.minimum));
@@ -46,7 +55,9 @@ std::string check_number(const Field& field, const Number& number) {
 }
 
 std::string must_be(const Field& field) {
-    return with_unit(field, ": must be " + described(static_cast<std::uint16_t>(field.types & ~unsigned{type_null})));
+    return with_unit(
+        field,
+        ": must be " + described(static_cast<std::uint16_t>(field.types & ~unsigned{type_null})));
 }
 
 /// A number that stands as text: in a form, or where the contract writes it so.
@@ -57,7 +68,10 @@ FieldOutcome numeric_text(const Field& field, const ValueSource& value) {
     if ((field.types & type_integer) != 0) {
         const auto written = text.size() > longest_number ? std::nullopt : read_integer(text);
         if (!written) return {.message = '=' + shown(value) + must_be(field)};
-        number = {.value = static_cast<double>(written->value), .integer = written->value, .is_integer = true, .fits = written->fits};
+        number = {.value = static_cast<double>(written->value),
+                  .integer = written->value,
+                  .is_integer = true,
+                  .fits = written->fits};
     } else {
         const auto written = text.size() > longest_number ? std::nullopt : read_number(text);
         if (!written) return {.message = '=' + shown(value) + must_be(field)};
@@ -102,16 +116,25 @@ FieldOutcome check_field(const Field& field, const ValueSource& value) {
         return {.message = '=' + shown(value) + must_be(field)};
     }
     switch (type) {
-        case type_string: return {.message = check_text(field, value)};
+        case type_string:
+            return {.message = check_text(field, value)};
         case type_integer:
         case type_number: {
             std::string message = check_number(field, value.number());
             if (!message.empty()) message.insert(0, '=' + shown(value));
             return {.message = std::move(message)};
         }
-        case type_array: return {.message = check_items(field, value)};
-        default: return {};
+        case type_array:
+            return {.message = check_items(field, value)};
+        default:
+            return {};
     }
+}
+
+std::string check_passed_number(const ValueSource& value) {
+    std::string message(check_size(value.number()));
+    if (!message.empty()) message.insert(0, '=' + shown(value));
+    return message;
 }
 
 bool is_absent(const Field& field, const ValueSource& value) {
@@ -137,8 +160,8 @@ void RuleValues::keep(const ObjectType& type, const Field& field, const ValueSou
 }
 
 const RuleValues::Kept* RuleValues::find(std::string_view field) const {
-    const auto found = std::ranges::find_if(
-        kept_, [field](const Kept& one) { return one.field->name == field; });
+    const auto found =
+        std::ranges::find_if(kept_, [field](const Kept& one) { return one.field->name == field; });
     return found == kept_.end() ? nullptr : &*found;
 }
 

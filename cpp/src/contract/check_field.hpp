@@ -18,6 +18,9 @@ struct FieldOutcome {
 /// Nested objects and items are not looked into.
 FieldOutcome check_field(const Field& field, const ValueSource& value);
 
+/// What is wrong with a number that no field describes: beyond 64 bits, or none at all.
+std::string check_passed_number(const ValueSource& value);
+
 /// Whether an optional field's value means that it is absent: JSON's null, a form's empty text.
 bool is_absent(const Field& field, const ValueSource& value);
 

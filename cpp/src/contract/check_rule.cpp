@@ -11,7 +11,8 @@ std::string names(std::span<const std::string_view> fields, std::string_view las
     std::string text;
     for (std::size_t index = 0; index < fields.size(); ++index) {
         if (index > 0) {
-            text += index + 1 == fields.size() ? ' ' + std::string(last_word) + ' ' : std::string(", ");
+            text +=
+                index + 1 == fields.size() ? ' ' + std::string(last_word) + ' ' : std::string(", ");
         }
         text += fields[index];
     }
