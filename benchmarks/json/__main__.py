@@ -47,12 +47,14 @@ def check_same(functions: Mapping[str, Callable[[Any], Any]], value: Any) -> Non
 
 def checkers() -> dict[str, Callable[[bytes], Any]]:
     """By name; each refuses what the contract refuses, as far as models can say it."""
-    from benchmarks.json.models import ChatRequest
     from polymux import _core
 
+    from benchmarks.json.models import ChatRequest
+
+    server = True
     return {
-        READ: lambda body: _core.read_json("chat", None, body, True, LONGEST_BYTES),
-        CHECK: lambda body: _core.check_json("chat", None, body, True, LONGEST_BYTES),
+        READ: lambda body: _core.read_json("chat", None, body, server, LONGEST_BYTES),
+        CHECK: lambda body: _core.check_json("chat", None, body, server, LONGEST_BYTES),
         PYDANTIC: ChatRequest.model_validate_json,
     }
 

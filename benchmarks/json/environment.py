@@ -14,8 +14,13 @@ PACKAGES = ("orjson", "msgspec", "pydantic")
 
 
 def prepare() -> dict[str, str]:
-    """Installs the peers where that is due, and makes them importable here: writers of one process can
-    take turns. Gives their versions."""
+    """Installs the peers where that is due, and makes them importable here.
+
+    Functions of one process can take turns.
+
+    Returns:
+        Their versions.
+    """
     wanted = REQUIREMENTS.read_text()
     stamp = VENV / "requirements.txt"
     if not stamp.exists() or stamp.read_text() != wanted:

@@ -1,4 +1,4 @@
-"""What is written and what is checked. Every call gets new objects: nobody profits from a cached copy."""
+"""What is written and what is checked: new objects for every call, so no cached copy helps."""
 
 import json
 import random
@@ -7,9 +7,9 @@ from typing import Any
 
 MEGABYTE = 1 << 20
 WORDS = (
-    "the river runs past old stone houses where people have kept boats since anybody can remember "
-    "and in summer evenings they sit outside talking about weather prices and children who moved away"
-).split()
+    "the river runs past old stone houses where people have kept boats since anybody can remember",
+    "and in summer evenings they sit outside talking about weather prices and children far away",
+)
 
 
 def prose(characters: int, seed: int = 1) -> str:
@@ -18,7 +18,7 @@ def prose(characters: int, seed: int = 1) -> str:
     pieces: list[str] = []
     size = 0
     while size < characters:
-        words = source.choices(WORDS, k=source.randint(6, 18))
+        words = source.choices(" ".join(WORDS).split(), k=source.randint(6, 18))
         sentence = " ".join(words).capitalize() + source.choice(
             (". ", ". ", ".\n", "! ", '" said he. "')
         )

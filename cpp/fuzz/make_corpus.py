@@ -3,8 +3,8 @@
 
 FOLDER/convert and FOLDER/frame get real files made by the ffmpeg program (a twentieth of a second
 each) and the broken ones of the test-suite's generators; FOLDER/tags a few runs of bytes, since its
-input is choices and not a file; FOLDER/json bodies of requests. Files that are there already stay, so
-a corpus that has grown is kept.
+input is choices and not a file; FOLDER/json bodies of requests. Files that are there already stay,
+so a corpus that has grown is kept.
 """
 
 import subprocess

@@ -294,7 +294,9 @@ def read_form(
     given = list(fields)
     for field in given:
         if not isinstance(field, tuple) or len(field) != 2 or not isinstance(field[0], str):  # noqa: PLR2004
-            raise InvalidRequestError(f"a form's field is a pair of name and value, not {shown(field)}")
+            raise InvalidRequestError(
+                f"a form's field is a pair of name and value, not {shown(field)}"
+            )
     variant, chosen, values, warnings = core.read_form(name, model, given, True)  # noqa: FBT003
     return CheckedRequest(operation(name).name, variant, chosen, values, tuple(warnings))
 
