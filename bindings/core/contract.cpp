@@ -1,5 +1,6 @@
 #include "contract.hpp"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "polymux/contract/check.hpp"
 #include "polymux/contract/form_body.hpp"
 #include "polymux/contract/json_body.hpp"
+#include "problems.hpp"
+#include "python_value.hpp"
 #include "values.hpp"
 
 namespace polymux::bindings {
@@ -51,7 +54,7 @@ public:
             [this](std::string_view name, const contract::ValueSource& value) {
                 values_[to_str(name)] = to_python(value);
             });
-        if (!report.ok()) raise_problems(report);
+        if (!report.ok()) raise_problems(operation_, report);
         for (const std::string& warning : report.warnings) warnings_.append(to_text(warning));
     }
 
@@ -73,17 +76,6 @@ private:
         }
     }
 
-    [[noreturn]] void raise_problems(const contract::Report& report) const {
-        py::list problems;
-        for (const contract::Problem& problem : report.problems) {
-            problems.append(py::make_tuple(to_text(problem.field), to_text(problem.message)));
-        }
-        const py::object error =
-            py::module_::import("polymux.errors")
-                .attr("_invalid_request")(to_text(report.message(operation_)), problems);
-        raise_object(error, {});
-    }
-
     const Operation& operation_;
     const Variant& variant_;
     py::dict values_;
@@ -95,20 +87,70 @@ std::optional<std::string_view> view_of(const std::optional<std::string>& text) 
     return std::string_view(*text);
 }
 
+/// A parsed body. One reader for each thread keeps its memory from request to request; it is taken
+/// while it is used, since whatever the interpreter runs in between may come here again.
+class ParsedBody {
+public:
+    ParsedBody(const py::buffer& body, std::size_t longest_bytes) : reader_(std::move(spare())) {
+        if (!reader_) reader_ = std::make_unique<contract::JsonReader>();
+        const py::buffer_info bytes = body.request();
+        const std::string_view text(static_cast<const char*>(bytes.ptr),
+                                    static_cast<std::size_t>(bytes.size * bytes.itemsize));
+        value_ = value_or_raise(reader_->read(text, longest_bytes));
+    }
+    ParsedBody(const ParsedBody&) = delete;
+    ParsedBody& operator=(const ParsedBody&) = delete;
+    ~ParsedBody() { spare() = std::move(reader_); }
+
+    const contract::ValueSource& value() const { return *value_; }
+
+private:
+    static std::unique_ptr<contract::JsonReader>& spare() {
+        static thread_local std::unique_ptr<contract::JsonReader> reader;
+        return reader;
+    }
+
+    std::unique_ptr<contract::JsonReader> reader_;
+    const contract::ValueSource* value_ = nullptr;
+};
+
 py::tuple read_json(const std::string& name, const std::optional<std::string>& model,
                     const py::buffer& body, bool server, std::size_t longest_bytes) {
     const Operation& operation = operation_named(name);
     const Variant& variant =
         *value_or_raise(contract::choose_variant(operation, view_of(model), Encoding::json));
-    const py::buffer_info bytes = body.request();
-    // One reader for each thread keeps its memory from request to request.
-    static thread_local contract::JsonReader reader;
-    const std::string_view text(static_cast<const char*>(bytes.ptr),
-                                static_cast<std::size_t>(bytes.size * bytes.itemsize));
-    const contract::ValueSource* const value = value_or_raise(reader.read(text, longest_bytes));
     CheckedRequest request(operation, variant);
-    request.run(*value, server, py::dict());
+    const ParsedBody parsed(body, longest_bytes);
+    request.run(parsed.value(), server, py::dict());
     return request.finish();
+}
+
+py::tuple check_json(const std::string& name, const std::optional<std::string>& model,
+                     const py::buffer& body, bool server, std::size_t longest_bytes) {
+    const Operation& operation = operation_named(name);
+    const Variant& variant =
+        *value_or_raise(contract::choose_variant(operation, view_of(model), Encoding::json));
+    const ParsedBody parsed(body, longest_bytes);
+    const contract::Report report =
+        contract::check(operation, variant, parsed.value(), side_of(server));
+    if (!report.ok()) raise_problems(operation, report);
+    py::list warnings;
+    for (const std::string& warning : report.warnings) warnings.append(to_text(warning));
+    return py::make_tuple(to_text(variant.id), to_text(variant.model), warnings);
+}
+
+void check(const std::string& name, const std::string& variant_id, const py::dict& values) {
+    const Operation& operation = operation_named(name);
+    for (const Variant& variant : operation.variants) {
+        if (variant.id != variant_id) continue;
+        const contract::Report report = contract::check(
+            operation, variant, PythonBody(values.ptr(), variant.body), Side::client);
+        if (!report.ok()) raise_problems(operation, report);
+        return;
+    }
+    raise(
+        {.code = ErrorCode::invalid_argument,
+         .message = name + " has no variant " + py::repr(py::str(variant_id)).cast<std::string>()});
 }
 
 py::tuple read_form(const std::string& name, const std::optional<std::string>& model,
@@ -143,6 +185,11 @@ void register_contract(py::module_& module) {
     module.def("read_json", &read_json, py::arg("operation"), py::arg("model"), py::arg("body"),
                py::arg("server"), py::arg("longest_bytes"),
                "Parses and checks a JSON body: (variant, model, values, warnings).");
+    module.def("check_json", &check_json, py::arg("operation"), py::arg("model"), py::arg("body"),
+               py::arg("server"), py::arg("longest_bytes"),
+               "The same without making values of it: (variant, model, warnings).");
+    module.def("check", &check, py::arg("operation"), py::arg("variant"), py::arg("values"),
+               "Checks what a client is about to send, by wire names.");
     module.def("read_form", &read_form, py::arg("operation"), py::arg("model"), py::arg("fields"),
                py::arg("server"),
                "Checks a form of (name, text or file object): (variant, model, values, warnings).");

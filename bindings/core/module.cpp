@@ -1,6 +1,7 @@
 // polymux._core: the contract, request bodies and stream decoding for Python.
 #include "contract.hpp"
 #include "interpreter.hpp"
+#include "json_buffer.hpp"
 #include "polymux/version.hpp"
 
 namespace polymux::bindings {
@@ -9,6 +10,7 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
     module.doc() = "The native core module. Private: use the functions of `polymux`.";
     module.attr("__version__") = version();
     register_contract(module);
+    register_json_buffer(module);
 }
 
 }  // namespace polymux::bindings

@@ -3,7 +3,8 @@
 
 FOLDER/convert and FOLDER/frame get real files made by the ffmpeg program (a twentieth of a second
 each) and the broken ones of the test-suite's generators; FOLDER/tags a few runs of bytes, since its
-input is choices and not a file. Files that are there already stay, so a corpus that has grown is kept.
+input is choices and not a file; FOLDER/json bodies of requests. Files that are there already stay,
+so a corpus that has grown is kept.
 """
 
 import subprocess
@@ -60,13 +61,31 @@ def broken_files(folder: Path) -> None:
             write(folder / f"{case}.bin", source.read_bytes())
 
 
+def json_bodies(folder: Path) -> None:
+    """Bodies of requests behind the byte that chooses the operation, and broken ones."""
+    bodies = [
+        b'{"model":"m","messages":[{"role":"user","content":"x"}]}',
+        b'{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":'
+        b'{"url":"data:image/png;base64,AA=="}}]}],"tools":[{"type":"function","function":{"name":"f"}}]}',
+        b'{"song":"\\ud83d\\ude00","limit":"5"}',
+        b'{"prompt":"x","width":512,"height":1e3,"seed":-9223372036854775808}',
+        b'{"url":"https://user:secret@video.example/","resolution":"720p"}',
+        b'{"a":[1e999,NaN,"\\ud800",{"q":1,"q":2}]}',
+        b"[" * 199 + b"]" * 199,
+    ]
+    for number, body in enumerate(bodies):
+        for operation in (0, 2, 3):
+            write(folder / f"body-{number}-{operation}", bytes([operation]) + body)
+
+
 def main() -> None:
     """Fills the folder named on the command line."""
     root = Path(sys.argv[1])
-    for target in ("convert", "frame", "tags"):
+    for target in ("convert", "frame", "json", "tags"):
         (root / target).mkdir(parents=True, exist_ok=True)
     real_files(root / "convert")
     broken_files(root / "convert")
+    json_bodies(root / "json")
     for path in (root / "convert").glob("mp3*"):
         write(root / "frame" / path.name, path.read_bytes())
     for size in (16, 200, 3000):

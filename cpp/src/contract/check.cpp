@@ -6,6 +6,7 @@
 
 #include "contract/check_field.hpp"
 #include "contract/shown.hpp"
+#include "polymux/contract/path_text.hpp"
 
 namespace polymux::contract {
 
@@ -28,10 +29,13 @@ struct Path {
     Path item(std::size_t number) const { return {.parent = this, .index = number}; }
     std::string text() const {
         if (is_root()) return {};
-        std::string before = parent->text();
-        if (index != no_index) return before + '[' + std::to_string(index) + ']';
-        if (!before.empty()) before += '.';
-        return before + shown_name(name);
+        std::string path = parent->text();
+        if (index != no_index) {
+            append_item(path, index);
+        } else {
+            append_member(path, name);
+        }
+        return path;
     }
 };
 
@@ -166,15 +170,18 @@ void Checker::nested(const Field& one, const ValueSource& value, const Path& pat
     }
 }
 
-/// JSON that no field describes: only names that are there twice are wrong with it.
+/// JSON that no field describes: only names that are there twice are wrong with it, and numbers
+/// that cannot be passed on as they are.
 void Checker::anything(const ValueSource& value, const Path& path) {
-    if (value.type() == type_object) {
+    constexpr unsigned looked_into = type_object | type_array | type_integer | type_number;
+    if ((value.type() & (type_integer | type_number)) != 0) {
+        const std::string message = check_passed_number(value);
+        if (!message.empty()) problem(path, message);
+    } else if (value.type() == type_object) {
         std::vector<std::string_view> names;
         value.members([&](std::string_view name, const ValueSource& member) {
             names.push_back(name);
-            if ((member.type() & (type_object | type_array)) != 0) {
-                anything(member, path.member(name));
-            }
+            if ((member.type() & looked_into) != 0) anything(member, path.member(name));
             return true;
         });
         duplicates(names, path);
@@ -182,7 +189,7 @@ void Checker::anything(const ValueSource& value, const Path& path) {
         std::size_t index = 0;
         value.items([&](const ValueSource& item) {
             const Path place = path.item(index++);
-            if ((item.type() & (type_object | type_array)) != 0) anything(item, place);
+            if ((item.type() & looked_into) != 0) anything(item, place);
             return true;
         });
     }

@@ -1,6 +1,7 @@
 #include "contract/check_field.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "contract/check_text.hpp"
 #include "contract/shown.hpp"
@@ -31,8 +32,15 @@ std::string check_integer_choices(const Field& field, std::int64_t value) {
     return with_unit(field, text);
 }
 
+/// What no number may be, whatever the field.
+std::string_view check_size(const Number& number) {
+    if (number.is_integer) return number.fits ? "" : ": must be an integer of at most 64 bits";
+    return std::isfinite(number.value) ? "" : ": must be a finite number";
+}
+
 std::string check_number(const Field& field, const Number& number) {
-    if (number.is_integer && !number.fits) return ": must be an integer of at most 64 bits";
+    const std::string_view size = check_size(number);
+    if (!size.empty()) return std::string(size);
     const double value = number.value;
     const bool low = field.minimum &&
                      (value < *field.minimum || (field.above_minimum && value == *field.minimum));
@@ -47,8 +55,9 @@ std::string check_number(const Field& field, const Number& number) {
 }
 
 std::string must_be(const Field& field) {
-    const auto without_null = static_cast<std::uint16_t>(field.types & ~unsigned{type_null});
-    return with_unit(field, ": must be " + described(without_null));
+    return with_unit(
+        field,
+        ": must be " + described(static_cast<std::uint16_t>(field.types & ~unsigned{type_null})));
 }
 
 /// A number that stands as text: in a form, or where the contract writes it so.
@@ -122,6 +131,12 @@ FieldOutcome check_field(const Field& field, const ValueSource& value) {
     }
 }
 
+std::string check_passed_number(const ValueSource& value) {
+    std::string message(check_size(value.number()));
+    if (!message.empty()) message.insert(0, '=' + shown(value));
+    return message;
+}
+
 bool is_absent(const Field& field, const ValueSource& value) {
     if (value.is_form_text()) return value.text_length(1) == 0;
     return value.type() == type_null && !field.required;
@@ -134,29 +149,30 @@ void RuleValues::keep(const ObjectType& type, const Field& field, const ValueSou
         return by_value && std::ranges::find(rule.fields, field.name) != rule.fields.end();
     });
     if (!compared) return;
-    Kept one{.field = field.name, .number = {}, .text = {}};
     if (value.type() == type_string) {
-        one.text = value.text_head(longest_number);
-        if (field.format == Format::time) one.number = read_time(one.text);
+        const std::string_view text = value.text_head(longest_number);
+        kept_.push_back({.field = &field,
+                         .number = field.format == Format::time ? read_time(text) : std::nullopt,
+                         .text = std::string(text)});
     } else if ((value.type() & numeric) != 0) {
-        one.number = value.number().value;
+        kept_.push_back({.field = &field, .number = value.number().value});
     }
-    kept_.push_back(std::move(one));
 }
 
 const RuleValues::Kept* RuleValues::find(std::string_view field) const {
-    const auto found = std::ranges::find(kept_, field, &Kept::field);
+    const auto found =
+        std::ranges::find_if(kept_, [field](const Kept& one) { return one.field->name == field; });
     return found == kept_.end() ? nullptr : &*found;
 }
 
-std::optional<double> RuleValues::number_of(std::string_view field) const {
+const double* RuleValues::number_of(std::string_view field) const {
     const Kept* const found = find(field);
-    return found == nullptr ? std::nullopt : found->number;
+    return found == nullptr || !found->number ? nullptr : &*found->number;
 }
 
-std::string_view RuleValues::text_of(std::string_view field) const {
+const std::string* RuleValues::text_of(std::string_view field) const {
     const Kept* const found = find(field);
-    return found == nullptr ? std::string_view() : found->text;
+    return found == nullptr || found->number ? nullptr : &found->text;
 }
 
 }  // namespace polymux::contract

@@ -19,6 +19,9 @@ struct FieldOutcome {
 /// Nested objects and items are not looked into.
 FieldOutcome check_field(const Field& field, const ValueSource& value);
 
+/// What is wrong with a number that no field describes: beyond 64 bits, or none at all.
+std::string check_passed_number(const ValueSource& value);
+
 /// Whether an optional field's value means that it is absent: JSON's null, a form's empty text.
 bool is_absent(const Field& field, const ValueSource& value);
 
@@ -26,14 +29,14 @@ bool is_absent(const Field& field, const ValueSource& value);
 class RuleValues {
 public:
     void keep(const ObjectType& type, const Field& field, const ValueSource& value);
-    std::optional<double> number_of(std::string_view field) const;
-    std::string_view text_of(std::string_view field) const;
+    const double* number_of(std::string_view field) const;
+    const std::string* text_of(std::string_view field) const;
 
 private:
     struct Kept {
-        std::string_view field;
-        std::optional<double> number;
-        std::string text;
+        const Field* field;
+        std::optional<double> number = {};
+        std::string text = {};
     };
     const Kept* find(std::string_view field) const;
 

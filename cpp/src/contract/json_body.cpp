@@ -61,10 +61,11 @@ Result<const ValueSource*> JsonReader::read(std::string_view body, std::size_t l
                        std::to_string(longest_bytes));
     }
     constexpr std::size_t smallest = 16 * 1024;
-    if (state_->parser.capacity() < body.size() || state_->parser.max_depth() != deepest) {
+    constexpr std::size_t first_refused = deepest + 1;
+    if (state_->parser.capacity() < body.size() || state_->parser.max_depth() != first_refused) {
         const std::size_t capacity =
             std::max({body.size(), 2 * state_->parser.capacity(), smallest});
-        if (state_->parser.allocate(capacity, deepest) != simdjson::SUCCESS) {
+        if (state_->parser.allocate(capacity, first_refused) != simdjson::SUCCESS) {
             return Error{.code = ErrorCode::out_of_memory,
                          .message = "not enough memory to read the request's body"};
         }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "contract/utf8.hpp"
+#include "polymux/contract/path_text.hpp"
 #include "polymux/request/json_text.hpp"
 
 namespace polymux::contract {
@@ -94,6 +95,15 @@ std::string shown_name(std::string_view name) {
                    c == '_' || c == '-' || c == '.';
         });
     return plain ? std::string(name) : shown_text(name);
+}
+
+void append_member(std::string& path, std::string_view name) {
+    if (!path.empty()) path += '.';
+    path += shown_name(name);
+}
+
+void append_item(std::string& path, std::size_t index) {
+    path += '[' + std::to_string(index) + ']';
 }
 
 std::string cut(std::string text, std::size_t longest_bytes) {

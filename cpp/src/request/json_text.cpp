@@ -1,10 +1,9 @@
 #include "polymux/request/json_text.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
 #include <cstring>
+
+#include "request/text_kernels.hpp"
 
 namespace polymux::json {
 
@@ -24,174 +23,100 @@ void Buffer::append(std::string_view text) {
 
 namespace {
 
-constexpr std::size_t longest_escape = 6;  // \u001f
+constexpr std::size_t short_bytes = 16;
 
-char* put_escape(char* out, unsigned code) {
-    constexpr std::string_view digits = "0123456789abcdef";
-    *out++ = '\\';
-    switch (code) {
-        case '"':
-            *out++ = '"';
-            return out;
-        case '\\':
-            *out++ = '\\';
-            return out;
-        case '\b':
-            *out++ = 'b';
-            return out;
-        case '\f':
-            *out++ = 'f';
-            return out;
-        case '\n':
-            *out++ = 'n';
-            return out;
-        case '\r':
-            *out++ = 'r';
-            return out;
-        case '\t':
-            *out++ = 't';
-            return out;
-        default:
-            break;
-    }
-    *out++ = 'u';
-    *out++ = '0';
-    *out++ = '0';
-    *out++ = digits[code >> 4U];
-    *out++ = digits[code & 15U];
-    return out;
+template <typename Word>
+Word load(const char* from) {
+    Word word;
+    std::memcpy(&word, from, sizeof word);
+    return word;
 }
 
-bool must_escape(unsigned code) {
-    return code < 0x20 || code == '"' || code == '\\';
+/// Eight copies of a byte.
+constexpr std::uint64_t all(std::uint64_t byte) {
+    return byte * 0x0101010101010101U;
 }
 
-char* put_utf8(char* out, std::uint32_t code) {
-    const auto byte = [&out](std::uint32_t value) { *out++ = static_cast<char>(value); };
-    if (code < 0x80) {
-        byte(code);
-    } else if (code < 0x800) {
-        byte(0xC0U | (code >> 6U));
-        byte(0x80U | (code & 0x3FU));
-    } else if (code < 0x10000) {
-        byte(0xE0U | (code >> 12U));
-        byte(0x80U | ((code >> 6U) & 0x3FU));
-        byte(0x80U | (code & 0x3FU));
+/// Whether one of eight bytes must be escaped.
+bool has_escape(std::uint64_t bytes) {
+    const auto has_zero = [](std::uint64_t word) { return (word - all(0x01)) & ~word; };
+    const std::uint64_t control = (bytes - all(0x20)) & ~bytes;
+    const std::uint64_t quote = has_zero(bytes ^ all('"'));
+    const std::uint64_t backslash = has_zero(bytes ^ all('\\'));
+    return ((control | quote | backslash) & all(0x80)) != 0;
+}
+
+/// Copies fewer than 16 bytes where none must be escaped: most strings of most requests.
+bool put_short(char* out, const char* text, std::size_t count) {
+    if (count >= sizeof(std::uint64_t)) {
+        const auto first = load<std::uint64_t>(text);
+        const auto last = load<std::uint64_t>(text + count - sizeof first);
+        if (has_escape(first) || has_escape(last)) return false;
+        std::memcpy(out, &first, sizeof first);
+        std::memcpy(out + count - sizeof last, &last, sizeof last);
+    } else if (count >= sizeof(std::uint32_t)) {
+        const auto first = load<std::uint32_t>(text);
+        const auto last = load<std::uint32_t>(text + count - sizeof first);
+        if (has_escape(std::uint64_t{first} << 32U | last)) return false;
+        std::memcpy(out, &first, sizeof first);
+        std::memcpy(out + count - sizeof last, &last, sizeof last);
     } else {
-        byte(0xF0U | (code >> 18U));
-        byte(0x80U | ((code >> 12U) & 0x3FU));
-        byte(0x80U | ((code >> 6U) & 0x3FU));
-        byte(0x80U | (code & 0x3FU));
-    }
-    return out;
-}
-
-bool is_character(std::uint32_t code) {
-    return code < 0x110000 && (code < 0xD800 || code > 0xDFFF);
-}
-
-template <typename Unit>
-bool append_units(Buffer& buffer, std::span<const Unit> text) {
-    char* const begin = buffer.reserve(2 + longest_escape * text.size());
-    char* out = begin;
-    *out++ = '"';
-    for (const Unit unit : text) {
-        if (must_escape(unit)) {
-            out = put_escape(out, unit);
-        } else if (sizeof(Unit) > 1 && !is_character(unit)) {
-            return false;
-        } else {
-            out = put_utf8(out, unit);
+        for (std::size_t index = 0; index < count; ++index) {
+            const auto code = static_cast<unsigned char>(text[index]);
+            if (code < 0x20 || code == '"' || code == '\\') return false;
+            out[index] = text[index];
         }
     }
-    *out++ = '"';
-    buffer.advance(static_cast<std::size_t>(out - begin));
+    return true;
+}
+
+const std::uint8_t* bytes_of(std::string_view text) {
+    return static_cast<const std::uint8_t*>(static_cast<const void*>(text.data()));
+}
+
+/// Quotes around what a kernel writes; all of it taken back where the text is none.
+template <typename Unit>
+bool append_checked(Buffer& buffer, std::span<const Unit> text,
+                    bool (*kernel)(Buffer&, const Unit*, std::size_t)) {
+    const std::size_t before = buffer.size_bytes();
+    buffer.append('"');
+    if (!kernel(buffer, text.data(), text.size())) {
+        buffer.truncate(before);
+        return false;
+    }
+    buffer.append('"');
     return true;
 }
 
 }  // namespace
 
 void append_utf8(Buffer& buffer, std::string_view text) {
-    char* const begin = buffer.reserve(2 + longest_escape * text.size());
-    char* out = begin;
-    *out++ = '"';
-    for (const char byte : text) {
-        const auto code = static_cast<unsigned char>(byte);
-        if (must_escape(code)) {
-            out = put_escape(out, code);
-        } else {
-            *out++ = byte;
+    if (text.size() < short_bytes) {
+        char* const out = buffer.reserve(2 + short_bytes);
+        if (put_short(out + 1, text.data(), text.size())) {
+            out[0] = '"';
+            out[1 + text.size()] = '"';
+            buffer.advance(2 + text.size());
+            return;
         }
     }
-    *out++ = '"';
-    buffer.advance(static_cast<std::size_t>(out - begin));
+    buffer.append('"');
+    best_kernels().utf8(buffer, bytes_of(text), text.size());
+    buffer.append('"');
 }
 
 void append_latin1(Buffer& buffer, std::span<const std::uint8_t> text) {
-    append_units(buffer, text);
+    buffer.append('"');
+    best_kernels().latin1(buffer, text.data(), text.size());
+    buffer.append('"');
 }
 
 bool append_ucs2(Buffer& buffer, std::span<const std::uint16_t> text) {
-    return append_units(buffer, text);
+    return append_checked(buffer, text, best_kernels().ucs2);
 }
 
 bool append_ucs4(Buffer& buffer, std::span<const std::uint32_t> text) {
-    return append_units(buffer, text);
-}
-
-void append_integer(Buffer& buffer, std::int64_t value) {
-    constexpr std::size_t longest = 20;
-    char* const begin = buffer.reserve(longest);
-    buffer.advance(
-        static_cast<std::size_t>(std::to_chars(begin, begin + longest, value).ptr - begin));
-}
-
-bool append_number(Buffer& buffer, double value) {
-    if (!std::isfinite(value)) return false;
-    // Shortest digits and their exponent, to be laid out anew: d[.ddd]e[+-]dd
-    std::array<char, 32> text{};
-    const auto end =
-        std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::scientific)
-            .ptr;
-    std::string_view rest(text.data(), static_cast<std::size_t>(end - text.data()));
-    if (rest.front() == '-') {
-        buffer.append('-');
-        rest.remove_prefix(1);
-    }
-    const std::size_t e = rest.find('e');
-    int exponent = 0;
-    std::from_chars(rest.data() + e + (rest[e + 1] == '+' ? 2 : 1), rest.data() + rest.size(),
-                    exponent);
-    std::array<char, 20> digits{};
-    std::size_t count = 0;
-    for (const char c : rest.substr(0, e)) {
-        if (c != '.') digits[count++] = c;
-    }
-    const std::string_view all(digits.data(), count);
-    if (exponent < -4 || exponent >= 16) {  // Python's repr: float_repr_style "short"
-        buffer.append(all.substr(0, 1));
-        if (count > 1) {
-            buffer.append('.');
-            buffer.append(all.substr(1));
-        }
-        buffer.append(exponent < 0 ? "e-" : "e+");
-        const int size = exponent < 0 ? -exponent : exponent;
-        if (size < 10) buffer.append('0');
-        append_integer(buffer, size);
-        return true;
-    }
-    if (exponent < 0) {
-        buffer.append("0.");
-        buffer.append(std::string_view("000").substr(0, static_cast<std::size_t>(-exponent - 1)));
-        buffer.append(all);
-        return true;
-    }
-    const auto whole = static_cast<std::size_t>(exponent) + 1;
-    buffer.append(all.substr(0, std::min(whole, count)));
-    for (std::size_t missing = count; missing < whole; ++missing) buffer.append('0');
-    buffer.append('.');
-    buffer.append(count > whole ? all.substr(whole) : std::string_view("0"));
-    return true;
+    return append_checked(buffer, text, best_kernels().ucs4);
 }
 
 }  // namespace polymux::json

@@ -13,12 +13,22 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 
 namespace polymux::json {
 
 /// Growing bytes. Growth leaves the new bytes unwritten, and `clear` keeps the memory.
 class Buffer {
 public:
+    Buffer() = default;
+    Buffer(Buffer&& other) noexcept { swap(other); }
+    Buffer& operator=(Buffer&& other) noexcept {
+        Buffer taken;
+        taken.swap(other);
+        swap(taken);
+        return *this;
+    }
+
     std::string_view view() const noexcept { return {bytes_.get(), size_}; }
     std::size_t size_bytes() const noexcept { return size_; }
     std::size_t capacity_bytes() const noexcept { return capacity_; }
@@ -37,6 +47,12 @@ public:
         ++size_;
     }
     void append(std::string_view text);
+
+    void swap(Buffer& other) noexcept {
+        bytes_.swap(other.bytes_);
+        std::swap(size_, other.size_);
+        std::swap(capacity_, other.capacity_);
+    }
 
 private:
     void grow(std::size_t more_bytes);

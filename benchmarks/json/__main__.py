@@ -1,0 +1,125 @@
+"""`scripts/bench json`: writers of request bodies and checkers of received ones, as ratios."""
+
+import argparse
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from benchmarks.json import environment, inputs
+from benchmarks.json.rounds import Rounds, measure
+from benchmarks.measure import BUILD, load_average, machine, spread
+
+RESULTS = BUILD / "json.json"
+BUFFER = "polymux, request buffer"
+BYTES = "polymux, bytes"
+READ = "polymux, with values"
+CHECK = "polymux, verdict only"
+PYDANTIC = "pydantic"
+WRITE_GOAL = {"1 MiB English prose": 1.5}
+CHECK_GOAL = 5.0
+LONGEST_BYTES = 32 << 20
+
+
+def writers() -> dict[str, Callable[[Any], Any]]:
+    """By name; all give the same text, which is checked before anything is timed."""
+    import msgspec
+    import orjson
+    from polymux import _core
+
+    encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+    return {
+        BUFFER: _core.JsonBuffer().write,
+        BYTES: _core.write_json,
+        "orjson": orjson.dumps,
+        "msgspec": msgspec.json.Encoder().encode,
+        "json.dumps": lambda value: encoder.encode(value).encode(),
+    }
+
+
+def check_same(functions: Mapping[str, Callable[[Any], Any]], value: Any) -> None:
+    """Stops where a writer writes something else."""
+    texts = {name: write(value) for name, write in functions.items() if name != BUFFER}
+    if len(set(texts.values())) != 1:
+        raise SystemExit(
+            f"the texts differ: { ({name: len(text) for name, text in texts.items()}) }"
+        )
+
+
+def checkers() -> dict[str, Callable[[bytes], Any]]:
+    """By name; each refuses what the contract refuses, as far as models can say it."""
+    from polymux import _core
+
+    from benchmarks.json.models import ChatRequest
+
+    server = True
+    return {
+        READ: lambda body: _core.read_json("chat", None, body, server, LONGEST_BYTES),
+        CHECK: lambda body: _core.check_json("chat", None, body, server, LONGEST_BYTES),
+        PYDANTIC: ChatRequest.model_validate_json,
+    }
+
+
+def ratio(theirs: list[float], ours: list[float]) -> str:
+    """Round by round: median with quartiles."""
+    return str(spread([one / other for one, other in zip(theirs, ours, strict=True)]))
+
+
+def table(measured: Mapping[str, Rounds], ours: list[str], peers: list[str]) -> list[str]:
+    """Times as fast as each peer."""
+    head = [f"{name.removeprefix('polymux, ')} ÷ {peer}" for name in ours for peer in peers]
+    lines = ["| input | µs | " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) + 1)]
+    for case, rounds in measured.items():
+        cells = [ratio(rounds[peer], rounds[name]) for name in ours for peer in peers]
+        microseconds = spread(rounds[ours[0]]).median * 1e6
+        lines.append(f"| {case} | {microseconds:.1f} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def goals(written: Mapping[str, Rounds], checked: Mapping[str, Rounds]) -> list[str]:
+    """Each goal by the lower quartile."""
+    lines = ["| goal | wanted | lower quartile | met |", "| --- | ---: | ---: | --- |"]
+
+    def line(name: str, wanted: float, theirs: list[float], ours: list[float]) -> None:
+        low = spread([one / other for one, other in zip(theirs, ours, strict=True)]).low
+        met = "yes" if low >= wanted else "no"
+        lines.append(f"| {name} | {wanted:g}x | {low:.2f}x | {met} |")
+
+    for case, rounds in written.items():
+        line(f"{case}, against orjson", WRITE_GOAL.get(case, 1.2), rounds["orjson"], rounds[BUFFER])
+    for case, rounds in checked.items():
+        for name in (READ, CHECK):
+            title = f"{case}, {name.removeprefix('polymux, ')}, against pydantic"
+            line(title, CHECK_GOAL, rounds[PYDANTIC], rounds[name])
+    return lines
+
+
+def main() -> None:
+    """Measures and prints Markdown."""
+    parser = argparse.ArgumentParser(prog="scripts/bench json", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=15, help="at least 7 (default: 15)")
+    rounds = max(7, parser.parse_args().rounds)
+    versions = environment.prepare()
+    before = load_average()
+    written = {}
+    for case, (make, calls) in inputs.makers().items():
+        functions = writers()
+        check_same(functions, make())
+        written[case] = measure(functions, make, calls, rounds)
+    body = json.dumps(inputs.chat(), separators=(",", ":")).encode()
+    checked = {
+        f"chat request of {len(body)} bytes": measure(
+            checkers(), lambda: body[:1] + body[1:], 200, rounds
+        )
+    }
+    load = [before, load_average()]
+    facts = {"machine": machine(), "versions": versions, "load": load, "rounds": rounds}
+    BUILD.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(json.dumps({**facts, "written": written, "checked": checked}) + "\n")
+    print(*goals(written, checked), "", sep="\n")
+    print(*table(written, [BUFFER, BYTES], ["orjson", "msgspec", "json.dumps"]), "", sep="\n")
+    print(*table(checked, [READ, CHECK], [PYDANTIC]), "", sep="\n")
+    print(f"{machine()}; {versions}; load {load[0]:.1f} to {load[1]:.1f}; {rounds} rounds")
+
+
+if __name__ == "__main__":
+    main()

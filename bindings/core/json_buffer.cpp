@@ -1,0 +1,203 @@
+#include "json_buffer.hpp"
+
+#include <array>
+#include <memory>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "json_writer.hpp"
+
+namespace polymux::bindings {
+
+namespace {
+
+constexpr std::size_t most_kept_bytes =
+    4U << 20U;  // One large request is no reason to keep its memory.
+
+/// Calls from Python arrive here; nothing of C++ may leave.
+template <typename Body>
+PyObject* guarded(Body&& body) noexcept {
+    try {
+        return body();
+    } catch (py::error_already_set& raised) {
+        raised.restore();
+    } catch (const std::bad_alloc&) {
+        PyErr_NoMemory();
+    }
+    return nullptr;
+}
+
+void forget_much(json::Buffer& buffer) {
+    if (buffer.capacity_bytes() > most_kept_bytes) buffer = {};
+    buffer.clear();
+}
+
+PyObject* write_json_as_bytes(PyObject* /*module*/, PyObject* object) {
+    return guarded([object] {
+        // Taken while it is used: the caller's code may come here again.
+        static thread_local std::unique_ptr<json::Buffer> spare;
+        std::unique_ptr<json::Buffer> buffer = std::move(spare);
+        if (!buffer) buffer = std::make_unique<json::Buffer>();
+        buffer->clear();
+        write_json(*buffer, object);
+        PyObject* const bytes = PyBytes_FromStringAndSize(
+            buffer->view().data(), static_cast<Py_ssize_t>(buffer->size_bytes()));
+        forget_much(*buffer);
+        spare = std::move(buffer);
+        return bytes;
+    });
+}
+
+struct BufferObject {
+    PyObject_HEAD json::Buffer buffer;
+    Py_ssize_t views;  // That Python holds; the bytes may not move meanwhile.
+    bool writing;
+};
+
+BufferObject& self_of(PyObject* self) {
+    return *reinterpret_cast<BufferObject*>(self);
+}
+
+// Another thread may be in another call on the same object where there is no GIL.
+#ifdef Py_GIL_DISABLED
+#define POLYMUX_LOCKED(self) Py_BEGIN_CRITICAL_SECTION(self)
+#define POLYMUX_UNLOCKED() Py_END_CRITICAL_SECTION()
+#else
+#define POLYMUX_LOCKED(self) {
+#define POLYMUX_UNLOCKED() }
+#endif
+
+PyObject* buffer_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
+    if (PyTuple_GET_SIZE(arguments) != 0 || (keywords != nullptr && PyDict_Size(keywords) != 0)) {
+        PyErr_SetString(PyExc_TypeError, "JsonBuffer() takes no arguments");
+        return nullptr;
+    }
+    PyObject* const self = type->tp_alloc(type, 0);
+    if (self != nullptr) new (&self_of(self).buffer) json::Buffer();
+    return self;
+}
+
+void buffer_dealloc(PyObject* self) {
+    PyTypeObject* const type = Py_TYPE(self);
+    self_of(self).buffer.~Buffer();
+    type->tp_free(self);
+    Py_DECREF(reinterpret_cast<PyObject*>(type));
+}
+
+/// Raises where the bytes may not change now, else claims them.
+bool begin_writing(PyObject* self) {
+    BufferObject& object = self_of(self);
+    bool free = false;
+    POLYMUX_LOCKED(self);
+    free = object.views == 0 && !object.writing;
+    if (free) object.writing = true;
+    POLYMUX_UNLOCKED();
+    if (!free) {
+        PyErr_SetString(PyExc_BufferError,
+                        "the buffer is in use: release its views, and write from one place");
+    }
+    return free;
+}
+
+void end_writing(PyObject* self) {
+    POLYMUX_LOCKED(self);
+    self_of(self).writing = false;
+    POLYMUX_UNLOCKED();
+}
+
+PyObject* buffer_write(PyObject* self, PyObject* value) {
+    if (!begin_writing(self)) return nullptr;
+    json::Buffer& buffer = self_of(self).buffer;
+    PyObject* const result = guarded([&buffer, value] {
+        forget_much(buffer);
+        write_json(buffer, value);
+        return Py_NewRef(Py_None);
+    });
+    if (result == nullptr) buffer.clear();
+    end_writing(self);
+    return result;
+}
+
+PyObject* buffer_clear(PyObject* self, PyObject* /*none*/) {
+    if (!begin_writing(self)) return nullptr;
+    forget_much(self_of(self).buffer);
+    end_writing(self);
+    return Py_NewRef(Py_None);
+}
+
+Py_ssize_t buffer_length(PyObject* self) {
+    return static_cast<Py_ssize_t>(self_of(self).buffer.size_bytes());
+}
+
+int buffer_get(PyObject* self, Py_buffer* view, int flags) {
+    BufferObject& object = self_of(self);
+    int status = -1;
+    POLYMUX_LOCKED(self);
+    if (object.writing) {
+        PyErr_SetString(PyExc_BufferError, "the buffer is being written");
+        view->obj = nullptr;
+    } else {
+        static char nothing = '\0';
+        const std::string_view bytes = object.buffer.view();
+        void* const start = bytes.empty() ? &nothing : const_cast<char*>(bytes.data());
+        status =
+            PyBuffer_FillInfo(view, self, start, static_cast<Py_ssize_t>(bytes.size()), 1, flags);
+        if (status == 0) ++object.views;
+    }
+    POLYMUX_UNLOCKED();
+    return status;
+}
+
+void buffer_release(PyObject* self, Py_buffer* /*view*/) {
+    POLYMUX_LOCKED(self);
+    --self_of(self).views;
+    POLYMUX_UNLOCKED();
+}
+
+constexpr const char* write_json_text =
+    "write_json($module, value, /)\n--\n\nThe value as JSON text in UTF-8.";
+constexpr const char* write_text =
+    "write($self, value, /)\n--\n\nReplaces the content by the value's JSON text.";
+constexpr const char* clear_text =
+    "clear($self, /)\n--\n\nForgets the content and keeps its memory, at most 4 MiB.";
+
+std::array<PyMethodDef, 2> functions = {{
+    {"write_json", write_json_as_bytes, METH_O, write_json_text},
+    {nullptr, nullptr, 0, nullptr},
+}};
+
+std::array<PyMethodDef, 3> methods = {{
+    {"write", buffer_write, METH_O, write_text},
+    {"clear", buffer_clear, METH_NOARGS, clear_text},
+    {nullptr, nullptr, 0, nullptr},
+}};
+
+template <typename F>
+void* slot(F* function) {
+    return reinterpret_cast<void*>(function);
+}
+
+}  // namespace
+
+void register_json_buffer(py::module_& module) {
+    static std::array<PyType_Slot, 8> slots = {{
+        {Py_tp_doc,
+         const_cast<char*>("JSON text in memory that is used again and again; readable as bytes.")},
+        {Py_tp_new, slot(buffer_new)},
+        {Py_tp_dealloc, slot(buffer_dealloc)},
+        {Py_tp_methods, methods.data()},
+        {Py_mp_length, slot(buffer_length)},
+        {Py_bf_getbuffer, slot(buffer_get)},
+        {Py_bf_releasebuffer, slot(buffer_release)},
+        {0, nullptr},
+    }};
+    static PyType_Spec spec = {"polymux._core.JsonBuffer", sizeof(BufferObject), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, slots.data()};
+    const auto type = py::reinterpret_steal<py::object>(PyType_FromSpec(&spec));
+    if (!type) throw py::error_already_set();
+    module.add_object("JsonBuffer", type);
+    if (PyModule_AddFunctions(module.ptr(), functions.data()) != 0) throw py::error_already_set();
+}
+
+}  // namespace polymux::bindings

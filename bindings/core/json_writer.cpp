@@ -1,0 +1,314 @@
+#include "json_writer.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "walk.hpp"
+
+namespace polymux::bindings {
+
+namespace {
+
+py::object owned(PyObject* object) {
+    if (object == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(object);
+}
+
+/// Keeps an object alive while the caller's code may run, or while another thread may drop it.
+class Held {
+public:
+    Held() = default;
+    explicit Held(PyObject* object) : object_(Py_NewRef(object)) {}
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    ~Held() { Py_XDECREF(object_); }
+
+    void steal(PyObject* object) {
+        Py_XDECREF(object_);
+        object_ = object;
+    }
+    PyObject* get() const { return object_; }
+
+private:
+    PyObject* object_ = nullptr;
+};
+
+/// The next member of a dict. With other threads at work the references are owned by `name_held`
+/// and `value_held`, else they are borrowed.
+bool next_member(PyObject* dict, Py_ssize_t& position, PyObject*& name, PyObject*& value,
+                 [[maybe_unused]] Held& name_held, [[maybe_unused]] Held& value_held) {
+#ifdef Py_GIL_DISABLED
+    bool found = false;
+    Py_BEGIN_CRITICAL_SECTION(dict);
+    found = PyDict_Next(dict, &position, &name, &value) != 0;
+    if (found) {
+        Py_INCREF(name);
+        Py_INCREF(value);
+    }
+    Py_END_CRITICAL_SECTION();
+    if (found) {
+        name_held.steal(name);
+        value_held.steal(value);
+    }
+    return found;
+#else
+    return PyDict_Next(dict, &position, &name, &value) != 0;
+#endif
+}
+
+/// The item of a list or tuple, owned by the caller; null behind the last one.
+PyObject* item_at(PyObject* sequence, Py_ssize_t index) {
+    if (PyTuple_Check(sequence)) {
+        return index < PyTuple_GET_SIZE(sequence) ? Py_NewRef(PyTuple_GET_ITEM(sequence, index))
+                                                  : nullptr;
+    }
+#ifdef Py_GIL_DISABLED
+    PyObject* const item = PyList_GetItemRef(sequence, index);
+    if (item == nullptr) PyErr_Clear();
+    return item;
+#else
+    return index < PyList_GET_SIZE(sequence) ? Py_NewRef(PyList_GET_ITEM(sequence, index))
+                                             : nullptr;
+#endif
+}
+
+/// A set of the names of a dict that are plain str; an empty one of null.
+py::object plain_names(PyObject* dict) {
+    py::object names = owned(PySet_New(nullptr));
+    if (dict == nullptr) return names;
+    const py::object keys = owned(PyDict_Keys(dict));
+    for (Py_ssize_t index = 0; index < PyList_GET_SIZE(keys.ptr()); ++index) {
+        PyObject* const key = PyList_GET_ITEM(keys.ptr(), index);
+        if (PyUnicode_CheckExact(key) && PySet_Add(names.ptr(), key) != 0)
+            throw py::error_already_set();
+    }
+    return names;
+}
+
+class Writer {
+public:
+    explicit Writer(json::Buffer& buffer) : buffer_(buffer) {}
+
+    /// `object` is kept alive by the caller.
+    void value(PyObject* object, const Place* at) {
+        if (!scalar(object, at)) container(object, at);
+    }
+
+private:
+    /// Writes what never runs the caller's code; false for everything else.
+    bool scalar(PyObject* object, const Place* at);
+    void container(PyObject* object, const Place* at);
+    void converted(PyObject* object, const Place* at);
+    void text(PyObject* object, const Place* at);
+    void integer(PyObject* object);
+    void large_integer(PyObject* object);
+    void number(PyObject* object, const Place* at);
+    void dict(PyObject* object, const Place* at);
+    void unusual_name(PyObject* name, const Place& at, PyObject* dict, py::object& seen);
+    void pairs(PyObject* list, PyObject* of, const Place* at);
+    void items(PyObject* sequence, const Place* at);
+
+    json::Buffer& buffer_;
+};
+
+bool Writer::scalar(PyObject* object, const Place* at) {
+    const PyTypeObject* const type = Py_TYPE(object);
+    if (type == &PyUnicode_Type) {
+        text(object, at);
+    } else if (type == &PyLong_Type) {
+        integer(object);
+    } else if (object == Py_None) {
+        buffer_.append("null");
+    } else if (object == Py_True) {
+        buffer_.append("true");
+    } else if (object == Py_False) {
+        buffer_.append("false");
+    } else if (type == &PyFloat_Type) {
+        number(object, at);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+void Writer::container(PyObject* object, const Place* at) {
+    const PyTypeObject* const type = Py_TYPE(object);
+    if (type == &PyDict_Type) {
+        dict(object, at);
+    } else if (type == &PyList_Type || type == &PyTuple_Type) {
+        items(object, at);
+    } else {
+        converted(object, at);
+    }
+}
+
+void Writer::converted(PyObject* object, const Place* at) {
+    const Plain found = plain(object);
+    switch (found.kind) {
+        case Kind::string:
+            return text(found.object, at);
+        case Kind::integer:
+            return integer(found.object);
+        case Kind::number:
+            return number(found.object, at);
+        case Kind::null:
+        case Kind::boolean:
+            scalar(found.object, at);
+            return;
+        case Kind::list:
+        case Kind::tuple:
+            return items(found.object, at);
+        case Kind::dict:
+            return dict(found.object, at);
+        case Kind::pairs:
+            return pairs(found.object, found.members_of, at);
+        case Kind::other:
+            break;
+    }
+    raise_no_json(at, found.object);
+}
+
+void Writer::text(PyObject* object, const Place* at) {
+#if PY_VERSION_HEX < 0x030C0000
+    if (PyUnicode_READY(object) != 0) throw py::error_already_set();
+#endif
+    const auto length = static_cast<std::size_t>(PyUnicode_GET_LENGTH(object));
+    const void* const data = PyUnicode_DATA(object);
+    bool real = true;
+    if (PyUnicode_IS_ASCII(object)) {
+        json::append_utf8(buffer_, {static_cast<const char*>(data), length});
+    } else if (PyUnicode_KIND(object) == PyUnicode_1BYTE_KIND) {
+        json::append_latin1(buffer_, {static_cast<const std::uint8_t*>(data), length});
+    } else if (PyUnicode_KIND(object) == PyUnicode_2BYTE_KIND) {
+        real = json::append_ucs2(buffer_, {static_cast<const std::uint16_t*>(data), length});
+    } else {
+        real = json::append_ucs4(buffer_, {static_cast<const std::uint32_t*>(data), length});
+    }
+    if (!real) raise_at(at, half_a_pair);
+}
+
+void Writer::integer(PyObject* object) {
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (overflow == 0) {
+        json::append_integer(buffer_, value);
+    } else {
+        large_integer(object);
+    }
+}
+
+/// In pieces, because Python refuses to print thousands of digits at once.
+void Writer::large_integer(PyObject* object) {
+    constexpr int piece_digits = 500;
+    const py::object zero = owned(PyLong_FromLong(0));
+    const int negative = PyObject_RichCompareBool(object, zero.ptr(), Py_LT);
+    if (negative != 0) buffer_.append('-');
+    const py::object ten = owned(PyLong_FromLong(10));
+    const py::object exponent = owned(PyLong_FromLong(piece_digits));
+    const py::object unit = owned(PyNumber_Power(ten.ptr(), exponent.ptr(), Py_None));
+    py::object rest = owned(PyLong_Type.tp_as_number->nb_absolute(object));
+    std::vector<std::string> pieces;
+    do {
+        const py::object parts = owned(PyNumber_Divmod(rest.ptr(), unit.ptr()));
+        rest = py::reinterpret_borrow<py::object>(PyTuple_GetItem(parts.ptr(), 0));
+        const py::object digits = owned(PyObject_Str(PyTuple_GetItem(parts.ptr(), 1)));
+        pieces.push_back(py::str(digits).cast<std::string>());
+    } while (PyObject_IsTrue(rest.ptr()) == 1);
+    buffer_.append(pieces.back());
+    pieces.pop_back();
+    for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
+        buffer_.append(std::string(piece_digits - piece->size(), '0') + *piece);
+    }
+}
+
+void Writer::number(PyObject* object, const Place* at) {
+    if (!json::append_number(buffer_, PyFloat_AS_DOUBLE(object))) {
+        raise_at(at, "is not a number or is infinite, which JSON cannot say");
+    }
+}
+
+/// Names that are no plain str, and those of other mappings: two that differ for the mapping can be
+/// the same text. `seen` gathers them, beginning with the plain names of `dict` where there is one.
+void Writer::unusual_name(PyObject* name, const Place& at, PyObject* dict, py::object& seen) {
+    require_name(name, at);
+    if (!seen) seen = plain_names(dict);
+    const py::object spelled = owned(PyUnicode_FromObject(name));
+    const int twice = PySet_Contains(seen.ptr(), spelled.ptr());
+    if (twice < 0 || PySet_Add(seen.ptr(), spelled.ptr()) != 0) throw py::error_already_set();
+    if (twice > 0) raise_at(&at, "is there twice");
+}
+
+void Writer::dict(PyObject* object, const Place* at) {
+    Place here = Place::inside(object, at);
+    const Py_ssize_t size = PyDict_Size(object);
+    Py_ssize_t position = 0;
+    Held name_held;
+    Held value_held;
+    PyObject* name = nullptr;
+    PyObject* member = nullptr;
+    py::object seen;
+    char before = '{';
+    while (next_member(object, position, name, member, name_held, value_held)) {
+        buffer_.append(before);
+        before = ',';
+        here.name = name;
+        if (!PyUnicode_CheckExact(name)) unusual_name(name, here, object, seen);
+        text(name, &here);
+        buffer_.append(':');
+        if (scalar(member, &here)) continue;
+        const Held name_kept(name);
+        const Held member_kept(member);
+        container(member, &here);
+        if (PyDict_Size(object) != size) raise_at(at, "has changed while it was written");
+    }
+    if (before == '{') buffer_.append('{');
+    buffer_.append('}');
+}
+
+void Writer::pairs(PyObject* list, PyObject* of, const Place* at) {
+    Place here = Place::inside(of, at);
+    py::object seen;
+    char before = '{';
+    for (Py_ssize_t index = 0;; ++index) {
+        const py::object pair = py::reinterpret_steal<py::object>(item_at(list, index));
+        if (!pair) break;
+        PyObject* name = nullptr;
+        PyObject* member = nullptr;
+        split_pair(pair.ptr(), name, member, at);
+        buffer_.append(before);
+        before = ',';
+        here.name = name;
+        unusual_name(name, here, nullptr, seen);
+        text(name, &here);
+        buffer_.append(':');
+        value(member, &here);
+    }
+    if (before == '{') buffer_.append('{');
+    buffer_.append('}');
+}
+
+void Writer::items(PyObject* sequence, const Place* at) {
+    Place here = Place::inside(sequence, at);
+    char before = '[';
+    for (;; ++here.index) {
+        Held item;
+        item.steal(item_at(sequence, here.index));
+        if (item.get() == nullptr) break;
+        buffer_.append(before);
+        before = ',';
+        value(item.get(), &here);
+    }
+    if (before == '[') buffer_.append('[');
+    buffer_.append(']');
+}
+
+}  // namespace
+
+void write_json(json::Buffer& buffer, PyObject* object) {
+    Writer(buffer).value(object, nullptr);
+}
+
+}  // namespace polymux::bindings

@@ -1,0 +1,85 @@
+// How characters become JSON text, once for each kind of processor.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "polymux/request/json_text.hpp"
+
+namespace polymux::json {
+
+/// The end of a buffer while text is written there. What is written counts after `finish`.
+class Out {
+public:
+    Out(Buffer& buffer, std::size_t bytes) : buffer_(buffer) { take(bytes); }
+    Out(const Out&) = delete;
+    Out& operator=(const Out&) = delete;
+
+    char* at = nullptr;  ///< Where the next byte goes.
+
+    /// Room for that many more bytes; where there is none yet, for `hoped_bytes` too.
+    void more(std::size_t bytes, std::size_t hoped_bytes) {
+        if (static_cast<std::size_t>(end_ - at) < bytes) [[unlikely]] {
+            finish();
+            take(bytes + hoped_bytes);
+        }
+    }
+    void finish() {
+        buffer_.advance(static_cast<std::size_t>(at - begin_));
+        begin_ = at;
+    }
+
+private:
+    void take(std::size_t bytes) {
+        begin_ = at = buffer_.reserve(bytes);
+        end_ = begin_ + (buffer_.capacity_bytes() - buffer_.size_bytes());
+    }
+
+    Buffer& buffer_;
+    char* begin_ = nullptr;
+    const char* end_ = nullptr;
+};
+
+/// What a byte becomes: up to seven bytes of text, and in the topmost byte how many they are.
+using Spelling = std::uint64_t;
+constexpr unsigned spelling_length_shift = 56;
+constexpr std::size_t longest_spelling = 6;  // \u001f
+
+extern const Spelling* const utf8_spellings;    ///< For each byte of UTF-8.
+extern const Spelling* const latin1_spellings;  ///< For each character of Latin-1.
+
+/// Writes eight bytes, of which only the spelling's own count.
+inline void put_spelling(Out& out, Spelling spelling) {
+    if constexpr (std::endian::native == std::endian::little) {
+        std::memcpy(out.at, &spelling, sizeof spelling);
+    } else {
+        for (unsigned index = 0; index < sizeof spelling; ++index) {
+            out.at[index] = static_cast<char>(spelling >> (8 * index) & 0xFFU);
+        }
+    }
+    out.at += spelling >> spelling_length_shift;
+}
+
+/// One character beyond the tables. False where there is no such character.
+bool put_character(Out& out, std::uint32_t code);
+
+/// Appends the characters of a string, without quotes. Where a character does not exist, `ucs2` and
+/// `ucs4` return false, and some of the text may have been written.
+struct TextKernels {
+    void (*utf8)(Buffer& buffer, const std::uint8_t* text, std::size_t count);
+    void (*latin1)(Buffer& buffer, const std::uint8_t* text, std::size_t count);
+    bool (*ucs2)(Buffer& buffer, const std::uint16_t* text, std::size_t count);
+    bool (*ucs4)(Buffer& buffer, const std::uint32_t* text, std::size_t count);
+};
+
+enum class Processor : std::uint8_t { any, sse4, avx2 };
+
+/// The kernels for that processor, or null where this one is another.
+const TextKernels* kernels_for(Processor processor);
+
+/// The best that this processor can run.
+const TextKernels& best_kernels();
+
+}  // namespace polymux::json

@@ -1,0 +1,156 @@
+"""One checker, three sources: received JSON, forms and Python objects give the same verdict."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polymux import InvalidRequestError, _core, contract
+
+MEGABYTES_32 = 32 << 20
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+
+INNER_NAMES = ["role", "content", "type", "text", "name"]
+VIDEO = contract.operation("generate_video").variants[0]
+VIDEO_NAMES = ["prompt", "fps", "width", "seed", "guidance_scale", "remove_watermark", "promt"]
+
+NAMES = [field.name for field in contract.operation("chat").variants[0].fields]
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=50)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS
+    | st.sampled_from(["user", "auto", "text", "http://a.example/", "1e3", "5"])
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            TEXTS | st.sampled_from(["role", "content", "type", "text", "name"]), inner, max_size=4
+        )
+    ),
+    max_leaves=12,
+)
+BODIES = st.dictionaries(st.sampled_from([*NAMES, "proxy", "streem", "x"]), VALUES, max_size=8).map(
+    lambda extra: {**CHAT, **extra}
+)
+
+
+def verdict(call: Any, *arguments: Any) -> tuple[Any, ...]:
+    """Everything that is wrong, in order."""
+    try:
+        call(*arguments)
+    except InvalidRequestError as error:
+        return (str(error), *error.problems)
+    return ()
+
+
+def of_json(operation: str, body: dict[str, Any]) -> tuple[Any, ...]:
+    text = json.dumps(body).encode()
+    return verdict(_core.read_json, operation, None, text, False, MEGABYTES_32)
+
+
+@settings(max_examples=400, deadline=None)
+@given(BODIES)
+def test_json_and_python_give_the_same_texts(body: dict[str, Any]) -> None:
+    assert verdict(_core.check, "chat", "", body) == of_json("chat", body)
+    text = json.dumps(body).encode()
+    alone = verdict(_core.check_json, "chat", None, text, False, MEGABYTES_32)
+    assert alone == of_json("chat", body)
+
+
+def video_value(name: str) -> st.SearchStrategy[Any]:
+    """A value of the type that the field has: a form knows texts only."""
+    types = {field.name: field.type for field in VIDEO.fields}
+    numbers = st.integers(0, 100) | st.integers(-(2**63), 2**63 - 1)
+    return {"integer": numbers, "number": numbers, "boolean": st.booleans()}.get(
+        types.get(name, "string"), TEXTS.filter(bool)
+    )
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.fixed_dictionaries({}, optional={name: video_value(name) for name in VIDEO_NAMES}))
+def test_forms_and_python_give_the_same_verdict(fields: dict[str, Any]) -> None:
+    form = [
+        (name, value if isinstance(value, str) else str(value).lower())
+        for name, value in fields.items()
+    ]
+    as_form = verdict(_core.read_form, "generate_video", None, form, False)
+    as_python = verdict(_core.check, "generate_video", VIDEO.id, fields)
+    assert [p.field for p in as_form[1:]] == [p.field for p in as_python[1:]]
+    for one, other in zip(as_form[1:], as_python[1:], strict=True):
+        assert one.message.replace('"', "") == other.message.replace('"', "")
+
+
+FILES = [b"x", "talk.mp4", Path("talk.mp4"), io.BytesIO(b"x"), ("talk.mp4", b"x"), iter([b"x"])]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"x",
+        "talk.mp4",
+        Path("talk.mp4"),
+        io.BytesIO(b"x"),
+        ("talk.mp4", b"x"),
+        iter([b"x"]),
+        bytearray(b"x"),
+    ],
+)
+def test_files_are_given_in_many_ways(value: Any) -> None:
+    _core.check("transcribe", "", {"audio": value})
+
+
+@pytest.mark.parametrize("value", [5, 1.5, True, [b"x"], {"a": 1}])
+def test_what_is_no_file_is_refused(value: Any) -> None:
+    (problem,) = verdict(_core.check, "transcribe", "", {"audio": value})[1:]
+    assert problem.field == "audio"
+    assert problem.message.endswith("must be a file")
+
+
+@pytest.mark.parametrize(
+    ("extra", "path", "words"),
+    [
+        ({"x": 2**63}, "x", "64 bits"),
+        ({"x": [{"y": -(2**70)}]}, "x[0].y", "64 bits"),
+        ({"seed": 2**64}, "seed", "64 bits"),
+        ({"temperature": math.nan}, "temperature", "number"),
+        ({"temperature": math.inf}, "temperature", "number"),
+        ({"x": math.nan}, "x", "number"),
+        ({"x": {1: 2}}, "x", "key of type int"),
+        ({"user": "\ud800"}, "user", ""),
+    ],
+)
+def test_what_json_cannot_say_is_a_problem(extra: dict[str, Any], path: str, words: str) -> None:
+    def both() -> None:
+        _core.check("chat", "", {**CHAT, **extra})
+        _core.write_json({**CHAT, **extra})
+
+    found = verdict(both)
+    assert found[1].field == path
+    assert words in found[0]
+
+
+def test_other_types_and_unknown_names() -> None:
+    with pytest.raises(TypeError, match=r"^messages\[0\]\.content: an object of type bytes "):
+        _core.check("chat", "", {"model": "m", "messages": [{"role": "user", "content": b"x"}]})
+    with pytest.raises(InvalidRequestError, match="no operation"):
+        _core.check("chatt", "", {})
+    with pytest.raises(InvalidRequestError, match="has no variant 'Q'"):
+        _core.check("generate_image", "Q", {})
+
+
+def test_endless_objects_are_refused() -> None:
+    loop: dict[str, Any] = {}
+    loop["a"] = loop
+    with pytest.raises(InvalidRequestError, match="leads back to itself"):
+        _core.check("chat", "", {**CHAT, "x": loop})
