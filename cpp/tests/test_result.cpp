@@ -17,7 +17,8 @@ TEST_SUITE("result") {
             names.emplace(to_string(static_cast<ErrorCode>(value)));
         }
         CHECK(names == std::set<std::string>{"invalid_argument", "input_not_found",
-                                             "input_unreadable", "unsupported_media", "undecodable",
+                                             "input_unreadable", "input_changed",
+                                             "unsupported_media", "undecodable",
                                              "no_audio", "encrypted", "limit_exceeded",
                                              "output_exists", "output_refused", "output_failed",
                                              "cancelled", "callback_failed", "encoder_failed",

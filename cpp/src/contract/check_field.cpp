@@ -46,7 +46,7 @@ std::string check_number(const Field& field, const Number& number) {
 }
 
 std::string must_be(const Field& field) {
-    return with_unit(field, ": must be " + described(field.types & ~unsigned{type_null}));
+    return with_unit(field, ": must be " + described(static_cast<std::uint16_t>(field.types & ~unsigned{type_null})));
 }
 
 /// A number that stands as text: in a form, or where the contract writes it so.
@@ -131,12 +131,12 @@ void RuleValues::keep(const ObjectType& type, const Field& field, const ValueSou
         const std::optional<double> seconds =
             field.format == Format::time ? read_time(text) : std::nullopt;
         if (seconds) {
-            kept_.push_back({&field, *seconds});
+            kept_.emplace_back(&field, *seconds);
         } else {
-            kept_.push_back({&field, text});
+            kept_.emplace_back(&field, text);
         }
     } else if ((value.type() & numeric) != 0) {
-        kept_.push_back({&field, value.number().value});
+        kept_.emplace_back(&field, value.number().value);
     }
 }
 

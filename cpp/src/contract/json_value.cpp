@@ -55,13 +55,15 @@ std::size_t JsonValue::size() const {
 }
 
 void JsonValue::members(Member visit) const {
-    for (const auto& [name, value] : element_.get_object().value_unsafe()) {
+    const simdjson::dom::object object = element_.get_object().value_unsafe();
+    for (const auto& [name, value] : object) {
         if (!visit(name, JsonValue(value))) return;
     }
 }
 
 void JsonValue::items(Item visit) const {
-    for (const simdjson::dom::element value : element_.get_array().value_unsafe()) {
+    const simdjson::dom::array array = element_.get_array().value_unsafe();
+    for (const simdjson::dom::element value : array) {
         if (!visit(JsonValue(value))) return;
     }
 }

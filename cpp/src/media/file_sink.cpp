@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "media/destination.hpp"
-#include "media/file_descriptor.hpp"
+#include "file_descriptor.hpp"
 #include "polymux/media/sink.hpp"
 #include "polymux/pool.hpp"
 
