@@ -1,6 +1,8 @@
 // polymux._core: the contract, request bodies and stream decoding for Python.
 #include "contract.hpp"
 #include "interpreter.hpp"
+#include "json_parser.hpp"
+#include "multipart.hpp"
 #include "polymux/version.hpp"
 
 namespace polymux::bindings {
@@ -9,6 +11,8 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
     module.doc() = "The native core module. Private: use the functions of `polymux`.";
     module.attr("__version__") = version();
     register_contract(module);
+    register_json_parser(module);
+    register_multipart(module);
 }
 
 }  // namespace polymux::bindings

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from polymux._version import __version__
     from polymux.conversion import convert_many, convert_to_mp3
     from polymux.errors import (
+        DecodeError,
         EncoderError,
         EncryptedMediaError,
+        InputChangedError,
         InputError,
         InputNotFoundError,
         InputUnreadableError,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
         MediaError,
         MissingDependencyError,
         NoAudioError,
+        NoMatchError,
         OperationCancelledError,
         OutOfMemoryError,
         OutputError,
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
         OutputFailedError,
         OutputRefusedError,
         PolymuxError,
+        PredictionFailedError,
         UndecodableError,
         UnsupportedMediaError,
     )
@@ -42,6 +46,20 @@ if TYPE_CHECKING:
     from polymux.options import Limits
     from polymux.probing import decode_audio, probe
     from polymux.progress import Progress
+    from polymux.responses import (
+        AnswerMessage,
+        ChatCompletion,
+        Choice,
+        OcrText,
+        Prediction,
+        Song,
+        SongList,
+        TextResponse,
+        ToolCall,
+        ToolFunction,
+        TranscriptChunk,
+        Usage,
+    )
     from polymux.results import (
         Chapter,
         ConversionReport,
@@ -53,13 +71,18 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AnswerMessage",
     "Chapter",
+    "ChatCompletion",
+    "Choice",
     "ConversionOutcome",
     "ConversionReport",
     "ConversionWarning",
     "Cover",
+    "DecodeError",
     "EncoderError",
     "EncryptedMediaError",
+    "InputChangedError",
     "InputError",
     "InputNotFoundError",
     "InputUnreadableError",
@@ -72,6 +95,8 @@ __all__ = [
     "MediaInfo",
     "MissingDependencyError",
     "NoAudioError",
+    "NoMatchError",
+    "OcrText",
     "OperationCancelledError",
     "OutOfMemoryError",
     "OutputError",
@@ -80,10 +105,19 @@ __all__ = [
     "OutputRefusedError",
     "PcmAudio",
     "PolymuxError",
+    "Prediction",
+    "PredictionFailedError",
     "Progress",
+    "Song",
+    "SongList",
     "StreamInfo",
+    "TextResponse",
+    "ToolCall",
+    "ToolFunction",
+    "TranscriptChunk",
     "UndecodableError",
     "UnsupportedMediaError",
+    "Usage",
     "__version__",
     "aio",
     "convert_many",
@@ -99,6 +133,20 @@ _HOMES = {
     "options": ("Limits",),
     "probing": ("decode_audio", "probe"),
     "progress": ("Progress",),
+    "responses": (
+        "AnswerMessage",
+        "ChatCompletion",
+        "Choice",
+        "OcrText",
+        "Prediction",
+        "Song",
+        "SongList",
+        "TextResponse",
+        "ToolCall",
+        "ToolFunction",
+        "TranscriptChunk",
+        "Usage",
+    ),
     "results": (
         "Chapter",
         "ConversionReport",

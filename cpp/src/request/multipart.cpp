@@ -230,10 +230,10 @@ Result<std::size_t> MultipartBody::read_source(std::span<std::byte> buffer) {
         if (count == 0 && !ended) return ended_early(source, source_bytes_);
     }
     // Before the body's end goes out, so that no server takes a file for whole that is not.
-    if (ended) {
+    if (ended && size) {
         if (const Result<void> same = source.check_unchanged(); !same) return same.error();
-        next_segment();
     }
+    if (ended) next_segment();
     return count;
 }
 
