@@ -2,8 +2,8 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <array>
-#include <cstring>
 #include <memory>
 #include <string_view>
 
@@ -17,8 +17,8 @@ namespace {
 using simdjson::dom::element;
 using simdjson::dom::element_type;
 
-/// Deeper than anything an interface answers, and no danger to any stack.
-constexpr std::size_t deepest = 512;
+/// As deep as the server's own reader goes, and no danger to any stack.
+constexpr std::size_t deepest = 200;
 /// Bodies from here on are parsed without the GIL, and their parser's memory is given back.
 constexpr std::size_t large_bytes = 64 * 1024;
 /// An array's own count stops here.
@@ -115,7 +115,7 @@ const char* reason(simdjson::error_code code) {
         case simdjson::EMPTY:
             return "it is empty";
         case simdjson::DEPTH_ERROR:
-            return "it is nested deeper than 512 levels";
+            return "it is nested deeper than 200 levels";
         case simdjson::UTF8_ERROR:
             return "it is not valid UTF-8";
         case simdjson::STRING_ERROR:

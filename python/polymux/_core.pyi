@@ -27,8 +27,8 @@ def parse_json(body: ReadableBuffer) -> Any:
     a float become infinite, a byte order mark is skipped.
 
     Raises:
-        polymux.errors.DecodeError: Empty, not JSON, not UTF-8, half a surrogate pair, NaN, or nested
-            deeper than 512 levels.
+        polymux.errors.DecodeError: Empty, not JSON, not UTF-8, half a surrogate pair, NaN, or
+            nested deeper than 200 levels.
     """
 
 def content_type_of(file_name: str) -> str:

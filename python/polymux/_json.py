@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from polymux._text import printable, shortened
 from polymux.errors import DecodeError
 
+DEEPEST = 200
 _SHOWN_BYTES = 60
 
 
@@ -22,14 +23,23 @@ def parse_unusual(body: bytes, _: str = "") -> Any:
         value = json.loads(text, parse_constant=_refuse_constant)
         # Half a surrogate pair, which the native parser refuses.
         json.dumps(value, ensure_ascii=False).encode()
+        _check_depth(value, DEEPEST)
     except json.JSONDecodeError as error:
         offset = len(text[: error.pos].encode("utf-8", "surrogatepass"))
         raise refusal(body, f"it is not valid JSON at byte {offset}: {error.msg}") from None
     except RecursionError:
-        raise refusal(body, "it is nested too deeply") from None
+        raise refusal(body, f"it is nested deeper than {DEEPEST} levels") from None
     except ValueError as error:  # UnicodeError and integers of thousands of digits, too
         raise refusal(body, str(error)) from None
     return value
+
+
+def _check_depth(value: object, levels: int) -> None:
+    if isinstance(value, (dict, list)):
+        if levels == 0:
+            raise RecursionError
+        for inner in value.values() if isinstance(value, dict) else value:
+            _check_depth(inner, levels - 1)
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -103,7 +103,7 @@ def _native_file(field: str, upload: Any) -> tuple[str, str, Any, str, str, str,
                 "(file name, content, content type)"
             )
         file_name, content = upload[:2]
-        content_type = upload[2] if len(upload) == 3 else None  # noqa: PLR2004
+        content_type = upload[2] if len(upload) == 3 else None
         if not isinstance(content_type, (str, type(None))):
             raise TypeError(f"the content type of {field!r} is a str or None")
     kind, source, name, size = _content(field, content)

@@ -277,7 +277,7 @@ class PredictionFailedError(PolymuxError):
     """The job of a model failed, was cancelled or ran out of time.
 
     Attributes:
-        prediction: The job with everything that was answered, `logs` too; None where there was none.
+        prediction: The job, with `logs` and all else that was answered; None where there is none.
     """
 
     code = "prediction_failed"

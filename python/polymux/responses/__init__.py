@@ -1,9 +1,9 @@
 """Answers of a server, decoded into small immutable results.
 
-Each keeps the whole answer: `raw` is the bytes as they came, `json` a copy of all of it, `extra` what
-this version of polymux does not know. What a server may leave out is None or empty; a member of a
-wrong type is a `polymux.DecodeError` that names it, when the answer is decoded. Of members that come
-twice in an object the last counts.
+Each keeps the whole answer: `raw` is the bytes as they came, `json` a copy of all of it, `extra`
+what this version of polymux does not know. What a server may leave out is None or empty; a member
+of a wrong type is a `polymux.DecodeError` that names it, when the answer is decoded. Of members
+that come twice in an object the last counts.
 
 Example:
     >>> import polymux

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from polymux._text import shown
 from polymux.errors import DecodeError
@@ -97,9 +97,7 @@ def error_of(value: dict[str, Any]) -> str:
     return "" if error is None else f"; the answer says error={shown(error)}"
 
 
-def member(
-    kind: str, *, name: str = "", absent: Any = None, required: bool = False
-) -> Any:
+def member(kind: str, *, name: str = "", absent: Any = None, required: bool = False) -> Any:
     """A `Member` that type checkers take for what it gives."""
     return Member(kind, name=name, absent=absent, required=required)
 
@@ -140,30 +138,38 @@ class Result:
         return {name: fresh(one) for name, one in self._value.items() if name not in known}
 
     def __setattr__(self, name: str, value: object) -> None:
+        """Refused: results are immutable."""
         raise AttributeError(f"a {type(self).__name__} cannot be changed; json() gives a copy")
 
     def __delattr__(self, name: str) -> None:
+        """Refused: results are immutable."""
         raise AttributeError(f"a {type(self).__name__} cannot be changed; json() gives a copy")
 
     def __eq__(self, other: object) -> bool:
+        """Whether the other is of the same class and has the same JSON."""
         if type(other) is not type(self):
             return NotImplemented
         return bool(self._value == other._value)
 
     def __hash__(self) -> int:
+        """Equal results hash alike."""
         return hash((type(self), frozenset(_scalars(self._value))))
 
     def __repr__(self) -> str:
+        """The telling members, shortened."""
         shown_members = ", ".join(f"{name}={shown(getattr(self, name))}" for name in self._shown)
         return f"{type(self).__name__}({shown_members})"
 
-    def __copy__(self: ResultT) -> ResultT:
+    def __copy__(self) -> Self:
+        """Itself, being immutable."""
         return self
 
-    def __deepcopy__(self: ResultT, memo: object) -> ResultT:
+    def __deepcopy__(self, memo: object) -> Self:
+        """Itself, being immutable."""
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the answer; it is checked again when it is read back."""
         return type(self), (self._value,)
 
 
@@ -184,7 +190,7 @@ class Response(Result):
         object.__setattr__(self, "_raw", raw)
 
     @classmethod
-    def decode(cls: type[ResponseT], body: bytes) -> ResponseT:
+    def decode(cls, body: bytes) -> Self:
         """Decodes the body of an answer.
 
         Raises:
@@ -198,6 +204,7 @@ class Response(Result):
         return self._raw
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the answer; it is checked again when it is read back."""
         return type(self), (self._value, self._raw)
 
 

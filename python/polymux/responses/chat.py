@@ -258,4 +258,3 @@ class TextResponse(Response):
     def __str__(self) -> str:
         """The text."""
         return self.text
-

@@ -45,7 +45,7 @@ class TranscriptChunk(Result):
         times = value.get("timestamp")
         if times is None:
             times = [None, None]
-        if not isinstance(times, list) or len(times) != 2:  # noqa: PLR2004
+        if not isinstance(times, list) or len(times) != 2:
             raise wrong(at, "an array of start and end", times)
         for index, time in enumerate(times):
             if time is not None and not is_kind(time, "a number"):
@@ -213,7 +213,8 @@ class Prediction(Response):
         Raises:
             DecodeError: The output is something else.
         """
-        return None if isinstance(self._value.get("output"), str) else self._address_of("spectrogram")
+        output = self._value.get("output")
+        return None if isinstance(output, str) else self._address_of("spectrogram")
 
     def _addresses(self) -> tuple[str, ...]:
         output = self._value.get("output")

@@ -110,24 +110,31 @@ class SongList(Sequence[Song]):
         return self._value == other._value
 
     def __hash__(self) -> int:
+        """Equal results hash alike."""
         return hash(self._songs)
 
     def __repr__(self) -> str:
+        """The telling members, shortened."""
         names = ", ".join(repr(song.name) for song in self._songs[:3])
-        more = ", ..." if len(self._songs) > 3 else ""  # noqa: PLR2004
+        more = ", ..." if len(self._songs) > 3 else ""
         return f"SongList([{names}{more}])"
 
     def __setattr__(self, name: str, value: object) -> None:
+        """Refused: results are immutable."""
         raise AttributeError("a SongList cannot be changed; list() makes one that can")
 
     def __delattr__(self, name: str) -> None:
+        """Refused: results are immutable."""
         raise AttributeError("a SongList cannot be changed; list() makes one that can")
 
     def __copy__(self) -> SongList:
+        """Itself, being immutable."""
         return self
 
     def __deepcopy__(self, memo: object) -> SongList:
+        """Itself, being immutable."""
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the answer; it is checked again when it is read back."""
         return SongList, (self._value, self._raw)
