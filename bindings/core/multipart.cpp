@@ -72,8 +72,8 @@ public:
         if (bytes == nullptr) throw py::error_already_set();
         auto owned = py::reinterpret_steal<py::object>(bytes);
         const std::span<char> buffer(PyBytes_AS_STRING(bytes), static_cast<std::size_t>(size));
-        const auto count = outside<std::size_t>(
-            [&] { return body_.read(std::as_writable_bytes(buffer)); });
+        const auto count =
+            outside<std::size_t>([&] { return body_.read(std::as_writable_bytes(buffer)); });
         if (!count) raise_failure(count.error());
         report_progress();
         if (*count == 0 && body_.starved()) return py::none();
@@ -157,8 +157,9 @@ private:
         explicit Turn(Body& body) : body_(body) {
             if (body_.cleared_) throw std::runtime_error("this body is being destroyed");
             if (body_.busy_.exchange(true)) {
-                throw std::runtime_error("this body is being read already, by another thread or "
-                                         "by a part of its own");
+                throw std::runtime_error(
+                    "this body is being read already, by another thread or "
+                    "by a part of its own");
             }
         }
         ~Turn() { body_.busy_ = false; }
@@ -192,8 +193,7 @@ private:
         }
         if (kind == "async") {
             auto feed = std::make_shared<request::Feed>();
-            async_parts_.push_back(
-                {.file = files_, .iterator = Reference(object), .feed = feed});
+            async_parts_.push_back({.file = files_, .iterator = Reference(object), .feed = feed});
             return request::fed_part(std::move(feed), name, size);
         }
         may_block_ = true;
@@ -225,8 +225,10 @@ private:
         last_progress_ = now;
         told_bytes_ = body_.sent_bytes();
         const py::object callback = on_progress();
-        const auto called = calls_->call(
-            [&] { invoke(callback, py::make_tuple(body_.sent_bytes(), body_.length_bytes())); });
+        // Qualified, else std::invoke is found for an object, and would pass the tuple itself.
+        const auto called = calls_->call([&] {
+            bindings::invoke(callback, py::make_tuple(body_.sent_bytes(), body_.length_bytes()));
+        });
         if (!called) calls_->raise();
     }
 
@@ -252,7 +254,8 @@ private:
 };
 
 /// The async faces are Python: they await, which C++ can only say at length.
-py::object in_python(const char* function, const py::object& self, const py::tuple& rest = py::tuple()) {
+py::object in_python(const char* function, const py::object& self,
+                     const py::tuple& rest = py::tuple()) {
     return py::module_::import("polymux._multipart").attr(function)(self, *rest);
 }
 
@@ -291,11 +294,12 @@ void register_multipart(py::module_& module) {
         .def("rewind", &Body::rewind)
         .def("__iter__", [](py::object self) { return self; })
         .def("__next__", &Body::next)
-        .def("aread",
-             [](const py::object& self, py::ssize_t size) {
-                 return in_python("aread", self, py::make_tuple(size));
-             },
-             py::arg("size") = iteration_bytes)
+        .def(
+            "aread",
+            [](const py::object& self, py::ssize_t size) {
+                return in_python("aread", self, py::make_tuple(size));
+            },
+            py::arg("size") = iteration_bytes)
         .def("__aiter__", [](const py::object& self) { return in_python("pieces", self); })
         .def("_read_or_none", &Body::read_or_none, py::arg("size"))
         .def("_awaited", &Body::awaited)

@@ -17,11 +17,11 @@ Error missing(const std::string& path, int os_errno) {
     struct stat link{};
     if (::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode)) {
         return file_refusal(ErrorCode::input_not_found, path,
-                       "it is a symbolic link to something that does not exist", os_errno);
+                            "it is a symbolic link to something that does not exist", os_errno);
     }
     return file_refusal(ErrorCode::input_not_found, path,
-                   "there is no such file; check the name, and the folder it is taken from",
-                   os_errno);
+                        "there is no such file; check the name, and the folder it is taken from",
+                        os_errno);
 }
 
 Error open_failure(const std::string& path, int os_errno) {
@@ -30,28 +30,28 @@ Error open_failure(const std::string& path, int os_errno) {
             return missing(path, os_errno);
         case ENOTDIR:
             return file_refusal(ErrorCode::input_not_found, path,
-                           "a part of the path before the last '/' is not a folder", os_errno);
+                                "a part of the path before the last '/' is not a folder", os_errno);
         case EACCES:
         case EPERM:
-            return file_refusal(ErrorCode::input_unreadable, path,
-                           "permission denied; this user may not read the file or enter its folder",
-                           os_errno);
+            return file_refusal(
+                ErrorCode::input_unreadable, path,
+                "permission denied; this user may not read the file or enter its folder", os_errno);
         case ENAMETOOLONG:
             return file_refusal(ErrorCode::input_unreadable, path,
-                           "the path is too long for this system; go to its folder and use a "
-                           "relative path",
-                           os_errno);
+                                "the path is too long for this system; go to its folder and use a "
+                                "relative path",
+                                os_errno);
         case ELOOP:
             return file_refusal(ErrorCode::input_unreadable, path,
-                           "its symbolic links lead round in a circle", os_errno);
+                                "its symbolic links lead round in a circle", os_errno);
         case EMFILE:
         case ENFILE:
-            return file_refusal(ErrorCode::input_unreadable, path,
-                           "too many files are open; close some or raise the limit (ulimit -n)",
-                           os_errno);
+            return file_refusal(
+                ErrorCode::input_unreadable, path,
+                "too many files are open; close some or raise the limit (ulimit -n)", os_errno);
         default:
             return file_refusal(ErrorCode::input_unreadable, path,
-                           std::generic_category().message(os_errno), os_errno);
+                                std::generic_category().message(os_errno), os_errno);
     }
 }
 
@@ -100,7 +100,7 @@ Result<RegularFile> open_regular_file(const std::string& path) {
     }
     if (path.find('\0') != std::string::npos) {
         return file_refusal(ErrorCode::invalid_argument, path,
-                       "the path holds a zero byte, which no path can");
+                            "the path holds a zero byte, which no path can");
     }
     struct stat status{};
     // Looked at before it is opened: merely opening a device can act on it, and a socket cannot be

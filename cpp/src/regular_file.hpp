@@ -28,12 +28,12 @@ struct RegularFile {
 Error file_refusal(ErrorCode code, const std::string& path, std::string_view reason,
                    std::optional<int> os_errno = {});
 
-/// Opens `path`, taken byte for byte, close-on-exec. Folders, pipes, sockets and devices are refused
-/// without being opened.
+/// Opens `path`, taken byte for byte, close-on-exec. Folders, pipes, sockets and devices are
+/// refused without being opened.
 Result<RegularFile> open_regular_file(const std::string& path);
 
-/// The same of a descriptor that stays the caller's: a duplicate, so its position is shared but never
-/// used. `name` is for messages.
+/// The same of a descriptor that stays the caller's: a duplicate, so its position is shared but
+/// never used. `name` is for messages.
 Result<RegularFile> share_regular_file(int descriptor, const std::string& name);
 
 }  // namespace polymux

@@ -142,11 +142,13 @@ TEST_SUITE("multipart") {
     }
 
     TEST_CASE("names are escaped as browsers do, in any language") {
-        CHECK(contains(body_of_names("a\"b\r\nc", "\xe6\x97\xa5\xe6\x9c\xac \"x\".png"),
-                       "name=\"a%22b%0D%0Ac\"; filename=\"\xe6\x97\xa5\xe6\x9c\xac %22x%22.png\"\r\n"
-                       "Content-Type: image/png\r\n"));
+        CHECK(
+            contains(body_of_names("a\"b\r\nc", "\xe6\x97\xa5\xe6\x9c\xac \"x\".png"),
+                     "name=\"a%22b%0D%0Ac\"; filename=\"\xe6\x97\xa5\xe6\x9c\xac %22x%22.png\"\r\n"
+                     "Content-Type: image/png\r\n"));
         CHECK(contains(body_of_names("f", "100%41\\'.txt"), "filename=\"100%41\\'.txt\""));
-        CHECK(contains(body_of_names("f", std::string_view("a\0b\x7f", 4)), "filename=\"a%00b%7F\""));
+        CHECK(
+            contains(body_of_names("f", std::string_view("a\0b\x7f", 4)), "filename=\"a%00b%7F\""));
         CHECK(contains(body_of_names("f", "x\xff\xc3.wav"),
                        "filename=\"x\xef\xbf\xbd\xef\xbf\xbd.wav\"\r\nContent-Type: audio/wav"));
         CHECK(contains(body_of_names("image", ""), "filename=\"image\""));
@@ -158,7 +160,8 @@ TEST_SUITE("multipart") {
         for (const auto& failed :
              {body.add_text("a\xff", "x"), body.add_text("a", "\xed\xa0\x80"),
               body.add_file("a\xff", {.file_name = "x"}, source()),
-              body.add_file("a", {.file_name = "x", .content_type = "text/plain\r\nX: y"}, source()),
+              body.add_file("a", {.file_name = "x", .content_type = "text/plain\r\nX: y"},
+                            source()),
               body.add_file("a", {.file_name = "x", .content_type = "text"}, source()),
               body.add_file("a", {.file_name = "x", .content_type = "/"}, source()),
               body.add_file("a", {.file_name = "x", .content_type = "text/"}, source())}) {
@@ -175,7 +178,8 @@ TEST_SUITE("multipart") {
         CHECK(content_type_of("A.B.JPeG") == "image/jpeg");
         CHECK(content_type_of("3gp.3GP") == "video/3gpp");
         CHECK(content_type_of(".zip") == "application/zip");
-        for (const char* name : {"", "mp3", "a.", "a.mp3x", "a.extension_of_many_letters", "a.zzz"}) {
+        for (const char* name :
+             {"", "mp3", "a.", "a.mp3x", "a.extension_of_many_letters", "a.zzz"}) {
             CHECK(content_type_of(name) == "application/octet-stream");
         }
     }
@@ -239,7 +243,8 @@ TEST_SUITE("multipart") {
         change([&] { std::filesystem::resize_file(path, 100'001); });
         change([&] { std::filesystem::resize_file(path, 200'000); });
         change([&] {
-            const timespec times[] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, {.tv_sec = 1, .tv_nsec = 1}};
+            const timespec times[] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
+                                      {.tv_sec = 1, .tv_nsec = 1}};
             REQUIRE(::utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
         });
     }
@@ -302,9 +307,9 @@ TEST_SUITE("multipart") {
 
     TEST_CASE("sources of unknown length, and of a wrong one") {
         MultipartBody unknown = make_body();
-        REQUIRE(unknown.add_file("f", {.file_name = "f"},
-                                 std::make_unique<OddPart>(std::nullopt,
-                                                           std::vector<std::string>{"ab", "c"})));
+        REQUIRE(unknown.add_file(
+            "f", {.file_name = "f"},
+            std::make_unique<OddPart>(std::nullopt, std::vector<std::string>{"ab", "c"})));
         CHECK_FALSE(unknown.length_bytes());
         CHECK_FALSE(unknown.can_rewind());
         CHECK(contains(read_all(unknown), "\r\n\r\nabc\r\n--"));
@@ -323,9 +328,9 @@ TEST_SUITE("multipart") {
 
     TEST_CASE("a short read gives what is there instead of waiting for more") {
         MultipartBody body = make_body();
-        REQUIRE(body.add_file("f", {.file_name = "f"},
-                              std::make_unique<OddPart>(std::nullopt,
-                                                        std::vector<std::string>{"ab", "c"})));
+        REQUIRE(body.add_file(
+            "f", {.file_name = "f"},
+            std::make_unique<OddPart>(std::nullopt, std::vector<std::string>{"ab", "c"})));
         std::vector<std::byte> buffer(65536);
         CHECK(as_text(std::span(buffer).first(*body.read(buffer))).ends_with("\r\n\r\nab"));
         CHECK(as_text(std::span(buffer).first(*body.read(buffer))) == "c");

@@ -66,8 +66,8 @@ def test_public_names_are_exactly_these() -> None:
     values = {
         "AnswerMessage", "Chapter", "ChatCompletion", "Choice", "ConversionOutcome",
         "ConversionReport", "ConversionWarning", "Cover", "Limits", "MediaFile", "MediaInfo",
-        "OcrText", "PcmAudio", "Prediction", "Progress", "Song", "SongList", "StreamInfo", "TextResponse",
-        "ToolCall", "ToolFunction", "TranscriptChunk", "Usage",
+        "OcrText", "PcmAudio", "Prediction", "Progress", "Song", "SongList", "StreamInfo",
+        "TextResponse", "ToolCall", "ToolFunction", "TranscriptChunk", "Usage",
     }  # fmt: skip
     assert set(polymux.__all__) == exceptions | functions | values | {"__version__", "aio"}
 

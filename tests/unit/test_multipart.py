@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import io
 import os
 import re
-import resource
 import threading
 import time
-import tracemalloc
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import polymux
@@ -23,13 +18,14 @@ from support import form_parsers
 from support.form_parsers import Field, File
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 READ_SIZES = [1, 7, 65536]
-#: Of all scripts, with quotes and line ends; what a parser unescapes by itself has its own test.
+#: Of all scripts. Without what one of the parsers takes away or unescapes by itself: folders,
+#: backslashes, %22, blanks at the ends.
 NAMES = st.text(
-    st.characters(exclude_categories=("Cs", "Cc"), exclude_characters='\\%"'),
+    st.characters(exclude_categories=("Cs", "Cc"), exclude_characters='/\\%"'),
     min_size=1,
     max_size=40,
 ).filter(lambda name: name == name.strip())
@@ -288,8 +284,7 @@ def test_data_that_holds_nearly_the_boundary() -> None:
         boundary = held[0].content_type.partition("boundary=")[2].encode()
         yield b"\r\n--" + boundary[:-1]
         yield b"\r\n--" + boundary[:-1] + b"z\r\n"
-        yield b"\n--" + boundary + b"\r--" + boundary
-        yield b"--" + boundary + b"--"
+        yield b"x--" + boundary + b"\r\nx--" + boundary + b"--"  # not at a line's start
         yield b"\r\n-" + boundary + b"\r\n"
 
     for parse in form_parsers.ALL:
@@ -380,191 +375,3 @@ def test_read_sizes_are_positive() -> None:
     for size in (0, -1):
         with pytest.raises(ValueError, match="at least 1"):
             multipart_body().read(size)
-
-
-# Async faces.
-
-
-async def a_pieces() -> AsyncIterator[bytes]:
-    for piece in (b"one ", b"", b"two ", b"three"):
-        await asyncio.sleep(0)
-        yield piece
-
-
-@pytest.mark.parametrize("size", READ_SIZES)
-def test_async_iterables_are_awaited_in_their_turn(tmp_path: Path, size: int) -> None:
-    (tmp_path / "a").write_bytes(b"from the disk")
-
-    async def run() -> tuple[bytes, str]:
-        body = multipart_body(
-            [("x", "y")],
-            [("f", a_pieces()), ("g", tmp_path / "a"), ("h", ("n.mp3", a_pieces(), "audio/mp3"))],
-        )
-        assert body.length_bytes is None
-        assert not body.can_rewind
-        content = b""
-        while piece := await body.aread(size):
-            content += piece
-        assert body.finished
-        return content, body.content_type
-
-    content, content_type = asyncio.run(run())
-    assert form_parsers.starlette(content, content_type) == [
-        Field("x", "y"),
-        File("f", "f", "application/octet-stream", b"one two three"),
-        File("g", "a", "application/octet-stream", b"from the disk"),
-        File("h", "n.mp3", "audio/mp3", b"one two three"),
-    ]
-
-
-def test_async_for_gives_the_whole_body() -> None:
-    async def run() -> None:
-        body = multipart_body([], [("f", os.urandom(1_000_000))])
-        pieces = [piece async for piece in body]
-        assert sum(map(len, pieces)) == body.length_bytes
-        assert len(pieces) == 4
-
-    asyncio.run(run())
-
-
-def test_an_async_part_cannot_be_read_without_await() -> None:
-    body = multipart_body([], [("f", a_pieces())])
-    body.read(10_000)
-    with pytest.raises(TypeError, match="async for"):
-        body.read(10)
-
-
-def test_what_an_async_generator_raises_comes_out_each_time() -> None:
-    async def failing() -> AsyncIterator[bytes]:
-        yield b"x"
-        raise OwnError
-
-    async def wrong() -> AsyncIterator[Any]:
-        yield "text"
-
-    async def run(source: AsyncIterator[bytes], error: type[Exception]) -> None:
-        body = multipart_body([], [("f", source)])
-        for _ in range(2):
-            with pytest.raises(error):
-                [piece async for piece in body]
-        assert not body.finished
-
-    asyncio.run(run(failing(), OwnError))
-    asyncio.run(run(wrong(), TypeError))
-
-
-def test_a_slow_file_does_not_hold_up_the_loop() -> None:
-    class Slow:
-        left = 3
-
-        def read(self, size: int) -> bytes:
-            time.sleep(0.1)
-            self.left -= 1
-            return b"x" * (self.left > 0)
-
-    async def run() -> int:
-        ticks = 0
-
-        async def tick() -> None:
-            nonlocal ticks
-            while True:
-                await asyncio.sleep(0.005)
-                ticks += 1
-
-        ticker = asyncio.create_task(tick())
-        body = multipart_body([], [("f", Slow())])
-        async for _ in body:
-            pass
-        ticker.cancel()
-        return ticks
-
-    assert asyncio.run(run()) > 10
-
-
-# Memory and descriptors.
-
-
-def test_cycles_through_generators_and_callbacks_are_collected() -> None:
-    class Watched:
-        pass
-
-    def make() -> list[weakref.ref[Watched]]:
-        watched = [Watched() for _ in range(3)]
-        held: list[Any] = []
-
-        def generator(own: Watched) -> Iterator[bytes]:
-            yield b"x"
-            held.append(own)
-
-        async def a_generator(own: Watched) -> AsyncIterator[bytes]:
-            held.append(own)
-            yield b"x"
-
-        files = [("f", generator(watched[0])), ("g", a_generator(watched[1]))]
-        own = watched[2]
-        body = multipart_body([], files, on_progress=lambda *_: held.append(own))
-        held.append(body)
-        body.read(300)
-        return [weakref.ref(one) for one in watched]
-
-    references = make()
-    gc.collect()
-    assert [one() for one in references] == [None, None, None]
-
-
-def resident_bytes() -> int:
-    with open("/proc/self/statm") as statm:  # noqa: PTH123
-        return int(statm.read().split()[1]) * resource.getpagesize()
-
-
-def test_bodies_come_and_go_without_a_trace(tmp_path: Path) -> None:
-    """N17."""
-    path = tmp_path / "a.bin"
-    path.write_bytes(b"x" * 100_000)
-
-    def use() -> None:
-        body = multipart_body(
-            [("a", "b")], [("p", path), ("f", io.BytesIO(b"y" * 1000)), ("g", iter([b"z"]))]
-        )
-        read(body)
-        half = multipart_body([], [("p", path), ("g", iter([b"z"] * 10))])
-        half.read(10)
-
-    for _ in range(100):
-        use()
-    gc.collect()
-    descriptors = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
-    tracemalloc.start()
-    before, resident = tracemalloc.take_snapshot(), resident_bytes()
-    for _ in range(1000):
-        use()
-    gc.collect()
-    grown = sum(one.size_diff for one in tracemalloc.take_snapshot().compare_to(before, "filename"))
-    tracemalloc.stop()
-    assert grown < 100_000
-    assert resident_bytes() - resident < 16 * 2**20
-    assert len(os.listdir("/proc/self/fd")) == descriptors  # noqa: PTH208
-
-
-@pytest.mark.slow
-def test_a_sparse_file_over_4_gib_goes_through_without_being_kept(tmp_path: Path) -> None:
-    """K16, K17."""
-    size = 2**32 + 5
-    path = tmp_path / "sparse.bin"
-    with path.open("wb") as file:
-        file.truncate(size)
-        file.seek(-3, os.SEEK_END)
-        file.write(b"END")
-    body = multipart_body([], [("f", path)])
-    assert body.length_bytes is not None
-    resident = resident_bytes()
-    sent = 0
-    tail = b""
-    while piece := body.read(2**20):
-        sent += len(piece)
-        tail = piece
-    assert sent == body.length_bytes == body.sent_bytes
-    assert size < sent < size + 400
-    assert tail.endswith(b"--\r\n")
-    assert b"\0END\r\n--polymux-" in tail
-    assert resident_bytes() - resident < 16 * 2**20

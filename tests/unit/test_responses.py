@@ -290,7 +290,8 @@ def test_one_address_as_a_plain_text() -> None:
     ("output", "text"),
     [
         ({"text": " Hello there.", "chunks": [
-            {"text": " Hello", "timestamp": [0.0, 0.5]}, {"text": " there.", "timestamp": [0.5, None]},
+            {"text": " Hello", "timestamp": [0.0, 0.5]},
+            {"text": " there.", "timestamp": [0.5, None]},
         ]}, " Hello there."),
         ([  # with speakers told apart
             {"speaker": "A", "text": " Hello", "timestamp": [0.0, 0.5]},
@@ -384,7 +385,7 @@ def test_failed_predictions_raise_when_asked(status: str) -> None:
 
 
 def test_a_failure_that_says_nothing() -> None:
-    with pytest.raises(polymux.PredictionFailedError, match="^the prediction failed$"):
+    with pytest.raises(polymux.PredictionFailedError, match=r"^the prediction failed$"):
         polymux.Prediction.decode(b'{"status":"failed"}').raise_for_status()
 
 
@@ -408,7 +409,7 @@ def test_song_list_is_a_sequence() -> None:
     assert songs[1:][0] == songs[1]
     assert songs[0] in songs
     assert songs.index(songs[1]) == 1
-    assert list(reversed(songs))[0].name == "Other"
+    assert next(reversed(songs)).name == "Other"
     assert polymux.SongList.decode(b"[]").json() == []
     assert repr(songs) == f"SongList(['{SONG['song_name']}', 'Other'])"
     with pytest.raises(IndexError):

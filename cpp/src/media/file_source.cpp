@@ -40,7 +40,7 @@ public:
     Result<void> seek(std::uint64_t offset_bytes) override {
         if (offset_bytes > largest_offset) {
             return file_refusal(ErrorCode::input_unreadable, path_,
-                           "a position in it is beyond what a file can hold", EINVAL);
+                                "a position in it is beyond what a file can hold", EINVAL);
         }
         offset_bytes_ = offset_bytes;
         return {};
@@ -58,9 +58,9 @@ public:
 private:
     [[nodiscard]] Error read_failure(int os_errno) const {
         return file_refusal(ErrorCode::input_unreadable, path_,
-                       "reading at byte " + std::to_string(offset_bytes_) +
-                           " failed: " + std::generic_category().message(os_errno),
-                       os_errno);
+                            "reading at byte " + std::to_string(offset_bytes_) +
+                                " failed: " + std::generic_category().message(os_errno),
+                            os_errno);
     }
 
     FileDescriptor file_;

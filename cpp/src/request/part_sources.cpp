@@ -69,8 +69,9 @@ public:
         if (::fstat(file_.descriptor.get(), &now) != 0) return read_failure(errno);
         const RegularFile& then = file_;
         if (static_cast<std::uint64_t>(now.st_size) != then.size_bytes) {
-            return changed("had " + std::to_string(then.size_bytes) + " bytes when sending began, " +
-                           std::to_string(now.st_size) + " at its end");
+            return changed("had " + std::to_string(then.size_bytes) +
+                           " bytes when sending began, " + std::to_string(now.st_size) +
+                           " at its end");
         }
         if (now.st_mtim.tv_sec != then.modified.tv_sec ||
             now.st_mtim.tv_nsec != then.modified.tv_nsec) {
@@ -197,8 +198,7 @@ std::unique_ptr<PartSource> memory_part(std::span<const std::byte> bytes, std::s
 Result<std::unique_ptr<PartSource>> file_part(const std::string& path) {
     Result<RegularFile> file = open_regular_file(path);
     if (!file) return std::move(file.error());
-    return std::unique_ptr<PartSource>(
-        std::make_unique<DescriptorPart>(*std::move(file), 0, path));
+    return std::unique_ptr<PartSource>(std::make_unique<DescriptorPart>(*std::move(file), 0, path));
 }
 
 Result<std::unique_ptr<PartSource>> descriptor_part(int descriptor, std::uint64_t start_bytes,

@@ -112,8 +112,8 @@ public:
     Result<void> add_text(std::string_view name, std::string_view value);
 
     /// A file. In names, `"` and control characters become %22, %0A and so on, as browsers write
-    /// them (WHATWG HTML, multipart/form-data encoding algorithm), and bytes of a file name that are
-    /// no UTF-8 become U+FFFD; all else goes out as it is.
+    /// them (WHATWG HTML, multipart/form-data encoding algorithm), and bytes of a file name that
+    /// are no UTF-8 become U+FFFD; all else goes out as it is.
     Result<void> add_file(std::string_view name, const FileLabel& label,
                           std::unique_ptr<PartSource> source);
 
