@@ -2,6 +2,8 @@
 #include "contract.hpp"
 #include "interpreter.hpp"
 #include "json_buffer.hpp"
+#include "json_parser.hpp"
+#include "multipart.hpp"
 #include "polymux/version.hpp"
 
 namespace polymux::bindings {
@@ -11,6 +13,8 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
     module.attr("__version__") = version();
     register_contract(module);
     register_json_buffer(module);
+    register_json_parser(module);
+    register_multipart(module);
 }
 
 }  // namespace polymux::bindings

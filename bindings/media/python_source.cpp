@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "polymux/pool.hpp"
+#include "python_bytes.hpp"
 
 namespace polymux::bindings {
 namespace {
@@ -14,32 +15,6 @@ namespace {
 /// Bytes asked of one `read`: larger ones make no difference, smaller ones cost calls.
 constexpr std::size_t read_bytes = 64 * 1024;
 constexpr int poll_interval_ms = 50;
-
-bool has_method(const py::object& object, const char* name) {
-    return py::hasattr(object, name) && PyCallable_Check(object.attr(name).ptr()) != 0;
-}
-
-/// Contiguous memory of a Python object, held and so unmovable until released. GIL held to make
-/// one; dropped from any thread.
-class HeldBuffer {
-public:
-    explicit HeldBuffer(const py::object& object) {
-        if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) {
-            throw py::error_already_set();
-        }
-    }
-    HeldBuffer(const HeldBuffer&) = delete;
-    HeldBuffer& operator=(const HeldBuffer&) = delete;
-    ~HeldBuffer() {
-        with_gil([this] { PyBuffer_Release(&view_); });
-    }
-    [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
-        return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
-    }
-
-private:
-    Py_buffer view_{};
-};
 
 class BufferSource final : public media::ByteSource {
 public:
@@ -58,30 +33,6 @@ private:
     HeldBuffer buffer_;  // Outlives the source that reads from it.
     std::unique_ptr<media::ByteSource> inner_;
 };
-
-/// Copies what `read(n)` returned; raises for what a binary file never returns.
-std::size_t copy_result(const py::object& result, std::span<std::byte> buffer,
-                        const std::string& name) {
-    if (result.is_none()) {
-        PyErr_Format(PyExc_BlockingIOError,
-                     "%s: read() returned None, so the file does not wait for data; open it in "
-                     "blocking mode",
-                     name.c_str());
-        throw py::error_already_set();
-    }
-    if (PyUnicode_Check(result.ptr())) {
-        throw py::type_error(name +
-                             ": read() returned str, so the file is in text mode; open it "
-                             "in binary mode, open(path, \"rb\")");
-    }
-    const HeldBuffer returned(result);
-    if (returned.bytes().size() > buffer.size()) {
-        throw py::value_error(name + ": read(" + std::to_string(buffer.size()) + ") returned " +
-                              std::to_string(returned.bytes().size()) + " bytes");
-    }
-    std::ranges::copy(returned.bytes(), buffer.begin());
-    return returned.bytes().size();
-}
 
 /// A binary file object. Offsets count from its position at the start, so that a conversion begins
 /// where the caller stands.
@@ -121,7 +72,10 @@ public:
         }
         std::size_t count = 0;
         const auto called = calls_->call([&] {
-            count = copy_result(invoke(read_.get(), py::make_tuple(wanted.size())), wanted, name_);
+            const auto held = held_result(invoke(read_.get(), py::make_tuple(wanted.size())),
+                                          wanted.size(), name_);
+            std::ranges::copy(held->bytes(), wanted.begin());
+            count = held->bytes().size();
         });
         if (!called) {
             return named(called.error());

@@ -10,6 +10,8 @@ std::string_view to_string(ErrorCode code) noexcept {
             return "input_not_found";
         case ErrorCode::input_unreadable:
             return "input_unreadable";
+        case ErrorCode::input_changed:
+            return "input_changed";
         case ErrorCode::unsupported_media:
             return "unsupported_media";
         case ErrorCode::undecodable:

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "file_sink_support.hpp"
-#include "media/path_text.hpp"
+#include "path_text.hpp"
 #include "polymux/media/sink.hpp"
 #include "polymux/media/source.hpp"
 #include "support.hpp"
@@ -189,7 +189,7 @@ TEST_SUITE("file sink: names") {
         for (const std::string_view name :
              {"-x.mp3", "--help", "file:x", "concat:a|b", "pipe:1", "out%03d.mp3", "a\nb", "*?[x]",
               "\xff\xfe\x80.mp3", "\xe6\x97\xa5\xe6\x9c\xac", "\\", "'\"", "~", ".hidden", "-"}) {
-            CAPTURE(media::quoted_path(name));
+            CAPTURE(quoted_path(name));
             const auto sink = open_sink(folder.file(name));
             REQUIRE(sink->write(as_bytes(name)));
             REQUIRE(sink->commit());
@@ -223,7 +223,7 @@ TEST_SUITE("file sink: names") {
         const auto entries = folder.entries();
         REQUIRE(entries.size() == 1);
         CHECK(entries[0].size() <= 255);
-        CHECK(media::quoted_path(entries[0]) == "'" + entries[0] + "'");
+        CHECK(quoted_path(entries[0]) == "'" + entries[0] + "'");
         REQUIRE(sink->commit());
         CHECK(read_file(folder.file(name)) == "long");
 

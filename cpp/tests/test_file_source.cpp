@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "media/path_text.hpp"
+#include "path_text.hpp"
 #include "polymux/media/source.hpp"
 #include "support.hpp"
 
@@ -144,7 +144,7 @@ TEST_SUITE("file source") {
                                             "data:text,plain",
                                             "subfile,,start,0,end,1,,:a",
                                             "crypto:x"}) {
-            CAPTURE(media::quoted_path(name));
+            CAPTURE(quoted_path(name));
             const std::string content = "content of " + std::string(name);
             write_file(folder.file(name), content);
             const auto source = media::open_file(folder.file(name));
@@ -309,7 +309,6 @@ TEST_SUITE("file source") {
 
 TEST_SUITE("path text") {
     TEST_CASE("a quoted path is one line of valid UTF-8") {
-        using media::quoted_path;
         CHECK(quoted_path("talk.mp4") == "'talk.mp4'");
         CHECK(quoted_path("") == "''");
         CHECK(quoted_path("Müller – 日本 😀.mp3") == "'Müller – 日本 😀.mp3'");
@@ -328,7 +327,7 @@ TEST_SUITE("path text") {
         std::string path;
         for (int index = 0; index < 500; ++index) path += "日";
         for (const char* prefix : {"", "x", "xx"}) {
-            const std::string text = media::quoted_path(prefix + path + "/talk.mp4");
+            const std::string text = quoted_path(prefix + path + "/talk.mp4");
             CHECK(text.size() < 320);
             CHECK(text.find("[...]") != std::string::npos);
             CHECK(text.find("\\x") == std::string::npos);

@@ -13,11 +13,15 @@
     │   └── EncoderError                          the MP3 encoder refused or failed
     ├── InputError (OSError)                      the input cannot be read
     │   ├── InputNotFoundError (FileNotFoundError)
-    │   └── InputUnreadableError                  folder, pipe, device, no permission, read error
+    │   ├── InputUnreadableError                  folder, pipe, device, no permission, read error
+    │   └── InputChangedError                     changed while it was being sent
     ├── OutputError (OSError)                     the output cannot be written
     │   ├── OutputExistsError (FileExistsError)   exists, and overwriting was not allowed
     │   ├── OutputRefusedError                    a symlink, folder, device, or the input itself
     │   └── OutputFailedError                     disk full, no permission, write error
+    ├── DecodeError (ValueError)                  an answer that is not what it should be
+    ├── PredictionFailedError                     the model's job failed or was cancelled
+    ├── NoMatchError                              no song is like the recording
     ├── OperationCancelledError                   somebody asked for the end of the operation
     ├── OutOfMemoryError (MemoryError)            an allocation failed
     ├── MissingDependencyError (ImportError)      a part of this installation is missing
@@ -38,9 +42,12 @@ Example:
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux._text import printable, shortened
+
+if TYPE_CHECKING:
+    from polymux.responses import Prediction
 
 _TELLING_CHARACTERS = 40
 
@@ -230,6 +237,12 @@ class InputUnreadableError(InputError):
     code = "input_unreadable"
 
 
+class InputChangedError(InputError):
+    """The input shrank, grew or was written to while it was being sent; nothing was sent whole."""
+
+    code = "input_changed"
+
+
 class OutputError(_FileError):
     """The output cannot be written. Base class."""
 
@@ -252,6 +265,29 @@ class OutputFailedError(OutputError):
     """Writing failed: disk full, no permission, or an I/O error."""
 
     code = "output_failed"
+
+
+class DecodeError(PolymuxError, ValueError):
+    """An answer is no JSON, or lacks a member or has it in a wrong type; the message names it."""
+
+    code = "decode_error"
+
+
+class PredictionFailedError(PolymuxError):
+    """The job of a model failed, was cancelled or ran out of time.
+
+    Attributes:
+        prediction: The job, with `logs` and all else that was answered; None where there is none.
+    """
+
+    code = "prediction_failed"
+    prediction: Prediction | None = None
+
+
+class NoMatchError(PolymuxError):
+    """No known song is like the recording."""
+
+    code = "no_match"
 
 
 class OperationCancelledError(PolymuxError):
@@ -284,6 +320,7 @@ _OF_NATIVE_CODE: dict[str, type[PolymuxError]] = {
         InvalidRequestError,
         InputNotFoundError,
         InputUnreadableError,
+        InputChangedError,
         UnsupportedMediaError,
         UndecodableError,
         NoAudioError,

@@ -24,6 +24,7 @@ NATIVE = {
     "invalid_argument": (polymux.InvalidRequestError, ValueError),
     "input_not_found": (polymux.InputNotFoundError, FileNotFoundError),
     "input_unreadable": (polymux.InputUnreadableError, OSError),
+    "input_changed": (polymux.InputChangedError, OSError),
     "unsupported_media": (polymux.UnsupportedMediaError, polymux.MediaError),
     "undecodable": (polymux.UndecodableError, polymux.MediaError),
     "no_audio": (polymux.NoAudioError, polymux.MediaError),

@@ -65,8 +65,10 @@ def test_public_names_are_exactly_these() -> None:
     }
     functions = {"convert_many", "convert_to_mp3", "decode_audio", "probe"}
     values = {
-        "Chapter", "ConversionOutcome", "ConversionReport", "ConversionWarning", "Cover", "Limits",
-        "MediaFile", "MediaInfo", "PcmAudio", "Problem", "Progress", "StreamInfo",
+        "AnswerMessage", "Chapter", "ChatCompletion", "Choice", "ConversionOutcome",
+        "ConversionReport", "ConversionWarning", "Cover", "Limits", "MediaFile", "MediaInfo",
+        "OcrText", "PcmAudio", "Prediction", "Problem", "Progress", "Song", "SongList", "StreamInfo",
+        "TextResponse", "ToolCall", "ToolFunction", "TranscriptChunk", "Usage",
     }  # fmt: skip
     assert set(polymux.__all__) == exceptions | functions | values | {
         "__version__",

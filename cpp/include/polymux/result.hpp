@@ -19,6 +19,7 @@ enum class ErrorCode : std::uint8_t {
     invalid_argument,   ///< An option or argument is out of its documented range.
     input_not_found,    ///< The input path does not exist.
     input_unreadable,   ///< The input is a folder, pipe, device, not permitted, or a read failed.
+    input_changed,      ///< The input changed its size or was written to while it was sent.
     unsupported_media,  ///< The content is not one of the accepted containers or codecs.
     undecodable,        ///< An accepted container that is broken or holds nothing decodable.
     no_audio,           ///< The media holds no audio stream, or not the one asked for.

@@ -63,7 +63,7 @@ std::string type_name(std::uint16_t types) {
                                           "array",  "object",  "file",   "null"};
     std::string text;
     for (unsigned bit = 0; bit < std::size(names); ++bit) {
-        if ((types >> bit & 1U) == 0) continue;
+        if ((unsigned{types} >> bit & 1U) == 0) continue;
         if (!text.empty()) text += " or ";
         text += names[bit];
     }

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "media/path_text.hpp"
+#include "path_text.hpp"
 
 namespace polymux::media {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "media/file_descriptor.hpp"
+#include "file_descriptor.hpp"
 #include "polymux/media/sink.hpp"
 #include "polymux/result.hpp"
 

@@ -10,8 +10,8 @@
 #include <system_error>
 #include <utility>
 
+#include "file_descriptor.hpp"
 #include "media/destination.hpp"
-#include "media/file_descriptor.hpp"
 #include "polymux/media/sink.hpp"
 #include "polymux/pool.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace polymux::media {
+namespace polymux {
 
 /// Length of the well-formed UTF-8 sequence (RFC 3629) at the front of `text`; 0 if there is none.
 inline std::size_t utf8_sequence_bytes(std::string_view text) noexcept {
@@ -64,4 +64,4 @@ inline std::string quoted_path(std::string_view path) {
     return text + "'";
 }
 
-}  // namespace polymux::media
+}  // namespace polymux

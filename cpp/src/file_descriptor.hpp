@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace polymux::media {
+namespace polymux {
 
 class FileDescriptor {
 public:
@@ -37,4 +37,4 @@ private:
     int descriptor_ = -1;
 };
 
-}  // namespace polymux::media
+}  // namespace polymux

@@ -1,0 +1,41 @@
+#include "python_bytes.hpp"
+
+namespace polymux::bindings {
+
+HeldBuffer::HeldBuffer(const py::object& object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) {
+        throw py::error_already_set();
+    }
+}
+
+HeldBuffer::~HeldBuffer() {
+    with_gil([this] { PyBuffer_Release(&view_); });
+}
+
+bool has_method(const py::object& object, const char* name) {
+    return py::hasattr(object, name) && PyCallable_Check(object.attr(name).ptr()) != 0;
+}
+
+std::unique_ptr<HeldBuffer> held_result(const py::object& result, std::size_t size,
+                                        const std::string& name) {
+    if (result.is_none()) {
+        PyErr_Format(PyExc_BlockingIOError,
+                     "%s: read() returned None, so the file does not wait for data; open it in "
+                     "blocking mode",
+                     name.c_str());
+        throw py::error_already_set();
+    }
+    if (PyUnicode_Check(result.ptr())) {
+        throw py::type_error(name +
+                             ": read() returned str, so the file is in text mode; open it "
+                             "in binary mode, open(path, \"rb\")");
+    }
+    auto held = std::make_unique<HeldBuffer>(result);
+    if (held->bytes().size() > size) {
+        throw py::value_error(name + ": read(" + std::to_string(size) + ") returned " +
+                              std::to_string(held->bytes().size()) + " bytes");
+    }
+    return held;
+}
+
+}  // namespace polymux::bindings

@@ -1,0 +1,190 @@
+#include "json_parser.hpp"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string_view>
+
+#include "errors.hpp"
+#include "python_bytes.hpp"
+
+namespace polymux::bindings {
+
+namespace {
+
+using simdjson::dom::element;
+using simdjson::dom::element_type;
+
+/// As deep as the server's own reader goes, and no danger to any stack.
+constexpr std::size_t deepest = 200;
+/// Bodies from here on are parsed without the GIL, and their parser's memory is given back.
+constexpr std::size_t large_bytes = 64 * 1024;
+/// An array's own count stops here.
+constexpr std::size_t saturated = 0xFFFFFF;
+
+py::object owned(PyObject* object) {
+    if (object == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(object);
+}
+
+py::object make_str(std::string_view text) {
+    return owned(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+}
+
+/// One document on its way into Python objects. Member names come again and again: the last of each
+/// kind is kept, which also lets a thousand dicts share one str.
+class Builder {
+public:
+    py::object build(element value) {
+        switch (value.type()) {
+            case element_type::STRING:
+                return make_str(value.get_string().value_unsafe());
+            case element_type::INT64:
+                return owned(PyLong_FromLongLong(value.get_int64().value_unsafe()));
+            case element_type::UINT64:
+                return owned(PyLong_FromUnsignedLongLong(value.get_uint64().value_unsafe()));
+            case element_type::DOUBLE:
+                return owned(PyFloat_FromDouble(value.get_double().value_unsafe()));
+            case element_type::BOOL:
+                return py::bool_(value.get_bool().value_unsafe());
+            case element_type::ARRAY:
+                return build_list(value.get_array().value_unsafe());
+            case element_type::OBJECT:
+                return build_dict(value.get_object().value_unsafe());
+            case element_type::NULL_VALUE:
+                break;
+        }
+        return py::none();
+    }
+
+private:
+    static constexpr std::size_t longest_kept_name = 32;
+
+    py::object build_list(const simdjson::dom::array& array) {
+        const std::size_t count = array.size();
+        if (count == saturated) {
+            py::list list;
+            for (const element item : array) list.append(build(item));
+            return list;
+        }
+        py::object list = owned(PyList_New(static_cast<Py_ssize_t>(count)));
+        Py_ssize_t index = 0;
+        for (const element item : array) {
+            // Nobody else has the list yet, so setting cannot fail.
+            PyList_SetItem(list.ptr(), index++, build(item).release().ptr());
+        }
+        return list;
+    }
+
+    py::object build_dict(const simdjson::dom::object& object) {
+        py::object dict = owned(PyDict_New());
+        for (const auto& [name, value] : object) {
+            const py::object key = name_object(name);
+            const py::object member = build(value);
+            if (PyDict_SetItem(dict.ptr(), key.ptr(), member.ptr()) != 0) {
+                throw py::error_already_set();
+            }
+        }
+        return dict;
+    }
+
+    py::object name_object(std::string_view name) {
+        if (name.empty() || name.size() > longest_kept_name) return make_str(name);
+        const std::size_t slot = (name.size() * 31 + static_cast<unsigned char>(name.front()) * 7 +
+                                  static_cast<unsigned char>(name.back())) %
+                                 names_.size();
+        Name& kept = names_[slot];
+        if (kept.text != name) {
+            kept.object = make_str(name);
+            kept.text = name;
+        }
+        return kept.object;
+    }
+
+    struct Name {
+        std::string_view text;  // In the parser's memory, which outlives the builder.
+        py::object object;
+    };
+    std::array<Name, 64> names_;
+};
+
+const char* reason(simdjson::error_code code) {
+    switch (code) {
+        case simdjson::EMPTY:
+            return "it is empty";
+        case simdjson::DEPTH_ERROR:
+            return "it is nested deeper than 200 levels";
+        case simdjson::UTF8_ERROR:
+            return "it is not valid UTF-8";
+        case simdjson::STRING_ERROR:
+            return "a text in it has a wrong escape or half a surrogate pair";
+        case simdjson::UNESCAPED_CHARS:
+            return "a text in it has a control character";
+        case simdjson::UNCLOSED_STRING:
+            return "it ends inside a text";
+        default:
+            return "it is not valid JSON";
+    }
+}
+
+py::object fallback(const char* function, const py::object& body, const char* argument) {
+    return invoke(py::module_::import("polymux._json").attr(function),
+                  py::make_tuple(py::bytes(body), argument));
+}
+
+py::object parse_json(const py::object& body) {
+    const HeldBuffer held(body);
+    const auto bytes = held.bytes();
+    const bool large = bytes.size() >= large_bytes;
+    // One for each thread keeps its memory. Whoever comes back here while values are built, from a
+    // finalizer that the garbage collector runs, finds none and makes its own.
+    static thread_local std::unique_ptr<simdjson::dom::parser> kept_parser;
+    auto owned_parser = std::move(kept_parser);
+    if (large || owned_parser == nullptr) owned_parser = std::make_unique<simdjson::dom::parser>();
+    simdjson::dom::parser& parser = *owned_parser;
+
+    element root;
+    simdjson::error_code code = simdjson::SUCCESS;
+    const auto parse = [&] {
+        if (parser.capacity() < bytes.size() || parser.max_depth() != deepest) {
+            code = parser.allocate(std::max(bytes.size(), std::size_t{4096}), deepest);
+        }
+        if (code == simdjson::SUCCESS) {
+            code = parser.parse(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size())
+                       .get(root);
+        }
+    };
+    // Memory that nobody can write to may be read while others run.
+    if (large && PyBytes_CheckExact(body.ptr()) != 0) {
+        without_gil(parse);
+    } else {
+        parse();
+    }
+    switch (code) {
+        case simdjson::SUCCESS: {
+            py::object value = Builder().build(root);
+            if (!large) kept_parser = std::move(owned_parser);
+            return value;
+        }
+        case simdjson::MEMALLOC:
+            PyErr_NoMemory();
+            throw py::error_already_set();
+        case simdjson::NUMBER_ERROR:
+        case simdjson::BIGINT_ERROR:
+            // Beyond 64 bits or a double, or no number at all: rare, and Python can tell.
+            return fallback("parse_unusual", body, "");
+        default:
+            raise_object(fallback("refusal", body, reason(code)), {});
+    }
+}
+
+}  // namespace
+
+void register_json_parser(py::module_& module) {
+    module.def("parse_json", &parse_json, py::arg("body"),
+               "A JSON document as None, bool, int, float, str, list and dict.");
+}
+
+}  // namespace polymux::bindings

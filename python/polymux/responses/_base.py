@@ -1,0 +1,267 @@
+"""What all results share: checked members over the parsed answer, immutable, kept whole."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self, TypeVar
+
+from polymux._text import shown
+from polymux.errors import DecodeError
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "a text": (str,),
+    "an integer": (int,),
+    "a number": (int, float),
+    "an object": (dict,),
+    "an array": (list,),
+}
+ResultT = TypeVar("ResultT", bound="Result")
+ResponseT = TypeVar("ResponseT", bound="Response")
+
+
+def kind_of(value: object) -> str:
+    """What a value of JSON is, for messages."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    return next((name for name, types in _KINDS.items() if isinstance(value, types)), "no JSON")
+
+
+def is_kind(value: object, kind: str) -> bool:
+    """Whether a value is of that kind; true and false are no numbers."""
+    if kind == "anything":
+        return True
+    return isinstance(value, _KINDS[kind]) and not isinstance(value, bool)
+
+
+def wrong(path: str, must: str, value: object) -> DecodeError:
+    """The exception for a member of a wrong type."""
+    return DecodeError(f"{path or 'the answer'}: must be {must}, not {kind_of(value)}")
+
+
+def fresh(value: Any) -> Any:
+    """A copy of a parsed value that shares nothing that can be changed."""
+    if isinstance(value, dict):
+        return {name: fresh(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [fresh(item) for item in value]
+    return value
+
+
+def joined(path: str, name: str | int) -> str:
+    """The path of a member or item."""
+    if isinstance(name, int):
+        return f"{path}[{name}]"
+    return f"{path}.{name}" if path else name
+
+
+class Member:
+    """A member of the answer: checked when it is decoded, read where it is asked for.
+
+    Null counts as absent. Arrays and objects come as copies, so that nobody changes the answer.
+    """
+
+    __slots__ = ("absent", "kind", "name", "required")
+
+    def __init__(
+        self, kind: str, *, name: str = "", absent: Any = None, required: bool = False
+    ) -> None:
+        """`name` is the one in the answer, where it is not that of the attribute."""
+        self.kind = kind
+        self.name = name
+        self.absent = absent
+        self.required = required
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = self.name or name
+
+    def __get__(self, instance: Result | None, owner: type) -> Any:
+        if instance is None:
+            return self
+        value = instance._value.get(self.name)  # noqa: SLF001
+        return self.absent if value is None else fresh(value)
+
+    def check(self, value: dict[str, Any], path: str) -> None:
+        """Raises DecodeError where the member is not as it must be."""
+        member = value.get(self.name)
+        if member is None:
+            if self.required:
+                raise DecodeError(f"{joined(path, self.name)}: is missing{error_of(value)}")
+        elif not is_kind(member, self.kind):
+            raise wrong(joined(path, self.name), self.kind, member)
+
+
+def error_of(value: dict[str, Any]) -> str:
+    """What an answer says that went wrong, to be added to a message."""
+    error = value.get("error")
+    return "" if error is None else f"; the answer says error={shown(error)}"
+
+
+def member(kind: str, *, name: str = "", absent: Any = None, required: bool = False) -> Any:
+    """A `Member` that type checkers take for what it gives."""
+    return Member(kind, name=name, absent=absent, required=required)
+
+
+class Result:
+    """A JSON object of an answer, checked and immutable. Base class.
+
+    Two are equal when they are of one class and their JSON is; they can be hashed, copied and
+    pickled.
+    """
+
+    __slots__ = ("_value",)
+    _value: dict[str, Any]
+    _members: ClassVar[tuple[Member, ...]] = ()
+    _also_known: ClassVar[frozenset[str]] = frozenset()
+    _shown: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        own = [value for value in vars(cls).values() if isinstance(value, Member)]
+        cls._members = (*cls._members, *own)
+
+    def __init__(self, value: Any, *, path: str = "") -> None:
+        """Takes over a parsed object; `path` is its place in the answer, for messages."""
+        if not isinstance(value, dict):
+            raise wrong(path, f"an object ({type(self).__name__})", value)
+        for one in self._members:
+            one.check(value, path)
+        object.__setattr__(self, "_value", value)
+
+    def json(self) -> Any:
+        """The whole JSON as plain dicts and lists, unknown members too; a new copy each time."""
+        return fresh(self._value)
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """The members that this version of polymux does not know, as a new dict."""
+        known = self._also_known | {one.name for one in self._members}
+        return {name: fresh(one) for name, one in self._value.items() if name not in known}
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refused: results are immutable."""
+        raise AttributeError(f"a {type(self).__name__} cannot be changed; json() gives a copy")
+
+    def __delattr__(self, name: str) -> None:
+        """Refused: results are immutable."""
+        raise AttributeError(f"a {type(self).__name__} cannot be changed; json() gives a copy")
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other is of the same class and has the same JSON."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return bool(self._value == other._value)
+
+    def __hash__(self) -> int:
+        """Equal results hash alike."""
+        return hash((type(self), frozenset(_scalars(self._value))))
+
+    def __repr__(self) -> str:
+        """The telling members, shortened."""
+        shown_members = ", ".join(f"{name}={shown(getattr(self, name))}" for name in self._shown)
+        return f"{type(self).__name__}({shown_members})"
+
+    def __copy__(self) -> Self:
+        """Itself, being immutable."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Itself, being immutable."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the answer; it is checked again when it is read back."""
+        return type(self), (self._value,)
+
+
+def _scalars(value: dict[str, Any]) -> list[tuple[str, Any]]:
+    """What a hash may look at: values that hash alike when they are equal."""
+    return [(name, one) for name, one in value.items() if not isinstance(one, (dict, list))]
+
+
+class Response(Result):
+    """A whole answer. Base class."""
+
+    __slots__ = ("_raw",)
+    _raw: bytes
+
+    def __init__(self, value: Any, raw: bytes = b"", *, path: str = "") -> None:
+        """Takes over the parsed answer and the bytes it came in."""
+        super().__init__(value, path=path)
+        object.__setattr__(self, "_raw", raw)
+
+    @classmethod
+    def decode(cls, body: bytes) -> Self:
+        """Decodes the body of an answer.
+
+        Raises:
+            DecodeError: No JSON, a member of a wrong type, or one missing that must be there.
+        """
+        return cls(parsed(body), bytes(body))
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes as they came; empty for what was part of a larger answer."""
+        return self._raw
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the answer; it is checked again when it is read back."""
+        return type(self), (self._value, self._raw)
+
+
+def parsed(body: bytes) -> Any:
+    """The body's JSON as Python values. Of members that come twice the last counts.
+
+    Raises:
+        DecodeError: It is no JSON.
+    """
+    from polymux._native_core import core
+
+    return core.parse_json(body)
+
+
+def nested(kind: type[ResultT], value: Any, path: str) -> ResultT | None:
+    """A result for an object inside another; None where there is none."""
+    return None if value is None else kind(value, path=path)
+
+
+def all_nested(kind: type[ResultT], values: list[Any] | None, path: str) -> tuple[ResultT, ...]:
+    """Results for the objects of an array."""
+    found = enumerate(values or ())
+    return tuple(kind(value, path=joined(path, index)) for index, value in found)
+
+
+def required_array(value: dict[str, Any], name: str, path: str) -> list[Any]:
+    """An array that must be there.
+
+    Raises:
+        DecodeError: It is missing, or something else.
+    """
+    items = value.get(name)
+    at = joined(path, name)
+    if items is None:
+        raise DecodeError(f"{at}: is missing{error_of(value)}")
+    if not isinstance(items, list):
+        raise wrong(at, "an array", items)
+    return items
+
+
+def required_text(value: dict[str, Any], names: tuple[str, ...], path: str = "") -> str:
+    """The text of the first of these members that is there; an array of texts is joined.
+
+    Raises:
+        DecodeError: None is there, or it is something else.
+    """
+    for name in names:
+        text = value.get(name)
+        if isinstance(text, list) and all(isinstance(one, str) for one in text):
+            return "".join(text)
+        if text is not None and not isinstance(text, str):
+            raise wrong(joined(path, name), "a text", text)
+        if text is not None:
+            return text
+    raise DecodeError(f"{joined(path, names[0])}: is missing{error_of(value)}")
+
+
+def keep(result: Result, name: str, value: object) -> None:
+    """Sets an attribute of a result that is being made."""
+    object.__setattr__(result, name, value)

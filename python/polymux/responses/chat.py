@@ -1,0 +1,260 @@
+"""Answers of the chat operations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polymux.errors import DecodeError
+from polymux.responses._base import (
+    Response,
+    Result,
+    all_nested,
+    joined,
+    keep,
+    member,
+    nested,
+    required_array,
+    required_text,
+    wrong,
+)
+
+
+class Usage(Result):
+    """What an answer took. What the server did not say is None.
+
+    Attributes:
+        prompt_tokens: Length of the conversation, in tokens.
+        completion_tokens: Length of the answer, in tokens.
+        total_tokens: Both together.
+        prompt_time: Time to read the conversation, in seconds (Groq).
+        completion_time: Time to write the answer, in seconds (Groq).
+        total_time: Both together, in seconds (Groq).
+        queue_time: Time waited before that, in seconds (Groq).
+        prompt_tokens_details: Such as ``{"cached_tokens": 5}``.
+        completion_tokens_details: Such as ``{"reasoning_tokens": 5}``.
+    """
+
+    __slots__ = ()
+    _shown = ("prompt_tokens", "completion_tokens", "total_tokens")
+
+    prompt_tokens: int | None = member("an integer")
+    completion_tokens: int | None = member("an integer")
+    total_tokens: int | None = member("an integer")
+    prompt_time: float | None = member("a number")
+    completion_time: float | None = member("a number")
+    total_time: float | None = member("a number")
+    queue_time: float | None = member("a number")
+    prompt_tokens_details: dict[str, Any] | None = member("an object")
+    completion_tokens_details: dict[str, Any] | None = member("an object")
+
+
+class ToolFunction(Result):
+    """The function that a tool call names.
+
+    Attributes:
+        name: Of the function; empty when not given.
+        arguments: JSON text as the model wrote it, which need not be valid.
+    """
+
+    __slots__ = ()
+    _shown = ("name", "arguments")
+
+    name: str = member("a text", absent="")
+    arguments: str = member("a text", absent="")
+
+
+class ToolCall(Result):
+    """A call that the model asks for.
+
+    Attributes:
+        id: To be named in the message with the tool's result; None when not given.
+        type: ``"function"``, or what the server says.
+        function: What to call.
+    """
+
+    __slots__ = ("function",)
+    _also_known = frozenset({"function"})
+    _shown = ("id", "function")
+
+    id: str | None = member("a text")
+    type: str = member("a text", absent="function")
+    function: ToolFunction
+
+    def __init__(self, value: Any, *, path: str = "") -> None:
+        """Takes over a parsed object."""
+        super().__init__(value, path=path)
+        function = value.get("function")
+        at = joined(path, "function")
+        keep(self, "function", ToolFunction({} if function is None else function, path=at))
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.function.name
+
+    @property
+    def arguments(self) -> str:
+        """The function's arguments as JSON text."""
+        return self.function.arguments
+
+
+class AnswerMessage(Result):
+    """A message that a model wrote.
+
+    Attributes:
+        role: ``"assistant"``.
+        content: The text; None when there are only tool calls.
+        reasoning: The thinking that led to it, where the server shows it.
+        tool_calls: Calls that the model asks for; empty where there are none.
+    """
+
+    __slots__ = ("tool_calls",)
+    _also_known = frozenset({"tool_calls"})
+    _shown = ("role", "content", "tool_calls")
+
+    role: str = member("a text", absent="assistant")
+    content: str | None = member("a text")
+    reasoning: str | None = member("a text")
+    tool_calls: tuple[ToolCall, ...]
+
+    def __init__(self, value: Any, *, path: str = "") -> None:
+        """Takes over a parsed object."""
+        super().__init__(value, path=path)
+        calls = value.get("tool_calls")
+        at = joined(path, "tool_calls")
+        if calls is not None and not isinstance(calls, list):
+            raise wrong(at, "an array", calls)
+        keep(self, "tool_calls", all_nested(ToolCall, calls, at))
+
+
+class Choice(Result):
+    """One answer of a completion.
+
+    Attributes:
+        index: Number of the answer, from 0.
+        message: The answer itself.
+        finish_reason: ``"stop"``, ``"length"``, ``"tool_calls"``, ``"function_call"``,
+            ``"content_filter"`` or None.
+        logprobs: Log probabilities of its tokens; None when not asked for.
+    """
+
+    __slots__ = ("message",)
+    _also_known = frozenset({"message"})
+    _shown = ("index", "finish_reason", "message")
+
+    index: int = member("an integer", absent=0)
+    finish_reason: str | None = member("a text")
+    logprobs: dict[str, Any] | None = member("an object")
+    message: AnswerMessage
+
+    def __init__(self, value: Any, *, path: str = "") -> None:
+        """Takes over a parsed object."""
+        super().__init__(value, path=path)
+        message = value.get("message")
+        at = joined(path, "message")
+        if message is None:
+            raise DecodeError(f"{at}: is missing")
+        keep(self, "message", AnswerMessage(message, path=at))
+
+
+class ChatCompletion(Response):
+    """A whole answer of a chat model: the shape of OpenAI's and Groq's chat completion.
+
+    Attributes:
+        id: Identifier of the completion.
+        object: ``"chat.completion"``.
+        created: When it was made, in seconds since 1970.
+        model: The model that answered.
+        choices: The answers, at least one.
+        usage: What it took; None when the server does not say.
+        system_fingerprint: Identifies the configuration that the model ran with.
+        service_tier: Class of service that was used.
+        x_groq: Groq's own identifiers and counts.
+
+    Example:
+        >>> import polymux
+        >>> body = b'{"choices": [{"message": {"role": "assistant", "content": "Hello!"}}]}'
+        >>> polymux.ChatCompletion.decode(body).text
+        'Hello!'
+    """
+
+    __slots__ = ("choices", "usage")
+    _also_known = frozenset({"choices", "usage"})
+    _shown = ("id", "model", "finish_reason", "text")
+
+    id: str | None = member("a text")
+    object: str | None = member("a text")
+    created: int | None = member("an integer")
+    model: str | None = member("a text")
+    system_fingerprint: str | None = member("a text")
+    service_tier: str | None = member("a text")
+    x_groq: dict[str, Any] | None = member("an object")
+    choices: tuple[Choice, ...]
+    usage: Usage | None
+
+    def __init__(self, value: Any, raw: bytes = b"", *, path: str = "") -> None:
+        """Takes over a parsed answer."""
+        super().__init__(value, raw, path=path)
+        choices = required_array(value, "choices", path)
+        if not choices:
+            raise DecodeError(f"{joined(path, 'choices')}: must not be empty")
+        keep(self, "choices", all_nested(Choice, choices, joined(path, "choices")))
+        keep(self, "usage", nested(Usage, value.get("usage"), joined(path, "usage")))
+
+    @property
+    def message(self) -> AnswerMessage:
+        """The message of the first answer."""
+        return self.choices[0].message
+
+    @property
+    def content(self) -> str | None:
+        """The text of the first answer; None when there are only tool calls."""
+        return self.message.content
+
+    @property
+    def text(self) -> str:
+        """The text of the first answer; empty when there are only tool calls."""
+        return self.message.content or ""
+
+    @property
+    def reasoning(self) -> str | None:
+        """The thinking that led to the first answer, where the server shows it."""
+        return self.message.reasoning
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that the first answer asks for."""
+        return self.message.tool_calls
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why the first answer ended."""
+        return self.choices[0].finish_reason
+
+
+class TextResponse(Response):
+    """An answer that is a text: of the free chat and of a video's summary.
+
+    Attributes:
+        text: The text, from the member ``response``; texts in an array are joined.
+
+    Example:
+        >>> import polymux
+        >>> polymux.TextResponse.decode(b'{"response": "Hello!"}').text
+        'Hello!'
+    """
+
+    __slots__ = ("text",)
+    _also_known = frozenset({"response"})
+    _shown = ("text",)
+
+    text: str
+
+    def __init__(self, value: Any, raw: bytes = b"", *, path: str = "") -> None:
+        """Takes over a parsed answer."""
+        super().__init__(value, raw, path=path)
+        keep(self, "text", required_text(value, ("response",), path))
+
+    def __str__(self) -> str:
+        """The text."""
+        return self.text

@@ -1,0 +1,117 @@
+"""The async faces of bodies."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux._multipart import multipart_body
+from support import form_parsers
+from support.form_parsers import Field, File
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+
+class OwnError(Exception):
+    pass
+
+
+async def a_pieces() -> AsyncIterator[bytes]:
+    for piece in (b"one ", b"", b"two ", b"three"):
+        await asyncio.sleep(0)
+        yield piece
+
+
+@pytest.mark.parametrize("size", [1, 7, 65536])
+def test_async_iterables_are_awaited_in_their_turn(tmp_path: Path, size: int) -> None:
+    (tmp_path / "a").write_bytes(b"from the disk")
+
+    async def run() -> tuple[bytes, str]:
+        body = multipart_body(
+            [("x", "y")],
+            [("f", a_pieces()), ("g", tmp_path / "a"), ("h", ("n.mp3", a_pieces(), "audio/mp3"))],
+        )
+        assert body.length_bytes is None
+        assert not body.can_rewind
+        content = b""
+        while piece := await body.aread(size):
+            content += piece
+        assert body.finished
+        return content, body.content_type
+
+    content, content_type = asyncio.run(run())
+    assert form_parsers.starlette(content, content_type) == [
+        Field("x", "y"),
+        File("f", "f", "application/octet-stream", b"one two three"),
+        File("g", "a", "application/octet-stream", b"from the disk"),
+        File("h", "n.mp3", "audio/mp3", b"one two three"),
+    ]
+
+
+def test_async_for_gives_the_whole_body() -> None:
+    async def run() -> None:
+        body = multipart_body([], [("f", os.urandom(1_000_000))])
+        pieces = [piece async for piece in body]
+        assert sum(map(len, pieces)) == body.length_bytes
+        assert len(pieces) == 4
+
+    asyncio.run(run())
+
+
+def test_an_async_part_cannot_be_read_without_await() -> None:
+    body = multipart_body([], [("f", a_pieces())])
+    body.read(10_000)
+    with pytest.raises(TypeError, match="async for"):
+        body.read(10)
+
+
+def test_what_an_async_generator_raises_comes_out_each_time() -> None:
+    async def failing() -> AsyncIterator[bytes]:
+        yield b"x"
+        raise OwnError
+
+    async def wrong() -> AsyncIterator[Any]:
+        yield "text"
+
+    async def run(source: AsyncIterator[bytes], error: type[Exception]) -> None:
+        body = multipart_body([], [("f", source)])
+        for _ in range(2):
+            with pytest.raises(error):
+                [piece async for piece in body]
+        assert not body.finished
+
+    asyncio.run(run(failing(), OwnError))
+    asyncio.run(run(wrong(), TypeError))
+
+
+def test_a_slow_file_does_not_hold_up_the_loop() -> None:
+    class Slow:
+        left = 3
+
+        def read(self, size: int) -> bytes:
+            time.sleep(0.1)
+            self.left -= 1
+            return b"x" * (self.left > 0)
+
+    async def run() -> int:
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                await asyncio.sleep(0.005)
+                ticks += 1
+
+        ticker = asyncio.create_task(tick())
+        body = multipart_body([], [("f", Slow())])
+        async for _ in body:
+            pass
+        ticker.cancel()
+        return ticks
+
+    assert asyncio.run(run()) > 10

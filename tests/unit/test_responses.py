@@ -1,0 +1,482 @@
+"""Answers decoded into results: real-looking ones, odd ones, broken ones."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import time
+from typing import Any
+
+import polymux
+import pytest
+from polymux import responses
+from polymux.responses import media_url
+
+COMPLETION: dict[str, Any] = {
+    "id": "chatcmpl-0d6fa6a1-1c2b-4d3e-9f50-6a7b8c9d0e1f",
+    "object": "chat.completion",
+    "created": 1_763_740_800,
+    "model": "llama-3.3-70b-versatile",
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "The sky scatters blue light.\n"},
+            "logprobs": None,
+            "finish_reason": "stop",
+        }
+    ],
+    "usage": {
+        "queue_time": 0.012, "prompt_tokens": 12, "prompt_time": 0.002,
+        "completion_tokens": 7, "completion_time": 0.04, "total_tokens": 19, "total_time": 0.042,
+        "completion_tokens_details": {"reasoning_tokens": 3},
+    },
+    "usage_breakdown": None,
+    "system_fingerprint": "fp_4e32347616",
+    "x_groq": {"id": "req_01j", "usage": {"dram_cached_tokens": 0}},
+    "service_tier": "on_demand",
+}  # fmt: skip
+TOOL_CALLS = {
+    "choices": [
+        {
+            "message": {
+                "role": "assistant",
+                "content": None,
+                "reasoning": "They want the weather.",
+                "tool_calls": [
+                    {
+                        "id": "call_1",
+                        "type": "function",
+                        "function": {"name": "weather", "arguments": '{"city": "Kiel"}'},
+                        "index": 0,
+                    }
+                ],
+            },
+            "finish_reason": "tool_calls",
+        }
+    ]
+}
+PREDICTION: dict[str, Any] = {
+    "id": "gm3qorzdhgbfurvjtvhg6dckhu",
+    "model": "bytedance/sdxl-lightning-4step",
+    "version": "5f24084160c9089501c1b3545d9be3c27883ae2239b6f412990e82d4a6210f8f",
+    "input": {"prompt": "a boat", "width": 1024},
+    "logs": "Using seed: 5\n",
+    "output": ["https://files.example/out-0.png", "https://files.example/out-1.png"],
+    "data_removed": False,
+    "error": None,
+    "source": "api",
+    "status": "succeeded",
+    "created_at": "2026-11-21T10:00:00.1Z",
+    "started_at": "2026-11-21T10:00:01Z",
+    "completed_at": "2026-11-21T10:00:03Z",
+    "urls": {"get": "https://api.example/p/1", "cancel": "https://api.example/p/1/cancel"},
+    "metrics": {"predict_time": 1.5, "total_time": 3.1},
+}
+SONG = {
+    "song_name": "Blue Danube - Johann Strauss",
+    "songid_url": "https://songs.example/1",
+    "song_image": "https://songs.example/1.jpg",
+}
+
+
+def body(value: Any) -> bytes:
+    return json.dumps(value, indent=1).encode()
+
+
+def prediction(**changes: Any) -> polymux.Prediction:
+    return polymux.Prediction.decode(body(PREDICTION | changes))
+
+
+ALL: dict[str, Any] = {
+    "completion": polymux.ChatCompletion.decode(body(COMPLETION)),
+    "tool calls": polymux.ChatCompletion.decode(body(TOOL_CALLS)),
+    "text": polymux.TextResponse.decode(b'{"response": "Hello!", "model": "x"}'),
+    "ocr": polymux.OcrText.decode(b'{"text": "Dear Ada,\\n"}'),
+    "prediction": prediction(),
+    "song": polymux.Song.decode(body(SONG)),
+    "songs": polymux.SongList.decode(body([SONG, SONG | {"song_name": "Other"}])),
+    "choice": polymux.ChatCompletion.decode(body(COMPLETION)).choices[0],
+    "usage": polymux.ChatCompletion.decode(body(COMPLETION)).usage,
+    "message": polymux.ChatCompletion.decode(body(TOOL_CALLS)).message,
+    "tool call": polymux.ChatCompletion.decode(body(TOOL_CALLS)).tool_calls[0],
+    "function": polymux.ChatCompletion.decode(body(TOOL_CALLS)).tool_calls[0].function,
+    "chunk": prediction(output={"text": "a", "chunks": [{"text": "a", "timestamp": [0, 1.5]}]})
+    .chunks[0],
+}  # fmt: skip
+
+
+def test_completion() -> None:
+    completion = polymux.ChatCompletion.decode(body(COMPLETION))
+    assert completion.text == completion.content == "The sky scatters blue light.\n"
+    assert completion.id == COMPLETION["id"]
+    assert (completion.object, completion.created) == ("chat.completion", 1_763_740_800)
+    assert completion.model == "llama-3.3-70b-versatile"
+    assert (completion.finish_reason, completion.tool_calls) == ("stop", ())
+    assert completion.system_fingerprint == "fp_4e32347616"
+    assert completion.service_tier == "on_demand"
+    assert completion.x_groq == COMPLETION["x_groq"]
+    assert completion.extra == {"usage_breakdown": None}
+    usage = completion.usage
+    assert usage is not None
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (12, 7, 19)
+    assert (usage.prompt_time, usage.completion_time, usage.total_time) == (0.002, 0.04, 0.042)
+    assert usage.queue_time == 0.012
+    assert usage.completion_tokens_details == {"reasoning_tokens": 3}
+    assert usage.prompt_tokens_details is None
+    choice = completion.choices[0]
+    assert (choice.index, choice.logprobs, choice.message.role) == (0, None, "assistant")
+
+
+def test_completion_with_tool_calls_and_next_to_nothing_else() -> None:
+    completion = polymux.ChatCompletion.decode(body(TOOL_CALLS))
+    (call,) = completion.tool_calls
+    assert (call.id, call.type, call.name) == ("call_1", "function", "weather")
+    assert call.function.arguments == call.arguments == '{"city": "Kiel"}'
+    assert call.extra == {"index": 0}
+    assert (completion.text, completion.content) == ("", None)
+    assert completion.reasoning == "They want the weather."
+    assert completion.id is completion.model is completion.created is completion.usage is None
+    assert completion.choices[0].index == 0
+
+
+def test_the_least_completion() -> None:
+    completion = polymux.ChatCompletion.decode(b'{"choices":[{"message":{}}]}')
+    assert (completion.text, completion.message.role) == ("", "assistant")
+
+
+# C10, C11
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (b"", "empty"),
+        (b"<!doctype html><title>502</title>", "<!doctype html>"),
+        (b"null", "the answer: must be an object (ChatCompletion), not null"),
+        (b"[]", "must be an object (ChatCompletion), not an array"),
+        (b'"text"', "not a text"),
+        (b"{}", "choices: is missing"),
+        (b'{"choices":null}', "choices: is missing"),
+        (b'{"error":{"message":"overloaded"}}', "choices: is missing; the answer says error="),
+        (b'{"error":{"message":"overloaded"}}', "overloaded"),
+        (b'{"choices":[]}', "choices: must not be empty"),
+        (b'{"choices":{}}', "choices: must be an array, not an object"),
+        (b'{"choices":[5]}', "choices[0]: must be an object (Choice), not an integer"),
+        (b'{"choices":[{"message":{}},{}]}', "choices[1].message: is missing"),
+        (b'{"choices":[{"message":"hi"}]}', "choices[0].message: must be an object"),
+        (b'{"choices":[{"message":{"content":[]}}]}', "choices[0].message.content: must be a text"),
+        (b'{"choices":[{"message":{"content":5.5}}]}', "not a number"),
+        (b'{"choices":[{"message":{"tool_calls":{}}}]}', "message.tool_calls: must be an array"),
+        (
+            b'{"choices":[{"message":{"tool_calls":[{"function":{"arguments":{}}}]}}]}',
+            "choices[0].message.tool_calls[0].function.arguments: must be a text, not an object",
+        ),
+        (
+            b'{"choices":[{"message":{}}],"created":"now"}',
+            "created: must be an integer, not a text",
+        ),
+        (
+            b'{"choices":[{"message":{}}],"created":true}',
+            "created: must be an integer, not a boolean",
+        ),
+        (b'{"choices":[{"message":{}}],"usage":5}', "usage: must be an object (Usage)"),
+        (
+            b'{"choices":[{"message":{}}],"usage":{"prompt_tokens":"5"}}',
+            "usage.prompt_tokens: must be an integer, not a text",
+        ),
+    ],
+)
+def test_broken_completions_name_the_member(answer: bytes, says: str) -> None:
+    with pytest.raises(polymux.DecodeError) as caught:
+        polymux.ChatCompletion.decode(answer)
+    assert says in str(caught.value)
+
+
+def test_members_that_come_twice() -> None:
+    answer = b'{"choices":[],"choices":[{"message":{"content":"a","content":"b"}}]}'
+    assert polymux.ChatCompletion.decode(answer).text == "b"
+
+
+# C11
+def test_64_mib_of_choices_in_bounded_time() -> None:
+    choice = body(COMPLETION["choices"][0] | {"message": {"content": "x" * 200}})
+    answer = b'{"choices":[' + b",".join([choice] * (64 * 2**20 // len(choice))) + b"]}"
+    before = time.process_time()
+    completion = polymux.ChatCompletion.decode(answer)
+    assert time.process_time() - before < 30
+    assert len(completion.choices) > 100_000
+    assert len(repr(completion)) < 1000
+
+
+def test_deep_nesting_is_refused_and_what_is_allowed_survives_everything() -> None:
+    def nested(depth: int) -> bytes:
+        return b'{"response":"x","deep":' + b"[" * depth + b"]" * depth + b"}"
+
+    with pytest.raises(polymux.DecodeError, match="200 levels"):
+        polymux.TextResponse.decode(nested(200))
+    deep = polymux.TextResponse.decode(nested(199))
+    assert deep.json()["deep"] == deep.extra["deep"]
+    assert pickle.loads(pickle.dumps(deep)) == deep
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (b'{"response":"Hello!"}', "Hello!"),
+        (b'{"response":""}', ""),
+        (b'{"response":["Hel","lo!"]}', "Hello!"),
+    ],
+)
+def test_text(answer: bytes, text: str) -> None:
+    assert polymux.TextResponse.decode(answer).text == text
+    assert str(polymux.TextResponse.decode(answer)) == text
+
+
+@pytest.mark.parametrize("answer", [b"{}", b'{"response":5}', b'{"response":[5]}', b'{"text":"x"}'])
+def test_broken_texts(answer: bytes) -> None:
+    with pytest.raises(polymux.DecodeError, match="response: "):
+        polymux.TextResponse.decode(answer)
+
+
+def test_ocr_takes_either_member() -> None:
+    assert polymux.OcrText.decode(b'{"text":""}').text == ""
+    assert polymux.OcrText.decode(b'{"response":"a\\nb"}').text == "a\nb"
+    with pytest.raises(polymux.DecodeError, match="text: is missing; the answer says error='no'"):
+        polymux.OcrText.decode(b'{"error":"no"}')
+
+
+def test_media_url() -> None:
+    address = "https://files.example/a.mp3"
+    for answer in ({"response": address}, {"url": address}, {"response": "", "url": address}):
+        assert media_url(body(answer)) == address
+    for answer in ({}, {"response": ""}, {"response": 5}, {"url": [address]}, [address], None):
+        with pytest.raises(polymux.DecodeError):
+            media_url(body(answer))
+
+
+def test_prediction() -> None:
+    job = prediction()
+    assert job.id == PREDICTION["id"]
+    assert (job.model, job.version) == (PREDICTION["model"], PREDICTION["version"])
+    assert job.input == PREDICTION["input"]
+    assert job.output == PREDICTION["output"]
+    assert job.images == job.videos == tuple(PREDICTION["output"])
+    assert (job.status, job.succeeded, job.failed, job.finished) == ("succeeded", True, False, True)
+    assert (job.source, job.error, job.logs) == ("api", None, "Using seed: 5\n")
+    assert job.urls == PREDICTION["urls"]
+    assert job.metrics == PREDICTION["metrics"]
+    assert (job.created_at, job.started_at) == (PREDICTION["created_at"], PREDICTION["started_at"])
+    assert job.completed_at == PREDICTION["completed_at"]
+    assert job.extra == {"data_removed": False}
+    assert job.raise_for_status() is job
+
+
+def test_a_prediction_that_has_not_begun() -> None:
+    job = polymux.Prediction.decode(b'{"id":"x","status":"starting","input":{}}')
+    assert (job.succeeded, job.failed, job.finished) == (False, False, False)
+    assert (job.images, job.videos, job.text, job.chunks) == ((), (), "", ())
+    assert job.audio is job.spectrogram is job.output is job.error is job.metrics is None
+    assert job.logs == ""
+    assert job.raise_for_status() is job
+
+
+def test_one_address_as_a_plain_text() -> None:
+    job = prediction(output="https://files.example/large.png")
+    assert job.images == ("https://files.example/large.png",)
+    assert job.audio == "https://files.example/large.png"
+    assert job.spectrogram is None
+
+
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [
+        ({"text": " Hello there.", "chunks": [
+            {"text": " Hello", "timestamp": [0.0, 0.5]},
+            {"text": " there.", "timestamp": [0.5, None]},
+        ]}, " Hello there."),
+        ([  # with speakers told apart
+            {"speaker": "A", "text": " Hello", "timestamp": [0.0, 0.5]},
+            {"speaker": "B", "text": " there.", "timestamp": [0.5, None]},
+        ], "Hello there."),
+    ],
+)  # fmt: skip
+def test_transcripts(output: Any, text: str) -> None:
+    job = prediction(output=output)
+    assert job.text == text
+    assert [chunk.text for chunk in job.chunks] == [" Hello", " there."]
+    assert [chunk.timestamp for chunk in job.chunks] == [(0.0, 0.5), (0.5, None)]
+    assert (job.chunks[1].start_s, job.chunks[1].end_s) == (0.5, None)
+    if isinstance(output, list):
+        assert job.chunks[0].extra == {"speaker": "A"}
+
+
+def test_transcripts_with_less() -> None:
+    assert prediction(output={"text": "Hi"}).chunks == ()
+    assert prediction(output="Hi").text == "Hi"
+    assert prediction(output="Hi").chunks == ()
+    assert prediction(output={}).text == ""
+    (chunk,) = prediction(output={"chunks": [{"text": "Hi"}]}).chunks
+    assert chunk.timestamp == (None, None)
+
+
+def test_music() -> None:
+    job = prediction(
+        output={"audio": "https://f.example/a.wav", "spectrogram": "https://f.example/a"}
+    )
+    assert (job.audio, job.spectrogram) == ("https://f.example/a.wav", "https://f.example/a")
+    assert prediction(output={"error": "no such seed"}).audio is None
+
+
+@pytest.mark.parametrize(
+    ("output", "attribute", "says"),
+    [
+        (5, "images", "output: must be an address or an array of addresses, not an integer"),
+        ({"text": "x"}, "images", "not an object"),
+        ([5], "videos", "output[0]: must be an address, not an integer"),
+        (5, "text", "output: must be a transcript"),
+        ({"text": 5}, "text", "output.text: must be a text"),
+        (5, "chunks", "output: must be an array of chunks"),
+        ({"chunks": {}}, "chunks", "output.chunks: must be an array of chunks"),
+        ({"chunks": ["x"]}, "chunks", "output.chunks[0]: must be an object (TranscriptChunk)"),
+        ({"chunks": [{"text": "x", "timestamp": 5}]}, "chunks", "chunks[0].timestamp: must be an"),
+        ({"chunks": [{"text": "x", "timestamp": [1]}]}, "chunks", "array of start and end"),
+        ({"chunks": [{"timestamp": [1, "2"]}]}, "chunks", "timestamp[1]: must be a number"),
+        ([], "audio", "output: must be an object"),
+        ({"audio": 5}, "audio", "output.audio: must be an address"),
+        ({"spectrogram": []}, "spectrogram", "output.spectrogram: must be an address"),
+    ],
+)
+def test_outputs_of_another_form_name_the_member(output: Any, attribute: str, says: str) -> None:
+    job = prediction(output=output)
+    assert repr(job)
+    with pytest.raises(polymux.DecodeError) as caught:
+        getattr(job, attribute)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"status": None}, "status: is missing; the answer says error='gone'"),
+        ({"status": 5}, "status: must be a text"),
+        ({"id": 5}, "id: must be a text"),
+        ({"logs": []}, "logs: must be a text"),
+        ({"input": []}, "input: must be an object"),
+        ({"metrics": "fast"}, "metrics: must be an object"),
+    ],
+)
+def test_broken_predictions(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(polymux.DecodeError) as caught:
+        prediction(error="gone", **change)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("status", ["failed", "canceled", "aborted"])
+def test_failed_predictions_raise_when_asked(status: str) -> None:
+    job = prediction(status=status, error="CUDA out of memory\x1b[31m", output=None)
+    assert (job.failed, job.finished, job.succeeded, job.images) == (True, True, False, ())
+    with pytest.raises(polymux.PredictionFailedError) as caught:
+        job.raise_for_status()
+    assert caught.value.prediction is job
+    assert str(caught.value) == (
+        f"the prediction {job.model} {job.id} {status}: CUDA out of memory\\x1b[31m"
+    )
+    twin = pickle.loads(pickle.dumps(caught.value))
+    assert (twin.prediction, str(twin)) == (job, str(caught.value))
+
+
+def test_a_failure_that_says_nothing() -> None:
+    with pytest.raises(polymux.PredictionFailedError, match=r"^the prediction failed$"):
+        polymux.Prediction.decode(b'{"status":"failed"}').raise_for_status()
+
+
+def test_song() -> None:
+    song = polymux.Song.decode(body(SONG | {"isrc": "X"}))
+    assert (song.name, song.url, song.image_url) == tuple(SONG.values())
+    assert song.is_match
+    assert song.extra == {"isrc": "X"}
+    for answer in ({}, dict.fromkeys(SONG, ""), dict.fromkeys(SONG)):
+        empty = polymux.Song.decode(body(answer))
+        assert (empty.is_match, empty.name, empty.url, empty.image_url) == (False, "", "", "")
+    with pytest.raises(polymux.DecodeError, match="song_name: must be a text, not an integer"):
+        polymux.Song.decode(b'{"song_name":5}')
+
+
+def test_song_list_is_a_sequence() -> None:
+    songs = polymux.SongList.decode(body([SONG, SONG | {"song_name": "Other"}]))
+    assert len(songs) == 2
+    assert [song.name for song in songs] == [SONG["song_name"], "Other"]
+    assert songs[-1].name == "Other"
+    assert songs[1:][0] == songs[1]
+    assert songs[0] in songs
+    assert songs.index(songs[1]) == 1
+    assert next(reversed(songs)).name == "Other"
+    assert polymux.SongList.decode(b"[]").json() == []
+    assert repr(songs) == f"SongList(['{SONG['song_name']}', 'Other'])"
+    with pytest.raises(IndexError):
+        songs[2]
+    with pytest.raises(polymux.DecodeError, match="must be an array of songs, not an object"):
+        polymux.SongList.decode(b'{"songs":[]}')
+    with pytest.raises(polymux.DecodeError, match=r"\[1\]: must be an object \(Song\)"):
+        polymux.SongList.decode(b"[{},5]")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_result_is_immutable_equal_hashable_and_pickles(name: str) -> None:
+    result = ALL[name]
+    copies = [pickle.loads(pickle.dumps(result, protocol)) for protocol in range(2, 6)]
+    for twin in [*copies, copy.copy(result), copy.deepcopy(result)]:
+        assert type(twin) is type(result)
+        assert twin == result
+        assert hash(twin) == hash(result)
+        assert twin.json() == result.json()
+        assert getattr(twin, "raw", None) == getattr(result, "raw", None)
+    with pytest.raises(AttributeError):
+        result.text = "x"
+    with pytest.raises(AttributeError):
+        result.anything = "x"
+    with pytest.raises(AttributeError):
+        del result._value
+    assert result != 5
+    assert not hasattr(result, "__dict__")
+    assert len(repr(result)) < 1200
+    assert repr(result).startswith(type(result).__name__)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_nobody_can_change_the_answer_through_a_result(name: str) -> None:
+    result = ALL[name]
+    before = json.dumps(result.json())
+
+    def spoil(value: Any) -> None:
+        for inner in value.values() if isinstance(value, dict) else value:
+            if isinstance(inner, (dict, list)):
+                spoil(inner)
+        value.clear()
+
+    spoil(result.json())
+    spoil(result.extra)
+    for attribute in ("input", "output", "metrics", "urls", "x_groq", "completion_tokens_details"):
+        value = getattr(result, attribute, None)
+        if isinstance(value, (dict, list)):
+            spoil(value)
+    assert json.dumps(result.json()) == before
+
+
+def test_results_differ_where_their_json_does() -> None:
+    one = polymux.TextResponse.decode(b'{"response":"a"}')
+    assert one == polymux.TextResponse.decode(b'{ "response" : "a" }')
+    assert one != polymux.TextResponse.decode(b'{"response":"a","new":1}')
+    assert one != polymux.OcrText.decode(b'{"response":"a"}')
+    assert len({one, polymux.TextResponse.decode(b'{ "response" : "a" }')}) == 1
+
+
+def test_raw_is_what_came() -> None:
+    answer = bytearray(b' {"response" : "a"} ')
+    result = polymux.TextResponse.decode(answer)
+    answer[:] = b"x" * len(answer)
+    assert result.raw == b' {"response" : "a"} '
+
+
+def test_every_result_of_the_package_is_public() -> None:
+    assert set(responses.__all__) - set(polymux.__all__) == {"media_url"}
+    assert sorted(responses.__all__) == responses.__all__
