@@ -69,8 +69,7 @@ BufferObject& self_of(PyObject* self) {
 #endif
 
 PyObject* buffer_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
-    if (PyTuple_GET_SIZE(arguments) != 0 ||
-        (keywords != nullptr && PyDict_Size(keywords) != 0)) {
+    if (PyTuple_GET_SIZE(arguments) != 0 || (keywords != nullptr && PyDict_Size(keywords) != 0)) {
         PyErr_SetString(PyExc_TypeError, "JsonBuffer() takes no arguments");
         return nullptr;
     }

@@ -293,7 +293,7 @@ def read_form(
 
     given = list(fields)
     for field in given:
-        if not isinstance(field, tuple) or len(field) != 2 or not isinstance(field[0], str):  # noqa: PLR2004
+        if not isinstance(field, tuple) or len(field) != 2 or not isinstance(field[0], str):
             raise InvalidRequestError(
                 f"a form's field is a pair of name and value, not {shown(field)}"
             )

@@ -10,7 +10,8 @@
 namespace polymux::contract {
 
 struct FieldOutcome {
-    std::string message = {};  ///< What is wrong, to stand after the field's path; empty if nothing.
+    std::string message =
+        {};  ///< What is wrong, to stand after the field's path; empty if nothing.
     std::optional<Number> number = {};  ///< Read from a text.
     std::optional<bool> boolean = {};   ///< Read from a text.
 };

@@ -8,14 +8,21 @@ using simdjson::dom::element_type;
 
 ValueType JsonValue::type() const {
     switch (element_.type()) {
-        case element_type::STRING: return type_string;
+        case element_type::STRING:
+            return type_string;
         case element_type::INT64:
-        case element_type::UINT64: return type_integer;
-        case element_type::DOUBLE: return type_number;
-        case element_type::BOOL: return type_boolean;
-        case element_type::ARRAY: return type_array;
-        case element_type::OBJECT: return type_object;
-        case element_type::NULL_VALUE: break;
+        case element_type::UINT64:
+            return type_integer;
+        case element_type::DOUBLE:
+            return type_number;
+        case element_type::BOOL:
+            return type_boolean;
+        case element_type::ARRAY:
+            return type_array;
+        case element_type::OBJECT:
+            return type_object;
+        case element_type::NULL_VALUE:
+            break;
     }
     return type_null;
 }
