@@ -72,7 +72,8 @@ void put_bytes(Buffer& buffer, const std::uint8_t* text, std::size_t count) {
     while (count > 0) {
         const std::size_t now = count < block ? count : block;
         out.more(block_bytes, count);
-        for (std::size_t index = 0; index < now; ++index) put_spelling(out, table[text[index]]);
+        for (std::size_t index = 0; index < now; ++index)
+            out.at = put_spelling(out.at, table[text[index]]);
         text += now;
         count -= now;
     }
@@ -86,7 +87,9 @@ bool put_units(Buffer& buffer, const Unit* text, std::size_t count) {
         const std::size_t now = count < block ? count : block;
         out.more(block_bytes, count);
         for (std::size_t index = 0; index < now; ++index) {
-            if (!put_character(out, text[index])) return false;
+            char* const next = put_character(out.at, text[index]);
+            if (next == nullptr) return false;
+            out.at = next;
         }
         text += now;
         count -= now;
@@ -107,16 +110,15 @@ constexpr TextKernels any_kernels = {
 const Spelling* const utf8_spellings = utf8_table.data();
 const Spelling* const latin1_spellings = latin1_table.data();
 
-bool put_character(Out& out, std::uint32_t code) {
+char* put_character(char* at, std::uint32_t code) {
     if (code < table_size) {
-        put_spelling(out, latin1_table[code]);
-        return true;
+        return put_spelling(at, latin1_table[code]);
     }
-    const auto put = [&out](std::uint32_t byte) { *out.at++ = static_cast<char>(byte); };
+    const auto put = [&at](std::uint32_t byte) { *at++ = static_cast<char>(byte); };
     if (code < 0x800) {
         put(0xC0U | code >> 6U);
     } else if (code < 0x10000) {
-        if (code >= 0xD800 && code <= 0xDFFF) return false;
+        if (code >= 0xD800 && code <= 0xDFFF) return nullptr;
         put(0xE0U | code >> 12U);
         put(0x80U | (code >> 6U & 0x3FU));
     } else if (code < 0x110000) {
@@ -124,10 +126,10 @@ bool put_character(Out& out, std::uint32_t code) {
         put(0x80U | (code >> 12U & 0x3FU));
         put(0x80U | (code >> 6U & 0x3FU));
     } else {
-        return false;
+        return nullptr;
     }
     put(0x80U | (code & 0x3FU));
-    return true;
+    return at;
 }
 
 const TextKernels* kernels_for(Processor processor) {

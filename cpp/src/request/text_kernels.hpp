@@ -50,20 +50,23 @@ constexpr std::size_t longest_spelling = 6;  // \u001f
 extern const Spelling* const utf8_spellings;    ///< For each byte of UTF-8.
 extern const Spelling* const latin1_spellings;  ///< For each character of Latin-1.
 
+// What follows takes and returns where the next byte goes, instead of changing an `Out`: an object
+// whose address is handed on is read again after every byte that is written.
+
 /// Writes eight bytes, of which only the spelling's own count.
-inline void put_spelling(Out& out, Spelling spelling) {
+inline char* put_spelling(char* at, Spelling spelling) {
     if constexpr (std::endian::native == std::endian::little) {
-        std::memcpy(out.at, &spelling, sizeof spelling);
+        std::memcpy(at, &spelling, sizeof spelling);
     } else {
         for (unsigned index = 0; index < sizeof spelling; ++index) {
-            out.at[index] = static_cast<char>(spelling >> (8 * index) & 0xFFU);
+            at[index] = static_cast<char>(spelling >> (8 * index) & 0xFFU);
         }
     }
-    out.at += spelling >> spelling_length_shift;
+    return at + (spelling >> spelling_length_shift);
 }
 
-/// One character beyond the tables. False where there is no such character.
-bool put_character(Out& out, std::uint32_t code);
+/// One character, in at most eight bytes; null where there is no such character.
+char* put_character(char* at, std::uint32_t code);
 
 /// Appends the characters of a string, without quotes. Where a character does not exist, `ucs2` and
 /// `ucs4` return false, and some of the text may have been written.

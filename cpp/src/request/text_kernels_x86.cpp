@@ -87,13 +87,15 @@ POLYMUX_SSE4 inline unsigned escapes(__m128i bytes) {
     return bits(_mm_or_si128(control, _mm_or_si128(quote, backslash)));
 }
 
-POLYMUX_SSE4 inline void spell_out(Out& out, const std::uint8_t* text, std::size_t count,
-                                   const Spelling* spellings) {
-    for (std::size_t index = 0; index < count; ++index) put_spelling(out, spellings[text[index]]);
+POLYMUX_SSE4 inline char* spell_out(char* at, const std::uint8_t* text, std::size_t count,
+                                    const Spelling* spellings) {
+    for (std::size_t index = 0; index < count; ++index)
+        at = put_spelling(at, spellings[text[index]]);
+    return at;
 }
 
 /// Eight characters below U+0800, none of them to be escaped.
-POLYMUX_SSE4 inline void put_two(Out& out, __m128i characters) {
+POLYMUX_SSE4 [[gnu::always_inline]] inline void put_two(Out& out, __m128i characters) {
     const __m128i ascii = _mm_cmplt_epi16(characters, _mm_set1_epi16(0x80));
     const __m128i lead = _mm_srli_epi16(characters, 6);
     const __m128i rest = _mm_slli_epi16(_mm_and_si128(characters, _mm_set1_epi16(0x3F)), 8);
@@ -106,7 +108,7 @@ POLYMUX_SSE4 inline void put_two(Out& out, __m128i characters) {
 }
 
 /// Four characters, none of them to be escaped and all of them real.
-POLYMUX_SSE4 inline void put_four(Out& out, __m128i characters) {
+POLYMUX_SSE4 [[gnu::always_inline]] inline void put_four(Out& out, __m128i characters) {
     const __m128i over_1 = _mm_cmpgt_epi32(characters, _mm_set1_epi32(0x7F));
     const __m128i over_2 = _mm_cmpgt_epi32(characters, _mm_set1_epi32(0x7FF));
     const __m128i over_3 = _mm_cmpgt_epi32(characters, _mm_set1_epi32(0xFFFF));
@@ -172,21 +174,24 @@ POLYMUX_SSE4 inline bool narrow(const std::uint32_t* text, __m128i& bytes) {
     return true;
 }
 
+/// One after the other; null where one does not exist.
 template <typename Unit>
-POLYMUX_SSE4 bool put_each(Out& out, const Unit* text, std::size_t count) {
-    for (std::size_t index = 0; index < count; ++index) {
-        if (!put_character(out, text[index])) return false;
+POLYMUX_SSE4 char* put_each(char* at, const Unit* text, std::size_t count) {
+    for (std::size_t index = 0; index < count && at != nullptr; ++index) {
+        at = put_character(at, text[index]);
     }
-    return true;
+    return at;
 }
 
 /// Sixteen characters that are not all ASCII.
 template <typename Unit>
-POLYMUX_SSE4 inline bool put_sixteen(Out& out, const Unit* text) {
+POLYMUX_SSE4 [[gnu::always_inline]] inline bool put_sixteen(Out& out, const Unit* text) {
     for (std::size_t index = 0; index < lane_bytes; index += 4) {
         const __m128i characters = load_four(text + index);
         if (is_special(characters)) {
-            if (!put_each(out, text + index, 4)) return false;
+            char* const next = put_each(out.at, text + index, 4);
+            if (next == nullptr) return false;
+            out.at = next;
         } else {
             put_four(out, characters);
         }
@@ -208,20 +213,24 @@ POLYMUX_SSE4 bool put_units(Buffer& buffer, const Unit* text, std::size_t count)
         } else {
             std::array<std::uint8_t, lane_bytes> narrowed;
             _mm_storeu_si128(static_cast<__m128i*>(static_cast<void*>(narrowed.data())), bytes);
-            spell_out(out, narrowed.data(), lane_bytes, utf8_spellings);
+            out.at = spell_out(out.at, narrowed.data(), lane_bytes, utf8_spellings);
         }
         text += lane_bytes;
         count -= lane_bytes;
     }
     out.more(slack_bytes, 0);
-    if (!put_each(out, text, count)) return false;
+    char* const end = put_each(out.at, text, count);
+    if (end == nullptr) return false;
+    out.at = end;
     out.finish();
     return true;
 }
 
 /// What is left of a text of at least 16 bytes: the last 16 again where all of them are plain.
-POLYMUX_SSE4 inline void put_rest(Out& out, const std::uint8_t* text, std::size_t count,
-                                  const Spelling* spellings, bool high_is_plain) {
+POLYMUX_SSE4 [[gnu::always_inline]] inline void put_rest(Out& out, const std::uint8_t* text,
+                                                         std::size_t count,
+                                                         const Spelling* spellings,
+                                                         bool high_is_plain) {
     if (count == 0) return;
     const __m128i bytes = load(text + count - lane_bytes);
     if ((escapes(bytes) | (high_is_plain ? 0U : bits(bytes))) == 0) {
@@ -229,20 +238,22 @@ POLYMUX_SSE4 inline void put_rest(Out& out, const std::uint8_t* text, std::size_
         out.at += count;
     } else {
         out.more(slack_bytes, 0);
-        spell_out(out, text, count, spellings);
+        out.at = spell_out(out.at, text, count, spellings);
     }
 }
 
 /// One block with something to escape; says how much of it was dealt with.
-POLYMUX_SSE4 inline std::size_t put_escapes(Out& out, const std::uint8_t* text, unsigned found,
-                                            std::size_t block_bytes) {
+POLYMUX_SSE4 [[gnu::always_inline]] inline std::size_t put_escapes(Out& out,
+                                                                   const std::uint8_t* text,
+                                                                   unsigned found,
+                                                                   std::size_t block_bytes) {
     if (__builtin_popcount(found) > many_escapes) {
-        spell_out(out, text, block_bytes, utf8_spellings);
+        out.at = spell_out(out.at, text, block_bytes, utf8_spellings);
         return block_bytes;
     }
     const auto plain = static_cast<std::size_t>(__builtin_ctz(found));
     out.at += plain;  // The block has been stored whole.
-    put_spelling(out, utf8_spellings[text[plain]]);
+    out.at = put_spelling(out.at, utf8_spellings[text[plain]]);
     return plain + 1;
 }
 
@@ -265,7 +276,7 @@ POLYMUX_SSE4 void put_utf8_sse4(Buffer& buffer, const std::uint8_t* text, std::s
         count -= done;
     }
     if (is_short) {
-        spell_out(out, text, count, utf8_spellings);
+        out.at = spell_out(out.at, text, count, utf8_spellings);
     } else {
         put_rest(out, text, count, utf8_spellings, true);
     }
@@ -286,13 +297,13 @@ POLYMUX_SSE4 void put_latin1_sse4(Buffer& buffer, const std::uint8_t* text, std:
             put_two(out, _mm_cvtepu8_epi16(bytes));
             put_two(out, _mm_cvtepu8_epi16(_mm_srli_si128(bytes, 8)));
         } else {
-            spell_out(out, text, lane_bytes, latin1_spellings);
+            out.at = spell_out(out.at, text, lane_bytes, latin1_spellings);
         }
         text += lane_bytes;
         count -= lane_bytes;
     }
     if (is_short) {
-        spell_out(out, text, count, latin1_spellings);
+        out.at = spell_out(out.at, text, count, latin1_spellings);
     } else {
         out.more(slack_bytes, 0);
         put_rest(out, text, count, latin1_spellings, false);
@@ -342,7 +353,7 @@ POLYMUX_AVX2 void put_utf8_avx2(Buffer& buffer, const std::uint8_t* text, std::s
     }
     if (count > lane_bytes) {
         out.more(slack_bytes, 0);
-        spell_out(out, text, count, utf8_spellings);
+        out.at = spell_out(out.at, text, count, utf8_spellings);
     } else {
         put_rest(out, text, count, utf8_spellings, true);
     }
