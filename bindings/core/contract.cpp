@@ -78,8 +78,9 @@ private:
         for (const contract::Problem& problem : report.problems) {
             problems.append(py::make_tuple(to_text(problem.field), to_text(problem.message)));
         }
-        const py::object error = py::module_::import("polymux.errors")
-                                     .attr("_invalid_request")(to_text(report.message(operation_)), problems);
+        const py::object error =
+            py::module_::import("polymux.errors")
+                .attr("_invalid_request")(to_text(report.message(operation_)), problems);
         raise_object(error, {});
     }
 

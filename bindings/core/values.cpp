@@ -45,12 +45,17 @@ py::object to_python(const contract::ValueSource& value) {
         case contract::type_string:
             return to_str(value.text_head(std::numeric_limits<std::size_t>::max()));
         case contract::type_integer:
-        case contract::type_number: return to_python(value.number());
-        case contract::type_boolean: return py::bool_(value.boolean());
-        case contract::type_array: return to_list(value);
-        case contract::type_object: return to_dict(value);
+        case contract::type_number:
+            return to_python(value.number());
+        case contract::type_boolean:
+            return py::bool_(value.boolean());
+        case contract::type_array:
+            return to_list(value);
+        case contract::type_object:
+            return to_dict(value);
         case contract::type_file:
-        case contract::type_null: break;
+        case contract::type_null:
+            break;
     }
     return py::none();
 }

@@ -10,16 +10,21 @@ namespace polymux {
 
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
 
-bool all_digits(std::string_view text) { return !text.empty() && std::ranges::all_of(text, is_digit); }
+bool all_digits(std::string_view text) {
+    return !text.empty() && std::ranges::all_of(text, is_digit);
+}
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
 
 bool is_one_of(std::string_view text, std::span<const std::string_view> words) {
-    return std::ranges::any_of(words, [text](std::string_view word) {
-        return std::ranges::equal(text, word, {}, lower);
-    });
+    return std::ranges::any_of(
+        words, [text](std::string_view word) { return std::ranges::equal(text, word, {}, lower); });
 }
 
 /// digits[.digits][e[+-]digits], or .digits
@@ -65,7 +70,8 @@ std::optional<double> read_number(std::string_view text) {
     if (std::from_chars(unsigned_text.data(), end, value).ec == std::errc::result_out_of_range) {
         // Too large or too small? The library does not say; the power of ten does.
         const std::size_t e = unsigned_text.find_first_of("eE");
-        const bool small = e != std::string_view::npos && unsigned_text.substr(e + 1).starts_with('-');
+        const bool small =
+            e != std::string_view::npos && unsigned_text.substr(e + 1).starts_with('-');
         const bool zeros = unsigned_text.starts_with("0.") || unsigned_text.starts_with('.');
         if (!small && !(zeros && e == std::string_view::npos)) return {};
         value = 0;

@@ -60,48 +60,74 @@ TEST_SUITE("check") {
             "stop":["a","b"],"temperature":0,"top_p":1,"seed":-5,"something_new":{"a":[1]},
             "tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],
             "tool_choice":{"type":"function","function":{"name":"f"}},
-            "response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{}}}})").ok());
+            "response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{}}}})")
+                  .ok());
         CHECK(check_json("search_music", R"({"song":"x","limit":"5"})").ok());
         CHECK(check_json("search_music", R"({"song":"x","limit":5})").ok());
-        CHECK(check_json("generate_image", R"({"prompt":"x","width":null,"guidance_scale":7})").ok());
-        CHECK(check_json("download_video", R"({"url":"https://a.example/v","resolution":"720p"})").ok());
+        CHECK(
+            check_json("generate_image", R"({"prompt":"x","width":null,"guidance_scale":7})").ok());
+        CHECK(check_json("download_video", R"({"url":"https://a.example/v","resolution":"720p"})")
+                  .ok());
     }
 
     TEST_CASE("each problem names field, value and rule") {
         CHECK(problem("chat", R"({"model":"m","messages":[]})") == "messages: must not be empty");
         CHECK(problem("chat", R"({"model":"m"})") == "messages: is missing");
-        CHECK(problem("chat", R"({"model":"m","messages":null})") == "messages=null: must be an array");
-        CHECK(problem("chat", R"({"model":"","messages":[{"role":"user","content":"x"}]})") == "model: must not be empty");
+        CHECK(problem("chat", R"({"model":"m","messages":null})") ==
+              "messages=null: must be an array");
+        CHECK(problem("chat", R"({"model":"","messages":[{"role":"user","content":"x"}]})") ==
+              "model: must not be empty");
         CHECK(problem("chat", R"({"model":"m","messages":[{"role":"king","content":"x"}]})") ==
-              "messages[0].role=\"king\": must be one of \"system\", \"user\", \"assistant\", \"tool\", \"function\", \"developer\"");
-        CHECK(problem("chat", R"({"model":"m","messages":[{"role":"user"}]})") == "messages[0]: content: is missing");
-        CHECK(problem("chat", R"({"model":"m","messages":[{"role":"user","content":null}]})") == "messages[0]: content: is missing");
-        CHECK(problem("chat", R"({"model":"m","stream":"true","messages":[{"role":"user","content":"x"}]})") ==
+              "messages[0].role=\"king\": must be one of \"system\", \"user\", \"assistant\", "
+              "\"tool\", \"function\", \"developer\"");
+        CHECK(problem("chat", R"({"model":"m","messages":[{"role":"user"}]})") ==
+              "messages[0]: content: is missing");
+        CHECK(problem("chat", R"({"model":"m","messages":[{"role":"user","content":null}]})") ==
+              "messages[0]: content: is missing");
+        CHECK(problem(
+                  "chat",
+                  R"({"model":"m","stream":"true","messages":[{"role":"user","content":"x"}]})") ==
               "stream=\"true\": must be true or false");
-        CHECK(problem("chat", R"({"model":"m","n":9,"messages":[{"role":"user","content":"x"}]})") == "n=9: must be from 1 to 8");
-        CHECK(problem("chat", R"({"model":"m","temperature":true,"messages":[{"role":"user","content":"x"}]})") ==
-              "temperature=true: must be a number");
-        CHECK(problem("chat", R"({"model":"m","messages":[{"role":"user","content":[{"type":"image_url"}]}]})") ==
-              "messages[0].content[0]: image_url: is missing, and type says that it is there");
+        CHECK(
+            problem("chat", R"({"model":"m","n":9,"messages":[{"role":"user","content":"x"}]})") ==
+            "n=9: must be from 1 to 8");
+        CHECK(
+            problem(
+                "chat",
+                R"({"model":"m","temperature":true,"messages":[{"role":"user","content":"x"}]})") ==
+            "temperature=true: must be a number");
+        CHECK(
+            problem(
+                "chat",
+                R"({"model":"m","messages":[{"role":"user","content":[{"type":"image_url"}]}]})") ==
+            "messages[0].content[0]: image_url: is missing, and type says that it is there");
         CHECK(problem("generate_image", R"({"prompt":"x","width":1001})") ==
               "width=1001: must be a multiple of 8; the nearest are 1000 and 1008");
-        CHECK(problem("generate_image", R"({"prompt":"x","width":64})") == "width=64: must be from 256 to 1280 px");
-        CHECK(problem("generate_image", R"({"prompt":"x","width":512.0})") == "width=512.0: must be an integer px");
-        CHECK(problem("search_music", R"({"song":"x","limit":"1e3"})") == "limit=\"1e3\": must be an integer");
-        CHECK(problem("search_music", R"({"song":"x","limit":51})") == "limit=51: must be from 1 to 50");
+        CHECK(problem("generate_image", R"({"prompt":"x","width":64})") ==
+              "width=64: must be from 256 to 1280 px");
+        CHECK(problem("generate_image", R"({"prompt":"x","width":512.0})") ==
+              "width=512.0: must be an integer px");
+        CHECK(problem("search_music", R"({"song":"x","limit":"1e3"})") ==
+              "limit=\"1e3\": must be an integer");
+        CHECK(problem("search_music", R"({"song":"x","limit":51})") ==
+              "limit=51: must be from 1 to 50");
         CHECK(problem("download_video", R"({"url":"file:///etc/passwd"})") ==
               "url=\"file:///etc/passwd\": must be an address: http://... or https://...");
     }
 
     TEST_CASE("steering fields are refused on chat, others passed on") {
-        for (const char* name : {"api_base", "base_url", "api_key", "headers", "extra_headers", "proxy", "organization"}) {
-            const std::string body = std::string(R"({"model":"m","messages":[{"role":"user","content":"x"}],")") + name + R"(":"y"})";
+        for (const char* name : {"api_base", "base_url", "api_key", "headers", "extra_headers",
+                                 "proxy", "organization"}) {
+            const std::string body =
+                std::string(R"({"model":"m","messages":[{"role":"user","content":"x"}],")") + name +
+                R"(":"y"})";
             CHECK(problem("chat", body) == std::string(name) + ": is not for callers to choose");
         }
         std::string passed;
         const Operation& operation = *find_operation("chat");
         JsonReader reader;
-        const auto body = reader.read(R"({"model":"m","messages":[{"role":"user","content":"x"}],"min_p":0.1})");
+        const auto body =
+            reader.read(R"({"model":"m","messages":[{"role":"user","content":"x"}],"min_p":0.1})");
         const Report report = check(
             operation, operation.variants[0], **body, Side::server, [](const Accepted&) {},
             [&passed](std::string_view name, const ValueSource&) { passed += name; });
@@ -121,17 +147,23 @@ TEST_SUITE("check") {
     TEST_CASE("names that are there twice are refused, wherever they are") {
         CHECK(problem("search_music", R"({"song":"x","song":"x"})") == "song: is there twice");
         CHECK(problem("search_music", R"({"song":"x","a":1,"b":2,"a":3})") == "a: is there twice");
-        CHECK(problem("generate_image", R"({"prompt":"x","num_inference_steps":4,"num_inferences_steps":4})") ==
+        CHECK(problem("generate_image",
+                      R"({"prompt":"x","num_inference_steps":4,"num_inferences_steps":4})") ==
               "num_inferences_steps: is there twice");
-        CHECK(problem("chat", R"({"model":"m","messages":[{"role":"user","content":"x","z":{"a":[{"q":1,"q":2}]}}]})") ==
-              "messages[0].z.a[0].q: is there twice");
+        CHECK(
+            problem(
+                "chat",
+                R"({"model":"m","messages":[{"role":"user","content":"x","z":{"a":[{"q":1,"q":2}]}}]})") ==
+            "messages[0].z.a[0].q: is there twice");
     }
 
     TEST_CASE("all problems come at once, and a long list is cut") {
-        const Report report = check_json("generate_image", R"({"width":1,"height":"x","num_outputs":0,"seed":1.5})");
+        const Report report =
+            check_json("generate_image", R"({"width":1,"height":"x","num_outputs":0,"seed":1.5})");
         CHECK(report.count == 5);
         const std::string text = report.message(*find_operation("generate_image"));
-        for (const char* part : {"5 problems", "width=1", "height=\"x\"", "num_outputs=0", "seed=1.5", "prompt: is missing"}) {
+        for (const char* part : {"5 problems", "width=1", "height=\"x\"", "num_outputs=0",
+                                 "seed=1.5", "prompt: is missing"}) {
             CHECK_MESSAGE(text.find(part) != std::string::npos, text);
         }
         std::string many = R"({"model":"m","messages":[)";
@@ -146,46 +178,70 @@ TEST_SUITE("check") {
     }
 
     TEST_CASE("passwords in addresses are not shown, long values are cut") {
-        const std::string text = problem("search_music", R"({"song":"x","proxy":"ftp://user:secret@proxy.example:1"})");
+        const std::string text =
+            problem("search_music", R"({"song":"x","proxy":"ftp://user:secret@proxy.example:1"})");
         CHECK(text.find("secret") == std::string::npos);
         CHECK(text.find("***@proxy.example") != std::string::npos);
-        const std::string body = R"({"song":")" + std::string(10, 'x') + R"(","limit":")" + std::string(100'000, '9') + R"("})";
+        const std::string body = R"({"song":")" + std::string(10, 'x') + R"(","limit":")" +
+                                 std::string(100'000, '9') + R"("})";
         CHECK(problem("search_music", body).size() < 200);
     }
 
     TEST_CASE("forms: numbers and switches are read from text") {
-        CHECK(check_form("generate_video", {{.name = "prompt", .text = "x"}, {.name = "fps", .text = "10"},
-                                            {.name = "init_weight", .text = "0.5"}, {.name = "remove_watermark", .text = "Off"},
-                                            {.name = "width", .text = ""}, {.name = "init_video", .is_file = true}}).ok());
-        CHECK(form_problem("generate_video", {{.name = "prompt", .text = "x"}, {.name = "fps", .text = "ten"}}) ==
+        CHECK(check_form("generate_video", {{.name = "prompt", .text = "x"},
+                                            {.name = "fps", .text = "10"},
+                                            {.name = "init_weight", .text = "0.5"},
+                                            {.name = "remove_watermark", .text = "Off"},
+                                            {.name = "width", .text = ""},
+                                            {.name = "init_video", .is_file = true}})
+                  .ok());
+        CHECK(form_problem("generate_video",
+                           {{.name = "prompt", .text = "x"}, {.name = "fps", .text = "ten"}}) ==
               "fps=\"ten\": must be an integer frames/s");
-        CHECK(form_problem("generate_video", {{.name = "prompt", .text = "x"}, {.name = "fps", .text = "5.0"}}) ==
+        CHECK(form_problem("generate_video",
+                           {{.name = "prompt", .text = "x"}, {.name = "fps", .text = "5.0"}}) ==
               "fps=\"5.0\": must be an integer frames/s");
-        CHECK(form_problem("generate_video", {{.name = "prompt", .text = "x"}, {.name = "seed", .text = "9223372036854775808"}}) ==
+        CHECK(form_problem("generate_video", {{.name = "prompt", .text = "x"},
+                                              {.name = "seed", .text = "9223372036854775808"}}) ==
               "seed=\"9223372036854775808\": must be an integer of at most 64 bits");
-        CHECK(form_problem("generate_video", {{.name = "prompt", .text = "x"}, {.name = "remove_watermark", .text = "2"}}) ==
+        CHECK(form_problem("generate_video", {{.name = "prompt", .text = "x"},
+                                              {.name = "remove_watermark", .text = "2"}}) ==
               "remove_watermark=\"2\": must be true or false");
-        CHECK(form_problem("generate_video", {{.name = "prompt", .text = ""}}) == "prompt: is missing");
-        CHECK(form_problem("generate_video", {{.name = "prompt", .text = "x"}, {.name = "init_video", .text = "x"}}) ==
+        CHECK(form_problem("generate_video", {{.name = "prompt", .text = ""}}) ==
+              "prompt: is missing");
+        CHECK(form_problem("generate_video", {{.name = "prompt", .text = "x"},
+                                              {.name = "init_video", .text = "x"}}) ==
               "init_video: must be a file, not a text");
-        CHECK(form_problem("generate_video", {{.name = "prompt", .is_file = true}}) == "prompt=a file: must be a string");
+        CHECK(form_problem("generate_video", {{.name = "prompt", .is_file = true}}) ==
+              "prompt=a file: must be a string");
     }
 
     TEST_CASE("rules between fields") {
-        CHECK(form_problem("transcribe", {{.name = "task", .text = "translate"}}) == "one of audio or url must be given");
-        CHECK(form_problem("transcribe", {{.name = "audio", .is_file = true}, {.name = "url", .text = "http://a.example/"}}) ==
+        CHECK(form_problem("transcribe", {{.name = "task", .text = "translate"}}) ==
+              "one of audio or url must be given");
+        CHECK(form_problem("transcribe", {{.name = "audio", .is_file = true},
+                                          {.name = "url", .text = "http://a.example/"}}) ==
               "only one of audio and url may be given");
-        CHECK(form_problem("generate_image", {{.name = "prompt", .text = "x"}, {.name = "mask", .is_file = true}}, 1) ==
-              "mask: needs image");
-        CHECK(form_problem("convert_to_mp3", {{.name = "file", .is_file = true}, {.name = "start", .text = "1:00"}, {.name = "end", .text = "59.5"}}) ==
+        CHECK(form_problem("generate_image",
+                           {{.name = "prompt", .text = "x"}, {.name = "mask", .is_file = true}},
+                           1) == "mask: needs image");
+        CHECK(form_problem("convert_to_mp3", {{.name = "file", .is_file = true},
+                                              {.name = "start", .text = "1:00"},
+                                              {.name = "end", .text = "59.5"}}) ==
               "start: must be less than end");
-        CHECK(form_problem("convert_to_mp3", {{.name = "file", .is_file = true}, {.name = "bitrate", .text = "128k"}, {.name = "vbr_quality", .text = "2"}}) ==
+        CHECK(form_problem("convert_to_mp3", {{.name = "file", .is_file = true},
+                                              {.name = "bitrate", .text = "128k"},
+                                              {.name = "vbr_quality", .text = "2"}}) ==
               "only one of bitrate and vbr_quality may be given");
-        CHECK(form_problem("convert_to_mp3", {{.name = "file", .is_file = true}, {.name = "bitrate", .text = "1k"}}) ==
+        CHECK(form_problem("convert_to_mp3", {{.name = "file", .is_file = true},
+                                              {.name = "bitrate", .text = "1k"}}) ==
               "bitrate=\"1k\": must be from 8000 to 320000 bit/s");
-        CHECK(form_problem("convert_to_mp3", {{.name = "file", .is_file = true}, {.name = "sample_rate", .text = "44000"}}) ==
-              "sample_rate=\"44000\": must be one of 8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000 Hz");
-        CHECK(form_problem("convert_to_mp3", {{.name = "file", .is_file = true}, {.name = "vbr_quality", .text = "10"}}) ==
+        CHECK(form_problem("convert_to_mp3", {{.name = "file", .is_file = true},
+                                              {.name = "sample_rate", .text = "44000"}}) ==
+              "sample_rate=\"44000\": must be one of 8000, 11025, 12000, 16000, 22050, 24000, "
+              "32000, 44100, 48000 Hz");
+        CHECK(form_problem("convert_to_mp3", {{.name = "file", .is_file = true},
+                                              {.name = "vbr_quality", .text = "10"}}) ==
               "vbr_quality=\"10\": must be at least 0 and below 10");
     }
 
@@ -202,9 +258,11 @@ TEST_SUITE("check") {
 
     TEST_CASE("bodies that are no JSON are refused with a reason") {
         JsonReader reader;
-        for (const char* body : {"", " ", "{", R"({"a":1,})", "{'a':1}", R"({"a":1} x)", "{} {}", "nul", R"({"a":NaN})",
-                                 R"({"a":Infinity})", R"({"a":1e999})", R"({"a":18446744073709551616})",
-                                 R"({"a":"\ud800"})", "{\"a\":\"\x01\"}", "{\"a\":\"\xC0\xAF\"}", "\xFF\xFE", R"({"a":01})"}) {
+        for (const char* body :
+             {"", " ", "{", R"({"a":1,})", "{'a':1}", R"({"a":1} x)", "{} {}", "nul",
+              R"({"a":NaN})", R"({"a":Infinity})", R"({"a":1e999})",
+              R"({"a":18446744073709551616})", R"({"a":"\ud800"})", "{\"a\":\"\x01\"}",
+              "{\"a\":\"\xC0\xAF\"}", "\xFF\xFE", R"({"a":01})"}) {
             const auto value = reader.read(body);
             CHECK_MESSAGE(!value, body);
             if (!value) CHECK(value.error().message.starts_with("the request's body "));
@@ -215,7 +273,8 @@ TEST_SUITE("check") {
         CHECK_FALSE(reader.read(std::string(201, '[') + std::string(201, ']')));
         CHECK_FALSE(reader.read("[1,2,3]", 5));
         for (const char* body : {"[]", "\"x\"", "1", "null", "true"}) {
-            CHECK(problem("search_music", body).starts_with("the request's body must be an object"));
+            CHECK(
+                problem("search_music", body).starts_with("the request's body must be an object"));
         }
     }
 }

@@ -12,7 +12,8 @@ using namespace polymux::contract;
 TEST_SUITE("contract") {
     TEST_CASE("the fourteen operations of the interface are there, in its order") {
         std::string paths;
-        for (const Operation* operation : operations()) paths += std::string(operation->path) + '\n';
+        for (const Operation* operation : operations())
+            paths += std::string(operation->path) + '\n';
         CHECK(paths ==
               "/api/v1/fastllm/chatcompletion\n/api/v1/freellm\n/api/v1/musicsearch\n"
               "/api/v1/modelhost/imagegeneration\n/api/v1/modelhost/imageupscale\n"
@@ -77,6 +78,7 @@ TEST_SUITE("contract") {
         REQUIRE(value);
         CHECK((*value)->type() == type_array);
         CHECK((*value)->size() == 14);
-        CHECK(describe(find_operation("songid")).find("\"path\":\"/api/v1/songid\"") != std::string::npos);
+        CHECK(describe(find_operation("songid")).find("\"path\":\"/api/v1/songid\"") !=
+              std::string::npos);
     }
 }

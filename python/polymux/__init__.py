@@ -13,7 +13,7 @@ Example:
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from polymux import aio
+    from polymux import aio, contract
     from polymux._version import __version__
     from polymux.conversion import convert_many, convert_to_mp3
     from polymux.errors import (
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         OutputFailedError,
         OutputRefusedError,
         PolymuxError,
+        Problem,
         UndecodableError,
         UnsupportedMediaError,
     )
@@ -80,12 +81,14 @@ __all__ = [
     "OutputRefusedError",
     "PcmAudio",
     "PolymuxError",
+    "Problem",
     "Progress",
     "StreamInfo",
     "UndecodableError",
     "UnsupportedMediaError",
     "__version__",
     "aio",
+    "contract",
     "convert_many",
     "convert_to_mp3",
     "decode_audio",
@@ -120,8 +123,8 @@ if not TYPE_CHECKING:  # It would make every misspelt name an object to type che
 
         if name not in __all__:
             raise AttributeError(f"module 'polymux' has no attribute {name!r}")
-        if name == "aio":
-            return import_module("polymux.aio")
+        if name in {"aio", "contract"}:
+            return import_module(f"polymux.{name}")
         # Everything that is not listed above is an exception class.
         value = getattr(import_module(f"polymux.{_HOME_OF.get(name, 'errors')}"), name)
         globals()[name] = value

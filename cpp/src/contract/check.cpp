@@ -22,7 +22,9 @@ struct Path {
     static constexpr std::size_t no_index = std::numeric_limits<std::size_t>::max();
 
     bool is_root() const { return parent == nullptr; }
-    Path member(std::string_view member_name) const { return {.parent = this, .name = member_name}; }
+    Path member(std::string_view member_name) const {
+        return {.parent = this, .name = member_name};
+    }
     Path item(std::size_t number) const { return {.parent = this, .index = number}; }
     std::string text() const {
         if (is_root()) return {};
@@ -62,8 +64,7 @@ private:
                 const Accept* accept, const PassOn* pass_on);
     void unknown(const ObjectType& type, std::string_view name, const ValueSource& value,
                  const Path& path, const PassOn* pass_on);
-    void field(const Field& one, const ValueSource& value, const Path& path,
-               const Accept* accept);
+    void field(const Field& one, const ValueSource& value, const Path& path, const Accept* accept);
     void nested(const Field& one, const ValueSource& value, const Path& path);
     void anything(const ValueSource& value, const Path& path);
     void duplicates(std::vector<std::string_view>& names, const Path& path);

@@ -20,7 +20,8 @@ std::string check_multiple(const Field& field, std::int64_t value) {
 }
 
 std::string check_integer_choices(const Field& field, std::int64_t value) {
-    if (field.integer_choices.empty() || std::ranges::find(field.integer_choices, value) != field.integer_choices.end()) {
+    if (field.integer_choices.empty() ||
+        std::ranges::find(field.integer_choices, value) != field.integer_choices.end()) {
         return {};
     }
     std::string text = ": must be one of ";
@@ -46,7 +47,8 @@ std::string check_number(const Field& field, const Number& number) {
 }
 
 std::string must_be(const Field& field) {
-    return with_unit(field, ": must be " + described(field.types & ~unsigned{type_null}));
+    const auto without_null = static_cast<std::uint16_t>(field.types & ~unsigned{type_null});
+    return with_unit(field, ": must be " + described(without_null));
 }
 
 /// A number that stands as text: in a form, or where the contract writes it so.
@@ -57,7 +59,10 @@ FieldOutcome numeric_text(const Field& field, const ValueSource& value) {
     if ((field.types & type_integer) != 0) {
         const auto written = text.size() > longest_number ? std::nullopt : read_integer(text);
         if (!written) return {.message = '=' + shown(value) + must_be(field)};
-        number = {.value = static_cast<double>(written->value), .integer = written->value, .is_integer = true, .fits = written->fits};
+        number = {.value = static_cast<double>(written->value),
+                  .integer = written->value,
+                  .is_integer = true,
+                  .fits = written->fits};
     } else {
         const auto written = text.size() > longest_number ? std::nullopt : read_number(text);
         if (!written) return {.message = '=' + shown(value) + must_be(field)};
@@ -102,15 +107,18 @@ FieldOutcome check_field(const Field& field, const ValueSource& value) {
         return {.message = '=' + shown(value) + must_be(field)};
     }
     switch (type) {
-        case type_string: return {.message = check_text(field, value)};
+        case type_string:
+            return {.message = check_text(field, value)};
         case type_integer:
         case type_number: {
             std::string message = check_number(field, value.number());
             if (!message.empty()) message.insert(0, '=' + shown(value));
             return {.message = std::move(message)};
         }
-        case type_array: return {.message = check_items(field, value)};
-        default: return {};
+        case type_array:
+            return {.message = check_items(field, value)};
+        default:
+            return {};
     }
 }
 
@@ -126,34 +134,29 @@ void RuleValues::keep(const ObjectType& type, const Field& field, const ValueSou
         return by_value && std::ranges::find(rule.fields, field.name) != rule.fields.end();
     });
     if (!compared) return;
+    Kept one{.field = field.name, .number = {}, .text = {}};
     if (value.type() == type_string) {
-        const std::string text(value.text_head(longest_number));
-        const std::optional<double> seconds =
-            field.format == Format::time ? read_time(text) : std::nullopt;
-        if (seconds) {
-            kept_.push_back({&field, *seconds});
-        } else {
-            kept_.push_back({&field, text});
-        }
+        one.text = value.text_head(longest_number);
+        if (field.format == Format::time) one.number = read_time(one.text);
     } else if ((value.type() & numeric) != 0) {
-        kept_.push_back({&field, value.number().value});
+        one.number = value.number().value;
     }
+    kept_.push_back(std::move(one));
 }
 
 const RuleValues::Kept* RuleValues::find(std::string_view field) const {
-    const auto found = std::ranges::find_if(
-        kept_, [field](const Kept& one) { return one.field->name == field; });
+    const auto found = std::ranges::find(kept_, field, &Kept::field);
     return found == kept_.end() ? nullptr : &*found;
 }
 
-const double* RuleValues::number_of(std::string_view field) const {
+std::optional<double> RuleValues::number_of(std::string_view field) const {
     const Kept* const found = find(field);
-    return found == nullptr ? nullptr : std::get_if<double>(&found->value);
+    return found == nullptr ? std::nullopt : found->number;
 }
 
-const std::string* RuleValues::text_of(std::string_view field) const {
+std::string_view RuleValues::text_of(std::string_view field) const {
     const Kept* const found = find(field);
-    return found == nullptr ? nullptr : std::get_if<std::string>(&found->value);
+    return found == nullptr ? std::string_view() : found->text;
 }
 
 }  // namespace polymux::contract

@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "polymux/contract/value.hpp"
@@ -11,7 +10,8 @@
 namespace polymux::contract {
 
 struct FieldOutcome {
-    std::string message = {};  ///< What is wrong, to stand after the field's path; empty if nothing.
+    std::string message =
+        {};  ///< What is wrong, to stand after the field's path; empty if nothing.
     std::optional<Number> number = {};  ///< Read from a text.
     std::optional<bool> boolean = {};   ///< Read from a text.
 };
@@ -26,13 +26,14 @@ bool is_absent(const Field& field, const ValueSource& value);
 class RuleValues {
 public:
     void keep(const ObjectType& type, const Field& field, const ValueSource& value);
-    const double* number_of(std::string_view field) const;
-    const std::string* text_of(std::string_view field) const;
+    std::optional<double> number_of(std::string_view field) const;
+    std::string_view text_of(std::string_view field) const;
 
 private:
     struct Kept {
-        const Field* field;
-        std::variant<double, std::string> value;
+        std::string_view field;
+        std::optional<double> number;
+        std::string text;
     };
     const Kept* find(std::string_view field) const;
 

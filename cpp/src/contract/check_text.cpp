@@ -14,7 +14,9 @@ constexpr std::size_t longest_address = 8192;
 constexpr std::size_t longest_name = 256;
 constexpr std::size_t longest_choice = 256;
 
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
+bool is_control(char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+}
 
 std::string quoted_choices(const Field& field) {
     std::string text;
@@ -34,7 +36,9 @@ std::string check_length(const Field& field, const ValueSource& value) {
     if (field.min_length == 0 && field.max_length == std::numeric_limits<std::size_t>::max()) {
         return {};
     }
-    const std::size_t limit = std::max(field.min_length, field.max_length == std::numeric_limits<std::size_t>::max() ? 0 : field.max_length + 1);
+    const std::size_t limit = std::max(
+        field.min_length,
+        field.max_length == std::numeric_limits<std::size_t>::max() ? 0 : field.max_length + 1);
     const std::size_t length = value.text_length(limit);
     if (length < field.min_length) {
         if (length == 0) return ": must not be empty";
@@ -48,7 +52,9 @@ std::string check_length(const Field& field, const ValueSource& value) {
     return {};
 }
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
 
 bool starts_with_word(std::string_view text, std::string_view word) {
     return text.size() >= word.size() &&
@@ -58,7 +64,8 @@ bool starts_with_word(std::string_view text, std::string_view word) {
 std::string scheme_names(const Field& field) {
     std::string text;
     for (const std::string_view scheme : field.schemes) {
-        text += (text.empty() ? "" : " or ") + std::string(scheme) + (scheme == "data" ? ":image/..." : "://...");
+        text += (text.empty() ? "" : " or ") + std::string(scheme) +
+                (scheme == "data" ? ":image/..." : "://...");
     }
     return text;
 }
@@ -70,7 +77,8 @@ bool has_accepted_scheme(const Field& field, std::string_view text) {
         if (scheme == "data") return starts_with_word(rest, ":image/");
         constexpr std::string_view slashes = "://";
         if (!rest.starts_with(slashes) || rest.size() == slashes.size()) return false;
-        return rest[slashes.size()] != '/' && rest[slashes.size()] != '?' && rest[slashes.size()] != '#';
+        return rest[slashes.size()] != '/' && rest[slashes.size()] != '?' &&
+               rest[slashes.size()] != '#';
     });
 }
 
@@ -80,7 +88,8 @@ std::string check_address(const Field& field, const ValueSource& value) {
     const auto refused = [&text](const std::string& why) {
         return '=' + shown_address(text) + ": " + why;
     };
-    if (!has_accepted_scheme(field, text)) return refused("must be an address: " + scheme_names(field));
+    if (!has_accepted_scheme(field, text))
+        return refused("must be an address: " + scheme_names(field));
     if (starts_with_word(text, "data:")) return {};
     if (value.text_length(longest_address + 1) > longest_address) {
         return refused("must have at most " + std::to_string(longest_address) + " characters");
@@ -91,8 +100,8 @@ std::string check_address(const Field& field, const ValueSource& value) {
     return {};
 }
 
-std::string check_number_text(const Field& field, const ValueSource& value, std::optional<double> read,
-                              const char* form) {
+std::string check_number_text(const Field& field, const ValueSource& value,
+                              std::optional<double> read, const char* form) {
     if (!read) return '=' + shown(value) + ": must be " + form;
     if ((field.minimum && *read < *field.minimum) || (field.maximum && *read > *field.maximum)) {
         return '=' + shown(value) + ": must be " + range_text(field);
@@ -102,7 +111,8 @@ std::string check_number_text(const Field& field, const ValueSource& value, std:
 
 bool are_languages(std::string_view text) {
     const auto plain = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '_';
     };
     bool after_plus = true;
     for (const char c : text) {
@@ -115,22 +125,30 @@ bool are_languages(std::string_view text) {
 std::string check_format(const Field& field, const ValueSource& value) {
     const std::string text(value.text_head(longest_name + 1));
     switch (field.format) {
-        case Format::none: return {};
+        case Format::none:
+            return {};
         case Format::bitrate:
-            return check_number_text(field, value, read_bitrate(text), "a bitrate such as 128000 or \"128k\"");
+            return check_number_text(field, value, read_bitrate(text),
+                                     "a bitrate such as 128000 or \"128k\"");
         case Format::time:
-            return check_number_text(field, value, read_time(text),
-                                     "a time: seconds such as 93.5, or \"[HH:]MM:SS[.mmm]\" such as \"1:33.5\"");
+            return check_number_text(
+                field, value, read_time(text),
+                "a time: seconds such as 93.5, or \"[HH:]MM:SS[.mmm]\" such as \"1:33.5\"");
         case Format::resolution:
             if (read_resolution(text)) return {};
-            return '=' + shown(value) + ": must be \"best\", or lines from 144 to 4320 such as \"720p\" or \"720\"";
+            return '=' + shown(value) +
+                   ": must be \"best\", or lines from 144 to 4320 such as \"720p\" or \"720\"";
         case Format::languages:
             if (text.size() <= longest_name && are_languages(text)) return {};
-            return '=' + shown(value) + ": must be names of languages joined by plus, such as \"eng\" or \"deu+fra\"";
+            return '=' + shown(value) +
+                   ": must be names of languages joined by plus, such as \"eng\" or \"deu+fra\"";
         case Format::name:
             if (text.empty()) return ": must not be empty";
-            if (value.text_length(longest_name + 1) <= longest_name && std::ranges::none_of(text, is_control)) return {};
-            return '=' + shown(value) + ": must have at most 256 characters, none of them control characters";
+            if (value.text_length(longest_name + 1) <= longest_name &&
+                std::ranges::none_of(text, is_control))
+                return {};
+            return '=' + shown(value) +
+                   ": must have at most 256 characters, none of them control characters";
     }
     return {};
 }

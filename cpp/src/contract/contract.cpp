@@ -67,7 +67,9 @@ const Variant* Operation::find_variant(std::string_view model) const {
     return nullptr;
 }
 
-std::span<const Operation* const> operations() { return generated::all; }
+std::span<const Operation* const> operations() {
+    return generated::all;
+}
 
 const Operation* find_operation(std::string_view name) {
     for (const Operation* operation : operations()) {

@@ -53,7 +53,8 @@ void list(json::Buffer& buffer, const Range& range, Write write) {
 }
 
 void texts(json::Buffer& buffer, std::span<const std::string_view> values) {
-    list(buffer, values, [](json::Buffer& out, std::string_view one) { json::append_utf8(out, one); });
+    list(buffer, values,
+         [](json::Buffer& out, std::string_view one) { json::append_utf8(out, one); });
 }
 
 /// "string", "integer or string", ...

@@ -12,24 +12,33 @@ namespace {
 
 std::string reason(simdjson::error_code code) {
     switch (code) {
-        case simdjson::EMPTY: return "is empty";
+        case simdjson::EMPTY:
+            return "is empty";
         case simdjson::DEPTH_ERROR:
             return "is nested deeper than " + std::to_string(JsonReader::deepest) + " levels";
-        case simdjson::UTF8_ERROR: return "is not valid UTF-8";
+        case simdjson::UTF8_ERROR:
+            return "is not valid UTF-8";
         case simdjson::NUMBER_ERROR:
-        case simdjson::BIGINT_ERROR: return "holds a number that JSON does not have or that is out of range";
-        case simdjson::STRING_ERROR: return "holds a text with a wrong escape or half a surrogate pair";
-        case simdjson::UNESCAPED_CHARS: return "holds a control character inside a text";
-        case simdjson::UNCLOSED_STRING: return "ends inside a text";
+        case simdjson::BIGINT_ERROR:
+            return "holds a number that JSON does not have or that is out of range";
+        case simdjson::STRING_ERROR:
+            return "holds a text with a wrong escape or half a surrogate pair";
+        case simdjson::UNESCAPED_CHARS:
+            return "holds a control character inside a text";
+        case simdjson::UNCLOSED_STRING:
+            return "ends inside a text";
         case simdjson::T_ATOM_ERROR:
         case simdjson::F_ATOM_ERROR:
-        case simdjson::N_ATOM_ERROR: return "holds a word that is none of true, false and null";
-        default: return "is not valid JSON";
+        case simdjson::N_ATOM_ERROR:
+            return "holds a word that is none of true, false and null";
+        default:
+            return "is not valid JSON";
     }
 }
 
 Error refused(std::string what) {
-    return {.code = ErrorCode::invalid_argument, .message = "the request's body " + std::move(what)};
+    return {.code = ErrorCode::invalid_argument,
+            .message = "the request's body " + std::move(what)};
 }
 
 }  // namespace
@@ -53,13 +62,16 @@ Result<const ValueSource*> JsonReader::read(std::string_view body, std::size_t l
     }
     constexpr std::size_t smallest = 16 * 1024;
     if (state_->parser.capacity() < body.size() || state_->parser.max_depth() != deepest) {
-        const std::size_t capacity = std::max({body.size(), 2 * state_->parser.capacity(), smallest});
+        const std::size_t capacity =
+            std::max({body.size(), 2 * state_->parser.capacity(), smallest});
         if (state_->parser.allocate(capacity, deepest) != simdjson::SUCCESS) {
-            return Error{.code = ErrorCode::out_of_memory, .message = "not enough memory to read the request's body"};
+            return Error{.code = ErrorCode::out_of_memory,
+                         .message = "not enough memory to read the request's body"};
         }
     }
     simdjson::dom::element root;
-    const simdjson::error_code code = state_->parser.parse(body.data(), body.size(), true).get(root);
+    const simdjson::error_code code =
+        state_->parser.parse(body.data(), body.size(), true).get(root);
     if (code != simdjson::SUCCESS) return refused(reason(code));
     return &state_->value.emplace(root);
 }

@@ -8,14 +8,21 @@ using simdjson::dom::element_type;
 
 ValueType JsonValue::type() const {
     switch (element_.type()) {
-        case element_type::STRING: return type_string;
+        case element_type::STRING:
+            return type_string;
         case element_type::INT64:
-        case element_type::UINT64: return type_integer;
-        case element_type::DOUBLE: return type_number;
-        case element_type::BOOL: return type_boolean;
-        case element_type::ARRAY: return type_array;
-        case element_type::OBJECT: return type_object;
-        case element_type::NULL_VALUE: break;
+        case element_type::UINT64:
+            return type_integer;
+        case element_type::DOUBLE:
+            return type_number;
+        case element_type::BOOL:
+            return type_boolean;
+        case element_type::ARRAY:
+            return type_array;
+        case element_type::OBJECT:
+            return type_object;
+        case element_type::NULL_VALUE:
+            break;
     }
     return type_null;
 }
@@ -55,13 +62,15 @@ std::size_t JsonValue::size() const {
 }
 
 void JsonValue::members(Member visit) const {
-    for (const auto& [name, value] : element_.get_object().value_unsafe()) {
+    const simdjson::dom::object object = element_.get_object().value_unsafe();
+    for (const auto& [name, value] : object) {
         if (!visit(name, JsonValue(value))) return;
     }
 }
 
 void JsonValue::items(Item visit) const {
-    for (const simdjson::dom::element value : element_.get_array().value_unsafe()) {
+    const simdjson::dom::array array = element_.get_array().value_unsafe();
+    for (const simdjson::dom::element value : array) {
         if (!visit(JsonValue(value))) return;
     }
 }

@@ -52,12 +52,18 @@ std::string shown(const ValueSource& value) {
             return quoted(start, start.size() < text.size());
         }
         case type_integer:
-        case type_number: return number_text(value.number());
-        case type_boolean: return value.boolean() ? "true" : "false";
-        case type_array: return "an array of " + std::to_string(value.size());
-        case type_object: return "an object";
-        case type_file: return "a file";
-        case type_null: return "null";
+        case type_number:
+            return number_text(value.number());
+        case type_boolean:
+            return value.boolean() ? "true" : "false";
+        case type_array:
+            return "an array of " + std::to_string(value.size());
+        case type_object:
+            return "an object";
+        case type_file:
+            return "a file";
+        case type_null:
+            return "null";
     }
     return "a value";
 }
@@ -82,10 +88,11 @@ std::string shown_address(std::string_view utf8) {
 
 std::string shown_name(std::string_view name) {
     constexpr std::size_t longest = 64;
-    const bool plain = !name.empty() && name.size() <= longest && std::ranges::all_of(name, [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               c == '_' || c == '-' || c == '.';
-    });
+    const bool plain =
+        !name.empty() && name.size() <= longest && std::ranges::all_of(name, [](char c) {
+            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                   c == '_' || c == '-' || c == '.';
+        });
     return plain ? std::string(name) : shown_text(name);
 }
 
@@ -98,9 +105,9 @@ std::string cut(std::string text, std::size_t longest_bytes) {
 }
 
 std::string described(std::uint16_t types) {
-    constexpr std::array<std::string_view, 8> names = {"a string", "an integer", "a number",
-                                                       "true or false", "an array", "an object",
-                                                       "a file", "null"};
+    constexpr std::array<std::string_view, 8> names = {"a string",      "an integer", "a number",
+                                                       "true or false", "an array",   "an object",
+                                                       "a file",        "null"};
     std::string text;
     for (unsigned bit = 0; bit < names.size(); ++bit) {
         if ((unsigned{types} >> bit & 1U) == 0) continue;
@@ -118,7 +125,8 @@ std::string with_unit(const Field& field, std::string text) {
 std::string range_text(const Field& field) {
     const bool both = field.minimum && field.maximum;
     if (both && !field.above_minimum && !field.below_maximum) {
-        return with_unit(field, "from " + plain_number(*field.minimum) + " to " + plain_number(*field.maximum));
+        return with_unit(
+            field, "from " + plain_number(*field.minimum) + " to " + plain_number(*field.maximum));
     }
     std::string text;
     if (field.minimum) {

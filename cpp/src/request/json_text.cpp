@@ -30,14 +30,29 @@ char* put_escape(char* out, unsigned code) {
     constexpr std::string_view digits = "0123456789abcdef";
     *out++ = '\\';
     switch (code) {
-        case '"': *out++ = '"'; return out;
-        case '\\': *out++ = '\\'; return out;
-        case '\b': *out++ = 'b'; return out;
-        case '\f': *out++ = 'f'; return out;
-        case '\n': *out++ = 'n'; return out;
-        case '\r': *out++ = 'r'; return out;
-        case '\t': *out++ = 't'; return out;
-        default: break;
+        case '"':
+            *out++ = '"';
+            return out;
+        case '\\':
+            *out++ = '\\';
+            return out;
+        case '\b':
+            *out++ = 'b';
+            return out;
+        case '\f':
+            *out++ = 'f';
+            return out;
+        case '\n':
+            *out++ = 'n';
+            return out;
+        case '\r':
+            *out++ = 'r';
+            return out;
+        case '\t':
+            *out++ = 't';
+            return out;
+        default:
+            break;
     }
     *out++ = 'u';
     *out++ = '0';
@@ -47,7 +62,9 @@ char* put_escape(char* out, unsigned code) {
     return out;
 }
 
-bool must_escape(unsigned code) { return code < 0x20 || code == '"' || code == '\\'; }
+bool must_escape(unsigned code) {
+    return code < 0x20 || code == '"' || code == '\\';
+}
 
 char* put_utf8(char* out, std::uint32_t code) {
     const auto byte = [&out](std::uint32_t value) { *out++ = static_cast<char>(value); };
@@ -125,14 +142,17 @@ bool append_ucs4(Buffer& buffer, std::span<const std::uint32_t> text) {
 void append_integer(Buffer& buffer, std::int64_t value) {
     constexpr std::size_t longest = 20;
     char* const begin = buffer.reserve(longest);
-    buffer.advance(static_cast<std::size_t>(std::to_chars(begin, begin + longest, value).ptr - begin));
+    buffer.advance(
+        static_cast<std::size_t>(std::to_chars(begin, begin + longest, value).ptr - begin));
 }
 
 bool append_number(Buffer& buffer, double value) {
     if (!std::isfinite(value)) return false;
     // Shortest digits and their exponent, to be laid out anew: d[.ddd]e[+-]dd
     std::array<char, 32> text{};
-    const auto end = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::scientific).ptr;
+    const auto end =
+        std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::scientific)
+            .ptr;
     std::string_view rest(text.data(), static_cast<std::size_t>(end - text.data()));
     if (rest.front() == '-') {
         buffer.append('-');
@@ -140,7 +160,8 @@ bool append_number(Buffer& buffer, double value) {
     }
     const std::size_t e = rest.find('e');
     int exponent = 0;
-    std::from_chars(rest.data() + e + (rest[e + 1] == '+' ? 2 : 1), rest.data() + rest.size(), exponent);
+    std::from_chars(rest.data() + e + (rest[e + 1] == '+' ? 2 : 1), rest.data() + rest.size(),
+                    exponent);
     std::array<char, 20> digits{};
     std::size_t count = 0;
     for (const char c : rest.substr(0, e)) {

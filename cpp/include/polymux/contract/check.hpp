@@ -43,22 +43,23 @@ struct Report {
 struct Accepted {
     const Field& field;
     const ValueSource& value;
-    std::optional<Number> number = {};    ///< Read from a text that stands for one.
-    std::optional<bool> boolean = {};     ///< Read from a text that stands for one.
+    std::optional<Number> number = {};  ///< Read from a text that stands for one.
+    std::optional<bool> boolean = {};   ///< Read from a text that stands for one.
 };
 using Accept = FunctionRef<void(const Accepted& accepted)>;
 /// A member that the contract does not have and that is passed on.
 using PassOn = FunctionRef<void(std::string_view name, const ValueSource& value)>;
 
-/// Checks a request's body. `accept` and `pass_on` get what is to be used, in the body's order; JSON's
-/// null and a form's empty text mean that an optional field is absent, and are left out.
+/// Checks a request's body. `accept` and `pass_on` get what is to be used, in the body's order;
+/// JSON's null and a form's empty text mean that an optional field is absent, and are left out.
 Report check(const Operation& operation, const Variant& variant, const ValueSource& body, Side side,
              Accept accept, PassOn pass_on);
-Report check(const Operation& operation, const Variant& variant, const ValueSource& body, Side side);
+Report check(const Operation& operation, const Variant& variant, const ValueSource& body,
+             Side side);
 
-/// Which variant a request is for, from the query parameter `model` (null where it is missing) and the
-/// body's encoding; or what is wrong.
-Result<const Variant*> choose_variant(const Operation& operation, std::optional<std::string_view> model,
-                                      Encoding encoding);
+/// Which variant a request is for, from the query parameter `model` (null where it is missing) and
+/// the body's encoding; or what is wrong.
+Result<const Variant*> choose_variant(const Operation& operation,
+                                      std::optional<std::string_view> model, Encoding encoding);
 
 }  // namespace polymux::contract

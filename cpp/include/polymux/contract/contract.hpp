@@ -1,4 +1,5 @@
-// What the interface is: operations, the variants that a model selector chooses, their fields and rules.
+// What the interface is: operations, the variants that a model selector chooses, their fields and
+// rules.
 //
 //     const contract::Operation* operation = contract::find_operation("transcribe");
 //     for (const contract::Field& field : operation->variants[0].body.fields) use(field.name);
@@ -113,8 +114,8 @@ struct Variant {
     std::string_view id;     ///< "A", "B", ...; empty where there is one only.
     std::string_view model;  ///< Value of the query parameter `model`; empty where there is none.
     std::string_view summary = {};
-    Encoding encoding = Encoding::json;   ///< What a client sends.
-    bool accepts_json = false;            ///< What a server takes.
+    Encoding encoding = Encoding::json;  ///< What a client sends.
+    bool accepts_json = false;           ///< What a server takes.
     bool accepts_multipart = false;
     std::span<const std::string_view> chosen_by = {};  ///< Fields that make a client choose it.
     ObjectType body;
@@ -154,8 +155,8 @@ const Operation* find_operation(std::string_view name);
 /// The known name nearest to a misspelt one, or empty when none is near.
 std::string_view nearest_name(std::string_view misspelt, std::span<const Field> fields);
 
-/// The contract as JSON: a list of `{path, method, variants: [{model, encoding, accepts, fields}]}`.
-/// With an operation, a list of that one.
+/// The contract as JSON: a list of `{path, method, variants: [{model, encoding, accepts,
+/// fields}]}`. With an operation, a list of that one.
 std::string describe(const Operation* only = nullptr);
 
 }  // namespace polymux::contract

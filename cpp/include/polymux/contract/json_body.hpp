@@ -15,8 +15,8 @@
 
 namespace polymux::contract {
 
-/// Parses strictly: RFC 8259, UTF-8 without overlong forms or surrogates, numbers within 64 bits and
-/// a double, one document and nothing after it. A byte order mark in front is skipped.
+/// Parses strictly: RFC 8259, UTF-8 without overlong forms or surrogates, numbers within 64 bits
+/// and a double, one document and nothing after it. A byte order mark in front is skipped.
 class JsonReader {
 public:
     static constexpr std::size_t deepest = 200;
