@@ -1,4 +1,6 @@
 // polymux._core: the contract, request bodies and stream decoding for Python.
+#include "chat_chunk.hpp"
+#include "chat_stream.hpp"
 #include "contract.hpp"
 #include "interpreter.hpp"
 #include "polymux/version.hpp"
@@ -9,6 +11,8 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
     module.doc() = "The native core module. Private: use the functions of `polymux`.";
     module.attr("__version__") = version();
     register_contract(module);
+    register_chat_chunk(module);
+    register_chat_stream(module);
 }
 
 }  // namespace polymux::bindings

@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from polymux import aio, contract
     from polymux._version import __version__
+    from polymux.chat_stream import AsyncChatStream, ChatChunk, ChatStream, decode_chat_stream
     from polymux.conversion import convert_many, convert_to_mp3
     from polymux.errors import (
+        APIError,
+        DecodeError,
         EncoderError,
         EncryptedMediaError,
         InputError,
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
         OutputRefusedError,
         PolymuxError,
         Problem,
+        StreamInterruptedError,
         UndecodableError,
         UnsupportedMediaError,
     )
@@ -54,11 +58,16 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "APIError",
+    "AsyncChatStream",
     "Chapter",
+    "ChatChunk",
+    "ChatStream",
     "ConversionOutcome",
     "ConversionReport",
     "ConversionWarning",
     "Cover",
+    "DecodeError",
     "EncoderError",
     "EncryptedMediaError",
     "InputError",
@@ -84,6 +93,7 @@ __all__ = [
     "Problem",
     "Progress",
     "StreamInfo",
+    "StreamInterruptedError",
     "UndecodableError",
     "UnsupportedMediaError",
     "__version__",
@@ -92,11 +102,13 @@ __all__ = [
     "convert_many",
     "convert_to_mp3",
     "decode_audio",
+    "decode_chat_stream",
     "probe",
 ]
 
 _HOMES = {
     "_version": ("__version__",),
+    "chat_stream": ("AsyncChatStream", "ChatChunk", "ChatStream", "decode_chat_stream"),
     "conversion": ("convert_many", "convert_to_mp3"),
     "media_file": ("ConversionOutcome", "MediaFile"),
     "options": ("Limits",),

@@ -167,7 +167,8 @@ private:
             } else if (name == "index") {
                 std::int64_t index = 0;
                 if (value.get(index) == simdjson::SUCCESS) {
-                    parsed_.traits.choice_index = std::max(std::int64_t{0}, index);
+                    parsed_.traits.choice_index =
+                        std::clamp(index, std::int64_t{0}, std::int64_t{INT32_MAX});
                 }
             } else if (name == "finish_reason") {
                 parsed_.finish_reason = text_of(value);
