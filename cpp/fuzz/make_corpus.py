@@ -2,8 +2,9 @@
 """make_corpus.py FOLDER: the first inputs of the fuzz targets, small and of every kind.
 
 FOLDER/convert and FOLDER/frame get real files made by the ffmpeg program (a twentieth of a second
-each) and the broken ones of the test-suite's generators; FOLDER/stream chat streams in the shapes of
-several servers; FOLDER/tags a few runs of bytes, since its input is choices and not a file. Files that are there already stay, so a corpus that has grown is kept.
+each) and the broken ones of the test-suite's generators; FOLDER/stream chat streams in the shapes
+of several servers; FOLDER/tags a few runs of bytes, since its input is choices and not a file.
+Files that are there already stay, so a corpus that has grown is kept.
 """
 
 import subprocess

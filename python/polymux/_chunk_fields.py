@@ -47,7 +47,7 @@ class Fields(Mapping[str, Any]):
         if name in _DECLARED:
             return None
         raise AttributeError(
-            f"there is no {name!r} here; there are: {', '.join(members) or 'none'}"
+            f"there is no {name!r} here, only: {', '.join(members) or 'nothing'}"
         )
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
     from typing import Unpack
 
-    from polymux import _media
     from _typeshed import ReadableBuffer
+
+    from polymux import _media
     from polymux._jobs import Names
     from polymux.chat_stream import AsyncChatStream
     from polymux.inputs import Destination, Source
@@ -362,7 +363,7 @@ async def decode_audio(
 def decode_chat_stream(
     chunks: AsyncIterable[ReadableBuffer], *, longest_event_bytes: int = 16 << 20
 ) -> AsyncChatStream:
-    """Decodes a streamed chat answer from bytes that come asynchronously.
+    r"""Decodes a streamed chat answer from bytes that come asynchronously.
 
     The twin of `polymux.decode_chat_stream`. Chunks that are decoded already are given without a
     turn of the event loop.
@@ -381,7 +382,7 @@ def decode_chat_stream(
         >>> import asyncio
         >>> from polymux import aio
         >>> async def body():
-        ...     yield b'data: {"choices":[{"delta":{"content":"Hello"}}]}\\n\\ndata: [DONE]\\n\\n'
+        ...     yield b'data: {"choices":[{"delta":{"content":"Hello"}}]}\n\ndata: [DONE]\n\n'
         >>> async def read():
         ...     return [chunk.content async for chunk in aio.decode_chat_stream(body())]
         >>> asyncio.run(read())

@@ -100,11 +100,12 @@ class AsyncChatStream(core.AsyncChatStream):
 def decode_chat_stream(
     chunks: Iterable[ReadableBuffer], *, longest_event_bytes: int = LONGEST_EVENT_BYTES
 ) -> ChatStream:
-    """Decodes a streamed chat answer from the bytes of its HTTP response, wherever they come from.
+    r"""Decodes a streamed chat answer from the bytes of its HTTP response, wherever they come from.
 
     Server-sent events as OpenAI, Groq, vLLM, llama.cpp, Ollama, Mistral and others send them, and
     freellm's ``{"response": "..."}``. The pieces may be of any size and end anywhere. Every chunk
-    is validated in full. A server's plain JSON answer to a request for a stream is read as one chunk.
+    is validated in full. A server's plain JSON answer to a request for a stream is read as one
+    chunk.
 
     Args:
         chunks: The response's body in pieces: bytes, bytearray, memoryview. It is read as the
@@ -132,7 +133,7 @@ def decode_chat_stream(
     Example:
         >>> import polymux
         >>> body = [b'data: {"choices":[{"index":0,"delta":{"content":"Hel', b'lo"}}]}',
-        ...         b'\\n\\ndata: [DONE]\\n\\n']
+        ...         b'\n\ndata: [DONE]\n\n']
         >>> stream = polymux.decode_chat_stream(body)
         >>> for chunk in stream:
         ...     print(chunk.content)

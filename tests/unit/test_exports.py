@@ -68,7 +68,8 @@ def test_public_names_are_exactly_these() -> None:
         "convert_many", "convert_to_mp3", "decode_audio", "decode_chat_stream", "probe",
     }  # fmt: skip
     values = {
-        "AsyncChatStream", "Chapter", "ChatChunk", "ChatStream", "ConversionOutcome", "ConversionReport", "ConversionWarning", "Cover", "Limits",
+        "AsyncChatStream", "Chapter", "ChatChunk", "ChatStream",
+        "ConversionOutcome", "ConversionReport", "ConversionWarning", "Cover", "Limits",
         "MediaFile", "MediaInfo", "PcmAudio", "Progress", "StreamInfo",
     }  # fmt: skip
     assert set(polymux.__all__) == exceptions | functions | values | {"__version__", "aio"}
