@@ -11,6 +11,7 @@ namespace polymux::stream {
 namespace {
 
 constexpr std::size_t longest_message_bytes = 1000;
+constexpr std::size_t longest_wait_bytes = 1024;
 
 /// The beginning of what people are shown, not cut inside a character.
 std::string shortened(std::string_view text) {
@@ -79,10 +80,8 @@ void ChatDecoder::look_at_beginning(ChatBatch& batch) {
 }
 
 void ChatDecoder::read_events(ChunkParser& parser, ChatBatch& batch) {
-    batch.keep(splitter_.block());
     SseEvent event;
-    while (!ended_) {
-        read_ahead(batch);
+    while (!ended_ && !read_ahead(batch)) {
         switch (splitter_.next(event)) {
             case SseSplitter::Found::event:
                 read_event(event, parser, batch);
@@ -99,15 +98,17 @@ void ChatDecoder::read_events(ChunkParser& parser, ChatBatch& batch) {
     }
 }
 
-/// Whole events that follow the latest template, with no search for their lines.
-void ChatDecoder::read_ahead(ChatBatch& batch) {
+/// Whole events that follow the latest template, with no search for their lines. True where what is
+/// left is the beginning of another one: the rest of it will tell, and nothing else is to be done.
+bool ChatDecoder::read_ahead(ChatBatch& batch) {
     const ChunkTemplate* const known = templates_ ? templates_->latest() : nullptr;
-    if (known == nullptr) return;
+    if (known == nullptr) return false;
     const std::string_view ahead = splitter_.ahead();
     const char* at = ahead.data();
     const char* const end = at + ahead.size();
+    Match match;
     while (at < end) {
-        const Match match = known->match_event({at, static_cast<std::size_t>(end - at)});
+        match = known->match_event({at, static_cast<std::size_t>(end - at)});
         const std::size_t bytes =
             match.end == nullptr ? 0 : static_cast<std::size_t>(match.end - at);
         if (bytes == 0 || bytes > splitter_.longest_event_bytes()) break;
@@ -116,9 +117,13 @@ void ChatDecoder::read_ahead(ChatBatch& batch) {
         add_matched(known->traits(), json, match, batch);
         at = match.end;
     }
-    if (at == ahead.data()) return;
-    templates_->hit();
-    splitter_.skip(static_cast<std::size_t>(at - ahead.data()));
+    if (at > ahead.data()) {
+        templates_->hit();
+        splitter_.skip(static_cast<std::size_t>(at - ahead.data()));
+    }
+    // A long beginning is not compared again and again.
+    const std::size_t most = std::min(longest_wait_bytes, splitter_.longest_event_bytes());
+    return at < end && match.cut_off && static_cast<std::size_t>(end - at) <= most;
 }
 
 void ChatDecoder::read_event(const SseEvent& event, ChunkParser& parser, ChatBatch& batch) {
@@ -161,6 +166,7 @@ void ChatDecoder::learn(const SseEvent& event, const ParsedChunk& parsed) {
 
 void ChatDecoder::add_record(const ChunkTraits& traits, std::string_view json, ChatBatch& batch) {
     const Block* const block = splitter_.block().get();
+    batch.keep(splitter_.block());
     batch.records_.push_back(
         {.block = block,
          .json_offset = static_cast<std::uint32_t>(json.data() - block->data()),
@@ -243,7 +249,6 @@ void ChatDecoder::read_plain_json(ChunkParser& parser, ChatBatch& batch) {
     } else if (!parsed.has_choices) {
         end(undecodable("the answer is JSON without choices: " + shortened(json), offset), batch);
     } else {
-        batch.keep(splitter_.block());
         add_parsed(parsed, json, batch);
         end({.state = StreamState::finished,
              .message = {},

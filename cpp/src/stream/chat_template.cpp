@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "stream/json_hole.hpp"
+#include "stream/scan.hpp"
 
 namespace polymux::stream {
 
@@ -13,6 +14,12 @@ bool same(const ChunkTraits& left, const ChunkTraits& right) {
            left.role == right.role && left.has_content == right.has_content &&
            left.has_reasoning == right.has_reasoning &&
            left.has_tool_calls == right.has_tool_calls && left.has_usage == right.has_usage;
+}
+
+/// True where nothing ends or changes a string before the end of the bytes.
+bool reaches(const char* at, const char* end) {
+    unsigned bits = 0;
+    return find_special(at, bits) == end;
 }
 
 std::string_view text_of(std::string_view json, const Token& token) {
@@ -115,13 +122,19 @@ Match ChunkTemplate::match(const char* at, const char* end, std::size_t skipped_
         const char* const literal_end =
             last ? last_literal : literals_.data() + part.offset + part.bytes;
         const auto bytes = static_cast<std::size_t>(literal_end - literal);
-        if (static_cast<std::size_t>(end - at) < bytes || std::memcmp(at, literal, bytes) != 0)
-            return {};
+        const auto left = static_cast<std::size_t>(end - at);
+        if (left < bytes) {
+            // Line ends are for the splitter to judge: a CR alone may be one.
+            const bool in_trail = last && left + trail_bytes_ >= bytes;
+            return {.cut_off = !in_trail && std::memcmp(at, literal, left) == 0};
+        }
+        if (std::memcmp(at, literal, bytes) != 0) return {};
         at += bytes;
         literal = literal_end;
         if (last) break;
+        const char* const hole = at;
         at = read_hole(part.hole, at, found);
-        if (at == nullptr || at > end) return {};
+        if (at == nullptr || at > end) return {.cut_off = reaches(hole, end)};
     }
     found.end = at;
     return found;

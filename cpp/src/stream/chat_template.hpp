@@ -20,9 +20,11 @@ namespace polymux::stream {
 
 /// What a template found.
 struct Match {
-    const char* end = nullptr;  ///< Behind what was read; null where it did not match.
-    std::string_view content;   ///< As it stands: escapes are not resolved.
+    const char* end = nullptr;      ///< Behind what was read; null where it did not match.
+    std::string_view content = {};  ///< As it stands: escapes are not resolved.
     bool has_escapes = false;
+    bool cut_off =
+        false;  ///< The bytes matched as far as they went, which is not to the event's end.
 };
 
 /// One kind of chunk.

@@ -65,7 +65,7 @@ private:
 
     void look_at_beginning(ChatBatch& batch);
     void read_events(ChunkParser& parser, ChatBatch& batch);
-    void read_ahead(ChatBatch& batch);
+    bool read_ahead(ChatBatch& batch);
     void read_event(const SseEvent& event, ChunkParser& parser, ChatBatch& batch);
     void read_plain_json(ChunkParser& parser, ChatBatch& batch);
     void learn(const SseEvent& event, const ParsedChunk& parsed);
