@@ -23,7 +23,7 @@ _DECLARED = frozenset(
 class Fields(Mapping[str, Any]):
     """A JSON object whose members are attributes, too.
 
-    Objects inside are `Fields` again, lists are tuples. Members that the interface declares are None
+    Objects inside are `Fields` again, lists are tuples. Members of the interface are None
     where they are missing; any other missing name is an `AttributeError`.
 
     Example:
