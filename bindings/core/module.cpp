@@ -1,4 +1,6 @@
 // polymux._core: the contract, request bodies and stream decoding for Python.
+#include "chat_chunk.hpp"
+#include "chat_stream.hpp"
 #include "contract.hpp"
 #include "interpreter.hpp"
 #include "json_buffer.hpp"
@@ -12,6 +14,8 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
     module.doc() = "The native core module. Private: use the functions of `polymux`.";
     module.attr("__version__") = version();
     register_contract(module);
+    register_chat_chunk(module);
+    register_chat_stream(module);
     register_json_buffer(module);
     register_json_parser(module);
     register_multipart(module);

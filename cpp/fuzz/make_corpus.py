@@ -2,9 +2,10 @@
 """make_corpus.py FOLDER: the first inputs of the fuzz targets, small and of every kind.
 
 FOLDER/convert and FOLDER/frame get real files made by the ffmpeg program (a twentieth of a second
-each) and the broken ones of the test-suite's generators; FOLDER/tags a few runs of bytes, since its
-input is choices and not a file; FOLDER/json bodies of requests. Files that are there already stay,
-so a corpus that has grown is kept.
+each) and the broken ones of the test-suite's generators; FOLDER/stream chat streams in the shapes
+of several servers; FOLDER/tags a few runs of bytes, since its input is choices and not a file;
+FOLDER/json bodies of requests. Files that are there already stay, so a corpus that has grown is
+kept.
 """
 
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from support import (
+    chat_streams,
     hostile_id3,
     hostile_mkv,
     hostile_mp4,
@@ -81,13 +83,17 @@ def json_bodies(folder: Path) -> None:
 def main() -> None:
     """Fills the folder named on the command line."""
     root = Path(sys.argv[1])
-    for target in ("convert", "frame", "json", "tags"):
+    for target in ("convert", "frame", "json", "stream", "tags"):
         (root / target).mkdir(parents=True, exist_ok=True)
     real_files(root / "convert")
     broken_files(root / "convert")
     json_bodies(root / "json")
     for path in (root / "convert").glob("mp3*"):
         write(root / "frame" / path.name, path.read_bytes())
+    for name, stream in chat_streams.SERVERS.items():
+        body = stream(chat_streams.words(6))
+        write(root / "stream" / f"{name}.bin", b"\x00\x20\x03\xff" + body)
+        write(root / "stream" / f"{name}-crlf.bin", b"\x40" * 4 + body.replace(b"\n", b"\r\n"))
     for size in (16, 200, 3000):
         write(root / "tags" / f"{size}.bin", noise(size, "tags"))
 

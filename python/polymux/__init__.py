@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from polymux import aio, contract
     from polymux._version import __version__
+    from polymux.chat_stream import AsyncChatStream, ChatChunk, ChatStream, decode_chat_stream
     from polymux.conversion import convert_many, convert_to_mp3
     from polymux.errors import (
+        APIError,
         DecodeError,
         EncoderError,
         EncryptedMediaError,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
         PolymuxError,
         PredictionFailedError,
         Problem,
+        StreamInterruptedError,
         UndecodableError,
         UnsupportedMediaError,
     )
@@ -72,9 +75,13 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "APIError",
     "AnswerMessage",
+    "AsyncChatStream",
     "Chapter",
+    "ChatChunk",
     "ChatCompletion",
+    "ChatStream",
     "Choice",
     "ConversionOutcome",
     "ConversionReport",
@@ -113,6 +120,7 @@ __all__ = [
     "Song",
     "SongList",
     "StreamInfo",
+    "StreamInterruptedError",
     "TextResponse",
     "ToolCall",
     "ToolFunction",
@@ -126,11 +134,13 @@ __all__ = [
     "convert_many",
     "convert_to_mp3",
     "decode_audio",
+    "decode_chat_stream",
     "probe",
 ]
 
 _HOMES = {
     "_version": ("__version__",),
+    "chat_stream": ("AsyncChatStream", "ChatChunk", "ChatStream", "decode_chat_stream"),
     "conversion": ("convert_many", "convert_to_mp3"),
     "media_file": ("ConversionOutcome", "MediaFile"),
     "options": ("Limits",),

@@ -32,11 +32,14 @@ from polymux.progress import Progress, progress_from_native
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncGenerator, Callable, Iterable
+    from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
     from typing import Unpack
+
+    from _typeshed import ReadableBuffer
 
     from polymux import _media
     from polymux._jobs import Names
+    from polymux.chat_stream import AsyncChatStream
     from polymux.inputs import Destination, Source
     from polymux.media_file import ConversionOutcome, MediaFile
     from polymux.options import Carry, Limits, Preset, Tags, Time, Verify
@@ -355,3 +358,36 @@ async def decode_audio(
         strict=strict,
         limits=limits,
     )
+
+
+def decode_chat_stream(
+    chunks: AsyncIterable[ReadableBuffer], *, longest_event_bytes: int = 16 << 20
+) -> AsyncChatStream:
+    r"""Decodes a streamed chat answer from bytes that come asynchronously.
+
+    The twin of `polymux.decode_chat_stream`. Chunks that are decoded already are given without a
+    turn of the event loop.
+
+    Args:
+        chunks: The response's body in pieces of any size: bytes, bytearray, memoryview.
+        longest_event_bytes: Longest event taken, in bytes. Default: 16 MiB; at most 1 GiB.
+
+    Returns:
+        An asynchronous iterator of `ChatChunk`, read by one task at a time.
+
+    Raises:
+        PolymuxError: As for `polymux.decode_chat_stream`, most of it while iterating.
+
+    Example:
+        >>> import asyncio
+        >>> from polymux import aio
+        >>> async def body():
+        ...     yield b'data: {"choices":[{"delta":{"content":"Hello"}}]}\n\ndata: [DONE]\n\n'
+        >>> async def read():
+        ...     return [chunk.content async for chunk in aio.decode_chat_stream(body())]
+        >>> asyncio.run(read())
+        ['Hello']
+    """
+    from polymux import chat_stream
+
+    return chat_stream.decode_async(chunks, longest_event_bytes)

@@ -19,7 +19,9 @@
     │   ├── OutputExistsError (FileExistsError)   exists, and overwriting was not allowed
     │   ├── OutputRefusedError                    a symlink, folder, device, or the input itself
     │   └── OutputFailedError                     disk full, no permission, write error
-    ├── DecodeError (ValueError)                  an answer that is not what it should be
+    ├── StreamInterruptedError (ConnectionError)  a streamed answer broke off before its end
+    ├── DecodeError (ValueError)                  an answer is not what the interface sends
+    ├── APIError                                  the server reported a failure
     ├── PredictionFailedError                     the model's job failed or was cancelled
     ├── NoMatchError                              no song is like the recording
     ├── OperationCancelledError                   somebody asked for the end of the operation
@@ -267,10 +269,64 @@ class OutputFailedError(OutputError):
     code = "output_failed"
 
 
-class DecodeError(PolymuxError, ValueError):
-    """An answer is no JSON, or lacks a member or has it in a wrong type; the message names it."""
+class _AnswerError(PolymuxError):
+    """What was received of an answer before it failed.
 
-    code = "decode_error"
+    Attributes:
+        text: The text so far, of the first choice; empty where none came.
+        chunks: How many chunks were delivered before.
+        offset_bytes: Where in the answer, in bytes from its beginning; None if not known.
+    """
+
+    text: str = ""
+    chunks: int = 0
+    offset_bytes: int | None = None
+
+
+class StreamInterruptedError(_AnswerError, ConnectionError):
+    """A streamed answer broke off: neither a finish reason nor the end of the stream had come.
+
+    Attributes:
+        text: The text so far, of the first choice; empty where none came.
+        chunks: How many chunks were delivered before.
+        offset_bytes: Where in the answer, in bytes from its beginning.
+    """
+
+    code = "stream_interrupted"
+
+    def __init__(self, message: str, **details: Any) -> None:
+        """Fills in what handlers of `OSError` look at."""
+        super().__init__(message, **details)
+        self.strerror = message
+
+
+class DecodeError(_AnswerError, ValueError):
+    """An answer is not what the interface sends: wrong JSON, a web page, an event over the limit.
+
+    Attributes:
+        text: The text so far, of the first choice; empty where none came.
+        chunks: How many chunks were delivered before.
+        offset_bytes: Where in the answer, in bytes from its beginning; None if not known.
+    """
+
+    code = "undecodable_answer"
+
+
+class APIError(_AnswerError):
+    """The server reported a failure; the message is its own.
+
+    Attributes:
+        code: The server's code, such as ``"rate_limited"``; ``"api_error"`` where it gave none.
+        type: The server's kind of failure; None where it gave none.
+        param: The field concerned; None where the server named none.
+        text: The text so far, of the first choice; empty where none came.
+        chunks: How many chunks were delivered before.
+        offset_bytes: Where in the answer, in bytes from its beginning; None if not known.
+    """
+
+    code = "api_error"
+    type: str | None = None
+    param: str | None = None
 
 
 class PredictionFailedError(PolymuxError):
@@ -360,6 +416,32 @@ def _from_native(
         ffmpeg_text=ffmpeg_text or "",
         errno=os_errno,
     )
+
+
+def _stream_ended(
+    state: str,
+    message: str,
+    text: str,
+    chunks: int,
+    offset_bytes: int,
+    error_type: str,
+    error_code: str,
+    error_param: str,
+) -> PolymuxError:
+    """The exception for a stream that did not end well; `state` is a name of the core's."""
+    error: _AnswerError
+    if state == "failed":
+        error = APIError(message, code=error_code or None)
+        error.type = error_type or None
+        error.param = error_param or None
+    elif state == "interrupted":
+        error = StreamInterruptedError(message)
+    else:
+        error = DecodeError(f"{message} (at byte {offset_bytes} of the answer)")
+    error.text = text
+    error.chunks = chunks
+    error.offset_bytes = offset_bytes
+    return error
 
 
 def _invalid_request(message: str, problems: list[tuple[str, str]]) -> InvalidRequestError:

@@ -15,6 +15,8 @@ from polymux import aio, errors
 
 PACKAGE = Path(polymux.__file__).parent
 
+OPERATIONS = ("convert_many", "convert_to_mp3", "decode_audio", "decode_chat_stream", "probe")
+
 FORBIDDEN = (
     "asyncio",
     "dataclasses",
@@ -63,12 +65,15 @@ def test_public_names_are_exactly_these() -> None:
         for name, value in vars(errors).items()
         if inspect.isclass(value) and issubclass(value, Exception) and not name.startswith("_")
     }
-    functions = {"convert_many", "convert_to_mp3", "decode_audio", "probe"}
+    functions = {
+        "convert_many", "convert_to_mp3", "decode_audio", "decode_chat_stream", "probe",
+    }  # fmt: skip
     values = {
-        "AnswerMessage", "Chapter", "ChatCompletion", "Choice", "ConversionOutcome",
-        "ConversionReport", "ConversionWarning", "Cover", "Limits", "MediaFile", "MediaInfo",
-        "OcrText", "PcmAudio", "Prediction", "Problem", "Progress", "Song", "SongList", "StreamInfo",
-        "TextResponse", "ToolCall", "ToolFunction", "TranscriptChunk", "Usage",
+        "AnswerMessage", "AsyncChatStream", "Chapter", "ChatChunk", "ChatCompletion", "ChatStream",
+        "Choice", "ConversionOutcome", "ConversionReport", "ConversionWarning", "Cover", "Limits",
+        "MediaFile", "MediaInfo", "OcrText", "PcmAudio", "Prediction", "Problem", "Progress",
+        "Song", "SongList", "StreamInfo", "TextResponse", "ToolCall", "ToolFunction",
+        "TranscriptChunk", "Usage",
     }  # fmt: skip
     assert set(polymux.__all__) == exceptions | functions | values | {
         "__version__",
@@ -129,7 +134,7 @@ def documented(module_path: Path) -> list[str]:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         text = ast.get_docstring(node) or ""
-        if node.name in {"convert_to_mp3", "convert_many", "decode_audio", "probe"}:
+        if node.name in OPERATIONS:
             lacking += [
                 f"{module_path.name}:{node.name}: {section}"
                 for section in ("Args:", "Returns:", "Raises:", "Example:")
@@ -139,11 +144,11 @@ def documented(module_path: Path) -> list[str]:
 
 
 def test_every_operation_documents_arguments_results_errors_and_an_example() -> None:
-    for name in ("conversion.py", "probing.py", "aio.py"):
+    for name in ("conversion.py", "chat_stream.py", "probing.py", "aio.py"):
         assert documented(PACKAGE / name) == []
 
 
-@pytest.mark.parametrize("name", ["convert_many", "convert_to_mp3", "decode_audio", "probe"])
+@pytest.mark.parametrize("name", OPERATIONS)
 def test_every_argument_is_documented(name: str) -> None:
     for module in (polymux, aio):
         function = getattr(module, name)

@@ -1,0 +1,141 @@
+#include "chat_feed.hpp"
+
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "chat_chunk.hpp"
+#include "errors.hpp"
+#include "polymux/stream/chunk_parser.hpp"
+
+namespace polymux::bindings {
+
+namespace {
+
+/// Decoding of fewer bytes takes less time than other threads would win.
+constexpr std::size_t worth_releasing_bytes = std::size_t{64} << 10U;
+
+/// Runs `work`, which may throw std::bad_alloc only. False, with MemoryError set, when it did.
+template <typename Work>
+bool run(std::size_t bytes, const Work& work) {
+    bool done = false;
+    const auto guarded = [&work, &done] {
+        try {
+            work();
+            done = true;
+        } catch (const std::bad_alloc&) {
+        }
+    };
+    if (bytes >= worth_releasing_bytes) {
+        without_gil(guarded);
+    } else {
+        guarded();
+    }
+    if (!done) PyErr_NoMemory();
+    return done;
+}
+
+stream::ChunkParser& parser() {
+    static thread_local stream::ChunkParser of_this_thread;
+    return of_this_thread;
+}
+
+}  // namespace
+
+PyObject* ChatFeed::next() {
+    if (position_ == batch_.records().size()) return nullptr;
+    const stream::ChatRecord& record = batch_.records()[position_];
+    PyObject* const keeper = keeper_of(record);
+    if (keeper == nullptr) return nullptr;
+    PyObject* const chunk = new_chat_chunk(batch_, record, keeper);
+    if (chunk == nullptr) return nullptr;
+    ++position_;
+    transcript_.add(batch_, record);
+    if (record.traits.has_usage) {
+        usage_block_ = batch_.block_of(record);
+        usage_offset_ = record.json_offset;
+        usage_bytes_ = record.json_bytes;
+    }
+    if (record.traits.finish_reason != stream::FinishReason::none) {
+        Py_XSETREF(finish_reason_, Py_NewRef(finish_reason_of(chunk)));
+    }
+    return chunk;
+}
+
+PyObject* ChatFeed::keeper_of(const stream::ChatRecord& record) {
+    if (keeper_ == nullptr || kept_block(keeper_) != record.block) {
+        Py_XSETREF(keeper_, new_block_keeper(batch_.block_of(record)));
+    }
+    return keeper_;
+}
+
+/// Lets go of what the last batch held, so that the decoder may write there again.
+void ChatFeed::begin_batch() {
+    if (keeper_ != nullptr && Py_REFCNT(keeper_) == 1) Py_CLEAR(keeper_);
+    batch_.clear();
+    position_ = 0;
+}
+
+void ChatFeed::take_end() {
+    if (batch_.end()) end_ = batch_.end();
+}
+
+bool ChatFeed::feed(PyObject* bytes) {
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(bytes, &buffer, PyBUF_SIMPLE) != 0) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError,
+                     "a chat stream is made of bytes-like pieces, not of %.100s: give the "
+                     "response's bytes as they "
+                     "arrive",
+                     Py_TYPE(bytes)->tp_name);
+        return false;
+    }
+    const std::string_view view(static_cast<const char*>(buffer.buf),
+                                static_cast<std::size_t>(buffer.len));
+    begin_batch();
+    stream::ChunkParser& parse = parser();
+    const bool fed = run(view.size(), [this, view, &parse] { decoder_.feed(view, parse, batch_); });
+    PyBuffer_Release(&buffer);
+    take_end();
+    return fed;
+}
+
+void ChatFeed::finish() {
+    begin_batch();
+    run(0, [this] { decoder_.finish(parser(), batch_); });
+    take_end();
+}
+
+void ChatFeed::raise_end() const {
+    static constexpr const char* kinds[] = {"", "", "interrupted", "undecodable", "failed"};
+    try {
+        const py::object error =
+            py::module_::import("polymux.errors")
+                .attr("_stream_ended")(kinds[static_cast<std::size_t>(end_->state)],
+                                       to_text(end_->message), to_text(transcript_.text()),
+                                       transcript_.chunks(), end_->offset_bytes,
+                                       to_text(end_->error_type), to_text(end_->error_code),
+                                       to_text(end_->error_param));
+        PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+    } catch (py::error_already_set& error) {
+        error.restore();
+    }
+}
+
+PyObject* ChatFeed::text() const {
+    const std::string_view text = transcript_.text();
+    return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), nullptr);
+}
+
+PyObject* ChatFeed::usage() const {
+    if (!usage_block_) Py_RETURN_NONE;
+    PyObject* const raw = PyBytes_FromStringAndSize(usage_block_->data() + usage_offset_,
+                                                    static_cast<Py_ssize_t>(usage_bytes_));
+    if (raw == nullptr) return nullptr;
+    PyObject* const usage = call_chunk_fields("usage", raw);
+    Py_DECREF(raw);
+    return usage;
+}
+
+}  // namespace polymux::bindings

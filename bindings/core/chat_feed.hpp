@@ -1,0 +1,69 @@
+// What both kinds of chat streams do alike: bytes in, chunk objects out, the account of the answer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "interpreter.hpp"
+#include "polymux/stream/chat_batch.hpp"
+#include "polymux/stream/chat_decoder.hpp"
+
+namespace polymux::bindings {
+
+/// GIL held by every caller; one at a time.
+class ChatFeed {
+public:
+    explicit ChatFeed(const stream::ChatDecoderOptions& options) : decoder_(options) {}
+    ChatFeed(const ChatFeed&) = delete;
+    ChatFeed& operator=(const ChatFeed&) = delete;
+    ~ChatFeed() {
+        Py_XDECREF(keeper_);
+        Py_XDECREF(finish_reason_);
+    }
+
+    /// The next chunk that is decoded already, a new reference; null without an exception where
+    /// there is none, and with one where memory is out.
+    PyObject* next();
+
+    /// Decodes a bytes-like object. False with an exception set where it is none.
+    bool feed(PyObject* bytes);
+    /// No more bytes will come.
+    void finish();
+
+    /// True once all is delivered and the stream has ended.
+    bool at_end() const noexcept {
+        return position_ == batch_.records().size() && end_.has_value();
+    }
+    bool finished() const noexcept {
+        return at_end() && end_->state == stream::StreamState::finished;
+    }
+    /// Sets the exception of an end that is no good one. Only at the end.
+    void raise_end() const;
+
+    PyObject* text() const;
+    PyObject* finish_reason() const {
+        return Py_NewRef(finish_reason_ == nullptr ? Py_None : finish_reason_);
+    }
+    PyObject* usage() const;
+    std::uint64_t chunks() const noexcept { return transcript_.chunks(); }
+
+private:
+    void begin_batch();
+    void take_end();
+    PyObject* keeper_of(const stream::ChatRecord& record);
+
+    stream::ChatDecoder decoder_;
+    stream::ChatBatch batch_;
+    std::size_t position_ = 0;  // Of the next record in the batch.
+    std::optional<stream::StreamEnd> end_;
+    stream::Transcript transcript_;
+    PyObject* keeper_ = nullptr;         // Owned; of the block of the last chunk.
+    PyObject* finish_reason_ = nullptr;  // Owned.
+    // The last chunk with token counts.
+    stream::BlockRef usage_block_;
+    std::size_t usage_offset_ = 0;
+    std::size_t usage_bytes_ = 0;
+};
+
+}  // namespace polymux::bindings

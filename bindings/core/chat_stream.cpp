@@ -1,0 +1,353 @@
+#include "chat_stream.hpp"
+
+#include <memory>
+#include <new>
+
+#include "chat_chunk.hpp"
+#include "chat_feed.hpp"
+#include "errors.hpp"
+
+namespace polymux::bindings {
+
+namespace {
+
+/// Both types have this layout. Where threads run at once, each call holds the object's lock.
+struct Stream {
+    PyObject_HEAD PyObject* source;  // An iterator, or an asynchronous one; null once it is closed.
+    ChatFeed* feed;                  // Owned: a Python object has no constructor.
+    bool busy;                       // Waiting for the source.
+};
+
+#if PY_VERSION_HEX >= 0x030D0000
+#define POLYMUX_BEGIN_LOCKED(object) Py_BEGIN_CRITICAL_SECTION(object)
+#define POLYMUX_END_LOCKED() Py_END_CRITICAL_SECTION()
+#else
+#define POLYMUX_BEGIN_LOCKED(object) {
+#define POLYMUX_END_LOCKED() }
+#endif
+
+Stream* as_stream(PyObject* object) noexcept {
+    return reinterpret_cast<Stream*>(object);
+}
+
+/// `Stream(source, longest_event_bytes, templates)`, of whose source an iterator was made.
+PyObject* make_stream(PyTypeObject* type, PyObject* arguments,
+                      PyObject* (*iterator_of)(PyObject*)) {
+    PyObject* source = nullptr;
+    Py_ssize_t longest_event_bytes = 0;
+    int templates = 1;
+    if (PyArg_ParseTuple(arguments, "On|p", &source, &longest_event_bytes, &templates) == 0)
+        return nullptr;
+    const py::object iterator = py::reinterpret_steal<py::object>(iterator_of(source));
+    if (!iterator) return nullptr;
+    PyObject* const self = type->tp_alloc(type, 0);
+    if (self == nullptr) return nullptr;
+    try {
+        as_stream(self)->feed =
+            std::make_unique<ChatFeed>(
+                stream::ChatDecoderOptions{
+                    .longest_event_bytes = static_cast<std::size_t>(longest_event_bytes),
+                    .templates = templates != 0})
+                .release();
+    } catch (const std::bad_alloc&) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
+    as_stream(self)->source = Py_NewRef(iterator.ptr());
+    return self;
+}
+
+PyObject* stream_new(PyTypeObject* type, PyObject* arguments, PyObject*) {
+    return make_stream(type, arguments, &PyObject_GetIter);
+}
+
+PyObject* async_stream_new(PyTypeObject* type, PyObject* arguments, PyObject*) {
+    return make_stream(type, arguments, &PyObject_GetAIter);
+}
+
+int stream_traverse(PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(as_stream(self)->source);
+    return 0;
+}
+
+int stream_clear(PyObject* self) {
+    Py_CLEAR(as_stream(self)->source);
+    return 0;
+}
+
+void stream_free(PyObject* self) {
+    PyObject_GC_UnTrack(self);
+    stream_clear(self);
+    const std::unique_ptr<ChatFeed> feed(as_stream(self)->feed);
+    PyTypeObject* const type = Py_TYPE(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+bool refuse_second_reader(const Stream& stream) {
+    if (!stream.busy) return false;
+    PyErr_SetString(PyExc_RuntimeError,
+                    "this chat stream is being read already: a stream has one reader at a time");
+    return true;
+}
+
+/// What the end of the stream is for whoever asks for a chunk: null, with `stop` set where all went
+/// well.
+PyObject* tell_end(const ChatFeed& feed, PyObject* stop) {
+    if (!feed.finished()) {
+        feed.raise_end();
+    } else if (stop != nullptr) {
+        PyErr_SetNone(stop);
+    }
+    return nullptr;
+}
+
+/// One piece more from the source, or its end. False with an exception set.
+bool pull(Stream& stream) {
+    if (stream.source == nullptr) {
+        stream.feed->finish();
+        return PyErr_Occurred() == nullptr;
+    }
+    const py::object source = py::reinterpret_borrow<py::object>(stream.source);
+    stream.busy = true;
+    const py::object piece = py::reinterpret_steal<py::object>(PyIter_Next(source.ptr()));
+    bool going_on = true;
+    if (piece) {
+        going_on = stream.feed->feed(piece.ptr());
+    } else if (PyErr_Occurred() == nullptr) {
+        stream.feed->finish();
+        going_on = PyErr_Occurred() == nullptr;
+    } else {
+        going_on = false;
+    }
+    stream.busy = false;
+    return going_on;
+}
+
+PyObject* next_chunk(Stream& stream) {
+    if (refuse_second_reader(stream)) return nullptr;
+    for (;;) {
+        PyObject* const chunk = stream.feed->next();
+        if (chunk != nullptr || PyErr_Occurred() != nullptr) return chunk;
+        if (stream.feed->at_end()) return tell_end(*stream.feed, nullptr);
+        if (!pull(stream)) return nullptr;
+    }
+}
+
+PyObject* stream_next(PyObject* self) {
+    PyObject* chunk = nullptr;
+    POLYMUX_BEGIN_LOCKED(self);
+    chunk = next_chunk(*as_stream(self));
+    POLYMUX_END_LOCKED();
+    return chunk;
+}
+
+// What only the asynchronous twin has, for the coroutine that waits in `polymux._async_chunks`.
+
+PyObject* async_pop(PyObject* self, PyObject*) {
+    PyObject* chunk = nullptr;
+    POLYMUX_BEGIN_LOCKED(self);
+    ChatFeed& feed = *as_stream(self)->feed;
+    chunk = feed.next();
+    if (chunk == nullptr && PyErr_Occurred() == nullptr) {
+        chunk = feed.at_end() ? tell_end(feed, PyExc_StopAsyncIteration) : Py_NewRef(Py_None);
+    }
+    POLYMUX_END_LOCKED();
+    return chunk;
+}
+
+PyObject* async_feed(PyObject* self, PyObject* bytes) {
+    bool fed = false;
+    POLYMUX_BEGIN_LOCKED(self);
+    fed = as_stream(self)->feed->feed(bytes);
+    POLYMUX_END_LOCKED();
+    if (!fed) return nullptr;
+    Py_RETURN_NONE;
+}
+
+PyObject* async_finish(PyObject* self, PyObject*) {
+    POLYMUX_BEGIN_LOCKED(self);
+    as_stream(self)->feed->finish();
+    POLYMUX_END_LOCKED();
+    if (PyErr_Occurred() != nullptr) return nullptr;
+    Py_RETURN_NONE;
+}
+
+PyObject* async_hold(PyObject* self, PyObject* hold) {
+    Stream& stream = *as_stream(self);
+    if (hold == Py_True && refuse_second_reader(stream)) return nullptr;
+    stream.busy = hold == Py_True;
+    Py_RETURN_NONE;
+}
+
+/// Gives up the source, and with it all that would still come from it.
+PyObject* stream_detach(PyObject* self, PyObject*) {
+    PyObject* const source = as_stream(self)->source;
+    as_stream(self)->source = nullptr;
+    return source == nullptr ? Py_NewRef(Py_None) : source;
+}
+
+PyObject* stream_text(PyObject* self, void*) {
+    return as_stream(self)->feed->text();
+}
+PyObject* stream_finish_reason(PyObject* self, void*) {
+    return as_stream(self)->feed->finish_reason();
+}
+PyObject* stream_usage(PyObject* self, void*) {
+    return as_stream(self)->feed->usage();
+}
+PyObject* stream_finished(PyObject* self, void*) {
+    return PyBool_FromLong(as_stream(self)->feed->finished() ? 1 : 0);
+}
+PyObject* stream_chunks(PyObject* self, void*) {
+    return PyLong_FromUnsignedLongLong(as_stream(self)->feed->chunks());
+}
+PyObject* stream_source(PyObject* self, void*) {
+    PyObject* const source = as_stream(self)->source;
+    return Py_NewRef(source == nullptr ? Py_None : source);
+}
+
+PyGetSetDef properties[] = {
+    {"text", &stream_text, nullptr, "The text of the chunks read so far, of the first choice.",
+     nullptr},
+    {"finish_reason", &stream_finish_reason, nullptr, "The last finish reason read; None before.",
+     nullptr},
+    {"usage", &stream_usage, nullptr, "Token counts, once a chunk brought them; else None.",
+     nullptr},
+    {"finished", &stream_finished, nullptr, "True once the whole answer was read to its good end.",
+     nullptr},
+    {"chunks", &stream_chunks, nullptr, "How many chunks were read.", nullptr},
+    {"_source", &stream_source, nullptr, nullptr, nullptr},
+    {}};
+
+/// An awaitable whose value is there already: no event loop is entered for it.
+struct Ready {
+    PyObject_HEAD PyObject* value;
+};
+
+PyTypeObject* ready_type = nullptr;
+
+PyObject* new_ready(PyObject* stolen_value) {
+    Ready* const ready = PyObject_New(Ready, ready_type);
+    if (ready == nullptr) {
+        Py_DECREF(stolen_value);
+        return nullptr;
+    }
+    ready->value = stolen_value;
+    return reinterpret_cast<PyObject*>(ready);
+}
+
+void free_ready(PyObject* self) {
+    PyTypeObject* const type = Py_TYPE(self);
+    Py_XDECREF(reinterpret_cast<Ready*>(self)->value);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+PyObject* take_value(PyObject* self) {
+    PyObject* const value = std::exchange(reinterpret_cast<Ready*>(self)->value, nullptr);
+    if (value == nullptr) PyErr_SetString(PyExc_RuntimeError, "a chunk can be awaited once only");
+    return value;
+}
+
+PySendResult ready_send(PyObject* self, PyObject*, PyObject** result) {
+    *result = take_value(self);
+    return *result == nullptr ? PYGEN_ERROR : PYGEN_RETURN;
+}
+
+PyObject* ready_next(PyObject* self) {
+    PyObject* const value = take_value(self);
+    if (value != nullptr) {
+        PyErr_SetObject(PyExc_StopIteration, value);
+        Py_DECREF(value);
+    }
+    return nullptr;
+}
+
+PyObject* itself(PyObject* self) {
+    return Py_NewRef(self);
+}
+
+PyObject* async_next(PyObject* self) {
+    Stream& stream = *as_stream(self);
+    PyObject* chunk = nullptr;
+    if (!stream.busy) {
+        POLYMUX_BEGIN_LOCKED(self);
+        chunk = stream.feed->next();
+        POLYMUX_END_LOCKED();
+    }
+    if (chunk != nullptr) return new_ready(chunk);
+    if (PyErr_Occurred() != nullptr) return nullptr;
+    PyObject* const module = PyImport_ImportModule("polymux._async_chunks");
+    if (module == nullptr) return nullptr;
+    PyObject* const waiting = PyObject_CallMethod(module, "advance", "O", self);
+    Py_DECREF(module);
+    return waiting;
+}
+
+PyTypeObject* make_type(const char* name, PyType_Slot* slots, int size, unsigned flags) {
+    PyType_Spec spec = {name, size, 0, flags, slots};
+    return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+}
+
+/// Subclassed in Python for what is not worth writing here: closing, context managers.
+constexpr unsigned stream_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE;
+
+PyTypeObject* make_sync_type() {
+    static PyMethodDef methods[] = {{"_detach", &stream_detach, METH_NOARGS, nullptr}, {}};
+    static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&stream_new)},
+                                  {Py_tp_dealloc, reinterpret_cast<void*>(&stream_free)},
+                                  {Py_tp_traverse, reinterpret_cast<void*>(&stream_traverse)},
+                                  {Py_tp_clear, reinterpret_cast<void*>(&stream_clear)},
+                                  {Py_tp_iter, reinterpret_cast<void*>(&itself)},
+                                  {Py_tp_iternext, reinterpret_cast<void*>(&stream_next)},
+                                  {Py_tp_getset, properties},
+                                  {Py_tp_methods, methods},
+                                  {}};
+    return make_type("polymux._core.ChatStream", slots, sizeof(Stream), stream_flags);
+}
+
+PyTypeObject* make_async_type() {
+    static PyMethodDef methods[] = {{"_detach", &stream_detach, METH_NOARGS, nullptr},
+                                    {"_pop", &async_pop, METH_NOARGS, nullptr},
+                                    {"_feed", &async_feed, METH_O, nullptr},
+                                    {"_finish", &async_finish, METH_NOARGS, nullptr},
+                                    {"_hold", &async_hold, METH_O, nullptr},
+                                    {}};
+    static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&async_stream_new)},
+                                  {Py_tp_dealloc, reinterpret_cast<void*>(&stream_free)},
+                                  {Py_tp_traverse, reinterpret_cast<void*>(&stream_traverse)},
+                                  {Py_tp_clear, reinterpret_cast<void*>(&stream_clear)},
+                                  {Py_am_aiter, reinterpret_cast<void*>(&itself)},
+                                  {Py_am_anext, reinterpret_cast<void*>(&async_next)},
+                                  {Py_tp_getset, properties},
+                                  {Py_tp_methods, methods},
+                                  {}};
+    return make_type("polymux._core.AsyncChatStream", slots, sizeof(Stream), stream_flags);
+}
+
+PyTypeObject* make_ready_type() {
+    static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&free_ready)},
+                                  {Py_tp_iter, reinterpret_cast<void*>(&itself)},
+                                  {Py_tp_iternext, reinterpret_cast<void*>(&ready_next)},
+                                  {Py_am_await, reinterpret_cast<void*>(&itself)},
+                                  {Py_am_send, reinterpret_cast<void*>(&ready_send)},
+                                  {}};
+    return make_type("polymux._core.ReadyChunk", slots, sizeof(Ready),
+                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION);
+}
+
+}  // namespace
+
+void register_chat_stream(py::module_& module) {
+    PyTypeObject* const sync_type = make_sync_type();
+    PyTypeObject* const async_type = make_async_type();
+    ready_type = make_ready_type();
+    if (sync_type == nullptr || async_type == nullptr || ready_type == nullptr)
+        throw py::error_already_set();
+    module.add_object("ChatStream", py::handle(reinterpret_cast<PyObject*>(sync_type)));
+    module.add_object("AsyncChatStream", py::handle(reinterpret_cast<PyObject*>(async_type)));
+}
+
+}  // namespace polymux::bindings

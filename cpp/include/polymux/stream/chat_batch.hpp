@@ -1,0 +1,134 @@
+// What a chat stream decoder hands over: chunks as plain records over shared bytes, and how the
+// stream ended. A batch is filled by one thread and read by another after it was passed on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "polymux/request/json_text.hpp"
+#include "polymux/stream/block.hpp"
+
+namespace polymux::stream {
+
+enum class FinishReason : std::uint8_t {
+    none,  ///< null or absent
+    stop,
+    length,
+    tool_calls,
+    content_filter,
+    function_call,
+    other,  ///< Any other text; it stands in the chunk's JSON.
+};
+
+enum class ChatRole : std::uint8_t {
+    none,
+    assistant,
+    user,
+    system,
+    tool,
+    other,
+};
+
+/// What all chunks that match one template have in common.
+struct ChunkTraits {
+    std::int64_t choice_index = -1;  ///< `choices[0].index`; -1 without choices.
+    FinishReason finish_reason = FinishReason::none;
+    ChatRole role = ChatRole::none;
+    bool has_content = false;  ///< `delta.content` is text; false for null and absent.
+    bool has_reasoning = false;
+    bool has_tool_calls = false;
+    bool has_usage = false;
+};
+
+/// One chunk. The JSON stands in a block that the batch holds; the text in the same block, or in
+/// the batch's own memory where it had escapes to resolve.
+struct ChatRecord {
+    const Block* block = nullptr;
+    std::uint32_t json_offset = 0;
+    std::uint32_t json_bytes = 0;
+    std::uint32_t text_offset = 0;
+    std::uint32_t text_bytes = 0;
+    bool text_in_batch = false;
+    ChunkTraits traits;
+};
+
+enum class StreamState : std::uint8_t {
+    open,         ///< More may come.
+    finished,     ///< `[DONE]`, or the end of the bytes after a finish_reason.
+    interrupted,  ///< The bytes ended before the answer did.
+    undecodable,  ///< Not a stream of chat chunks: wrong JSON, an event over the limit, HTML.
+    failed,       ///< The server said that it failed.
+};
+
+/// How a stream ended.
+struct StreamEnd {
+    StreamState state = StreamState::open;
+    std::string message;             ///< For people; the server's own words where it `failed`.
+    std::uint64_t offset_bytes = 0;  ///< Where, in bytes from the stream's beginning.
+    std::string error_type = {};     ///< The server's `type`; empty where it gave none.
+    std::string error_code = {};     ///< The server's `code`, a number as its digits.
+    std::string error_param = {};    ///< The server's `param`.
+};
+
+/// Chunks in their order, then perhaps the end. Reused: `clear` keeps the memory.
+class ChatBatch {
+public:
+    const std::vector<ChatRecord>& records() const noexcept { return records_; }
+    const std::optional<StreamEnd>& end() const noexcept { return end_; }
+    bool empty() const noexcept { return records_.empty() && !end_; }
+
+    /// `delta.content`, as UTF-8; empty where the chunk has none.
+    std::string_view text(const ChatRecord& record) const noexcept {
+        const char* const base = record.text_in_batch ? text_.view().data() : record.block->data();
+        return {base + record.text_offset, record.text_bytes};
+    }
+    /// The chunk as it was received: the data of its event.
+    static std::string_view json(const ChatRecord& record) noexcept {
+        return {record.block->data() + record.json_offset, record.json_bytes};
+    }
+    /// A reference to the record's block, to keep its JSON beyond the batch.
+    BlockRef block_of(const ChatRecord& record) const noexcept;
+
+    /// Forgets everything and lets go of the blocks.
+    void clear() noexcept;
+
+private:
+    friend class ChatDecoder;
+
+    /// Every record of that block is added after its block was kept.
+    void keep(const BlockRef& block) {
+        if (blocks_.empty() || blocks_.back().get() != block.get()) blocks_.push_back(block);
+    }
+
+    std::vector<ChatRecord> records_;
+    json::Buffer text_;
+    std::vector<BlockRef> blocks_;
+    std::optional<StreamEnd> end_;
+};
+
+/// The consumer's account of the chunks that it was given.
+class Transcript {
+public:
+    void add(const ChatBatch& batch, const ChatRecord& record) {
+        ++chunks_;
+        if (record.traits.choice_index <= 0) text_.append(batch.text(record));
+        if (record.traits.finish_reason != FinishReason::none)
+            finish_reason_ = record.traits.finish_reason;
+    }
+
+    /// Contents of the first choice, joined.
+    std::string_view text() const noexcept { return text_.view(); }
+    std::uint64_t chunks() const noexcept { return chunks_; }
+    FinishReason finish_reason() const noexcept { return finish_reason_; }
+
+private:
+    json::Buffer text_;
+    std::uint64_t chunks_ = 0;
+    FinishReason finish_reason_ = FinishReason::none;
+};
+
+}  // namespace polymux::stream

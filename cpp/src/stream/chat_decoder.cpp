@@ -1,0 +1,265 @@
+#include "polymux/stream/chat_decoder.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "stream/chat_template.hpp"
+#include "stream/json_hole.hpp"
+
+namespace polymux::stream {
+
+namespace {
+
+constexpr std::size_t longest_message_bytes = 1000;
+constexpr std::size_t longest_wait_bytes = 1024;
+
+/// The beginning of what people are shown, not cut inside a character.
+std::string shortened(std::string_view text) {
+    if (text.size() <= longest_message_bytes) return std::string(text);
+    std::size_t end = longest_message_bytes;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+    return std::string(text.substr(0, end)) + "...";
+}
+
+StreamEnd failure(std::string_view data, const ParsedChunk& parsed, std::uint64_t offset_bytes) {
+    StreamEnd end = parsed.error;
+    end.state = StreamState::failed;
+    end.offset_bytes = offset_bytes;
+    end.message = shortened(end.message.empty() ? data : std::string_view(end.message));
+    return end;
+}
+
+StreamEnd undecodable(std::string message, std::uint64_t offset_bytes) {
+    return {.state = StreamState::undecodable,
+            .message = std::move(message),
+            .offset_bytes = offset_bytes};
+}
+
+bool is_blank(std::string_view text) {
+    return text.find_first_not_of(" \t\n") == std::string_view::npos;
+}
+
+}  // namespace
+
+ChatDecoder::ChatDecoder(const ChatDecoderOptions& options)
+    : splitter_({.longest_event_bytes = options.longest_event_bytes, .error_field = true}),
+      templates_(options.templates ? std::make_unique<TemplateSet>() : nullptr) {}
+ChatDecoder::ChatDecoder(ChatDecoder&&) noexcept = default;
+ChatDecoder& ChatDecoder::operator=(ChatDecoder&&) noexcept = default;
+ChatDecoder::~ChatDecoder() = default;
+
+void ChatDecoder::feed(std::string_view bytes, ChunkParser& parser, ChatBatch& batch) {
+    if (ended_ || bytes.empty()) return;
+    splitter_.append(bytes);
+    if (shape_ == Shape::unknown) look_at_beginning(batch);
+    if (shape_ == Shape::events) read_events(parser, batch);
+    if (shape_ == Shape::json && splitter_.ahead().size() > splitter_.longest_event_bytes()) {
+        end(undecodable("the answer is longer than the limit of " +
+                            std::to_string(splitter_.longest_event_bytes()) + " bytes",
+                        splitter_.offset_bytes()),
+            batch);
+    }
+}
+
+/// Events begin with a field's name, a colon or an empty line. What begins otherwise was not meant
+/// to be a stream.
+void ChatDecoder::look_at_beginning(ChatBatch& batch) {
+    const std::string_view ahead = splitter_.ahead();
+    const std::size_t blank = std::min(ahead.find_first_not_of("\r\n"), ahead.size());
+    splitter_.skip(blank);
+    if (blank == ahead.size()) return;
+    const char first = ahead[blank];
+    if (first == '<') {
+        end(undecodable(
+                "the answer is a web page, not a stream of events: is the address that of an API?",
+                splitter_.offset_bytes()),
+            batch);
+        return;
+    }
+    shape_ = first == '{' || first == '[' ? Shape::json : Shape::events;
+}
+
+void ChatDecoder::read_events(ChunkParser& parser, ChatBatch& batch) {
+    SseEvent event;
+    while (!ended_ && !read_ahead(batch)) {
+        switch (splitter_.next(event)) {
+            case SseSplitter::Found::event:
+                read_event(event, parser, batch);
+                break;
+            case SseSplitter::Found::nothing:
+                return;
+            case SseSplitter::Found::too_long:
+                end(undecodable("an event is longer than the limit of " +
+                                    std::to_string(splitter_.longest_event_bytes()) + " bytes",
+                                splitter_.offset_bytes()),
+                    batch);
+                return;
+        }
+    }
+}
+
+/// Whole events that follow the latest template, with no search for their lines. True where what is
+/// left is the beginning of another one: the rest of it will tell, and nothing else is to be done.
+bool ChatDecoder::read_ahead(ChatBatch& batch) {
+    const ChunkTemplate* const known = templates_ ? templates_->latest() : nullptr;
+    if (known == nullptr) return false;
+    const std::string_view ahead = splitter_.ahead();
+    const char* at = ahead.data();
+    const char* const end = at + ahead.size();
+    Match match;
+    while (at < end) {
+        match = known->match_event({at, static_cast<std::size_t>(end - at)});
+        const std::size_t bytes =
+            match.end == nullptr ? 0 : static_cast<std::size_t>(match.end - at);
+        if (bytes == 0 || bytes > splitter_.longest_event_bytes()) break;
+        const std::string_view json(at + known->lead_bytes(),
+                                    bytes - known->lead_bytes() - known->trail_bytes());
+        add_matched(known->traits(), json, match, batch);
+        at = match.end;
+    }
+    if (at > ahead.data()) {
+        templates_->hit();
+        splitter_.skip(static_cast<std::size_t>(at - ahead.data()));
+    }
+    // A long beginning is not compared again and again.
+    const std::size_t most = std::min(longest_wait_bytes, splitter_.longest_event_bytes());
+    return at < end && match.cut_off && static_cast<std::size_t>(end - at) <= most;
+}
+
+void ChatDecoder::read_event(const SseEvent& event, ChunkParser& parser, ChatBatch& batch) {
+    if (event.data.starts_with("[DONE]")) {
+        end({.state = StreamState::finished, .message = {}, .offset_bytes = event.offset_bytes},
+            batch);
+        return;
+    }
+    if (is_blank(event.data)) return;
+    Match match;
+    const bool plain = event.single_line && event.type.empty();
+    if (const ChunkTemplate* known =
+            templates_ && plain ? templates_->find(event.data, match) : nullptr) {
+        add_matched(known->traits(), event.data, match, batch);
+        return;
+    }
+    const ParsedChunk& parsed = parser.parse(event.data);
+    if (parsed.kind == ParsedChunk::Kind::error || event.type == "error") {
+        end(failure(event.data, parsed, event.offset_bytes), batch);
+    } else if (parsed.kind == ParsedChunk::Kind::invalid) {
+        end(undecodable("the data of an event " + parsed.reason, event.offset_bytes), batch);
+    } else {
+        add_parsed(parsed, event.data, batch);
+        if (plain) learn(event, parsed);
+    }
+}
+
+/// The bytes around the data are learned too, so that the next chunk is recognised in one go.
+void ChatDecoder::learn(const SseEvent& event, const ParsedChunk& parsed) {
+    if (!templates_) return;
+    const char* const begin = event.data.data();
+    const char* const behind = begin + event.data.size();
+    const bool spaced = begin[-1] == ' ';  // A field's name stands before the data, at the least.
+    const bool crlf = behind[0] == '\r' && behind[1] == '\n';
+    if (templates_->learn(event.data, parsed,
+                          spaced ? "data: " : "data:", crlf ? "\r\n\r\n" : "\n\n")) {
+        ++counts_.learned;
+    }
+}
+
+void ChatDecoder::add_record(const ChunkTraits& traits, std::string_view json, ChatBatch& batch) {
+    const Block* const block = splitter_.block().get();
+    batch.keep(splitter_.block());
+    batch.records_.push_back(
+        {.block = block,
+         .json_offset = static_cast<std::uint32_t>(json.data() - block->data()),
+         .json_bytes = static_cast<std::uint32_t>(json.size()),
+         .traits = traits});
+    if (traits.finish_reason != FinishReason::none) finish_seen_ = true;
+}
+
+void ChatDecoder::add_matched(const ChunkTraits& traits, std::string_view json, const Match& match,
+                              ChatBatch& batch) {
+    add_record(traits, json, batch);
+    ++counts_.matched;
+    ChatRecord& record = batch.records_.back();
+    if (match.has_escapes) {
+        const std::size_t begin = batch.text_.size_bytes();
+        append_unescaped(batch.text_, match.content);
+        set_text(record, begin, batch);
+    } else if (!match.content.empty()) {
+        record.text_offset =
+            static_cast<std::uint32_t>(match.content.data() - record.block->data());
+        record.text_bytes = static_cast<std::uint32_t>(match.content.size());
+    }
+}
+
+void ChatDecoder::add_parsed(const ParsedChunk& parsed, std::string_view json, ChatBatch& batch) {
+    add_record(parsed.traits, json, batch);
+    ++counts_.parsed;
+    const std::size_t begin = batch.text_.size_bytes();
+    batch.text_.append(parsed.content);
+    set_text(batch.records_.back(), begin, batch);
+}
+
+/// The record's text is what was written into the batch since.
+void ChatDecoder::set_text(ChatRecord& record, std::size_t begin, const ChatBatch& batch) {
+    record.text_in_batch = true;
+    record.text_offset = static_cast<std::uint32_t>(begin);
+    record.text_bytes = static_cast<std::uint32_t>(batch.text_.size_bytes() - begin);
+}
+
+void ChatDecoder::finish(ChunkParser& parser, ChatBatch& batch) {
+    if (ended_) return;
+    if (shape_ == Shape::json) {
+        read_plain_json(parser, batch);
+        return;
+    }
+    const std::string_view rest = splitter_.unfinished_data();
+    if (finish_seen_ || rest.starts_with("[DONE]")) {
+        end({.state = StreamState::finished,
+             .message = {},
+             .offset_bytes = splitter_.total_bytes()},
+            batch);
+        return;
+    }
+    if (const ParsedChunk& parsed = parser.parse(rest); parsed.kind == ParsedChunk::Kind::error) {
+        end(failure(rest, parsed, splitter_.offset_bytes()), batch);
+        return;
+    }
+    const std::uint64_t total = splitter_.total_bytes();
+    end({.state = StreamState::interrupted,
+         .message = total == 0
+                        ? std::string("the answer is empty")
+                        : "the stream broke off after " + std::to_string(total) +
+                              " bytes, before the end of the answer: neither a finish_reason nor "
+                              "[DONE] had come",
+         .offset_bytes = total},
+        batch);
+}
+
+/// A server that does not stream answers with one object.
+void ChatDecoder::read_plain_json(ChunkParser& parser, ChatBatch& batch) {
+    const std::string_view json = splitter_.ahead();
+    const std::uint64_t offset = splitter_.offset_bytes();
+    const ParsedChunk& parsed = parser.parse(json);
+    if (parsed.kind == ParsedChunk::Kind::error) {
+        end(failure(json, parsed, offset), batch);
+    } else if (parsed.kind == ParsedChunk::Kind::invalid) {
+        end(undecodable("the answer is no stream of events, and as JSON it " + parsed.reason,
+                        offset),
+            batch);
+    } else if (!parsed.has_choices) {
+        end(undecodable("the answer is JSON without choices: " + shortened(json), offset), batch);
+    } else {
+        add_parsed(parsed, json, batch);
+        end({.state = StreamState::finished,
+             .message = {},
+             .offset_bytes = splitter_.total_bytes()},
+            batch);
+    }
+}
+
+void ChatDecoder::end(StreamEnd end, ChatBatch& batch) {
+    ended_ = true;
+    batch.end_ = std::move(end);
+}
+
+}  // namespace polymux::stream

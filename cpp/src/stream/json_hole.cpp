@@ -1,0 +1,181 @@
+#include "stream/json_hole.hpp"
+
+#include <simdjson.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "stream/scan.hpp"
+
+namespace polymux::stream {
+
+namespace {
+
+constexpr unsigned not_hexadecimal = 0x10000;
+
+unsigned hexadecimal_digit(char byte) noexcept {
+    if (byte >= '0' && byte <= '9') return static_cast<unsigned>(byte - '0');
+    if (byte >= 'a' && byte <= 'f') return static_cast<unsigned>(byte - 'a') + 10;
+    if (byte >= 'A' && byte <= 'F') return static_cast<unsigned>(byte - 'A') + 10;
+    return not_hexadecimal;
+}
+
+/// The four digits behind `\u`; at or above `not_hexadecimal` where they are none.
+unsigned code_unit(const char* at) noexcept {
+    unsigned code = 0;
+    for (int digit = 0; digit < 4; ++digit) {
+        const unsigned value = hexadecimal_digit(at[digit]);
+        if (value == not_hexadecimal) return not_hexadecimal;
+        code = code << 4U | value;
+    }
+    return code;
+}
+
+constexpr bool is_high_surrogate(unsigned code) {
+    return code >= 0xD800 && code < 0xDC00;
+}
+constexpr bool is_low_surrogate(unsigned code) {
+    return code >= 0xDC00 && code < 0xE000;
+}
+
+/// The end of the escape at a backslash, of a surrogate pair both; null where it is not valid.
+const char* read_escape(const char* at) noexcept {
+    switch (at[1]) {
+        case '"':
+        case '\\':
+        case '/':
+        case 'b':
+        case 'f':
+        case 'n':
+        case 'r':
+        case 't':
+            return at + 2;
+        case 'u':
+            break;
+        default:
+            return nullptr;
+    }
+    const unsigned code = code_unit(at + 2);
+    if (code >= not_hexadecimal || is_low_surrogate(code)) return nullptr;
+    if (!is_high_surrogate(code)) return at + 6;
+    if (at[6] != '\\' || at[7] != 'u' || !is_low_surrogate(code_unit(at + 8))) return nullptr;
+    return at + 12;
+}
+
+char* put_utf8(char* out, unsigned code) noexcept {
+    const auto put = [&out](unsigned byte) { *out++ = static_cast<char>(byte); };
+    if (code < 0x80) {
+        put(code);
+    } else if (code < 0x800) {
+        put(0xC0U | code >> 6U);
+        put(0x80U | (code & 0x3FU));
+    } else if (code < 0x10000) {
+        put(0xE0U | code >> 12U);
+        put(0x80U | (code >> 6U & 0x3FU));
+        put(0x80U | (code & 0x3FU));
+    } else {
+        put(0xF0U | code >> 18U);
+        put(0x80U | (code >> 12U & 0x3FU));
+        put(0x80U | (code >> 6U & 0x3FU));
+        put(0x80U | (code & 0x3FU));
+    }
+    return out;
+}
+
+/// Writes what the valid escape at a backslash stands for, and returns its end.
+const char* put_escape(char*& out, const char* at) noexcept {
+    switch (at[1]) {
+        case 'b':
+            *out++ = '\b';
+            return at + 2;
+        case 'f':
+            *out++ = '\f';
+            return at + 2;
+        case 'n':
+            *out++ = '\n';
+            return at + 2;
+        case 'r':
+            *out++ = '\r';
+            return at + 2;
+        case 't':
+            *out++ = '\t';
+            return at + 2;
+        case 'u':
+            break;
+        default:
+            *out++ = at[1];
+            return at + 2;
+    }
+    const unsigned code = code_unit(at + 2);
+    if (!is_high_surrogate(code)) {
+        out = put_utf8(out, code);
+        return at + 6;
+    }
+    out = put_utf8(out, 0x10000 + ((code - 0xD800) << 10U) + (code_unit(at + 8) - 0xDC00));
+    return at + 12;
+}
+
+const char* skip_digits(const char* at) noexcept {
+    while (*at >= '0' && *at <= '9') ++at;
+    return at;
+}
+
+}  // namespace
+
+StringBody read_string_body(const char* at) noexcept {
+    const char* const begin = at;
+    unsigned bits = 0;
+    bool has_escapes = false;
+    for (;;) {
+        at = find_special(at, bits);
+        if (*at == '"') break;
+        if (*at != '\\') return {};
+        has_escapes = true;
+        at = read_escape(at);
+        if (at == nullptr) return {};
+    }
+    if (bits != 0 && !simdjson::validate_utf8(begin, static_cast<std::size_t>(at - begin)))
+        return {};
+    return {.end = at, .has_escapes = has_escapes};
+}
+
+void append_unescaped(json::Buffer& buffer, std::string_view body) {
+    char* const begin =
+        buffer.reserve(body.size());  // No escape is shorter than what it stands for.
+    char* out = begin;
+    const char* at = body.data();
+    const char* const end = at + body.size();
+    while (at < end) {
+        const auto* const escape =
+            static_cast<const char*>(std::memchr(at, '\\', static_cast<std::size_t>(end - at)));
+        const auto plain = static_cast<std::size_t>((escape == nullptr ? end : escape) - at);
+        std::memcpy(out, at, plain);
+        out += plain;
+        at = escape == nullptr ? end : put_escape(out, escape);
+    }
+    buffer.advance(static_cast<std::size_t>(out - begin));
+}
+
+const char* read_number(const char* at) noexcept {
+    constexpr std::ptrdiff_t most_digits = 17;  // Fewer than any 64-bit integer may have.
+    if (*at == '-') ++at;
+    const char* const begin = at;
+    at = skip_digits(at);
+    const bool leading_zero = *begin == '0' && at - begin > 1;
+    if (at == begin || at - begin > most_digits || leading_zero) return nullptr;
+    if (*at == '.') {
+        const char* const fraction = at + 1;
+        at = skip_digits(fraction);
+        if (at == fraction || at - fraction > most_digits) return nullptr;
+    }
+    if (*at == 'e' || *at == 'E') {
+        ++at;
+        if (*at == '+' || *at == '-') ++at;
+        const char* const exponent = at;
+        at = skip_digits(exponent);
+        if (at == exponent || at - exponent > 2) return nullptr;
+    }
+    return at;
+}
+
+}  // namespace polymux::stream

@@ -1,0 +1,465 @@
+"""`decode_chat_stream` and its asynchronous twin: chunks, ends, errors, objects."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import gc
+import json
+import pickle
+import threading
+import time
+import tracemalloc
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux import _core, aio
+from support import chat_streams
+from support.chat_streams import DONE, SERVERS, event
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+LIMIT = 16 << 20
+HELLO = b"".join(event({"choices": [{"index": 0, "delta": {"content": t}}]}) for t in ("Hel", "lo"))
+
+
+def pieces(body: bytes, size: int) -> Iterator[bytes]:
+    return (body[at : at + size] for at in range(0, len(body), size))
+
+
+async def later(parts: Iterator[bytes] | list[bytes]) -> AsyncIterator[bytes]:
+    for part in parts:
+        await asyncio.sleep(0)
+        yield part
+
+
+def facts(stream: Any) -> list[tuple[Any, ...]]:
+    return [(c.content, c.finish_reason, c.role, c.index, c.reasoning, c.raw) for c in stream]
+
+
+def expected(body: bytes) -> list[tuple[Any, ...]]:
+    """The chunks as Python's json reads them."""
+    found = []
+    for line in body.splitlines():
+        if not line.startswith(b"data: {"):
+            continue
+        raw = line.removeprefix(b"data: ")
+        choices = json.loads(raw)["choices"]
+        choice = choices[0] if choices else {}
+        delta = choice.get("delta", {})
+        found.append(
+            (
+                delta.get("content") or "",
+                choice.get("finish_reason"),
+                delta.get("role"),
+                choice.get("index"),
+                delta.get("reasoning") or "",
+                raw,
+            )
+        )
+    return found
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("line_end", [b"\n", b"\r", b"\r\n"], ids=["lf", "cr", "crlf"])
+def test_streams_of_six_servers_cut_at_every_byte(server: str, line_end: bytes) -> None:
+    texts = chat_streams.words(5)
+    body = SERVERS[server](texts)
+    wanted = expected(body)
+    changed = body.replace(b"\n", line_end)
+    for cut in range(len(changed)):
+        stream = polymux.decode_chat_stream([changed[:cut], changed[cut:]])
+        assert facts(stream) == wanted
+        assert stream.text == "".join(texts)
+        assert stream.finished
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("size", [1, 3, 60, 1000, 16384])
+def test_templates_change_nothing(server: str, size: int) -> None:
+    body = SERVERS[server](chat_streams.words(400))
+    wanted = expected(body)
+    assert facts(polymux.decode_chat_stream(pieces(body, size))) == wanted
+    assert facts(_core.ChatStream(pieces(body, size), LIMIT, False)) == wanted
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_the_account_of_an_answer(server: str) -> None:
+    texts = chat_streams.words(30)
+    stream = polymux.decode_chat_stream(pieces(SERVERS[server](texts), 100))
+    read = ""
+    for number, chunk in enumerate(stream, 1):
+        read += chunk.content
+        assert stream.text == read
+        assert stream.chunks == number
+        assert not stream.finished or number > len(texts)
+    assert stream.finished
+    assert stream.finish_reason == "stop"
+    if server != "ollama":
+        assert stream.usage.total_tokens == json.loads(
+            SERVERS[server](texts).split(b'"total_tokens":')[-1].split(b"}")[0].split(b",")[0]
+        )
+
+
+def test_the_async_twin_gives_the_same() -> None:
+    async def read(body: bytes, size: int) -> tuple[list[Any], Any]:
+        stream = aio.decode_chat_stream(later(list(pieces(body, size))))
+        chunks = [chunk async for chunk in stream]
+        with pytest.raises(StopAsyncIteration):
+            await anext(stream)
+        return facts(chunks), (stream.text, stream.finished, stream.finish_reason)
+
+    for make in SERVERS.values():
+        texts = chat_streams.words(20)
+        body = make(texts)
+        for size in (7, 500, 10**6):
+            chunks, account = asyncio.run(read(body, size))
+            assert chunks == expected(body)
+            assert account == ("".join(texts), True, "stop")
+
+
+async def fail_async(body: list[bytes]) -> None:
+    async for _ in aio.decode_chat_stream(later(body)):
+        pass
+
+
+def fail_sync(body: list[bytes]) -> None:
+    for _ in polymux.decode_chat_stream(body):
+        pass
+
+
+BOTH = pytest.mark.parametrize(
+    "consume", [fail_sync, lambda body: asyncio.run(fail_async(body))], ids=["sync", "async"]
+)
+
+
+@BOTH
+def test_a_cut_stream_raises_and_keeps_its_text(consume: Callable[[list[bytes]], None]) -> None:
+    with pytest.raises(polymux.StreamInterruptedError, match="broke off after") as caught:
+        consume([HELLO, b'data: {"choi'])
+    assert (caught.value.text, caught.value.chunks) == ("Hello", 2)
+    assert caught.value.offset_bytes == len(HELLO) + 12
+    assert isinstance(caught.value, ConnectionError)
+    with pytest.raises(polymux.StreamInterruptedError, match="empty"):
+        consume([])
+
+
+@BOTH
+def test_a_reported_failure_is_an_api_error(consume: Callable[[list[bytes]], None]) -> None:
+    failure = {"message": "too busy", "type": "server_error", "code": "overloaded", "param": "n"}
+    with pytest.raises(polymux.APIError, match="too busy") as caught:
+        consume([HELLO + event({"error": failure}) + HELLO])
+    error = caught.value
+    assert (error.type, error.code, error.param) == ("server_error", "overloaded", "n")
+    assert error.text == "Hello"
+    twin = pickle.loads(pickle.dumps(error))
+    assert (twin.type, twin.code, twin.text, twin.chunks) == (
+        "server_error",
+        "overloaded",
+        "Hello",
+        2,
+    )
+    with pytest.raises(polymux.APIError) as bare:
+        consume([b'{"error": "no token"}'])
+    assert (bare.value.code, bare.value.type, str(bare.value)) == ("api_error", None, "no token")
+
+
+@BOTH
+def test_what_is_no_stream_is_a_decode_error(consume: Callable[[list[bytes]], None]) -> None:
+    with pytest.raises(polymux.DecodeError, match="is not valid JSON") as caught:
+        consume([HELLO, b"data: {]\n\n", HELLO])
+    assert caught.value.offset_bytes == len(HELLO) + 6
+    assert caught.value.text == "Hello"
+    assert isinstance(caught.value, ValueError)
+    with pytest.raises(polymux.DecodeError, match="web page"):
+        consume([b"<html>"])
+    with pytest.raises(polymux.DecodeError, match="UTF-8"):
+        consume([b'data: {"a":"\xff"}\n\n'])
+
+
+def test_the_error_stays_and_done_stays() -> None:
+    stream = polymux.decode_chat_stream([HELLO])
+    assert len(list(zip(range(2), stream, strict=False))) == 2
+    for _ in range(3):
+        with pytest.raises(polymux.StreamInterruptedError):
+            next(stream)
+        assert not stream.finished
+    stream = polymux.decode_chat_stream(iter([HELLO + DONE, b"data: {bad"]))
+    assert [chunk.content for chunk in stream] == ["Hel", "lo"]
+    assert list(stream) == []
+    assert stream.finished
+
+
+def test_after_done_the_source_is_left_alone() -> None:
+    source = iter([HELLO, DONE, b"more"])
+    assert len(list(polymux.decode_chat_stream(source))) == 2
+    assert next(source) == b"more"
+
+
+def test_an_event_over_the_limit() -> None:
+    with pytest.raises(polymux.DecodeError, match="limit of 100 bytes"):
+        list(polymux.decode_chat_stream([b"data: " + b"x" * 200], longest_event_bytes=100))
+    for limit in (0, -1, (1 << 30) + 1):
+        with pytest.raises(polymux.InvalidRequestError, match="longest_event_bytes"):
+            polymux.decode_chat_stream([], longest_event_bytes=limit)
+
+
+def test_what_the_source_raises_is_passed_on() -> None:
+    def broken() -> Iterator[bytes]:
+        yield HELLO
+        raise LookupError("mine")
+
+    stream = polymux.decode_chat_stream(broken())
+    with pytest.raises(LookupError, match="mine"):
+        list(stream)
+    assert stream.text == "Hello"
+
+
+def test_pieces_that_are_no_bytes() -> None:
+    with pytest.raises(TypeError, match="not of str"):
+        list(polymux.decode_chat_stream(["data: x"]))  # type: ignore[list-item]
+    with pytest.raises(TypeError):
+        polymux.decode_chat_stream(5)  # type: ignore[arg-type]
+    for make in (bytes, bytearray, memoryview):
+        assert [c.content for c in polymux.decode_chat_stream([make(HELLO + DONE)])] == [
+            "Hel",
+            "lo",
+        ]
+        assert len(list(polymux.decode_chat_stream(make(HELLO + DONE)))) == 2  # type: ignore[arg-type]
+
+
+def test_one_reader_at_a_time() -> None:
+    def nosy() -> Iterator[bytes]:
+        with pytest.raises(RuntimeError, match="one reader"):
+            next(stream)
+        yield HELLO + DONE
+
+    stream = polymux.decode_chat_stream(nosy())
+    assert len(list(stream)) == 2
+
+    async def two() -> None:
+        shared = aio.decode_chat_stream(later([HELLO + DONE]))
+        done = await asyncio.gather(anext(shared), anext(shared), return_exceptions=True)
+        assert [type(value) for value in done] == [polymux.ChatChunk, RuntimeError]
+
+    asyncio.run(two())
+
+
+def test_closing_closes_the_source() -> None:
+    closed = []
+
+    def source() -> Iterator[bytes]:
+        try:
+            yield HELLO
+        finally:
+            closed.append("sync")
+
+    with polymux.decode_chat_stream(source()) as stream:
+        assert next(stream).content == "Hel"
+    assert closed == ["sync"]
+    assert next(stream).content == "lo"
+    with pytest.raises(polymux.StreamInterruptedError):
+        next(stream)
+
+    async def asynchronous() -> None:
+        async def source() -> AsyncIterator[bytes]:
+            try:
+                yield HELLO
+            finally:
+                closed.append("async")
+
+        async with aio.decode_chat_stream(source()) as stream:
+            assert (await anext(stream)).content == "Hel"
+
+    asyncio.run(asynchronous())
+    assert closed == ["sync", "async"]
+
+
+def test_a_cancelled_wait_leaves_the_stream_readable() -> None:
+    async def run() -> None:
+        go_on = asyncio.Event()
+
+        async def source() -> AsyncIterator[bytes]:
+            yield HELLO
+            await go_on.wait()
+            yield DONE
+
+        stream = aio.decode_chat_stream(source())
+        assert [(await anext(stream)).content for _ in range(2)] == ["Hel", "lo"]
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(stream), 0.01)
+        assert stream.text == "Hello"
+        with pytest.raises(polymux.StreamInterruptedError):  # The cancelled generator has ended.
+            await anext(stream)
+
+    asyncio.run(run())
+
+
+CHUNK = {
+    "id": "chatcmpl-1",
+    "created": 1700000000,
+    "model": "m",
+    "choices": [
+        {
+            "index": 2,
+            "delta": {
+                "role": "assistant",
+                "content": "Hi",
+                "reasoning_content": "hm",
+                "tool_calls": [
+                    {"index": 0, "id": "c1", "function": {"name": "f", "arguments": "{"}}
+                ],
+            },
+            "logprobs": {"content": [{"token": "Hi", "logprob": -0.5}]},
+            "finish_reason": "tool_calls",
+        }
+    ],
+    "usage": {"total_tokens": 5},
+}
+
+
+def test_all_members_of_a_chunk() -> None:
+    chunk = polymux.ChatChunk(json.dumps(CHUNK).encode())
+    assert (chunk.content, chunk.reasoning, chunk.role) == ("Hi", "hm", "assistant")
+    assert (chunk.index, chunk.finish_reason) == (2, "tool_calls")
+    assert (chunk.id, chunk.model, chunk.created) == ("chatcmpl-1", "m", 1700000000)
+    assert chunk.tool_calls[0].function.arguments == "{"
+    assert chunk.logprobs.content[0].logprob == -0.5
+    assert chunk.usage.total_tokens == chunk.usage["total_tokens"] == 5
+    assert chunk.json() == CHUNK
+    delta = chunk.choices[0].delta
+    assert (delta.content, delta.refusal) == ("Hi", None)
+    assert "content" in delta
+    with pytest.raises(AttributeError, match="contents"):
+        delta.contents  # noqa: B018
+    with pytest.raises(AttributeError, match="does not change"):
+        delta.content = "x"
+
+
+def test_a_bare_chunk_has_nothing() -> None:
+    chunk = polymux.ChatChunk(b"{}")
+    assert (chunk.content, chunk.reasoning, chunk.role, chunk.finish_reason) == ("", "", None, None)
+    assert (chunk.index, chunk.id, chunk.model, chunk.created) == (None, None, None, None)
+    assert (chunk.tool_calls, chunk.choices, chunk.logprobs, chunk.usage) == ((), (), None, None)
+    with pytest.raises(polymux.DecodeError, match="not an object"):
+        polymux.ChatChunk(b"[]")
+
+
+def test_unknown_reasons_and_roles_keep_their_words() -> None:
+    raw = b'{"choices":[{"delta":{"role":"judge","content":"xy"},"finish_reason":"model_length"}]}'
+    chunk = polymux.ChatChunk(raw)
+    assert (chunk.role, chunk.finish_reason, chunk.content) == ("judge", "model_length", "xy")
+
+
+def test_chunks_are_values() -> None:
+    chunk = polymux.ChatChunk(json.dumps(CHUNK).encode())
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps(chunk, protocol)) == chunk
+    assert copy.copy(chunk) == copy.deepcopy(chunk) == chunk
+    assert len({chunk, copy.copy(chunk)}) == 1
+    assert chunk != polymux.ChatChunk(b"{}")
+    assert chunk != "Hi"
+    assert repr(chunk) == "ChatChunk('Hi', finish_reason='tool_calls')"
+    long = polymux.ChatChunk(json.dumps({"response": "x" * 500}).encode())
+    assert repr(long) == "ChatChunk('" + "x" * 40 + "'...)"
+    with pytest.raises(AttributeError):
+        chunk.content = "other"  # type: ignore[misc]
+    with pytest.raises((AttributeError, TypeError)):
+        chunk.new = 1  # type: ignore[attr-defined]
+
+
+def test_chunks_outlive_their_stream() -> None:
+    texts = chat_streams.words(3000)
+    body = chat_streams.groq(texts)
+    chunks = list(polymux.decode_chat_stream(pieces(body, 700)))
+    gc.collect()
+    assert facts(chunks) == expected(body)
+    assert chunks[-1].usage.prompt_tokens == 18
+
+
+def test_tokens_are_the_same_objects_again() -> None:
+    body = [event({"response": text}) for text in ["token"] * 5 + ["é"] * 5] + [DONE]
+    contents = [chunk.content for chunk in polymux.decode_chat_stream(body)]
+    assert contents == ["token"] * 5 + ["é"] * 5
+    assert len({id(text) for text in contents}) == 2
+
+
+def test_texts_that_share_bytes_are_kept_apart() -> None:
+    texts = ["a" * n for n in range(40)] + ["\0" * n for n in range(1, 20)]
+    texts += [f"{n:08}{m}" for n in range(50) for m in range(50)]
+    body = [event({"response": text}) for text in texts * 2] + [DONE]
+    assert [chunk.content for chunk in polymux.decode_chat_stream(body)] == texts * 2
+
+
+def test_a_hundred_thousand_small_chunks_take_linear_time() -> None:
+    body = event({"choices": [{"delta": {"content": "x"}}]}) * 100_000 + DONE
+    started = time.process_time()
+    stream = polymux.decode_chat_stream(pieces(body, 1))
+    assert sum(1 for _ in stream) == 100_000
+    assert stream.text == "x" * 100_000
+    assert time.process_time() - started < 10
+
+
+def test_threads_read_streams_of_their_own() -> None:
+    body = chat_streams.openai(chat_streams.words(2000), obfuscation=True)
+    wanted = expected(body)
+    results: list[bool] = []
+
+    def read() -> None:
+        results.append(facts(polymux.decode_chat_stream(pieces(body, 100_000))) == wanted)
+
+    threads = [threading.Thread(target=read) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [True] * 6
+
+
+def test_a_thousand_streams_leave_nothing() -> None:
+    body = chat_streams.vllm(chat_streams.words(20))
+
+    def churn(count: int) -> None:
+        for index in range(count):
+            stream = polymux.decode_chat_stream(pieces(body, 333))
+            if index % 3 == 0:
+                next(stream)  # dropped half-read
+            else:
+                list(stream)
+            polymux.ChatChunk(b'{"response":"x"}').json()
+
+    churn(50)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        resident = resident_bytes()
+        churn(1000)
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] - before < 20_000
+        assert resident_bytes() - resident < 4 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def resident_bytes() -> int:
+    with open("/proc/self/statm") as file:  # noqa: PTH123
+        return int(file.read().split()[1]) * 4096
+
+
+def test_a_stream_that_refers_to_itself_is_collected() -> None:
+    def source() -> Iterator[bytes]:
+        yield HELLO
+        yield own[0].text.encode()
+
+    own: list[Any] = []
+    own.append(polymux.decode_chat_stream(source()))
+    next(own[0])
+    gc.collect()
+    before = sum(isinstance(found, polymux.ChatStream) for found in gc.get_objects())
+    del own[0]
+    own.clear()
+    gc.collect()
+    assert sum(isinstance(found, polymux.ChatStream) for found in gc.get_objects()) == before - 1
