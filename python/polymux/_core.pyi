@@ -1,6 +1,6 @@
 """The native core module. Private: use the functions of `polymux`."""
 
-from collections.abc import AsyncIterable, Awaitable, Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from typing import Any, Self, final
 
 from _typeshed import ReadableBuffer
@@ -19,6 +19,125 @@ def read_form(
     operation: str, model: str | None, fields: Sequence[tuple[str, Any]], server: bool
 ) -> tuple[str, str, dict[str, Any], list[str]]:
     """Checks a form of (name, text or file object): (variant, model, values, warnings)."""
+
+def check_json(
+    operation: str, model: str | None, body: ReadableBuffer, server: bool, longest_bytes: int
+) -> tuple[str, str, list[str]]:
+    """The same as `read_json` without making values of the body: (variant, model, warnings)."""
+
+def check(operation: str, variant: str, values: dict[str, Any]) -> None:
+    """Checks what a client is about to send, by wire names.
+
+    A field that takes a file is given as a path, bytes, a file object, a tuple or an iterator.
+
+    Raises:
+        InvalidRequestError: The values do not keep the contract; `problems` says all that is wrong.
+        TypeError: A value is of a type that JSON does not have; the message has its path.
+    """
+
+def write_json(value: object, /) -> bytes:
+    """The value as JSON text in UTF-8, without spaces.
+
+    str, int of any size, float as Python prints it, bool, None, dict and other mappings, list,
+    tuple, dataclasses (their fields) and enums (their values). No str gets a UTF-8 copy of itself.
+
+    Raises:
+        InvalidRequestError: A NaN or an infinity, half of a surrogate pair, a key that is no str or
+            is there twice, more than 200 levels, or a value inside itself; the message and
+            `problems[0].field` have the path, such as ``messages[3].content``.
+        TypeError: Any other type; the message has the path.
+    """
+
+@final
+class JsonBuffer:
+    """JSON text in memory that is used again and again; readable as bytes.
+
+    Example:
+        >>> from polymux import _core
+        >>> buffer = _core.JsonBuffer()
+        >>> buffer.write({"prompt": "waves"})
+        >>> bytes(buffer)
+        b'{"prompt":"waves"}'
+    """
+
+    def __new__(cls) -> JsonBuffer: ...
+    def write(self, value: object, /) -> None:
+        """Replaces the content by the value's text.
+
+        Raises:
+            BufferError: A view of the content exists, or another call is writing.
+            InvalidRequestError: As for `write_json`; the buffer is empty then.
+            TypeError: As for `write_json`; the buffer is empty then.
+        """
+
+    def clear(self) -> None:
+        """Forgets the content and keeps its memory, at most 4 MiB.
+
+        Raises:
+            BufferError: A view of the content exists, or another call is writing.
+        """
+
+    def __len__(self) -> int:
+        """Bytes of the content."""
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+def parse_json(body: ReadableBuffer) -> Any:
+    """A JSON document (RFC 8259) as None, bool, int, float, str, list and dict.
+
+    Of members that come twice the last counts; integers may have any size, numbers too large for
+    a float become infinite, a byte order mark is skipped.
+
+    Raises:
+        polymux.errors.DecodeError: Empty, not JSON, not UTF-8, half a surrogate pair, NaN, or
+            nested deeper than 200 levels.
+    """
+
+def content_type_of(file_name: str) -> str:
+    """The content type of a file name's extension."""
+
+@final
+class MultipartBody:
+    """A multipart/form-data body that is made while it is read."""
+
+    on_progress: Callable[[int, int | None], object] | None
+    def __init__(
+        self,
+        fields: Sequence[tuple[str, str]],
+        files: Sequence[tuple[str, str, Any, str, str, str, int | None]],
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> None: ...
+    @property
+    def content_type(self) -> str:
+        """For the header, with the boundary."""
+    @property
+    def length_bytes(self) -> int | None:
+        """Of the whole body; None where a part does not know its own."""
+    @property
+    def sent_bytes(self) -> int:
+        """Given out since the start."""
+    @property
+    def finished(self) -> bool:
+        """Whether all of it was given out."""
+    @property
+    def can_rewind(self) -> bool:
+        """Whether it can be sent again."""
+    @property
+    def may_block(self) -> bool:
+        """Whether reading may wait: for a disk, or in code of the caller."""
+    def read(self, size: int = ...) -> bytes:
+        """Up to `size` bytes; empty at the end, and only there."""
+    async def aread(self, size: int = ...) -> bytes:
+        """The same for asyncio; the only way where a part is an async iterable."""
+    def rewind(self) -> None:
+        """Back to the start."""
+    def __iter__(self) -> MultipartBody: ...
+    def __next__(self) -> bytes: ...
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+    def _read_or_none(self, size: int) -> bytes | None: ...
+    def _awaited(self) -> AsyncIterator[Any]: ...
+    def _feed(self, piece: ReadableBuffer | None) -> None: ...
+    def _fail(self, exception: BaseException) -> None: ...
 
 @final
 class ChatChunk:

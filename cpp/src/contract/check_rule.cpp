@@ -41,18 +41,18 @@ std::string check_rule(const Rule& rule, const ObjectType& type, std::uint64_t p
             if (!is_present(rule.fields[0]) || is_present(rule.fields[1])) return {};
             return first + ": needs " + std::string(rule.fields[1]);
         case Rule::Kind::ascending: {
-            const std::optional<double> low = values.number_of(rule.fields[0]);
-            const std::optional<double> high = values.number_of(rule.fields[1]);
-            if (!low || !high || *low < *high) return {};
+            const double* const low = values.number_of(rule.fields[0]);
+            const double* const high = values.number_of(rule.fields[1]);
+            if (low == nullptr || high == nullptr || *low < *high) return {};
             return first + ": must be less than " + std::string(rule.fields[1]);
         }
         case Rule::Kind::required_unless:
             if (count > 0) return {};
             return first + ": is missing";
         case Rule::Kind::names_field: {
-            const std::string_view name = values.text_of(first);
-            if (type.find(name) == nullptr || is_present(name)) return {};
-            return std::string(name) + ": is missing, and " + first + " says that it is there";
+            const std::string* const name = values.text_of(first);
+            if (name == nullptr || type.find(*name) == nullptr || is_present(*name)) return {};
+            return *name + ": is missing, and " + first + " says that it is there";
         }
     }
     return {};
