@@ -38,6 +38,8 @@ def sample(field: Field) -> Any:
         return f"{field.raw['schemes'][0]}://media.example/thing"
     if field.raw.get("written_as") == "string":
         return str(int(field.minimum or 1))
+    if field.raw.get("format"):
+        return SAMPLES[field.raw["format"]]
     first = field.type.split(" or ", maxsplit=1)[0]
     if first == "file":
         return FILE
@@ -48,10 +50,12 @@ def sample(field: Field) -> Any:
     if first == "boolean":
         return True
     if first == "array":
-        return [object_sample(field.items_object)] if field.items_object else ["x"]
+        if field.items_object:
+            return [object_sample(field.items_object)]
+        return [{"a": 1}] if field.items == "object" else ["x"]
     if first == "object":
         return object_sample(field.object) if field.object else {"a": [1, "b", None]}
-    return next((SAMPLES[key] for key in [field.raw.get("format", "")] if key in SAMPLES), "text")
+    return "text"
 
 
 def object_sample(kind: ObjectType) -> dict[str, Any]:

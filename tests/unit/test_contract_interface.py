@@ -21,6 +21,8 @@ TYPES = {
     "numeric form value": "number",
     "boolean form value": "boolean",
     "file part": "file",
+    "audio snippet": "file",
+    "image": "file",
     "array of Message": "array",
 }
 
@@ -47,7 +49,7 @@ def tables(text: str) -> list[list[dict[str, str]]]:
             columns = cells
             if columns[0] == "Field":
                 found.append([])
-        elif set(line) > set("|-") and columns[0] == "Field":
+        elif not set(line) <= set("|- ") and columns[0] == "Field":
             found[-1].append(dict(zip(columns, cells, strict=False)))
     return found
 

@@ -81,6 +81,12 @@ void number(json::Buffer& buffer, std::optional<double> value, bool integer) {
     }
 }
 
+std::string_view format_name(Format format) {
+    constexpr std::string_view names[] = {"none",       "bitrate",   "time",
+                                          "resolution", "languages", "name"};
+    return names[static_cast<std::size_t>(format)];
+}
+
 void object_type(json::Buffer& buffer, const ObjectType& type);
 
 void bounds(Members& members, const Field& one) {
@@ -118,6 +124,7 @@ void field(json::Buffer& buffer, const Field& one) {
     choices(members, one);
     members.text_or_null("unit", one.unit);
     members.flag("extension", one.extension);
+    if (one.format != Format::none) members.text("format", format_name(one.format));
     if (one.url) members.text("kind", "url");
     if (!one.schemes.empty()) texts(members.value("schemes"), one.schemes);
     if (!one.aliases.empty()) texts(members.value("aliases"), one.aliases);
