@@ -143,7 +143,7 @@ def test_j13_size() -> None:
 def test_j14_a_million_of_everything() -> None:
     started = time.monotonic()
     many = b'{"model":"m","messages":[' + b",".join([b'{"role":"x"}'] * 1_000_000) + b"]}"
-    assert "2000000 problems" in refused(many)
+    assert "10000 or more problems" in refused(many)
     keys = ",".join(f'"k{number}":0' for number in range(1_000_000))
     body = chat(z="K").replace(b'"K"', b"{" + keys.encode() + b"}")
     assert len(contract.read_json("chat", body).values["z"]) == 1_000_000

@@ -54,6 +54,9 @@ public:
     }
 
 private:
+    /// A request may hold millions of mistakes; nobody reads about them.
+    bool is_full() const noexcept { return report_.count >= Report::most_counted; }
+
     /// `message` stands after the field's path: `=5: must be ...`, `: is missing`.
     void problem(const Path& path, std::string_view message) {
         ++report_.count;
@@ -93,22 +96,23 @@ void Checker::object(const ObjectType& type, const ValueSource& value, const Pat
         if (one == nullptr) {
             unknown_names.push_back(name);
             unknown(type, name, member, path, pass_on);
-            return true;
+            return !is_full();
         }
         const std::size_t index = type.index_of(*one);
         hint = index + 1;
         const std::uint64_t bit = std::uint64_t{1} << index;
         if ((seen & bit) != 0) {
             problem(path.member(name), ": is there twice");
-            return true;
+            return !is_full();
         }
         seen |= bit;
-        if (is_absent(*one, member)) return true;
+        if (is_absent(*one, member)) return !is_full();
         present |= bit;
         values.keep(type, *one, member);
         field(*one, member, path.member(name), accept);
-        return true;
+        return !is_full();
     });
+    if (is_full()) return;  // What has not been looked at is not missing.
     duplicates(unknown_names, path);
     required(type, present, path);
     rules(type, present, values, path);
@@ -165,7 +169,7 @@ void Checker::nested(const Field& one, const ValueSource& value, const Path& pat
             } else {
                 field(*one.item, item, place, nullptr);
             }
-            return true;
+            return !is_full();
         });
     }
 }
@@ -182,7 +186,7 @@ void Checker::anything(const ValueSource& value, const Path& path) {
         value.members([&](std::string_view name, const ValueSource& member) {
             names.push_back(name);
             if ((member.type() & looked_into) != 0) anything(member, path.member(name));
-            return true;
+            return !is_full();
         });
         duplicates(names, path);
     } else if (value.type() == type_array) {
@@ -190,7 +194,7 @@ void Checker::anything(const ValueSource& value, const Path& path) {
         value.items([&](const ValueSource& item) {
             const Path place = path.item(index++);
             if ((item.type() & looked_into) != 0) anything(item, place);
-            return true;
+            return !is_full();
         });
     }
 }
@@ -230,7 +234,7 @@ std::string Report::message(const Operation& operation) const {
     constexpr std::size_t longest_bytes = 1900;
     std::string text(operation.name);
     if (count == 1) return cut(text + ": " + problems.front().message, longest_bytes);
-    text += ": " + std::to_string(count) + " problems";
+    text += ": " + std::to_string(count) + (count < most_counted ? "" : " or more") + " problems";
     for (std::size_t index = 0; index < problems.size(); ++index) {
         text += (index == 0 ? ": " : "; ") + problems[index].message;
     }
