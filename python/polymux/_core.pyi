@@ -1,9 +1,11 @@
 """The native core module. Private: use the functions of `polymux`."""
 
+import sys
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from typing import Any, Self, final
 
 from _typeshed import ReadableBuffer
+from typing_extensions import disjoint_base
 
 __version__: str
 
@@ -80,7 +82,8 @@ class JsonBuffer:
     def __len__(self) -> int:
         """Bytes of the content."""
 
-    def __buffer__(self, flags: int, /) -> memoryview: ...
+    if sys.version_info >= (3, 12):
+        def __buffer__(self, flags: int, /) -> memoryview: ...
 
 def parse_json(body: ReadableBuffer) -> Any:
     """A JSON document (RFC 8259) as None, bool, int, float, str, list and dict.
@@ -238,6 +241,7 @@ class _Stream:
     def _source(self) -> Any: ...
     def _detach(self) -> Any: ...
 
+@disjoint_base
 class ChatStream(_Stream):
     """An iterator over the chunks of one answer."""
 
@@ -247,6 +251,7 @@ class ChatStream(_Stream):
     def __iter__(self) -> Self: ...
     def __next__(self) -> ChatChunk: ...
 
+@disjoint_base
 class AsyncChatStream(_Stream):
     """The asynchronous twin."""
 

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <string>
 
 #include "polymux/contract/contract.hpp"
@@ -72,11 +73,11 @@ std::string type_name(std::uint16_t types) {
 
 /// Whole numbers without a fraction, as contract/*.toml and people write them.
 void number(json::Buffer& buffer, std::optional<double> value, bool integer) {
-    if (!value) {
-        buffer.append("null");
-    } else if (integer || *value == static_cast<double>(static_cast<std::int64_t>(*value))) {
-        json::append_integer(buffer, static_cast<std::int64_t>(*value));
-    } else if (!json::append_number(buffer, *value)) {
+    const double plain = value.value_or(std::numeric_limits<double>::quiet_NaN());
+    const bool whole = integer || plain == std::floor(plain);
+    if (value && whole) {
+        json::append_integer(buffer, static_cast<std::int64_t>(plain));
+    } else if (!json::append_number(buffer, plain)) {
         buffer.append("null");
     }
 }

@@ -71,7 +71,7 @@ bool put_short(char* out, const char* text, std::size_t count) {
 }
 
 const std::uint8_t* bytes_of(std::string_view text) {
-    return static_cast<const std::uint8_t*>(static_cast<const void*>(text.data()));
+    return reinterpret_cast<const std::uint8_t*>(text.data());
 }
 
 /// Quotes around what a kernel writes; all of it taken back where the text is none.

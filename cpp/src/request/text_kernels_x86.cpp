@@ -68,7 +68,7 @@ POLYMUX_SSE4 inline __m128i load(const void* from) {
 }
 
 POLYMUX_SSE4 inline void store(char* to, __m128i value) {
-    _mm_storeu_si128(static_cast<__m128i*>(static_cast<void*>(to)), value);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value);
 }
 
 POLYMUX_SSE4 inline unsigned bits(__m128i bytes) {
@@ -149,8 +149,7 @@ POLYMUX_SSE4 inline __m128i load_four(const std::uint32_t* text) {
     return load(text);
 }
 POLYMUX_SSE4 inline __m128i load_four(const std::uint16_t* text) {
-    return _mm_cvtepu16_epi32(
-        _mm_loadl_epi64(static_cast<const __m128i*>(static_cast<const void*>(text))));
+    return _mm_cvtepu16_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(text)));
 }
 
 /// Sixteen characters as bytes where all are ASCII.
@@ -212,7 +211,7 @@ POLYMUX_SSE4 bool put_units(Buffer& buffer, const Unit* text, std::size_t count)
             out.at += lane_bytes;
         } else {
             std::array<std::uint8_t, lane_bytes> narrowed;
-            _mm_storeu_si128(static_cast<__m128i*>(static_cast<void*>(narrowed.data())), bytes);
+            _mm_storeu_si128(reinterpret_cast<__m128i*>(narrowed.data()), bytes);
             out.at = spell_out(out.at, narrowed.data(), lane_bytes, utf8_spellings);
         }
         text += lane_bytes;
@@ -328,12 +327,11 @@ POLYMUX_AVX2 void put_utf8_avx2(Buffer& buffer, const std::uint8_t* text, std::s
     }
     Out out(buffer, count + slack_bytes);
     while (count >= wide_bytes) {
-        const __m256i bytes =
-            _mm256_loadu_si256(static_cast<const __m256i*>(static_cast<const void*>(text)));
+        const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(text));
         const unsigned found = escapes(bytes);
         std::size_t done = wide_bytes;
         if (found != 0) out.more(count + slack_bytes, count / 4);
-        _mm256_storeu_si256(static_cast<__m256i*>(static_cast<void*>(out.at)), bytes);
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(out.at), bytes);
         if (found == 0) {
             out.at += wide_bytes;
         } else {

@@ -12,7 +12,6 @@ namespace {
 
 using simdjson::dom::array;
 using simdjson::dom::element;
-using simdjson::dom::element_type;
 using simdjson::dom::object;
 
 static_assert(Block::padding_bytes >= simdjson::SIMDJSON_PADDING);

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any, Literal
 
+    from polymux.chat_stream import ChatChunk
     from polymux.operations.types import ChatMessage, ChatReasoningEffort, Function, FunctionName, NamedToolChoice, ResponseFormat, StreamOptions, TextMessage, Tool
     from polymux.responses import ChatCompletion, TextResponse
-    from polymux.streams import ChatChunk
 
 
 class ChatOperations(Caller):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from contract import annotations, docstrings
+from contract import docstrings, python_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,18 +18,19 @@ HOMES = {
     "collections.abc": ("AsyncIterator", "Iterator", "Mapping", "Sequence"),
     "typing": ("Any", "Literal"),
     "polymux._multipart": ("Upload",),
+    "polymux.chat_stream": ("ChatChunk",),
     "polymux.media_file": ("MediaFile",),
     "polymux.operations.types": (),
     "polymux.responses": (
         "ChatCompletion", "OcrText", "Prediction", "Song", "SongList", "TextResponse",
     ),
-    "polymux.streams": ("ChatChunk",),
+
 }  # fmt: skip
 
 
 def files(contract: Contract) -> dict[str, str]:
     """Path below the repository's root to content."""
-    made = {f"{FOLDER}/types.py": annotations.types_file(contract)}
+    made = {f"{FOLDER}/types.py": python_types.types_file(contract)}
     for family in contract.families:
         for asynchronous in (False, True):
             name = f"async_{family}" if asynchronous else family
@@ -50,7 +51,7 @@ def _module(contract: Contract, family: str, *, asynchronous: bool) -> str:
     if any(len(one.signatures()) > 1 for one in methods):
         overload += ", overload"
     return (
-        f"{annotations.HEAD.format(title=title)}\n"
+        f"{python_types.HEAD.format(title=title)}\n"
         f"from __future__ import annotations\n\n{overload}\n\n"
         f"from polymux.operations._caller import {kind}Caller\n\n"
         f"{_imports(contract, signatures)}\n\n"
@@ -62,7 +63,7 @@ def _module(contract: Contract, family: str, *, asynchronous: bool) -> str:
 def _imports(contract: Contract, signatures: str) -> str:
     words = set(re.findall(r"[A-Za-z_]\w*", signatures))
     own = {
-        name for family in contract.families for name in annotations.type_names(contract, family)
+        name for family in contract.families for name in python_types.type_names(contract, family)
     }
     lines = ["if TYPE_CHECKING:\n"]
     for home, names in HOMES.items():
@@ -108,7 +109,7 @@ class _Method:
                 lines.append(f"        stream: {stream},\n")
                 continue
             needed = one.required and self.operation.name != "chat"
-            kind = annotations.of_field(one, choices)
+            kind = python_types.of_field(one, choices)
             lines.append(
                 f"        {one.python_name}: {kind}{'' if needed else ' | None = None'},\n"
             )
@@ -118,7 +119,7 @@ class _Method:
     def _first(self) -> Iterator[str]:
         fields = self.operation.variants[0].fields
         first = next(one for one in fields if one.name == self.operation.first)
-        kind = annotations.of_field(first)
+        kind = python_types.of_field(first)
         if first.name == "messages":
             kind = f"str | {kind}"
         optional = "" if first.required else " | None = None"
@@ -139,13 +140,13 @@ class _Method:
         if variant is not None:
             for one in variant.fields:
                 if one.name != self.operation.first:
-                    yield one, annotations.named_choices(self.operation, variant, one)
+                    yield one, python_types.named_choices(self.operation, variant, one)
             return
         for one in self.operation.all_fields():
             if one.name == self.operation.first:
                 continue
             names = [
-                annotations.named_choices(self.operation, other, same)
+                python_types.named_choices(self.operation, other, same)
                 for other in self.operation.variants
                 for same in other.fields
                 if same.name == one.name
