@@ -51,7 +51,7 @@ COMMENT_OR_STRING = re.compile(
 
 
 def files_of(root: Path) -> list[Path]:
-    """Files that git would commit; in a folder without git, all of them."""
+    """Files that git would commit; in a folder without git, all but what builds leave behind."""
     if (root / ".git").exists():
         listing = [
             "git",
@@ -67,7 +67,12 @@ def files_of(root: Path) -> list[Path]:
         return sorted(
             path for name in names if name and (path := root / os.fsdecode(name)).is_file()
         )
-    return sorted(path for path in root.rglob("*") if path.is_file())
+    made = re.compile(r"\.venv$|build$|__pycache__$|\..*_cache$")
+    return sorted(
+        path
+        for path in root.rglob("*")
+        if path.is_file() and not any(map(made.match, path.relative_to(root).parts[:-1]))
+    )
 
 
 def code_alone(text: str) -> str:
