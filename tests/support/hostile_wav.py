@@ -106,11 +106,18 @@ def _size_cases() -> list[Case]:
             duration_s=1.0,
         ),
         case("V09", "chunk-of-4-gib", _huge_chunk, some),
+        case("V09", "info-tag-of-1-gib", _huge_tag, some),
     ]
 
 
 def _huge_chunk() -> bytes:
     return Wave(extra=struct.pack("<4sI", b"junk", 0xFFFFFFFE)).to_bytes()
+
+
+def _huge_tag() -> bytes:
+    size = 1 << 30
+    tag = struct.pack("<4sI4s4sI", b"LIST", size + 12, b"INFO", b"INAM", size) + b"short"
+    return Wave(extra=tag).to_bytes()
 
 
 def _format_cases() -> list[Case]:

@@ -8,6 +8,11 @@ namespace polymux::media {
 
 namespace {
 
+// A header may ask for gigabytes in one piece: a tag of a RIFF file, which FFmpeg then fills with
+// zeros. The largest honest pieces are tables of day-long files and frames of extreme codecs. The
+// bound holds for every user of the same libavutil in this process.
+constexpr std::size_t largest_block_bytes = std::size_t{256} << 20U;
+
 struct CapturedLog {
     int depth = 0;
     std::string last_error;
@@ -44,7 +49,10 @@ void on_ffmpeg_log(void* context, int level, const char* format, va_list argumen
 
 LogCapture::LogCapture() {
     static std::once_flag installed;
-    std::call_once(installed, [] { av_log_set_callback(on_ffmpeg_log); });
+    std::call_once(installed, [] {
+        av_log_set_callback(on_ffmpeg_log);
+        av_max_alloc(largest_block_bytes);
+    });
     captured_log.last_error.clear();
     captured_log.too_many_streams = false;
     ++captured_log.depth;
