@@ -47,7 +47,8 @@ def run(options: argparse.Namespace) -> int:
     from polymux import contract
 
     if options.json:
-        write_line(json.dumps(contract.describe(options.operation), indent=2))
+        for line in json.dumps(contract.describe(options.operation), indent=2).splitlines():
+            write_line(line)
         return exit_codes.SUCCESS
     if options.operation is None:
         for one in contract.operations():
