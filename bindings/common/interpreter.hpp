@@ -29,6 +29,12 @@ void without_gil(const std::function<void()>& body);
 /// interpreter goes through here: below this frame nothing of ours is ever unwound. GIL held.
 py::object invoke(py::handle callable, const py::tuple& arguments = py::tuple());
 
+/// The new reference that a call of the C API gave; raises what the call raised where it gave none.
+inline py::object owned(PyObject* object) {
+    if (object == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(object);
+}
+
 /// Refuses every later entry but those of the calling thread. Called once, at interpreter exit.
 void close_interpreter() noexcept;
 

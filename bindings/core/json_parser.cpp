@@ -9,6 +9,7 @@
 
 #include "errors.hpp"
 #include "python_bytes.hpp"
+#include "values.hpp"
 
 namespace polymux::bindings {
 
@@ -24,15 +25,6 @@ constexpr std::size_t large_bytes = 64 * 1024;
 /// An array's own count stops here.
 constexpr std::size_t saturated = 0xFFFFFF;
 
-py::object owned(PyObject* object) {
-    if (object == nullptr) throw py::error_already_set();
-    return py::reinterpret_steal<py::object>(object);
-}
-
-py::object make_str(std::string_view text) {
-    return owned(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
-}
-
 /// One document on its way into Python objects. Member names come again and again: the last of each
 /// kind is kept, which also lets a thousand dicts share one str.
 class Builder {
@@ -40,7 +32,7 @@ public:
     py::object build(element value) {
         switch (value.type()) {
             case element_type::STRING:
-                return make_str(value.get_string().value_unsafe());
+                return to_str(value.get_string().value_unsafe());
             case element_type::INT64:
                 return owned(PyLong_FromLongLong(value.get_int64().value_unsafe()));
             case element_type::UINT64:
@@ -91,13 +83,13 @@ private:
     }
 
     py::object name_object(std::string_view name) {
-        if (name.empty() || name.size() > longest_kept_name) return make_str(name);
+        if (name.empty() || name.size() > longest_kept_name) return to_str(name);
         const std::size_t slot = (name.size() * 31 + static_cast<unsigned char>(name.front()) * 7 +
                                   static_cast<unsigned char>(name.back())) %
                                  names_.size();
         Name& kept = names_[slot];
         if (kept.text != name) {
-            kept.object = make_str(name);
+            kept.object = to_str(name);
             kept.text = name;
         }
         return kept.object;

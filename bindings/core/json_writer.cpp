@@ -12,11 +12,6 @@ namespace polymux::bindings {
 
 namespace {
 
-py::object owned(PyObject* object) {
-    if (object == nullptr) throw py::error_already_set();
-    return py::reinterpret_steal<py::object>(object);
-}
-
 /// Keeps an object alive while the caller's code may run, or while another thread may drop it.
 class Held {
 public:

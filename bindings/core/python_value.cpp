@@ -7,11 +7,6 @@ namespace polymux::bindings {
 
 namespace {
 
-py::object owned(PyObject* object) {
-    if (object == nullptr) throw py::error_already_set();
-    return py::reinterpret_steal<py::object>(object);
-}
-
 std::string_view ascii_of(PyObject* text) {
     return {static_cast<const char*>(PyUnicode_DATA(text)),
             static_cast<std::size_t>(PyUnicode_GET_LENGTH(text))};

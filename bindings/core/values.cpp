@@ -6,11 +6,6 @@ namespace polymux::bindings {
 
 namespace {
 
-py::object owned(PyObject* object) {
-    if (object == nullptr) throw py::error_already_set();
-    return py::reinterpret_steal<py::object>(object);
-}
-
 py::object to_list(const contract::ValueSource& value) {
     py::list list;
     value.items([&list](const contract::ValueSource& item) {

@@ -12,11 +12,6 @@ namespace polymux::bindings {
 
 namespace {
 
-py::object owned(PyObject* object) {
-    if (object == nullptr) throw py::error_already_set();
-    return py::reinterpret_steal<py::object>(object);
-}
-
 /// A name as UTF-8 that can always be shown, and that leaves no copy in the str.
 std::string shown(PyObject* name) {
     if (!PyUnicode_Check(name)) return "?";

@@ -6,20 +6,14 @@
 #include <span>
 #include <system_error>
 
+#include "ascii.hpp"
+
 namespace polymux {
 
 namespace {
 
-bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
 bool all_digits(std::string_view text) {
     return !text.empty() && std::ranges::all_of(text, is_digit);
-}
-
-char lower(char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
 bool is_one_of(std::string_view text, std::span<const std::string_view> words) {

@@ -226,6 +226,7 @@ def operations() -> tuple[Operation, ...]:
     return tuple(_operation(one) for one in describe())
 
 
+@cache
 def operation(name: str) -> Operation:
     """One operation.
 
@@ -235,11 +236,8 @@ def operation(name: str) -> Operation:
     Raises:
         InvalidRequestError: There is no such operation.
     """
-    found = _by_name().get(name)
-    if found is None:  # Another spelling of it, such as a whole path, or none at all.
-        (described,) = describe(name)
-        found = _by_name()[described["name"]]
-    return found
+    (described,) = describe(name)
+    return next(one for one in operations() if one.name == described["name"])
 
 
 def read_json(
@@ -302,11 +300,6 @@ def read_form(
             )
     variant, chosen, values, warnings = core.read_form(name, model, given, True)  # noqa: FBT003
     return CheckedRequest(operation(name).name, variant, chosen, values, tuple(warnings))
-
-
-@cache
-def _by_name() -> dict[str, Operation]:
-    return {one.name: one for one in operations()}
 
 
 def _field_named(fields: tuple[Field, ...], name: str) -> Field:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "ascii.hpp"
 #include "contract/shown.hpp"
 #include "polymux/spellings.hpp"
 
@@ -50,10 +51,6 @@ std::string check_length(const Field& field, const ValueSource& value) {
                " characters";
     }
     return {};
-}
-
-char lower(char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
 bool starts_with_word(std::string_view text, std::string_view word) {
@@ -110,20 +107,18 @@ std::string check_number_text(const Field& field, const ValueSource& value,
 }
 
 bool are_languages(std::string_view text) {
-    const auto plain = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               c == '_';
-    };
     bool after_plus = true;
     for (const char c : text) {
-        if (c == '+' ? after_plus : !plain(c)) return false;
+        if (c == '+' ? after_plus : !is_word(c)) return false;
         after_plus = c == '+';
     }
     return !after_plus;
 }
 
 std::string check_format(const Field& field, const ValueSource& value) {
-    const std::string text(value.text_head(longest_name + 1));
+    // Most texts have no form of their own, and need not be looked into.
+    if (field.format == Format::none) return {};
+    const std::string_view text = value.text_head(longest_name + 1);
     switch (field.format) {
         case Format::none:
             return {};

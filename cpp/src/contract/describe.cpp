@@ -1,6 +1,6 @@
-#include <cmath>
 #include <string>
 
+#include "contract/shown.hpp"
 #include "polymux/contract/contract.hpp"
 #include "polymux/request/json_text.hpp"
 
@@ -71,15 +71,8 @@ std::string type_name(std::uint16_t types) {
     return text;
 }
 
-/// Whole numbers without a fraction, as contract/*.toml and people write them.
-void number(json::Buffer& buffer, std::optional<double> value, bool integer) {
-    const double plain = value.value_or(std::numeric_limits<double>::quiet_NaN());
-    const bool whole = integer || plain == std::floor(plain);
-    if (value && whole) {
-        json::append_integer(buffer, static_cast<std::int64_t>(plain));
-    } else if (!json::append_number(buffer, plain)) {
-        buffer.append("null");
-    }
+void number(json::Buffer& buffer, std::optional<double> value) {
+    buffer.append(value ? plain_number(*value) : "null");
 }
 
 std::string_view format_name(Format format) {
@@ -91,9 +84,8 @@ std::string_view format_name(Format format) {
 void object_type(json::Buffer& buffer, const ObjectType& type);
 
 void bounds(Members& members, const Field& one) {
-    const bool integer = (one.types & type_integer) != 0;
-    number(members.value("minimum"), one.minimum, integer);
-    number(members.value("maximum"), one.maximum, integer);
+    number(members.value("minimum"), one.minimum);
+    number(members.value("maximum"), one.maximum);
     if (one.above_minimum) members.flag("exclusive_minimum", true);
     if (one.below_maximum) members.flag("exclusive_maximum", true);
     if (one.multiple_of != 0) json::append_integer(members.value("multiple_of"), one.multiple_of);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "contract/json_value.hpp"
+#include "json_reason.hpp"
 
 namespace polymux::contract {
 
@@ -12,27 +13,14 @@ namespace {
 
 std::string reason(simdjson::error_code code) {
     switch (code) {
-        case simdjson::EMPTY:
-            return "is empty";
         case simdjson::DEPTH_ERROR:
             return "is nested deeper than " + std::to_string(JsonReader::deepest) + " levels";
-        case simdjson::UTF8_ERROR:
-            return "is not valid UTF-8";
-        case simdjson::NUMBER_ERROR:
-        case simdjson::BIGINT_ERROR:
-            return "holds a number that JSON does not have or that is out of range";
-        case simdjson::STRING_ERROR:
-            return "holds a text with a wrong escape or half a surrogate pair";
-        case simdjson::UNESCAPED_CHARS:
-            return "holds a control character inside a text";
-        case simdjson::UNCLOSED_STRING:
-            return "ends inside a text";
         case simdjson::T_ATOM_ERROR:
         case simdjson::F_ATOM_ERROR:
         case simdjson::N_ATOM_ERROR:
             return "holds a word that is none of true, false and null";
         default:
-            return "is not valid JSON";
+            return std::string(json_reason(code));
     }
 }
 

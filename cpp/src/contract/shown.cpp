@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "ascii.hpp"
 #include "contract/utf8.hpp"
 #include "polymux/contract/path_text.hpp"
 #include "polymux/request/json_text.hpp"
@@ -15,14 +16,6 @@ namespace {
 constexpr std::size_t shown_characters = 40;
 constexpr std::string_view ellipsis = "\xE2\x80\xA6";
 
-std::string quoted(std::string_view text, bool more) {
-    json::Buffer buffer;
-    json::append_utf8(buffer, text);
-    std::string result(buffer.view());
-    if (more) result.insert(result.size() - 1, ellipsis);
-    return result;
-}
-
 std::string number_text(const Number& number) {
     json::Buffer buffer;
     if (number.is_integer && number.fits) {
@@ -33,25 +26,12 @@ std::string number_text(const Number& number) {
     return std::string(buffer.view());
 }
 
-std::string plain_number(double value) {
-    json::Buffer buffer;
-    if (value == std::floor(value) && std::abs(value) < 1e15) {
-        json::append_integer(buffer, static_cast<std::int64_t>(value));
-    } else if (!json::append_number(buffer, value)) {
-        return "a number";
-    }
-    return std::string(buffer.view());
-}
-
 }  // namespace
 
 std::string shown(const ValueSource& value) {
     switch (value.type()) {
-        case type_string: {
-            const std::string_view text = value.text_head(shown_characters + 1);
-            const std::string_view start = first_characters(text, shown_characters);
-            return quoted(start, start.size() < text.size());
-        }
+        case type_string:
+            return shown_text(value.text_head(shown_characters + 1));
         case type_integer:
         case type_number:
             return number_text(value.number());
@@ -71,7 +51,11 @@ std::string shown(const ValueSource& value) {
 
 std::string shown_text(std::string_view utf8) {
     const std::string_view start = first_characters(utf8, shown_characters);
-    return quoted(start, start.size() < utf8.size());
+    json::Buffer buffer;
+    json::append_utf8(buffer, start);
+    std::string result(buffer.view());
+    if (start.size() < utf8.size()) result.insert(result.size() - 1, ellipsis);
+    return result;
 }
 
 std::string shown_address(std::string_view utf8) {
@@ -90,10 +74,8 @@ std::string shown_address(std::string_view utf8) {
 std::string shown_name(std::string_view name) {
     constexpr std::size_t longest = 64;
     const bool plain =
-        !name.empty() && name.size() <= longest && std::ranges::all_of(name, [](char c) {
-            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                   c == '_' || c == '-' || c == '.';
-        });
+        !name.empty() && name.size() <= longest &&
+        std::ranges::all_of(name, [](char c) { return is_word(c) || c == '-' || c == '.'; });
     return plain ? std::string(name) : shown_text(name);
 }
 
@@ -130,6 +112,16 @@ std::string described(std::uint16_t types) {
 std::string with_unit(const Field& field, std::string text) {
     if (!field.unit.empty()) text += ' ' + std::string(field.unit);
     return text;
+}
+
+std::string plain_number(double value) {
+    json::Buffer buffer;
+    if (value == std::floor(value) && std::abs(value) < 1e15) {
+        json::append_integer(buffer, static_cast<std::int64_t>(value));
+    } else if (!json::append_number(buffer, value)) {
+        return "a number";
+    }
+    return std::string(buffer.view());
 }
 
 std::string range_text(const Field& field) {

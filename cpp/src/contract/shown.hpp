@@ -26,6 +26,9 @@ std::string cut(std::string text, std::size_t longest_bytes);
 /// `a string`, `an integer or a string`.
 std::string described(std::uint16_t types);
 
+/// A bound as people write it: without a fraction where there is none.
+std::string plain_number(double value);
+
 /// `from 8 to 16 px`, `above 0`.
 std::string range_text(const Field& field);
 std::string with_unit(const Field& field, std::string text);

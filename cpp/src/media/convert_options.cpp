@@ -7,6 +7,7 @@
 #include "media/range.hpp"
 #include "polymux/media/convert.hpp"
 #include "polymux/media/mp3/frame.hpp"
+#include "polymux/spellings.hpp"
 
 namespace polymux::media {
 
@@ -116,21 +117,10 @@ Result<void> validate(const ConvertOptions& options) {
 }
 
 Result<int> parse_bitrate(std::string_view text) {
-    double value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [rest, status] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
-    if (status != std::errc()) return unknown_bitrate(text);
-    const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
-    if (unit == "k" || unit == "K") {
-        value *= 1e3;
-    } else if (unit == "M") {
-        value *= 1e6;
-    } else if (!unit.empty()) {
-        return unknown_bitrate(text);
-    }
+    const std::optional<double> value = read_bitrate(text);
     constexpr double highest = 1e9;  // Whether it is a legal bitrate is for `validate` to say.
-    if (!(value >= 0 && value <= highest)) return unknown_bitrate(text);
-    return static_cast<int>(std::lround(value));
+    if (!value || *value > highest) return unknown_bitrate(text);
+    return static_cast<int>(std::lround(*value));
 }
 
 }  // namespace polymux::media

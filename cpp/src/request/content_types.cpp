@@ -2,6 +2,7 @@
 #include <array>
 #include <utility>
 
+#include "ascii.hpp"
 #include "polymux/request/multipart.hpp"
 
 namespace polymux::request {
@@ -78,12 +79,10 @@ std::string_view content_type_of(std::string_view file_name) {
     if (dot == std::string_view::npos || file_name.size() - dot - 1 > longest_extension) {
         return unknown;
     }
-    std::array<char, longest_extension> lower{};
+    std::array<char, longest_extension> lowered{};
     const std::string_view extension = file_name.substr(dot + 1);
-    std::ranges::transform(extension, lower.begin(), [](char letter) {
-        return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + ('a' - 'A')) : letter;
-    });
-    const std::string_view wanted(lower.data(), extension.size());
+    std::ranges::transform(extension, lowered.begin(), lower);
+    const std::string_view wanted(lowered.data(), extension.size());
     const auto found = std::ranges::lower_bound(types, wanted, {}, &Entry::first);
     return found != types.end() && found->first == wanted ? found->second : unknown;
 }

@@ -6,6 +6,8 @@
 #include <array>
 #include <new>
 
+#include "json_reason.hpp"
+
 namespace polymux::stream {
 
 namespace {
@@ -58,25 +60,12 @@ bool says_error(element value) {
 
 std::string reason_of(simdjson::error_code code) {
     switch (code) {
-        case simdjson::EMPTY:
-            return "is empty";
         case simdjson::MEMALLOC:
             return "needs more memory than there is";
-        case simdjson::UTF8_ERROR:
-            return "is not valid UTF-8";
         case simdjson::DEPTH_ERROR:
             return "is nested too deep";
-        case simdjson::NUMBER_ERROR:
-        case simdjson::BIGINT_ERROR:
-            return "holds a number that JSON does not have or that is out of range";
-        case simdjson::STRING_ERROR:
-            return "holds a text with a wrong escape or half a surrogate pair";
-        case simdjson::UNESCAPED_CHARS:
-            return "holds a control character inside a text";
-        case simdjson::UNCLOSED_STRING:
-            return "ends inside a text";
         default:
-            return "is not valid JSON";
+            return std::string(json_reason(code));
     }
 }
 

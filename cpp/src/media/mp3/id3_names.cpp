@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "ascii.hpp"
 #include "media/mp3/id3_parts.hpp"
 
 namespace polymux::media::mp3::id3 {
@@ -72,13 +73,9 @@ constexpr std::array<std::string_view, 6> version3_ids = {"TDAT", "TIME", "TORY"
 constexpr std::array<std::string_view, 10> version4_ids = {"TDEN", "TDOR", "TDRC", "TDRL", "TDTG",
                                                            "TIPL", "TMCL", "TMOO", "TPRO", "TSST"};
 
-char lower(char letter) {
-    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-}
-
 std::string lower(std::string_view text) {
     std::string result(text);
-    for (char& letter : result) letter = lower(letter);
+    for (char& letter : result) letter = polymux::lower(letter);
     return result;
 }
 
@@ -89,13 +86,9 @@ std::u32string lower(std::u32string text) {
     return text;
 }
 
-bool is_digit(char letter) {
-    return letter >= '0' && letter <= '9';
-}
-
 bool is_language(std::string_view text) {
     return text.size() == 3 && std::ranges::all_of(text, [](char letter) {
-               return lower(letter) >= 'a' && lower(letter) <= 'z';
+               return polymux::lower(letter) >= 'a' && polymux::lower(letter) <= 'z';
            });
 }
 

@@ -20,7 +20,8 @@ constexpr std::int64_t shortest_parallel_s = 15;
 // long ones first, short ones at the end, so that workers end at about the same time however many
 // they are. A simulation of two to eight workers, one of them busy with reading too, chose the
 // numbers.
-constexpr std::int64_t segments_per_rest_x2 = 7;
+constexpr std::int64_t rest_share_numerator = 2;
+constexpr std::int64_t rest_share_denominator = 7;
 constexpr std::int64_t longest_part = 7;
 constexpr std::int64_t longest_bound_frames = 1000;
 constexpr std::int64_t shortest_part = 8;
@@ -61,7 +62,8 @@ int padding_period(const EncoderSettings& encoder) noexcept {
 
 int SegmentPlan::length_at(std::int64_t first, bool alone) const noexcept {
     if (end_frame) {
-        const std::int64_t part = (*end_frame - first) * 2 / segments_per_rest_x2;
+        const std::int64_t part =
+            (*end_frame - first) * rest_share_numerator / rest_share_denominator;
         const std::int64_t shortest =
             std::clamp(*end_frame / shortest_part, shortest_frames_vbr, shortest_bound_frames);
         return static_cast<int>(std::clamp<std::int64_t>(part, shortest, frames));
