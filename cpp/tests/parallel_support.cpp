@@ -174,6 +174,9 @@ Encoded encode_in_sequence(const Pcm& pcm, const EncoderSettings& settings) {
     const int step = (*encoder)->frame_samples();
     for (int begin = 0; begin < pcm.samples(); begin += step) {
         REQUIRE((*encoder)->encode(block_of(pcm, begin, step), keep));
+        const int given = begin / step + 1;
+        encoded.late_frames =
+            std::max(encoded.late_frames, given - static_cast<int>(encoded.frames.size()));
     }
     REQUIRE((*encoder)->flush(keep));
     return encoded;

@@ -55,6 +55,7 @@ struct Pcm {
 
 struct Encoded {
     std::vector<std::string> frames;
+    int late_frames = 0;  ///< Most that were given and had not come out; of a sequence only.
     media::mp3::ParallelSummary summary;
 };
 

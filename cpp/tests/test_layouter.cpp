@@ -99,6 +99,37 @@ TEST_SUITE("layouter") {
         CHECK(finished.error().code == ErrorCode::encoder_failed);
         CHECK(layouter.stuck());
     }
+
+    TEST_CASE("no encoder holds more frames back than is reckoned with") {
+        int most = 0;
+        for (const auto& [rate_hz, channels] : {std::pair{44'100, 2},
+                                                {48'000, 1},
+                                                {32'000, 2},
+                                                {24'000, 2},
+                                                {22'050, 2},
+                                                {16'000, 1},
+                                                {8'000, 2}}) {
+            for (const EncoderSettings& kind : {vbr(0), vbr(4), vbr(9), abr(64'000)}) {
+                CAPTURE(rate_hz);
+                CAPTURE(channels);
+                EncoderSettings settings = kind;
+                settings.sample_rate_hz = rate_hz;
+                settings.channels = channels;
+                Pcm pcm = make_sound(Sound::speech, rate_hz, channels, 12);
+                // Sound that ends and begins, since silence is what fills no frame.
+                for (auto& plane : pcm.planes) {
+                    for (std::size_t i = 0; i < plane.size(); ++i) {
+                        if (i / static_cast<std::size_t>(rate_hz) % 3 != 0) plane[i] = 0;
+                    }
+                }
+                const Encoded encoded = encode_in_sequence(pcm, settings);
+                CHECK(encoded.late_frames <= Reservoir(shape_of(settings)).late_frames());
+                most = std::max(most, encoded.late_frames);
+            }
+        }
+        // More than a frame or two, or nothing was tested.
+        CHECK(most > 4);
+    }
 }
 
 TEST_SUITE("segment plan") {

@@ -1,9 +1,6 @@
 #include "media/mp3/board.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <exception>
-#include <new>
 
 namespace polymux::media::mp3 {
 
@@ -54,10 +51,20 @@ bool Board::is_confirmed(const RunJob& job) const {
     return false;
 }
 
+// At other rate controls than a constant one a repair may begin among all frames that have not been
+// taken, and would find other runs to compare itself with if some were absorbed already. It does
+// not depend on who is faster when the stitcher has all frames before.
+bool Board::may_absorb(const RunJob& job) const {
+    if (!is_confirmed(job)) return false;
+    const bool leaves_all = job.is_repair && !job.proven;
+    if (!varies() || leaves_all) return true;
+    const PublishedFrames& frames = job.run->frames();
+    return runs_.front().get() == &job && frames.begin() == frames.end();
+}
+
 bool Board::must_verify(const RunJob& job) const {
     if (options_.verify == Verify::all) return true;
-    return options_.verify == Verify::first_seam && seams_passed_ == 0 &&
-           runs_.front().get() == &job;
+    return options_.verify == Verify::first_seam && job.is_first;
 }
 
 std::shared_ptr<RunJob> Board::claim(bool may_start) {
@@ -86,6 +93,7 @@ std::shared_ptr<RunJob> Board::begin_job() {
         auto job = std::make_shared<RunJob>();
         job->segment = free.segment->number();
         job->claimed = true;
+        job->is_first = is_first;
         free.owner = job;
         // No run stands behind a segment that nobody has begun, but for those begun behind it.
         const auto behind = std::ranges::find_if(
@@ -165,7 +173,7 @@ bool Board::prepare(const std::shared_ptr<RunJob>& job, int margin) {
     if (here == nullptr) return false;
     if (!job->run) return true;
     if (job->run->sample >= here->segment->samples()) {
-        if (here->segment->last()) return here->owner == job || is_confirmed(*job);
+        if (here->segment->last()) return here->owner == job || may_absorb(*job);
         if (!enter_next_segment(job)) return false;
         here = entry(job->segment);
     }
@@ -181,7 +189,7 @@ bool Board::enter_next_segment(const std::shared_ptr<RunJob>& job) {
     // A remnant belongs to the run before it, whoever comes first.
     if (!next->owner && job->target && is_remnant(*next->segment)) next->owner = job->target;
     const bool absorbs = job->target && next->owner != job->target;
-    if (absorbs && !is_confirmed(*job)) return false;
+    if (absorbs && !may_absorb(*job)) return false;
     ++job->segment;
     job->run->sample = 0;
     drop_used_segments();
@@ -204,8 +212,18 @@ bool Board::own_or_compare(const std::shared_ptr<RunJob>& job, Entry& here, int 
     const RunJob& target = *here.owner;
     if (!target.run) return false;
     set_target(*job, here.owner);
+    // How far the target happens to have gone on behind this segment must not decide what is
+    // compared.
+    if (varies()) job->run->compare_until(certain_end(*here.segment));
     return target.done || target.passed_segment >= job->segment ||
            target.run->frames().end() >= job->run->wanted_frames() + margin;
+}
+
+// Frames before this one have come out of every encoder that has been given the whole segment.
+std::int64_t Board::certain_end(const Segment& segment) const {
+    const StreamShape shape = shape_of(options_.encoder);
+    return segment.first_frame() + segment.samples() / shape.frame_samples() -
+           Reservoir(shape).late_frames();
 }
 
 void Board::set_target(RunJob& job, std::shared_ptr<RunJob> target) {
@@ -325,58 +343,6 @@ void Board::fail(Error error) {
 std::optional<Error> Board::failure() const {
     const Lock lock(mutex_);
     return failure_;
-}
-
-void Board::expect_helper() {
-    const Lock lock(mutex_);
-    ++expected_helpers_;
-}
-
-void Board::forget_expected_helpers() {
-    const Lock lock(mutex_);
-    expected_helpers_ = 0;
-}
-
-void Board::help() {
-    {
-        const Lock lock(mutex_);
-        expected_helpers_ = std::max(0, expected_helpers_ - 1);
-        ++active_helpers_;
-    }
-    try {
-        while (const std::shared_ptr<RunJob> job = claim(true)) {
-            while (step(job)) {
-            }
-        }
-    } catch (const std::bad_alloc&) {
-        fail({.code = ErrorCode::out_of_memory,
-              .message = "not enough memory to encode in parallel"});
-    } catch (const std::exception& unexpected) {
-        fail({.code = ErrorCode::internal, .message = unexpected.what()});
-    }
-    const Lock lock(mutex_);
-    --active_helpers_;
-    changed_.notify_all();
-}
-
-int Board::helpers() const {
-    const Lock lock(mutex_);
-    return active_helpers_ + expected_helpers_;
-}
-
-int Board::expected_helpers() const {
-    const Lock lock(mutex_);
-    return expected_helpers_;
-}
-
-void Board::wait_for_change(int timeout_ms) {
-    Lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms));
-}
-
-void Board::wait_for_helpers() {
-    Lock lock(mutex_);
-    changed_.wait(lock, [this] { return active_helpers_ == 0; });
 }
 
 }  // namespace polymux::media::mp3

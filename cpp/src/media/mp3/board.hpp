@@ -23,6 +23,7 @@ struct RunJob {
     std::unique_ptr<Run> run;
     std::int64_t segment = 0;          ///< In which the run stands.
     std::int64_t passed_segment = -1;  ///< The last one that it has encoded to the end.
+    bool is_first = false;             ///< Of the file.
     bool claimed = false;              ///< A worker is at it.
     bool done = false;                 ///< Agreed with `target`, or at the end of the file.
     bool asking = false;               ///< Would be done; the stitcher has the last word.
@@ -66,7 +67,7 @@ public:
     [[nodiscard]] Standing standing(const RunJob& job) const;
 
     /// What the current run's question is about, once its target has gone through the segment that
-    /// both are in: the target's frames up to the end of that segment.
+    /// both are in: the target's frames up to the last that have certainly come out.
     struct Question {
         std::shared_ptr<RunJob> target;
         std::int64_t end_frame = 0;
@@ -125,6 +126,8 @@ private:
     [[nodiscard]] Entry* entry(std::int64_t segment);
     [[nodiscard]] bool is_remnant(const Segment& segment) const;
     [[nodiscard]] bool is_confirmed(const RunJob& job) const;
+    [[nodiscard]] bool may_absorb(const RunJob& job) const;
+    [[nodiscard]] std::int64_t certain_end(const Segment& segment) const;
     [[nodiscard]] bool must_verify(const RunJob& job) const;
     std::shared_ptr<RunJob> begin_job();
     bool split_segment();
@@ -158,7 +161,6 @@ private:
     std::int64_t hold_ = 0;  // For the repair that has been begun last.
     std::optional<Error> failure_;
     int absorbed_segments_ = 0;
-    int seams_passed_ = 0;
     std::int64_t parted_frames_ = 0;
     std::int64_t unusable_samples_ = 0;
     std::atomic<std::int64_t> encoded_samples_ = 0;

@@ -22,10 +22,7 @@ std::optional<Board::Question> Board::question() {
     if (!job.asking) return std::nullopt;
     const RunJob& target = *job.target;
     if (!target.done && target.passed_segment < job.segment) return std::nullopt;
-    const Segment& segment = *entry(job.segment)->segment;
-    const int frame_samples = shape_of(options_.encoder).frame_samples();
-    return Question{.target = job.target,
-                    .end_frame = segment.first_frame() + segment.samples() / frame_samples};
+    return Question{.target = job.target, .end_frame = certain_end(*entry(job.segment)->segment)};
 }
 
 void Board::accept() {
@@ -102,7 +99,6 @@ void Board::advance() {
     runs_.front()->target = nullptr;
     runs_.pop_front();
     abandon_until(next);
-    ++seams_passed_;
     drop_used_segments();
     changed_.notify_all();
 }

@@ -47,6 +47,13 @@ int Reservoir::payload_bits(FrameSize size) const noexcept {
     return frame_bits(size) - 8 * shape_.head_bytes();
 }
 
+int Reservoir::late_frames() const noexcept {
+    // One waits for the samples of the next, one is filled in part, and one for good measure.
+    constexpr int others = 3;
+    const FrameSize smallest;
+    return limit_bits(smallest) / payload_bits(smallest) + others;
+}
+
 int Reservoir::limit_bits(FrameSize size) const noexcept {
     const int pointer_limit = 8 * (pointer_values_per_granule * shape_.granules() - 1);
     const int buffer_limit = buffer_bits_per_granule * shape_.granules() - frame_bits(size);

@@ -44,6 +44,9 @@ public:
 
     [[nodiscard]] int level_bits() const noexcept { return level_bits_; }
     [[nodiscard]] int highest_index() const noexcept { return highest_index_; }
+    /// Most frames that an encoder still holds back of those whose samples it has been given: a
+    /// frame comes out when the main data of later ones has filled it.
+    [[nodiscard]] int late_frames() const noexcept;
     [[nodiscard]] int payload_bits(FrameSize size) const noexcept;
 
     /// Most that may be left after a frame of this size.

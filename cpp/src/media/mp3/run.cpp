@@ -130,6 +130,7 @@ void Run::agree_from(std::int64_t frame) noexcept {
 }
 
 void Run::compare(std::int64_t number, const CodedFrame& frame) {
+    if (number >= compare_end_) return;
     const auto same = other_->frames().same_as(number, frame, rate_control_);
     // The other one ends before this frame: nothing is learned.
     if (!same) return;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -71,6 +72,8 @@ public:
 
     /// From now on every frame is compared with that of the same number in `other`.
     void compare_with(const Run* other) noexcept;
+    /// Frames from that one on are left out of the comparison.
+    void compare_until(std::int64_t frame) noexcept { compare_end_ = frame; }
     /// The first of the frames in a row that were equal, up to the newest, if at least `length` of
     /// them were not just like the one before.
     [[nodiscard]] std::optional<std::int64_t> agreement(int length) const noexcept;
@@ -105,6 +108,7 @@ private:
     std::int64_t fed_samples_ = 0;
     std::optional<std::int64_t> empty_before_;
     const Run* other_ = nullptr;
+    std::int64_t compare_end_ = std::numeric_limits<std::int64_t>::max();
     std::optional<std::int64_t> agreed_from_;  // The first frame of those in a row that are equal.
     int telling_frames_ = 0;                   // Those of them that tell something.
     std::int64_t agree_from_ = 0;

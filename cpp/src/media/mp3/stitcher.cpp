@@ -9,8 +9,6 @@ namespace {
 // Frames after which what an encoder codes is free of what it coded before.
 constexpr int memory_frames_vbr = 6;
 constexpr int memory_frames_abr = 24;
-// A run's last frames come out when later ones fill them.
-constexpr std::int64_t late_frames = 40;
 // A repair takes some 150 frames; a shorter stretch is coded by the run that is there.
 constexpr std::int64_t worth_leaving_frames = 400;
 // Where every hundredth frame depends on the level, one encoder alone is the shortest way.
@@ -116,8 +114,8 @@ bool Stitcher::answer() {
     const std::optional<Board::Question> question = board_.question();
     if (!question) return false;
     const std::int64_t first = truth_.position();
-    const std::int64_t end = question->end_frame - late_frames;
-    const auto frames = question->target->run->frames().outlines(first, end - first);
+    const auto frames =
+        question->target->run->frames().outlines(first, question->end_frame - first);
     const Truth::Doubts doubts = truth_.doubts(frames);
     const auto length = std::max(static_cast<std::int64_t>(frames.size()), worth_leaving_frames);
     if (!doubts.first || *doubts.first - first >= worth_leaving_frames) {
