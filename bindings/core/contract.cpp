@@ -153,6 +153,21 @@ void check(const std::string& name, const std::string& variant_id, const py::dic
          .message = name + " has no variant " + py::repr(py::str(variant_id)).cast<std::string>()});
 }
 
+/// For a client: (operation's name, path, variant's id, its model, encoding).
+py::tuple choose_variant(const std::string& name, const std::optional<std::string>& model,
+                         const py::dict& values) {
+    const Operation& operation = operation_named(name);
+    const Variant& variant = *value_or_raise(
+        contract::choose_variant(operation, view_of(model), [&values](std::string_view field) {
+            PyObject* const value = PyDict_GetItemWithError(values.ptr(), to_str(field).ptr());
+            if (value == nullptr && PyErr_Occurred() != nullptr) throw py::error_already_set();
+            return value != nullptr && value != Py_None;
+        }));
+    return py::make_tuple(to_text(operation.name), to_text(operation.path), to_text(variant.id),
+                          to_text(variant.model),
+                          variant.encoding == Encoding::json ? "json" : "multipart");
+}
+
 py::tuple read_form(const std::string& name, const std::optional<std::string>& model,
                     const std::vector<std::pair<std::string, py::object>>& fields, bool server) {
     const Operation& operation = operation_named(name);
@@ -190,6 +205,9 @@ void register_contract(py::module_& module) {
                "The same without making values of it: (variant, model, warnings).");
     module.def("check", &check, py::arg("operation"), py::arg("variant"), py::arg("values"),
                "Checks what a client is about to send, by wire names.");
+    module.def("choose_variant", &choose_variant, py::arg("operation"), py::arg("model"),
+               py::arg("values"),
+               "Which variant a client means: (name, path, id, model, encoding).");
     module.def("read_form", &read_form, py::arg("operation"), py::arg("model"), py::arg("fields"),
                py::arg("server"),
                "Checks a form of (name, text or file object): (variant, model, values, warnings).");

@@ -269,6 +269,23 @@ TEST_SUITE("check") {
         CHECK_FALSE(choose_variant(*find_operation("imageupscale"), {}, Encoding::multipart));
     }
 
+    TEST_CASE("a client's fields choose the variant where no model is named") {
+        const auto chosen = [](const char* operation, std::optional<std::string_view> model,
+                               std::string_view given) {
+            const auto is_given = [given](std::string_view field) { return field == given; };
+            const auto variant = choose_variant(*find_operation(operation), model, is_given);
+            return variant ? std::string((*variant)->id) : variant.error().message;
+        };
+        CHECK(chosen("generate_image", {}, "prompt") == "A");
+        CHECK(chosen("generate_image", {}, "mask") == "B");
+        CHECK(chosen("generate_image", "bytedance/sdxl-lightning-4step", "mask") == "A");
+        CHECK(chosen("upscale_image", {}, "image") == "A");
+        CHECK(chosen("upscale_image", {}, "face_enhance") == "B");
+        CHECK(chosen("search_music", {}, "song").empty());
+        CHECK(chosen("generate_image", "", "").starts_with("generate_image: there is no model"));
+        CHECK(chosen("search_music", "x", "song").starts_with("search_music: has one model only"));
+    }
+
     TEST_CASE("bodies that are no JSON are refused with a reason") {
         JsonReader reader;
         for (const char* body :

@@ -27,6 +27,11 @@ def check_json(
 ) -> tuple[str, str, list[str]]:
     """The same as `read_json` without making values of the body: (variant, model, warnings)."""
 
+def choose_variant(
+    operation: str, model: str | None, values: dict[str, Any]
+) -> tuple[str, str, str, str, str]:
+    """Which variant a client means: (operation's name, path, variant, its model, encoding)."""
+
 def check(operation: str, variant: str, values: dict[str, Any]) -> None:
     """Checks what a client is about to send, by wire names.
 

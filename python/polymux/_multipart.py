@@ -63,7 +63,7 @@ def multipart_body(
     """
     from polymux._native_core import core
 
-    texts = [(_text(name, "name"), _field_text(name, value)) for name, value in fields]
+    texts = [(_text(name, "name"), field_text(name, value)) for name, value in fields]
     uploads = [_native_file(name, value) for name, value in files]
     return core.MultipartBody(texts, uploads, on_progress)
 
@@ -80,7 +80,13 @@ def _text(text: object, what: str) -> str:
     return text
 
 
-def _field_text(name: str, value: object) -> str:
+def field_text(name: str, value: object) -> str:
+    """A field's value as forms carry it.
+
+    Raises:
+        InvalidRequestError: A number that is not finite, or a text with half a surrogate pair.
+        TypeError: Anything but a text, a number or a boolean.
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):

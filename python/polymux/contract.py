@@ -137,6 +137,8 @@ class Variant:
         summary: One sentence; empty where the operation's says it all.
         encoding: What the client sends: ``"json"`` or ``"multipart"``.
         accepts: What a server takes.
+        unknown_fields: What a server does with fields that are not here: ``"warn"`` leaves them out
+            and says so, ``"pass"`` passes them on.
         fields: The body's fields.
         rules: Rules between them.
     """
@@ -146,6 +148,7 @@ class Variant:
     summary: str
     encoding: str
     accepts: tuple[str, ...]
+    unknown_fields: str
     fields: tuple[Field, ...]
     rules: tuple[Rule, ...]
 
@@ -326,6 +329,7 @@ def _variant(raw: Mapping[str, Any]) -> Variant:
         summary=raw.get("summary", ""),
         encoding=raw["encoding"],
         accepts=tuple(raw["accepts"]),
+        unknown_fields=raw["unknown_fields"],
         fields=tuple(_field(one) for one in raw["fields"]),
         rules=_rules(raw),
     )

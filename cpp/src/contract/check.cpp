@@ -259,40 +259,4 @@ Report check(const Operation& operation, const Variant& variant, const ValueSour
         [](std::string_view, const ValueSource&) {});
 }
 
-Result<const Variant*> choose_variant(const Operation& operation,
-                                      std::optional<std::string_view> model, Encoding encoding) {
-    const auto refused = [&operation](std::string message) {
-        return Error{.code = ErrorCode::invalid_argument,
-                     .message = std::string(operation.name) + ": " + std::move(message)};
-    };
-    const auto choices = [&operation] {
-        std::string text;
-        for (const Variant& variant : operation.variants) {
-            text += (text.empty() ? "" : ", ") + std::string(variant.model);
-        }
-        return text;
-    };
-    const char* const name = encoding == Encoding::json ? "JSON" : "multipart/form-data";
-    if (!operation.selects_model()) return &operation.variants.front();
-    if (model && model->empty()) return refused("the query parameter model is empty");
-    if (model) {
-        const Variant* const found = operation.find_variant(*model);
-        if (found == nullptr) {
-            return refused("there is no model " + shown_text(*model) + "; there are: " + choices());
-        }
-        return found;
-    }
-    const Variant* only = nullptr;
-    for (const Variant& variant : operation.variants) {
-        if (!variant.accepts(encoding)) continue;
-        if (only != nullptr) {
-            return refused("the query parameter model is missing, and several models take " +
-                           std::string(name) + ": " + choices());
-        }
-        only = &variant;
-    }
-    if (only == nullptr) return refused("no model takes a body of " + std::string(name));
-    return only;
-}
-
 }  // namespace polymux::contract

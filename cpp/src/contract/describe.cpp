@@ -1,3 +1,4 @@
+#include <array>
 #include <string>
 
 #include "contract/shown.hpp"
@@ -158,6 +159,12 @@ void object_type(json::Buffer& buffer, const ObjectType& type) {
     members.end();
 }
 
+/// What a server does with them.
+std::string_view treatment(UnknownFields unknown) {
+    static constexpr std::array<std::string_view, 3> names = {"refuse", "warn", "pass"};
+    return names[static_cast<std::size_t>(unknown)];
+}
+
 void variant(json::Buffer& buffer, const Variant& one) {
     Members members(buffer);
     if (!one.id.empty()) members.text("id", one.id);
@@ -171,6 +178,7 @@ void variant(json::Buffer& buffer, const Variant& one) {
     if (one.accepts_multipart) accepts.append("\"multipart\"");
     accepts.append(']');
     if (!one.chosen_by.empty()) texts(members.value("chosen_by"), one.chosen_by);
+    members.text("unknown_fields", treatment(one.body.unknown_fields));
     fields_and_rules(members, one.body);
     members.end();
 }

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from polymux._text import printable
-from polymux.cli import convert, exit_codes, installation, operations, probe
+from polymux.cli import convert, exit_codes, installation, operations, probe, request
 from polymux.cli.signals import Terminated, termination_as_exception
 from polymux.errors import InvalidRequestError, MissingDependencyError, PolymuxError
 
@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
     )
     main_parser.add_argument("--version", action="store_true", help="print the version and leave")
     commands = main_parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
-    for family in (convert, probe, operations, installation):
+    for family in (convert, probe, operations, request, installation):
         family.add_commands(commands)
     return main_parser
 

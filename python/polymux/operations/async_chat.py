@@ -201,7 +201,7 @@ class AsyncChatOperations(AsyncCaller):
             {
                 "messages": messages,
                 "model": model,
-                "stream": stream,
+                "stream": stream or None,
                 "temperature": temperature,
                 "top_p": top_p,
                 "max_completion_tokens": max_completion_tokens,
@@ -302,7 +302,7 @@ class AsyncChatOperations(AsyncCaller):
             {
                 "messages": messages,
                 "model": model,
-                "stream": stream,
+                "stream": stream or None,
                 "timeout": answer_timeout_s,
                 "shuffle": shuffle,
                 "image_url": image_url,

@@ -71,15 +71,20 @@ def _model(operation: Operation) -> str:
     return f"Which variant. Default: {', '.join(chosen)}, else variant {operation.variants[0].id}."
 
 
-def _argument(operation: Operation, one: Field) -> Iterator[str]:
-    text = f"{one.python_name}: {one.doc}"
+def _argument(operation: Operation, one: Field) -> list[str]:
+    return _wrapped(f"{one.python_name}: {description(operation, one)}", 12, 16)
+
+
+def description(operation: Operation, one: Field) -> str:
+    """What a field is, and for which variants which bounds hold."""
+    text = one.doc
     holders = [v for v in operation.variants if any(f.name == one.name for f in v.fields)]
     if len(holders) < len(operation.variants):
         text += f" Variant {' and '.join(variant.id for variant in holders)} only."
     text += _all_facts(holders, one)
     if one.deprecated:
         text += f" Deprecated: use `{one.deprecated}`."
-    yield from _wrapped(text, 12, 16)
+    return text
 
 
 def _all_facts(holders: list[Variant], one: Field) -> str:

@@ -153,12 +153,17 @@ class _Method:
             ]
             yield one, " | ".join(dict.fromkeys(filter(None, names)))
 
+    def _value(self, one: Field) -> str:
+        """What the method sends: only what was given."""
+        streams = one.name == "stream" and self.operation.stream_result
+        return f"{one.python_name} or None" if streams else one.python_name
+
     def text(self) -> str:
         """The method's source."""
         *overloads, implementation = self.signatures()
         head = "".join(f"    @overload\n{one} ...\n\n" for one in overloads)
         fields = self.operation.all_fields()
-        values = "".join(f'                "{one.name}": {one.python_name},\n' for one in fields)
+        values = "".join(f'                "{one.name}": {self._value(one)},\n' for one in fields)
         wait = "await " if self.asynchronous else ""
         model = "model" if self.operation.selects_model else "None"
         result = implementation.rsplit("-> ", 1)[1].rstrip(":")

@@ -64,4 +64,11 @@ Report check(const Operation& operation, const Variant& variant, const ValueSour
 Result<const Variant*> choose_variant(const Operation& operation,
                                       std::optional<std::string_view> model, Encoding encoding);
 
+/// Which variant a client means: that of the model if one is named, else the first one that one of
+/// the given fields chooses, else the operation's first. `is_given`: whether a field, by its wire
+/// name, has a value.
+Result<const Variant*> choose_variant(const Operation& operation,
+                                      std::optional<std::string_view> model,
+                                      FunctionRef<bool(std::string_view field)> is_given);
+
 }  // namespace polymux::contract

@@ -1,0 +1,72 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "contract/shown.hpp"
+#include "polymux/contract/check.hpp"
+
+namespace polymux::contract {
+
+namespace {
+
+Error refused(const Operation& operation, std::string message) {
+    return {.code = ErrorCode::invalid_argument,
+            .message = std::string(operation.name) + ": " + std::move(message)};
+}
+
+std::string models(const Operation& operation) {
+    std::string text;
+    for (const Variant& variant : operation.variants) {
+        text += (text.empty() ? "" : ", ") + std::string(variant.model);
+    }
+    return text;
+}
+
+Result<const Variant*> variant_of(const Operation& operation, std::string_view model) {
+    const Variant* const found = operation.find_variant(model);
+    if (found == nullptr) {
+        return refused(operation, "there is no model " + shown_text(model) +
+                                      "; there are: " + models(operation));
+    }
+    return found;
+}
+
+}  // namespace
+
+Result<const Variant*> choose_variant(const Operation& operation,
+                                      std::optional<std::string_view> model, Encoding encoding) {
+    const char* const name = encoding == Encoding::json ? "JSON" : "multipart/form-data";
+    if (!operation.selects_model()) return &operation.variants.front();
+    if (model && model->empty()) return refused(operation, "the query parameter model is empty");
+    if (model) return variant_of(operation, *model);
+    const Variant* only = nullptr;
+    for (const Variant& variant : operation.variants) {
+        if (!variant.accepts(encoding)) continue;
+        if (only != nullptr) {
+            return refused(operation,
+                           "the query parameter model is missing, and several models take " +
+                               std::string(name) + ": " + models(operation));
+        }
+        only = &variant;
+    }
+    if (only == nullptr) {
+        return refused(operation, "no model takes a body of " + std::string(name));
+    }
+    return only;
+}
+
+Result<const Variant*> choose_variant(const Operation& operation,
+                                      std::optional<std::string_view> model,
+                                      FunctionRef<bool(std::string_view field)> is_given) {
+    if (model && !operation.selects_model()) {
+        return refused(operation, "has one model only, which is not named; " + shown_text(*model) +
+                                      " was given");
+    }
+    if (model) return variant_of(operation, *model);
+    const auto chosen = std::ranges::find_if(operation.variants, [&](const Variant& variant) {
+        return std::ranges::any_of(variant.chosen_by, is_given);
+    });
+    return chosen != operation.variants.end() ? &*chosen : &operation.variants.front();
+}
+
+}  // namespace polymux::contract

@@ -1,0 +1,261 @@
+"""The operations' fields as arguments of commands."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from polymux._text import shown
+from polymux.cli.terminal import standard_input
+from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LONGEST_JSON_BYTES = 64 << 20
+
+
+class Argument(NamedTuple):
+    """One field of an operation, as the command line takes it.
+
+    Attributes:
+        name: The field's name on the wire.
+        kind: ``"text"``, ``"texts"`` (may be given several times), ``"integer"``, ``"number"``,
+            ``"boolean"``, ``"file"``, ``"json"`` or ``"text or json"``.
+        help: What it is, with its bounds.
+        metavar: Of a positional argument: its name in the usage. Empty for options.
+        options: Its spellings as an option.
+        choices: The only values, of any variant; empty where there is a choice of all.
+    """
+
+    name: str
+    kind: str
+    help: str
+    metavar: str = ""
+    options: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+
+
+class Command(NamedTuple):
+    """One operation as a command.
+
+    Attributes:
+        operation: Its name in the contract.
+        name: The command.
+        alias: Another name of it: the path's last segment.
+        title: A few words.
+        summary: One sentence.
+        models: Values of ``--model``; empty where there is no choice.
+        arguments: Its fields, the positional one first.
+    """
+
+    operation: str
+    name: str
+    alias: str
+    title: str
+    summary: str
+    models: tuple[str, ...]
+    arguments: tuple[Argument, ...]
+
+
+def find_command(name: str) -> Command:
+    """The command of that name or alias.
+
+    Raises:
+        InvalidRequestError: There is none.
+    """
+    from difflib import get_close_matches
+
+    from polymux.cli.operation_commands import COMMANDS
+
+    wanted = name.replace("_", "-")
+    for one in COMMANDS:
+        if wanted == one.name or name == one.alias:
+            return one
+    near = get_close_matches(wanted, [one.name for one in COMMANDS], n=1)
+    hint = f"; did you mean {near[0]}?" if near else "; 'polymux operations' lists them"
+    raise InvalidRequestError(f"there is no operation {shown(name)}{hint}")
+
+
+def add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
+    """Describes the operation's fields to argparse."""
+    for one in command.arguments:
+        if one.metavar:
+            parser.add_argument(one.name, metavar=one.metavar, nargs="?", help=_help(one))
+        elif one.kind == "boolean":
+            parser.add_argument(
+                *one.options,
+                dest=one.name,
+                action=argparse.BooleanOptionalAction,
+                default=None,
+                help=_help(one),
+            )
+        else:
+            parser.add_argument(
+                *one.options,
+                dest=one.name,
+                action="append" if one.kind == "texts" else "store",
+                metavar=_METAVARS[one.kind],
+                help=_help(one),
+            )
+    if command.models:
+        models = ", ".join(command.models)
+        parser.add_argument(
+            "--model", dest="selected_model", metavar="MODEL", help=f"Which model: {models}."
+        )
+    parser.add_argument(
+        "--extra-body",
+        metavar="JSON",
+        help="Fields that the contract does not have, sent as they are: a JSON object or @FILE.",
+    )
+
+
+def values_of(command: Command, options: argparse.Namespace) -> dict[str, Any]:
+    """Wire name to value of the fields that were given.
+
+    Raises:
+        InvalidRequestError: A text that is not what its field needs.
+        InputNotFoundError: A file of JSON does not exist.
+        InputUnreadableError: A file of JSON cannot be read.
+    """
+    values: dict[str, Any] = {}
+    problems: list[str] = []
+    for one in command.arguments:
+        given = getattr(options, one.name)
+        if given is None:
+            continue
+        try:
+            values[one.name] = _READERS[one.kind](one, given)
+        except ValueError as error:
+            problems.append(f"{_shown_name(one)}: {error}")
+    if problems:
+        raise InvalidRequestError("; ".join(problems))
+    return values
+
+
+def extra_body_of(options: argparse.Namespace) -> dict[str, Any] | None:
+    """What ``--extra-body`` says.
+
+    Raises:
+        InvalidRequestError: It is no JSON object.
+        InputNotFoundError: Its file does not exist.
+        InputUnreadableError: Its file cannot be read.
+    """
+    if options.extra_body is None:
+        return None
+    try:
+        value = _json_text(options.extra_body)
+    except ValueError as error:
+        raise InvalidRequestError(f"--extra-body: {error}") from None
+    if not isinstance(value, dict):
+        raise InvalidRequestError("--extra-body: must be a JSON object")
+    return value
+
+
+_METAVARS = {
+    "text": "TEXT",
+    "texts": "TEXT",
+    "integer": "N",
+    "number": "X",
+    "file": "FILE",
+    "json": "JSON",
+    "text or json": "TEXT|JSON",
+}
+
+
+def _help(one: Argument) -> str:
+    text = one.help
+    if one.choices:
+        text += f" One of {', '.join(one.choices)}."
+    if one.kind == "file":
+        text += " A path, or - for standard input."
+    if one.kind == "texts":
+        text += " May be given several times."
+    if "json" in one.kind:
+        text += " @FILE reads JSON from a file."
+    return text.replace("%", "%%")
+
+
+def _shown_name(one: Argument) -> str:
+    return one.metavar or one.options[0]
+
+
+def _integer(_: Argument, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{shown(text)} is no whole number") from None
+
+
+def _number(_: Argument, text: str) -> int | float:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise ValueError(f"{shown(text)} is no number")
+
+
+def _file(_: Argument, text: str) -> Any:
+    return ("stdin", standard_input()) if text == "-" else text
+
+
+def _text(_: Argument, text: str) -> str:
+    return text
+
+
+def _texts(_: Argument, given: list[str]) -> str | list[str]:
+    return given[0] if len(given) == 1 else given
+
+
+def _json(_: Argument, text: str) -> Any:
+    return _json_text(text)
+
+
+def _text_or_json(_: Argument, text: str) -> Any:
+    if text.startswith("@") and Path(text[1:]).is_file():
+        return _json_text(text)
+    if text.lstrip().startswith(("{", "[")):
+        with suppress(ValueError):  # It only looked like it.
+            return _json_text(text)
+    return text
+
+
+_READERS: dict[str, Callable[[Argument, Any], Any]] = {
+    "text": _text,
+    "texts": _texts,
+    "integer": _integer,
+    "number": _number,
+    "boolean": lambda _, value: value,
+    "file": _file,
+    "json": _json,
+    "text or json": _text_or_json,
+}
+
+
+def _json_text(text: str) -> Any:
+    if text.lstrip().startswith("@"):
+        path = text.lstrip()[1:]
+        try:
+            with Path(path).open("rb") as file:
+                body = file.read(LONGEST_JSON_BYTES + 1)
+        except FileNotFoundError:
+            raise InputNotFoundError("there is no such file", input_name=path) from None
+        except OSError as error:
+            reason = error.strerror or "it cannot be read"
+            raise InputUnreadableError(reason, input_name=path, errno=error.errno) from None
+        if len(body) > LONGEST_JSON_BYTES:
+            raise ValueError(f"{shown(path)} has more than 64 MiB")
+        source = f"the content of {shown(path)}"
+    else:
+        body = text.encode("utf-8", "surrogatepass")
+        source = shown(text)
+    try:
+        return json.loads(body)
+    except RecursionError:
+        raise ValueError(f"{source} is nested too deep") from None
+    except ValueError as error:
+        raise ValueError(f"{source} is no JSON: {error}") from None

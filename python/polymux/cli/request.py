@@ -1,0 +1,151 @@
+"""`polymux request`: the HTTP request of an operation, checked and shown but not sent."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from polymux.cli import exit_codes
+from polymux.cli.terminal import write_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from polymux.cli.operation_arguments import Command
+    from polymux.request import Request
+
+_EPILOG = """\
+example:
+  polymux request transcribe talk.mp4 --task translate --show curl
+
+"""
+
+
+def add_commands(commands: Any) -> None:
+    """Describes the command to argparse."""
+    command = commands.add_parser(
+        "request",
+        help="check a request and show it, without sending it",
+        description="Checks a request of an operation and shows it as it would be sent: as HTTP, "
+        "as a curl command or as JSON. 'polymux request OPERATION --help' lists the "
+        "operation's fields.",
+        epilog=_EPILOG + exit_codes.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument(
+        "operation", metavar="OPERATION", help="a method's name, a command or an alias"
+    )
+    command.add_argument("words", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="its fields")
+    command.set_defaults(run=run, parser_class=type(command))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Shows the request; the exit code."""
+    from polymux.cli.operation_arguments import extra_body_of, find_command, values_of
+    from polymux.request import build_request
+
+    command = find_command(options.operation)
+    given = _parser(command, options.parser_class).parse_args(options.words)
+    values = values_of(command, given)
+    extra_body = extra_body_of(given)
+    model = given.selected_model if command.models else None
+    request = build_request(command.operation, values, model=model, extra_body=extra_body)
+    if given.show == "curl":
+        write_line(" ".join(_curl(command, request, {**values, **(extra_body or {})})))
+    elif given.show == "json":
+        write_line(json.dumps(_described(request)))
+    else:
+        for line in _http(request, written=given.output is not None):
+            write_line(line)
+    if given.output is not None:
+        with open(given.output, "wb") as file:  # noqa: PTH123 - the name as it was given
+            pieces = (request.body,) if isinstance(request.body, bytes) else request.body
+            file.writelines(pieces)
+    return exit_codes.SUCCESS
+
+
+def _parser(command: Command, parser_class: type[argparse.ArgumentParser]) -> Any:
+    """The operation's own command line; only the one that is asked for is made."""
+    from polymux.cli.operation_arguments import add_arguments
+
+    parser = parser_class(
+        prog=f"polymux request {command.name}",
+        description=command.summary,
+        allow_abbrev=False,
+    )
+    add_arguments(parser, command)
+    parser.add_argument(
+        "--show",
+        choices=("http", "curl", "json"),
+        default="http",
+        help="the request as HTTP (default), as a curl command, or as one JSON object",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the body to a file")
+    return parser
+
+
+def _http(request: Request, *, written: bool) -> Iterator[str]:
+    yield f"POST {request.target} HTTP/1.1"
+    yield f"Content-Type: {request.content_type}"
+    length = request.length_bytes
+    yield "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
+    yield ""
+    if isinstance(request.body, bytes):
+        yield request.body.decode()
+    elif not written:
+        yield "(a body of files and fields; -o FILE writes it to a file)"
+
+
+def _described(request: Request) -> dict[str, Any]:
+    body = json.loads(request.body) if isinstance(request.body, bytes) else None
+    return {
+        "method": "POST",
+        "path": request.path,
+        "query": dict(request.query),
+        "content_type": request.content_type,
+        "length_bytes": request.length_bytes,
+        "body": body,
+    }
+
+
+def _curl(command: Command, request: Request, values: dict[str, Any]) -> Iterator[str]:
+    yield "curl"
+    yield f'"$POLYMUX_BASE_URL"{shlex.quote(request.target)}'
+    yield '-H "Authorization: Bearer $POLYMUX_API_KEY"'
+    if isinstance(request.body, bytes):
+        yield "-H 'Content-Type: application/json'"
+        yield f"--data-binary {_word(request.body.decode())}"
+        return
+    from polymux._multipart import field_text
+
+    files = {one.name for one in command.arguments if one.kind == "file"}
+    for name, value in values.items():
+        if name in files:
+            yield f"-F {_word(f'{name}={_curl_file(value)}')}"
+        else:
+            yield f"--form-string {_word(f'{name}={field_text(name, value)}')}"
+
+
+def _curl_file(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "@-"
+    # curl takes a quoted name as it is, but for these two.
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'@"{escaped}"'
+
+
+def _word(text: str) -> str:
+    """The text as one word of a shell; what no terminal should see is spelt out for bash."""
+    if text.isprintable():
+        return shlex.quote(text)
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return "$'" + "".join(one if one.isprintable() else _escape(one) for one in escaped) + "'"
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:  # A byte of a file name that is no UTF-8.
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\U{code:08x}"

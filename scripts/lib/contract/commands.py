@@ -1,0 +1,81 @@
+"""The operations on the command line: python/polymux/cli/operation_commands.py."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from contract import docstrings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from contract.model import Contract, Field, Operation
+
+HEAD = '''"""Operations as commands. Made by scripts/generate from contract/; change it there."""
+
+from polymux.cli.operation_arguments import Argument, Command
+
+'''
+
+
+def files(contract: Contract) -> dict[str, str]:
+    """Path and text of the file."""
+    parts = "".join(_command(one) for one in contract.operations)
+    text = f"{HEAD}COMMANDS = (\n{parts})\n"
+    return {"python/polymux/cli/operation_commands.py": text}
+
+
+def _command(one: Operation) -> str:
+    arguments = "".join(_argument(one, field) for field in _in_order(one))
+    models = [variant.model for variant in one.variants if variant.model]
+    return (
+        "    Command(\n"
+        f"        operation={one.name!r},\n"
+        f"        name={one.command!r},\n"
+        f"        alias={one.alias!r},\n"
+        f"        title={one.title!r},\n"
+        f"        summary={one.summary!r},\n"
+        f"        models={_strings(models)},\n"
+        f"        arguments=(\n{arguments}        ),\n"
+        "    ),\n"
+    )
+
+
+def _in_order(one: Operation) -> Iterator[Field]:
+    """The first argument first, then as the contract has them."""
+    yield from sorted(one.all_fields(), key=lambda field: field.name != one.first)
+
+
+def _argument(operation: Operation, one: Field) -> str:
+    same = [field for variant in operation.variants for field in variant.fields]
+    choices = [
+        choice for field in same if field.name == one.name for choice in map(str, field.choices)
+    ]
+    lines = [f"name={one.name!r}", f"kind={_kind(one)!r}"]
+    if one.name == operation.first:
+        lines.append(f"metavar={one.python_name.upper()!r}")
+    else:
+        names = [one.python_name, *one.aliases]
+        lines.append(f"options={_strings('--' + name.replace('_', '-') for name in names)}")
+    if choices and len(one.type) == 1:
+        lines.append(f"choices={_strings(dict.fromkeys(choices))}")
+    described = docstrings.description(operation, one).replace("`", "")
+    lines.append(f"help={described!r}")
+    return "            Argument(" + ", ".join(lines) + "),\n"
+
+
+def _kind(one: Field) -> str:
+    kinds = set(one.type)
+    if "file" in kinds:
+        return "file"
+    if "array" in kinds and one.items == "string":
+        return "texts"
+    if kinds & {"array", "object"}:
+        return "text or json" if "string" in kinds or one.name == "messages" else "json"
+    if "string" in kinds:
+        return "text"
+    return one.type[0]
+
+
+def _strings(names: Iterable[str]) -> str:
+    return "(" + "".join(f"{name!r}, " for name in names) + ")"
