@@ -153,6 +153,12 @@ void check(const std::string& name, const std::string& variant_id, const py::dic
          .message = name + " has no variant " + py::repr(py::str(variant_id)).cast<std::string>()});
 }
 
+std::string encoding_of(const std::optional<std::string>& content_type) {
+    return value_or_raise(contract::encoding_of(view_of(content_type))) == Encoding::json
+               ? "json"
+               : "multipart";
+}
+
 /// For a client: (operation's name, path, variant's id, its model, encoding).
 py::tuple choose_variant(const std::string& name, const std::optional<std::string>& model,
                          const py::dict& values) {
@@ -205,6 +211,8 @@ void register_contract(py::module_& module) {
                "The same without making values of it: (variant, model, warnings).");
     module.def("check", &check, py::arg("operation"), py::arg("variant"), py::arg("values"),
                "Checks what a client is about to send, by wire names.");
+    module.def("encoding_of", &encoding_of, py::arg("content_type"),
+               "The encoding that a received Content-Type names: json or multipart.");
     module.def("choose_variant", &choose_variant, py::arg("operation"), py::arg("model"),
                py::arg("values"),
                "Which variant a client means: (name, path, id, model, encoding).");

@@ -6,6 +6,8 @@ std::string_view to_string(ErrorCode code) noexcept {
     switch (code) {
         case ErrorCode::invalid_argument:
             return "invalid_argument";
+        case ErrorCode::unsupported_encoding:
+            return "unsupported_encoding";
         case ErrorCode::input_not_found:
             return "input_not_found";
         case ErrorCode::input_unreadable:

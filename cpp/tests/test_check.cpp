@@ -267,6 +267,10 @@ TEST_SUITE("check") {
         CHECK((*choose_variant(*find_operation("stt"), {}, Encoding::multipart))->model ==
               "turian/insanely-fast-whisper-with-video");
         CHECK_FALSE(choose_variant(*find_operation("imageupscale"), {}, Encoding::multipart));
+        const auto refused = choose_variant(*find_operation("chat"), {}, Encoding::multipart);
+        REQUIRE_FALSE(refused);
+        CHECK(refused.error().code == ErrorCode::unsupported_encoding);
+        CHECK(refused.error().message == "chat: takes no body of multipart/form-data");
     }
 
     TEST_CASE("a client's fields choose the variant where no model is named") {

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         Problem,
         StreamInterruptedError,
         UndecodableError,
+        UnsupportedEncodingError,
         UnsupportedMediaError,
     )
     from polymux.media_file import ConversionOutcome, MediaFile
@@ -126,6 +127,7 @@ __all__ = [
     "ToolFunction",
     "TranscriptChunk",
     "UndecodableError",
+    "UnsupportedEncodingError",
     "UnsupportedMediaError",
     "Usage",
     "__version__",

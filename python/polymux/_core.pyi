@@ -27,6 +27,9 @@ def check_json(
 ) -> tuple[str, str, list[str]]:
     """The same as `read_json` without making values of the body: (variant, model, warnings)."""
 
+def encoding_of(content_type: str | None) -> str:
+    """The encoding that a received Content-Type names: json or multipart."""
+
 def choose_variant(
     operation: str, model: str | None, values: dict[str, Any]
 ) -> tuple[str, str, str, str, str]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from polymux._text import shown
 from polymux.errors import InvalidRequestError
@@ -31,6 +31,7 @@ __all__ = [
     "Rule",
     "Variant",
     "describe",
+    "encoding_of",
     "operation",
     "operations",
     "read_form",
@@ -243,6 +244,29 @@ def operation(name: str) -> Operation:
     return next(one for one in operations() if one.name == described["name"])
 
 
+def encoding_of(content_type: str | None) -> Literal["json", "multipart"]:
+    """The encoding that a received request's Content-Type names (RFC 9110, 8.3).
+
+    Args:
+        content_type: The header field's value; None where it is missing.
+
+    Returns:
+        ``"json"`` for application/json, ``"multipart"`` for multipart/form-data with a boundary.
+
+    Raises:
+        UnsupportedEncodingError: Any other type, a charset other than UTF-8, or none at all. What a
+            web page may send to another site without asking is never taken.
+
+    Example:
+        >>> from polymux import contract
+        >>> contract.encoding_of("application/json; charset=utf-8")
+        'json'
+    """
+    from polymux._native_core import core
+
+    return "json" if core.encoding_of(content_type) == "json" else "multipart"
+
+
 def read_json(
     name: str,
     body: bytes | bytearray | memoryview,
@@ -259,6 +283,7 @@ def read_json(
         longest_bytes: Longer bodies are refused. Default: 32 MiB.
 
     Raises:
+        UnsupportedEncodingError: The operation, or its model, takes no JSON.
         InvalidRequestError: No JSON, or a request that does not keep the contract; `problems` holds
             everything that is wrong.
 
@@ -284,6 +309,7 @@ def read_form(
         model: Value of the query parameter ``model``; None where it is missing.
 
     Raises:
+        UnsupportedEncodingError: The operation, or its model, takes no form.
         InvalidRequestError: The request does not keep the contract; `problems` holds everything
             that is wrong.
 

@@ -4,6 +4,7 @@
 
     PolymuxError
     ├── InvalidRequestError (ValueError)          an option or argument is out of its range
+    │   └── UnsupportedEncodingError              a body's Content-Type is not taken
     ├── MediaError                                the content of the input is the problem
     │   ├── UnsupportedMediaError                 not one of the accepted containers or codecs
     │   ├── UndecodableError                      broken, or nothing in it can be decoded
@@ -168,6 +169,12 @@ class InvalidRequestError(PolymuxError, ValueError):
 
     code = "invalid_argument"
     problems: tuple[Problem, ...] = ()
+
+
+class UnsupportedEncodingError(InvalidRequestError):
+    """A received request's body is of a Content-Type that is not taken."""
+
+    code = "unsupported_encoding"
 
 
 class MediaError(PolymuxError):
@@ -374,6 +381,7 @@ _OF_NATIVE_CODE: dict[str, type[PolymuxError]] = {
     kind.code: kind
     for kind in (
         InvalidRequestError,
+        UnsupportedEncodingError,
         InputNotFoundError,
         InputUnreadableError,
         InputChangedError,

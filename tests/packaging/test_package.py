@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 import zipfile
 from importlib import metadata
@@ -136,6 +137,16 @@ def test_installed_library_serves_cmake_users(tone: Path, tmp_path: Path) -> Non
     assert "frames" in run(program, tone, output)
     programs.ffmpeg("-i", tone, "-c:a", "libmp3lame", "-b:a", "128k", reference)
     assert audio_frames(output) == audio_frames(reference)
+    checks = tmp_path / "build/check_request"
+    for body, code, says in (
+        (b'{"prompt": "x"}', 0, "the request keeps the contract\n"),
+        (b'{"prompt": "x", "width": 1001}', 1, "width=1001: must be a multiple of 8"),
+        (b'{"prompt": ', 1, "JSON"),
+    ):
+        done = subprocess.run([checks, "imagegeneration"], input=body, capture_output=True,
+                              timeout=60, check=False)  # fmt: skip
+        assert done.returncode == code
+        assert says in done.stdout.decode()
 
 
 def test_compiled_version_is_that_of_pyproject(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+from typing import Any
 
 import polymux
 import pytest
@@ -161,6 +162,63 @@ def test_j17_required_fields() -> None:
     assert "messages: must not be empty" in refused(chat(messages=[]))
     body = json.dumps({"messages": CHAT["messages"]}).encode()
     assert "model: is missing" in refused(body)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "encoding"),
+    [
+        ("application/json", "json"),
+        ("application/JSON", "json"),
+        (" application/json ;charset=UTF-8", "json"),
+        ('application/json; charset="utf-8"', "json"),
+        ('application/json;a="x;charset=utf-7\\";"; charset=utf-8', "json"),
+        ("multipart/form-data; boundary=x", "multipart"),
+        ('Multipart/Form-Data; a=b; Boundary="x y"', "multipart"),
+    ],
+)
+def test_j18_content_types_that_are_taken(content_type: str, encoding: str) -> None:
+    assert contract.encoding_of(content_type) == encoding
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        None,
+        "",
+        "  ",
+        "text/plain",
+        "text/json",
+        "application/json; charset=utf-7",
+        "application/json; charset=",
+        'application/json; charset="utf-16"',
+        "application/jsonp",
+        "application/ld+json",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        'multipart/form-data; boundary=""',
+        'multipart/form-data; x="boundary=y',
+        "multipart/mixed; boundary=x",
+        ";application/json",
+        "application/json, text/plain",
+        "*/*",
+        "\x1b[31m" * 1000,
+    ],
+)
+def test_j18_content_types_that_are_refused(content_type: str | None) -> None:
+    with pytest.raises(polymux.UnsupportedEncodingError) as caught:
+        contract.encoding_of(content_type)
+    assert caught.value.code == "unsupported_encoding"
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("operation", contract.operations(), ids=lambda one: one.name)
+def test_j19_bodies_of_the_other_encoding(operation: contract.Operation) -> None:
+    for variant in operation.variants:
+        for encoding in {"json", "multipart"} - set(variant.accepts):
+            read: Any = contract.read_json if encoding == "json" else contract.read_form
+            with pytest.raises(polymux.UnsupportedEncodingError, match="takes no body of"):
+                read(operation.name, b"{}" if encoding == "json" else [], model=variant.model)
 
 
 def test_j20_unknown_fields() -> None:

@@ -22,6 +22,7 @@ PUBLIC = [value for value in CLASSES if not value.__name__.startswith("_")]
 #: Every name of the native core's ErrorCode, with the class and built-in base it becomes.
 NATIVE = {
     "invalid_argument": (polymux.InvalidRequestError, ValueError),
+    "unsupported_encoding": (polymux.UnsupportedEncodingError, polymux.InvalidRequestError),
     "input_not_found": (polymux.InputNotFoundError, FileNotFoundError),
     "input_unreadable": (polymux.InputUnreadableError, OSError),
     "input_changed": (polymux.InputChangedError, OSError),

@@ -150,13 +150,21 @@ def test_random_documents(document: Any, ascii_only: bool, indent: int | None) -
 
 
 def test_mutated_documents() -> None:
-    source = random.Random(20261121)
+    compare_mutated(20_000, random.Random(20261121))
+
+
+@pytest.mark.long
+def test_a_million_mutated_documents() -> None:
+    compare_mutated(1_000_000, random.Random(20261122))
+
+
+def compare_mutated(count: int, source: random.Random) -> None:
     seeds = [
         '{"a":[1,2.5e3,"t\\n\\u00e9",null,true],"b":{"c":{}}}',
         '"\\ud83d\\ude00 \U0001f600"',
         "[[],[-0.0,1e-7]]",
     ]
-    for _ in range(20_000):
+    for _ in range(count):
         text = source.choice(seeds)
         for _ in range(source.randint(1, 3)):
             place = source.randrange(len(text) + 1)

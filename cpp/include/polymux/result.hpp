@@ -16,8 +16,9 @@ namespace polymux {
 
 /// Category of a failure. Bindings map each to one exception class; C++ callers switch on it.
 enum class ErrorCode : std::uint8_t {
-    invalid_argument,   ///< An option or argument is out of its documented range.
-    input_not_found,    ///< The input path does not exist.
+    invalid_argument,      ///< An option or argument is out of its documented range.
+    unsupported_encoding,  ///< A request's body is of a Content-Type that is not taken.
+    input_not_found,       ///< The input path does not exist.
     input_unreadable,   ///< The input is a folder, pipe, device, not permitted, or a read failed.
     input_changed,      ///< The input changed its size or was written to while it was sent.
     unsupported_media,  ///< The content is not one of the accepted containers or codecs.

@@ -22,6 +22,11 @@ std::string models(const Operation& operation) {
     return text;
 }
 
+Error not_taken(const Operation& operation, const char* name) {
+    return {.code = ErrorCode::unsupported_encoding,
+            .message = std::string(operation.name) + ": takes no body of " + name};
+}
+
 Result<const Variant*> variant_of(const Operation& operation, std::string_view model) {
     const Variant* const found = operation.find_variant(model);
     if (found == nullptr) {
@@ -35,22 +40,24 @@ Result<const Variant*> variant_of(const Operation& operation, std::string_view m
 
 Result<const Variant*> choose_variant(const Operation& operation,
                                       std::optional<std::string_view> model, Encoding encoding) {
-    const char* const name = encoding == Encoding::json ? "JSON" : "multipart/form-data";
-    if (!operation.selects_model()) return &operation.variants.front();
-    if (model && model->empty()) return refused(operation, "the query parameter model is empty");
-    if (model) return variant_of(operation, *model);
+    const char* const name =
+        encoding == Encoding::json ? "application/json" : "multipart/form-data";
     const Variant* only = nullptr;
+    int fitting = 0;
     for (const Variant& variant : operation.variants) {
         if (!variant.accepts(encoding)) continue;
-        if (only != nullptr) {
-            return refused(operation,
-                           "the query parameter model is missing, and several models take " +
-                               std::string(name) + ": " + models(operation));
-        }
-        only = &variant;
+        if (++fitting == 1) only = &variant;
     }
-    if (only == nullptr) {
-        return refused(operation, "no model takes a body of " + std::string(name));
+    if (model && operation.selects_model()) {
+        if (model->empty()) return refused(operation, "the query parameter model is empty");
+        Result<const Variant*> named = variant_of(operation, *model);
+        if (named && !(*named)->accepts(encoding)) return not_taken(operation, name);
+        return named;
+    }
+    if (only == nullptr) return not_taken(operation, name);
+    if (fitting > 1) {
+        return refused(operation, "the query parameter model is missing, and several models take " +
+                                      std::string(name) + ": " + models(operation));
     }
     return only;
 }

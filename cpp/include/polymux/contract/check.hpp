@@ -59,6 +59,12 @@ Report check(const Operation& operation, const Variant& variant, const ValueSour
 Report check(const Operation& operation, const Variant& variant, const ValueSource& body,
              Side side);
 
+/// The encoding that a received request's header field Content-Type names (null where it is
+/// missing): `application/json`, in UTF-8 if it says a charset, or `multipart/form-data` with a
+/// boundary. Anything else is refused: a page of another origin can send forms and plain text
+/// without asking, but neither of these with a token. Source: RFC 9110, 8.3.
+Result<Encoding> encoding_of(std::optional<std::string_view> content_type);
+
 /// Which variant a request is for, from the query parameter `model` (null where it is missing) and
 /// the body's encoding; or what is wrong.
 Result<const Variant*> choose_variant(const Operation& operation,

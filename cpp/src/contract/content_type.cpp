@@ -1,0 +1,84 @@
+#include <algorithm>
+#include <string>
+
+#include "ascii.hpp"
+#include "contract/shown.hpp"
+#include "polymux/contract/check.hpp"
+
+namespace polymux::contract {
+
+namespace {
+
+constexpr std::string_view blanks = " \t";
+
+std::string_view trimmed(std::string_view text) {
+    const std::size_t begin = text.find_first_not_of(blanks);
+    if (begin == std::string_view::npos) return {};
+    return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
+}
+
+bool same_word(std::string_view one, std::string_view other) {
+    return std::ranges::equal(one, other, {}, lower, lower);
+}
+
+/// Takes what stands before the next semicolon that is not inside quotes.
+std::string_view next_part(std::string_view& rest) {
+    bool quoted = false;
+    std::size_t end = 0;
+    for (; end < rest.size() && (quoted || rest[end] != ';'); ++end) {
+        if (rest[end] == '"') quoted = !quoted;
+        if (quoted && rest[end] == '\\') ++end;
+    }
+    end = std::min(end, rest.size());
+    const std::string_view part = trimmed(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    return part;
+}
+
+/// The value of a parameter, without its quotes; none where there is no such parameter.
+std::optional<std::string_view> parameter(std::string_view parameters, std::string_view name) {
+    while (!parameters.empty()) {
+        const std::string_view part = next_part(parameters);
+        const std::size_t equals = part.find('=');
+        if (equals == std::string_view::npos || !same_word(part.substr(0, equals), name)) continue;
+        std::string_view value = part.substr(equals + 1);
+        if (value.size() >= 2 && value.starts_with('"') && value.ends_with('"')) {
+            value = value.substr(1, value.size() - 2);
+        }
+        return value;
+    }
+    return std::nullopt;
+}
+
+Error refused(std::string message) {
+    return {.code = ErrorCode::unsupported_encoding, .message = std::move(message)};
+}
+
+}  // namespace
+
+Result<Encoding> encoding_of(std::optional<std::string_view> content_type) {
+    if (!content_type || trimmed(*content_type).empty()) {
+        return refused(
+            "the request has no Content-Type; it must be application/json or multipart/form-data");
+    }
+    std::string_view rest = *content_type;
+    const std::string_view type = next_part(rest);
+    if (same_word(type, "application/json")) {
+        const auto charset = parameter(rest, "charset");
+        if (charset && !same_word(*charset, "utf-8") && !same_word(*charset, "utf8")) {
+            return refused("the Content-Type's charset is " + shown_text(*charset) +
+                           "; JSON is always UTF-8");
+        }
+        return Encoding::json;
+    }
+    if (same_word(type, "multipart/form-data")) {
+        if (parameter(rest, "boundary").value_or("").empty()) {
+            return refused("the Content-Type multipart/form-data names no boundary");
+        }
+        return Encoding::multipart;
+    }
+    return refused("the Content-Type is " + shown_text(type) +
+                   "; it must be application/json or multipart/form-data");
+}
+
+}  // namespace polymux::contract
