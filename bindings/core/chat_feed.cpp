@@ -111,12 +111,12 @@ void ChatFeed::raise_end() const {
     static constexpr const char* kinds[] = {"", "", "interrupted", "undecodable", "failed"};
     try {
         const py::object error =
-            py::module_::import("polymux.errors")
-                .attr("_stream_ended")(kinds[static_cast<std::size_t>(end_->state)],
-                                       to_text(end_->message), to_text(transcript_.text()),
-                                       transcript_.chunks(), end_->offset_bytes,
-                                       to_text(end_->error_type), to_text(end_->error_code),
-                                       to_text(end_->error_param));
+            py::module_::import("polymux._native_errors")
+                .attr("stream_ended")(kinds[static_cast<std::size_t>(end_->state)],
+                                      to_text(end_->message), to_text(transcript_.text()),
+                                      transcript_.chunks(), end_->offset_bytes,
+                                      to_text(end_->error_type), to_text(end_->error_code),
+                                      to_text(end_->error_param));
         PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
     } catch (py::error_already_set& error) {
         error.restore();

@@ -52,7 +52,7 @@ public:
             operation_, variant_, body, side_of(server),
             [this, &files](const contract::Accepted& accepted) { keep(accepted, files); },
             [this](std::string_view name, const contract::ValueSource& value) {
-                values_[to_str(name)] = to_python(value);
+                values_[names_.str(name)] = to_python(value, names_);
             });
         if (!report.ok()) raise_problems(operation_, report);
         for (const std::string& warning : report.warnings) warnings_.append(to_text(warning));
@@ -72,13 +72,14 @@ private:
         } else if (accepted.value.type() == contract::type_file) {
             values_[name] = files[name];
         } else {
-            values_[name] = to_python(accepted.value);
+            values_[name] = to_python(accepted.value, names_);
         }
     }
 
     const Operation& operation_;
     const Variant& variant_;
     py::dict values_;
+    MemberNames names_;
     py::list warnings_;
 };
 

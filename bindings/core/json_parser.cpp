@@ -3,7 +3,6 @@
 #include <simdjson.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <string_view>
 
@@ -25,8 +24,7 @@ constexpr std::size_t large_bytes = 64 * 1024;
 /// An array's own count stops here.
 constexpr std::size_t saturated = 0xFFFFFF;
 
-/// One document on its way into Python objects. Member names come again and again: the last of each
-/// kind is kept, which also lets a thousand dicts share one str.
+/// One document on its way into Python objects.
 class Builder {
 public:
     py::object build(element value) {
@@ -52,8 +50,6 @@ public:
     }
 
 private:
-    static constexpr std::size_t longest_kept_name = 32;
-
     py::object build_list(const simdjson::dom::array& array) {
         const std::size_t count = array.size();
         if (count == saturated) {
@@ -73,7 +69,7 @@ private:
     py::object build_dict(const simdjson::dom::object& object) {
         py::object dict = owned(PyDict_New());
         for (const auto& [name, value] : object) {
-            const py::object key = name_object(name);
+            const py::object key = names_.str(name);
             const py::object member = build(value);
             if (PyDict_SetItem(dict.ptr(), key.ptr(), member.ptr()) != 0) {
                 throw py::error_already_set();
@@ -82,24 +78,7 @@ private:
         return dict;
     }
 
-    py::object name_object(std::string_view name) {
-        if (name.empty() || name.size() > longest_kept_name) return to_str(name);
-        const std::size_t slot = (name.size() * 31 + static_cast<unsigned char>(name.front()) * 7 +
-                                  static_cast<unsigned char>(name.back())) %
-                                 names_.size();
-        Name& kept = names_[slot];
-        if (kept.text != name) {
-            kept.object = to_str(name);
-            kept.text = name;
-        }
-        return kept.object;
-    }
-
-    struct Name {
-        std::string_view text;  // In the parser's memory, which outlives the builder.
-        py::object object;
-    };
-    std::array<Name, 64> names_;
+    MemberNames names_;  // In the parser's memory, which outlives the builder.
 };
 
 const char* reason(simdjson::error_code code) {

@@ -98,6 +98,7 @@ private:
     void container(PyObject* object, const Place* at);
     void converted(PyObject* object, const Place* at);
     void text(PyObject* object, const Place* at);
+    void member_name(char before, PyObject* name, const Place* at);
     void integer(PyObject* object);
     void large_integer(PyObject* object);
     void number(PyObject* object, const Place* at);
@@ -185,6 +186,21 @@ void Writer::text(PyObject* object, const Place* at) {
     if (!real) raise_at(at, half_a_pair);
 }
 
+void Writer::member_name(char before, PyObject* name, const Place* at) {
+#if PY_VERSION_HEX < 0x030C0000
+    if (PyUnicode_READY(name) != 0) throw py::error_already_set();
+#endif
+    if (PyUnicode_IS_ASCII(name)) {
+        const auto length = static_cast<std::size_t>(PyUnicode_GET_LENGTH(name));
+        json::append_name(buffer_, before,
+                          {static_cast<const char*>(PyUnicode_DATA(name)), length});
+        return;
+    }
+    buffer_.append(before);
+    text(name, at);
+    buffer_.append(':');
+}
+
 void Writer::integer(PyObject* object) {
     int overflow = 0;
     const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
@@ -247,12 +263,10 @@ void Writer::dict(PyObject* object, const Place* at) {
     py::object seen;
     char before = '{';
     while (next_member(object, position, name, member, name_held, value_held)) {
-        buffer_.append(before);
-        before = ',';
         here.name = name;
         if (!PyUnicode_CheckExact(name)) unusual_name(name, here, object, seen);
-        text(name, &here);
-        buffer_.append(':');
+        member_name(before, name, &here);
+        before = ',';
         if (scalar(member, &here)) continue;
         const Held name_kept(name);
         const Held member_kept(member);
@@ -273,12 +287,10 @@ void Writer::pairs(PyObject* list, PyObject* of, const Place* at) {
         PyObject* name = nullptr;
         PyObject* member = nullptr;
         split_pair(pair.ptr(), name, member, at);
-        buffer_.append(before);
-        before = ',';
         here.name = name;
         unusual_name(name, here, nullptr, seen);
-        text(name, &here);
-        buffer_.append(':');
+        member_name(before, name, &here);
+        before = ',';
         value(member, &here);
     }
     if (before == '{') buffer_.append('{');

@@ -1,6 +1,7 @@
 // From the core's values to Python's.
 #pragma once
 
+#include <array>
 #include <string_view>
 
 #include "interpreter.hpp"
@@ -11,8 +12,22 @@ namespace polymux::bindings {
 /// A str of valid UTF-8. GIL held.
 py::object to_str(std::string_view utf8);
 
+/// Names of members as str. They come again and again: the last of each kind is kept, which also
+/// lets a thousand dicts share one. The texts must outlive it. GIL held.
+class MemberNames {
+public:
+    py::object str(std::string_view name);
+
+private:
+    struct Name {
+        std::string_view text;
+        py::object object;
+    };
+    std::array<Name, 64> names_;
+};
+
 /// None, bool, int, float, str, list or dict. A file has no value: the parts' owner has it.
-py::object to_python(const contract::ValueSource& value);
+py::object to_python(const contract::ValueSource& value, MemberNames& names);
 
 /// The number as int or float.
 py::object to_python(const contract::Number& number);

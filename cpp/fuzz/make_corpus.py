@@ -63,6 +63,16 @@ def broken_files(folder: Path) -> None:
             write(folder / f"{case}.bin", source.read_bytes())
 
 
+CONTENT_TYPES = (
+    b"application/json",
+    b' Application/JSON ;a="x;y\\\\\\"";charset="UTF-8"',
+    b"application/json; charset=utf-7",
+    b"multipart/form-data; boundary=----x",
+    b'multipart/form-data; boundary="',
+    b"text/plain",
+)
+
+
 def json_bodies(folder: Path) -> None:
     """Bodies of requests behind the byte that chooses the operation, and broken ones."""
     bodies = [
@@ -83,7 +93,7 @@ def json_bodies(folder: Path) -> None:
 def main() -> None:
     """Fills the folder named on the command line."""
     root = Path(sys.argv[1])
-    for target in ("convert", "frame", "json", "stream", "tags"):
+    for target in ("convert", "frame", "headers", "json", "stream", "tags"):
         (root / target).mkdir(parents=True, exist_ok=True)
     real_files(root / "convert")
     broken_files(root / "convert")
@@ -94,6 +104,8 @@ def main() -> None:
         body = stream(chat_streams.words(6))
         write(root / "stream" / f"{name}.bin", b"\x00\x20\x03\xff" + body)
         write(root / "stream" / f"{name}-crlf.bin", b"\x40" * 4 + body.replace(b"\n", b"\r\n"))
+    for number, content_type in enumerate(CONTENT_TYPES):
+        write(root / "headers" / f"content-type-{number}", content_type)
     for size in (16, 200, 3000):
         write(root / "tags" / f"{size}.bin", noise(size, "tags"))
 

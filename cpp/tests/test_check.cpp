@@ -287,7 +287,8 @@ TEST_SUITE("check") {
         CHECK(chosen("upscale_image", {}, "face_enhance") == "B");
         CHECK(chosen("search_music", {}, "song").empty());
         CHECK(chosen("generate_image", "", "").starts_with("generate_image: there is no model"));
-        CHECK(chosen("search_music", "x", "song").starts_with("search_music: has one model only"));
+        CHECK(chosen("search_music", "x", "song")
+                  .starts_with("search_music: takes no model selector"));
     }
 
     TEST_CASE("bodies that are no JSON are refused with a reason") {

@@ -121,7 +121,7 @@ TEST_SUITE("json_text") {
                                 0x800, 0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x10FFFF, 0xD800, 0xDFFF};
         for (const std::uint32_t special : specials) {
             for (const std::size_t length :
-                 {1U, 2U, 3U, 4U, 7U, 8U, 15U, 16U, 17U, 31U, 33U, 48U, 70U, 97U}) {
+                 {1U, 2U, 3U, 4U, 7U, 8U, 15U, 16U, 17U, 31U, 33U, 48U, 70U, 97U, 128U, 291U}) {
                 for (std::size_t place = 0; place < length; ++place) {
                     Codes codes(length, 'a');
                     codes[place] = special;
@@ -185,8 +185,12 @@ TEST_SUITE("json_text") {
                     Codes codes(length, 'b');
                     codes[place] = code;
                     Buffer buffer;
-                    append_utf8(buffer, std::string(codes.begin(), codes.end()));
+                    const std::string text(codes.begin(), codes.end());
+                    append_utf8(buffer, text);
                     CHECK(buffer.view() == expected(codes));
+                    buffer.clear();
+                    append_name(buffer, ',', text);
+                    CHECK(buffer.view() == ',' + expected(codes) + ':');
                 }
             }
         }

@@ -150,7 +150,7 @@ TEST_SUITE("segment plan") {
                     {.encoder = cbr(128'000), .samples = seconds * 44'100, .workers = workers});
                 CHECK(plan.frames % 49 == 0);
                 CHECK(plan.alone_frames % 49 == 0);
-                CHECK(plan.frames <= 2900 + 49);
+                CHECK(plan.frames <= 2600 + 49);
             }
         }
     }

@@ -10,7 +10,7 @@ import re
 
 import polymux
 import pytest
-from polymux import errors
+from polymux import _native_errors, errors
 
 CLASSES = [
     value
@@ -106,17 +106,17 @@ def test_codes_are_unique() -> None:
 @pytest.mark.parametrize("code", NATIVE)
 def test_native_errors_become_their_class(code: str) -> None:
     kind, base = NATIVE[code]
-    error = errors._from_native(code, "no good", "x.wav", 1.5, -2, "FFmpeg says", 5)
+    error = _native_errors.from_native(code, "no good", "x.wav", 1.5, -2, "FFmpeg says", 5)
     assert type(error) is kind
     assert isinstance(error, base)
     assert (error.code, error.input_name, error.position_s) == (code, "x.wav", 1.5)
     assert (error.ffmpeg_code, error.ffmpeg_text, error.errno) == (-2, "FFmpeg says", 5)
-    bare = errors._from_native(code, "no good", None, None, None, None, None)
+    bare = _native_errors.from_native(code, "no good", None, None, None, None, None)
     assert str(bare) == "no good"
 
 
 def test_operating_system_errors_carry_what_handlers_look_at() -> None:
-    error = errors._from_native(
+    error = _native_errors.from_native(
         "input_not_found", "cannot read 'x.wav'", "x.wav", None, None, None, errno.ENOENT
     )
     assert isinstance(error, FileNotFoundError)

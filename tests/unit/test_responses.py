@@ -2,108 +2,14 @@
 
 from __future__ import annotations
 
-import copy
-import json
 import pickle
 import time
 from typing import Any
 
 import polymux
 import pytest
-from polymux import responses
 from polymux.responses import media_url
-
-COMPLETION: dict[str, Any] = {
-    "id": "chatcmpl-0d6fa6a1-1c2b-4d3e-9f50-6a7b8c9d0e1f",
-    "object": "chat.completion",
-    "created": 1_763_740_800,
-    "model": "llama-3.3-70b-versatile",
-    "choices": [
-        {
-            "index": 0,
-            "message": {"role": "assistant", "content": "The sky scatters blue light.\n"},
-            "logprobs": None,
-            "finish_reason": "stop",
-        }
-    ],
-    "usage": {
-        "queue_time": 0.012, "prompt_tokens": 12, "prompt_time": 0.002,
-        "completion_tokens": 7, "completion_time": 0.04, "total_tokens": 19, "total_time": 0.042,
-        "completion_tokens_details": {"reasoning_tokens": 3},
-    },
-    "usage_breakdown": None,
-    "system_fingerprint": "fp_4e32347616",
-    "x_groq": {"id": "req_01j", "usage": {"dram_cached_tokens": 0}},
-    "service_tier": "on_demand",
-}  # fmt: skip
-TOOL_CALLS = {
-    "choices": [
-        {
-            "message": {
-                "role": "assistant",
-                "content": None,
-                "reasoning": "They want the weather.",
-                "tool_calls": [
-                    {
-                        "id": "call_1",
-                        "type": "function",
-                        "function": {"name": "weather", "arguments": '{"city": "Kiel"}'},
-                        "index": 0,
-                    }
-                ],
-            },
-            "finish_reason": "tool_calls",
-        }
-    ]
-}
-PREDICTION: dict[str, Any] = {
-    "id": "gm3qorzdhgbfurvjtvhg6dckhu",
-    "model": "bytedance/sdxl-lightning-4step",
-    "version": "5f24084160c9089501c1b3545d9be3c27883ae2239b6f412990e82d4a6210f8f",
-    "input": {"prompt": "a boat", "width": 1024},
-    "logs": "Using seed: 5\n",
-    "output": ["https://files.example/out-0.png", "https://files.example/out-1.png"],
-    "data_removed": False,
-    "error": None,
-    "source": "api",
-    "status": "succeeded",
-    "created_at": "2026-11-21T10:00:00.1Z",
-    "started_at": "2026-11-21T10:00:01Z",
-    "completed_at": "2026-11-21T10:00:03Z",
-    "urls": {"get": "https://api.example/p/1", "cancel": "https://api.example/p/1/cancel"},
-    "metrics": {"predict_time": 1.5, "total_time": 3.1},
-}
-SONG = {
-    "song_name": "Blue Danube - Johann Strauss",
-    "songid_url": "https://songs.example/1",
-    "song_image": "https://songs.example/1.jpg",
-}
-
-
-def body(value: Any) -> bytes:
-    return json.dumps(value, indent=1).encode()
-
-
-def prediction(**changes: Any) -> polymux.Prediction:
-    return polymux.Prediction.decode(body(PREDICTION | changes))
-
-
-ALL: dict[str, Any] = {
-    "completion": polymux.ChatCompletion.decode(body(COMPLETION)),
-    "tool calls": polymux.ChatCompletion.decode(body(TOOL_CALLS)),
-    "text": polymux.TextResponse.decode(b'{"response": "Hello!", "model": "x"}'),
-    "ocr": polymux.OcrText.decode(b'{"text": "Dear Ada,\\n"}'),
-    "prediction": prediction(),
-    "song": polymux.Song.decode(body(SONG)),
-    "songs": polymux.SongList.decode(body([SONG, SONG | {"song_name": "Other"}])),
-    "choice": polymux.ChatCompletion.decode(body(COMPLETION)).choices[0],
-    "usage": polymux.ChatCompletion.decode(body(COMPLETION)).usage,
-    "message": polymux.ChatCompletion.decode(body(TOOL_CALLS)).message,
-    "tool call": polymux.ChatCompletion.decode(body(TOOL_CALLS)).tool_calls[0],
-    "function": polymux.ChatCompletion.decode(body(TOOL_CALLS)).tool_calls[0].function,
-    "chunk": prediction(output={"text": "a", "chunks": [{"text": "a", "timestamp": [0, 1.5]}]})
-    .chunks[0],
-}  # fmt: skip
+from support.answers import COMPLETION, PREDICTION, SONG, TOOL_CALLS, body, prediction
 
 
 def test_completion() -> None:
@@ -418,65 +324,3 @@ def test_song_list_is_a_sequence() -> None:
         polymux.SongList.decode(b'{"songs":[]}')
     with pytest.raises(polymux.DecodeError, match=r"\[1\]: must be an object \(Song\)"):
         polymux.SongList.decode(b"[{},5]")
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_every_result_is_immutable_equal_hashable_and_pickles(name: str) -> None:
-    result = ALL[name]
-    copies = [pickle.loads(pickle.dumps(result, protocol)) for protocol in range(2, 6)]
-    for twin in [*copies, copy.copy(result), copy.deepcopy(result)]:
-        assert type(twin) is type(result)
-        assert twin == result
-        assert hash(twin) == hash(result)
-        assert twin.json() == result.json()
-        assert getattr(twin, "raw", None) == getattr(result, "raw", None)
-    with pytest.raises(AttributeError):
-        result.text = "x"
-    with pytest.raises(AttributeError):
-        result.anything = "x"
-    with pytest.raises(AttributeError):
-        del result._value
-    assert result != 5
-    assert not hasattr(result, "__dict__")
-    assert len(repr(result)) < 1200
-    assert repr(result).startswith(type(result).__name__)
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_nobody_can_change_the_answer_through_a_result(name: str) -> None:
-    result = ALL[name]
-    before = json.dumps(result.json())
-
-    def spoil(value: Any) -> None:
-        for inner in value.values() if isinstance(value, dict) else value:
-            if isinstance(inner, (dict, list)):
-                spoil(inner)
-        value.clear()
-
-    spoil(result.json())
-    spoil(result.extra)
-    for attribute in ("input", "output", "metrics", "urls", "x_groq", "completion_tokens_details"):
-        value = getattr(result, attribute, None)
-        if isinstance(value, (dict, list)):
-            spoil(value)
-    assert json.dumps(result.json()) == before
-
-
-def test_results_differ_where_their_json_does() -> None:
-    one = polymux.TextResponse.decode(b'{"response":"a"}')
-    assert one == polymux.TextResponse.decode(b'{ "response" : "a" }')
-    assert one != polymux.TextResponse.decode(b'{"response":"a","new":1}')
-    assert one != polymux.OcrText.decode(b'{"response":"a"}')
-    assert len({one, polymux.TextResponse.decode(b'{ "response" : "a" }')}) == 1
-
-
-def test_raw_is_what_came() -> None:
-    answer = bytearray(b' {"response" : "a"} ')
-    result = polymux.TextResponse.decode(answer)
-    answer[:] = b"x" * len(answer)
-    assert result.raw == b' {"response" : "a"} '
-
-
-def test_every_result_of_the_package_is_public() -> None:
-    assert set(responses.__all__) - set(polymux.__all__) == {"media_url"}
-    assert sorted(responses.__all__) == responses.__all__

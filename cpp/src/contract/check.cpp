@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "contract/check_field.hpp"
@@ -74,7 +75,7 @@ private:
     void field(const Field& one, const ValueSource& value, const Path& path, const Accept* accept);
     void nested(const Field& one, const ValueSource& value, const Path& path);
     void anything(const ValueSource& value, const Path& path);
-    void duplicates(std::vector<std::string_view>& names, const Path& path);
+    void duplicates(std::size_t first_name, const Path& path);
     void required(const ObjectType& type, std::uint64_t present, const Path& path);
     void rules(const ObjectType& type, std::uint64_t present, const RuleValues& values,
                const Path& path);
@@ -82,6 +83,8 @@ private:
     const Operation& operation_;
     Side side_;
     Report& report_;
+    /// Names that no field has, of all objects that the walk is in, the innermost's last.
+    std::vector<std::string_view> names_;
 };
 
 void Checker::object(const ObjectType& type, const ValueSource& value, const Path& path,
@@ -89,12 +92,12 @@ void Checker::object(const ObjectType& type, const ValueSource& value, const Pat
     std::uint64_t seen = 0;
     std::uint64_t present = 0;
     std::size_t hint = 0;
-    std::vector<std::string_view> unknown_names;
+    const std::size_t first_name = names_.size();
     RuleValues values;
     value.members([&](std::string_view name, const ValueSource& member) {
         const Field* const one = type.find(name, hint);
         if (one == nullptr) {
-            unknown_names.push_back(name);
+            names_.push_back(name);
             unknown(type, name, member, path, pass_on);
             return !is_full();
         }
@@ -113,7 +116,7 @@ void Checker::object(const ObjectType& type, const ValueSource& value, const Pat
         return !is_full();
     });
     if (is_full()) return;  // What has not been looked at is not missing.
-    duplicates(unknown_names, path);
+    duplicates(first_name, path);
     required(type, present, path);
     rules(type, present, values, path);
 }
@@ -182,13 +185,13 @@ void Checker::anything(const ValueSource& value, const Path& path) {
         const std::string message = check_passed_number(value);
         if (!message.empty()) problem(path, message);
     } else if (value.type() == type_object) {
-        std::vector<std::string_view> names;
+        const std::size_t first_name = names_.size();
         value.members([&](std::string_view name, const ValueSource& member) {
-            names.push_back(name);
+            names_.push_back(name);
             if ((member.type() & looked_into) != 0) anything(member, path.member(name));
             return !is_full();
         });
-        duplicates(names, path);
+        duplicates(first_name, path);
     } else if (value.type() == type_array) {
         std::size_t index = 0;
         value.items([&](const ValueSource& item) {
@@ -199,16 +202,29 @@ void Checker::anything(const ValueSource& value, const Path& path) {
     }
 }
 
-/// Sorting, not hashing: nobody can choose names that make it slow.
-void Checker::duplicates(std::vector<std::string_view>& names, const Path& path) {
-    if (names.size() < 2) return;
-    std::ranges::sort(names);
-    for (auto place = names.begin();
-         (place = std::adjacent_find(place, names.end())) != names.end();) {
-        problem(path.member(*place), ": is there twice");
-        place = std::find_if(place, names.end(),
-                             [name = *place](std::string_view other) { return other != name; });
+bool all_differ(std::span<const std::string_view> names) {
+    for (std::size_t index = 1; index < names.size(); ++index) {
+        const auto before = names.first(index);
+        if (std::ranges::find(before, names[index]) != before.end()) return false;
     }
+    return true;
+}
+
+/// Of the names from that one on, which are forgotten. Sorting, not hashing: nobody can choose
+/// names that make it slow.
+void Checker::duplicates(std::size_t first_name, const Path& path) {
+    constexpr std::size_t few = 8;
+    const std::span names = std::span(names_).subspan(first_name);
+    if (names.size() > few || !all_differ(names)) {
+        std::ranges::sort(names);
+        for (auto place = names.begin();
+             (place = std::adjacent_find(place, names.end())) != names.end();) {
+            problem(path.member(*place), ": is there twice");
+            place = std::find_if(place, names.end(),
+                                 [name = *place](std::string_view other) { return other != name; });
+        }
+    }
+    names_.resize(first_name);
 }
 
 void Checker::required(const ObjectType& type, std::uint64_t present, const Path& path) {

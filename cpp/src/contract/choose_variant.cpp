@@ -66,8 +66,7 @@ Result<const Variant*> choose_variant(const Operation& operation,
                                       std::optional<std::string_view> model,
                                       FunctionRef<bool(std::string_view field)> is_given) {
     if (model && !operation.selects_model()) {
-        return refused(operation, "has one model only, which is not named; " + shown_text(*model) +
-                                      " was given");
+        return refused(operation, "takes no model selector; " + shown_text(*model) + " was given");
     }
     if (model) return variant_of(operation, *model);
     const auto chosen = std::ranges::find_if(operation.variants, [&](const Variant& variant) {

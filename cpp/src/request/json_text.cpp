@@ -105,6 +105,23 @@ void append_utf8(Buffer& buffer, std::string_view text) {
     buffer.append('"');
 }
 
+void append_name(Buffer& buffer, char before, std::string_view name) {
+    if (name.size() < short_bytes) {
+        char* const out = buffer.reserve(4 + short_bytes);
+        if (put_short(out + 2, name.data(), name.size())) {
+            out[0] = before;
+            out[1] = '"';
+            out[2 + name.size()] = '"';
+            out[3 + name.size()] = ':';
+            buffer.advance(4 + name.size());
+            return;
+        }
+    }
+    buffer.append(before);
+    append_utf8(buffer, name);
+    buffer.append(':');
+}
+
 void append_latin1(Buffer& buffer, std::span<const std::uint8_t> text) {
     buffer.append('"');
     best_kernels().latin1(buffer, text.data(), text.size());

@@ -71,6 +71,9 @@ void append_latin1(Buffer& buffer, std::span<const std::uint8_t> text);
 [[nodiscard]] bool append_ucs2(Buffer& buffer, std::span<const std::uint16_t> text);
 [[nodiscard]] bool append_ucs4(Buffer& buffer, std::span<const std::uint32_t> text);
 
+/// What stands before a member's value: a brace or a comma, the name in UTF-8, a colon.
+void append_name(Buffer& buffer, char before, std::string_view name);
+
 void append_integer(Buffer& buffer, std::int64_t value);
 
 /// The shortest text that reads back as the same number, laid out as Python prints it (1.0, 1e+16).

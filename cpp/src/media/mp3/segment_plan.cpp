@@ -8,8 +8,8 @@ namespace polymux::media::mp3 {
 namespace {
 
 // The overlap at a seam is some 70 frames whatever the length, so long segments waste least; memory
-// bounds them (27 MB of float stereo samples).
-constexpr int longest_frames = 2900;
+// bounds them (24 MB of float stereo samples).
+constexpr int longest_frames = 2600;
 constexpr int longest_frames_many_workers = 1470;
 constexpr int many_workers = 8;
 constexpr int alone_frames = 98;

@@ -1,0 +1,108 @@
+"""How failures of the native modules become exceptions; called by them."""
+
+from polymux._text import printable
+from polymux.errors import (
+    APIError,
+    DecodeError,
+    EncoderError,
+    EncryptedMediaError,
+    InputChangedError,
+    InputNotFoundError,
+    InputUnreadableError,
+    InternalError,
+    InvalidRequestError,
+    LimitExceededError,
+    NoAudioError,
+    OperationCancelledError,
+    OutOfMemoryError,
+    OutputExistsError,
+    OutputFailedError,
+    OutputRefusedError,
+    PolymuxError,
+    Problem,
+    StreamInterruptedError,
+    UndecodableError,
+    UnsupportedEncodingError,
+    UnsupportedMediaError,
+)
+
+_OF_CODE: dict[str, type[PolymuxError]] = {
+    kind.code: kind
+    for kind in (
+        InvalidRequestError,
+        UnsupportedEncodingError,
+        InputNotFoundError,
+        InputUnreadableError,
+        InputChangedError,
+        UnsupportedMediaError,
+        UndecodableError,
+        NoAudioError,
+        EncryptedMediaError,
+        LimitExceededError,
+        OutputExistsError,
+        OutputRefusedError,
+        OutputFailedError,
+        OperationCancelledError,
+        EncoderError,
+        OutOfMemoryError,
+        InternalError,
+    )
+}
+
+
+def from_native(
+    code: str,
+    message: str,
+    input_name: str | None,
+    position_s: float | None,
+    ffmpeg_code: int | None,
+    ffmpeg_text: str | None,
+    os_errno: int | None,
+) -> PolymuxError:
+    """The exception for an error of the native core; `code` is a name of its `ErrorCode`.
+
+    A code without a class of its own (`callback_failed` when the callback's exception was lost)
+    becomes an `InternalError` that keeps the code.
+    """
+    return _OF_CODE.get(code, InternalError)(
+        message,
+        code=code,
+        input_name=input_name or "",
+        position_s=position_s,
+        ffmpeg_code=ffmpeg_code,
+        ffmpeg_text=ffmpeg_text or "",
+        errno=os_errno,
+    )
+
+
+def stream_ended(
+    state: str,
+    message: str,
+    text: str,
+    chunks: int,
+    offset_bytes: int,
+    error_type: str,
+    error_code: str,
+    error_param: str,
+) -> PolymuxError:
+    """The exception for a stream that did not end well; `state` is a name of the core's."""
+    error: APIError | StreamInterruptedError | DecodeError
+    if state == "failed":
+        error = APIError(message, code=error_code or None)
+        error.type = error_type or None
+        error.param = error_param or None
+    elif state == "interrupted":
+        error = StreamInterruptedError(message)
+    else:
+        error = DecodeError(f"{message} (at byte {offset_bytes} of the answer)")
+    error.text = text
+    error.chunks = chunks
+    error.offset_bytes = offset_bytes
+    return error
+
+
+def invalid_request(message: str, problems: list[tuple[str, str]]) -> InvalidRequestError:
+    """The exception for a request that does not keep the contract."""
+    error = InvalidRequestError(printable(message))
+    error.problems = tuple(Problem(*map(printable, problem)) for problem in problems)
+    return error
