@@ -84,7 +84,10 @@ TEST_SUITE("parallel encoder") {
                 std::thread::id nobody = reader;
                 const auto here = std::this_thread::get_id();
                 if (here != reader) slow_worker.compare_exchange_strong(nobody, here);
-                if (slow_worker == here) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                // Slower each time, for machines where the other one is slow too.
+                if (slow_worker == here) {
+                    std::this_thread::sleep_for(std::chrono::milliseconds(20 << attempt));
+                }
             };
             int reads = 0;
             const auto slow_read = [&reads]() -> Result<void> {
