@@ -17,11 +17,11 @@ TEST_SUITE("result") {
             names.emplace(to_string(static_cast<ErrorCode>(value)));
         }
         CHECK(names == std::set<std::string>{
-                           "invalid_argument", "input_not_found", "input_unreadable",
-                           "input_changed", "unsupported_media", "undecodable", "no_audio",
-                           "encrypted", "limit_exceeded", "output_exists", "output_refused",
-                           "output_failed", "cancelled", "callback_failed", "encoder_failed",
-                           "out_of_memory", "internal"});
+                           "invalid_argument", "unsupported_encoding", "input_not_found",
+                           "input_unreadable", "input_changed", "unsupported_media", "undecodable",
+                           "no_audio", "encrypted", "limit_exceeded", "output_exists",
+                           "output_refused", "output_failed", "cancelled", "callback_failed",
+                           "encoder_failed", "out_of_memory", "internal"});
         CHECK(to_string(ErrorCode::no_audio) == "no_audio");
         CHECK(to_string(ErrorCode::internal) == "internal");
     }
