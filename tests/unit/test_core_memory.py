@@ -87,5 +87,5 @@ def test_a_thousand_times_leave_nothing(use: Callable[[], None]) -> None:
     gc.collect()
     grown = tracemalloc.get_traced_memory()[0] - traced
     tracemalloc.stop()
-    assert grown < 20_000
+    assert grown < 40_000  # One object left behind each time would be 48 bytes at the least.
     assert resident_bytes() - resident < 8 << 20

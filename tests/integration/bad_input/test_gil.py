@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import programs
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from support.hostile import Clips
 
 ROUNDS = 5
+ATTEMPTS = 3
 
 # One thread counts; how much of the time it could have run is what the conversion leaves to it.
 # "kept" is the share of the slice in which it ran or waited for a core: what is missing is time
@@ -86,11 +87,15 @@ print(json.dumps({
 def test_a_python_thread_keeps_its_speed(kind: str, clips: Clips, tmp_path: Path) -> None:
     source = write_long_wave(tmp_path / "long.wav", 3600)
     command = [sys.executable, "-c", COUNTING, str(source), kind, programs.find("ffmpeg")]
-    done = subprocess.run(
-        [*command, str(ROUNDS)], capture_output=True, text=True, check=False, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    seen = json.loads(done.stdout)
-    assert seen["kept"] >= 0.95 * seen["kept_beside_ffmpeg"], seen
-    # Other programs on the machine disturb single slices; a lock that is held disturbs them all.
-    assert max(seen["speeds"]) >= 0.95, seen
+    seen: dict[str, Any] = {}
+    # Other programs on the machine disturb slices, and with bad luck a whole measurement; a lock
+    # that is held disturbs them all.
+    for _ in range(ATTEMPTS):
+        done = subprocess.run(
+            [*command, str(ROUNDS)], capture_output=True, text=True, check=False, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+        seen = json.loads(done.stdout)
+        if seen["kept"] >= 0.95 * seen["kept_beside_ffmpeg"] and max(seen["speeds"]) >= 0.95:
+            return
+    raise AssertionError(seen)
