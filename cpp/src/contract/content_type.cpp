@@ -50,6 +50,16 @@ std::optional<std::string_view> parameter(std::string_view parameters, std::stri
     return std::nullopt;
 }
 
+/// A header field may hold any bytes; a message may not.
+std::string shown_bytes(std::string_view field) {
+    constexpr std::size_t longest = 64;
+    std::string plain(field.substr(0, longest));
+    for (char& byte : plain) {
+        if (byte < ' ' || byte > '~') byte = '?';
+    }
+    return shown_text(plain);
+}
+
 Error refused(std::string message) {
     return {.code = ErrorCode::unsupported_encoding, .message = std::move(message)};
 }
@@ -66,7 +76,7 @@ Result<Encoding> encoding_of(std::optional<std::string_view> content_type) {
     if (same_word(type, "application/json")) {
         const auto charset = parameter(rest, "charset");
         if (charset && !same_word(*charset, "utf-8") && !same_word(*charset, "utf8")) {
-            return refused("the Content-Type's charset is " + shown_text(*charset) +
+            return refused("the Content-Type's charset is " + shown_bytes(*charset) +
                            "; JSON is always UTF-8");
         }
         return Encoding::json;
@@ -77,7 +87,7 @@ Result<Encoding> encoding_of(std::optional<std::string_view> content_type) {
         }
         return Encoding::multipart;
     }
-    return refused("the Content-Type is " + shown_text(type) +
+    return refused("the Content-Type is " + shown_bytes(type) +
                    "; it must be application/json or multipart/form-data");
 }
 
