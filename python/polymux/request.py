@@ -68,7 +68,7 @@ def build_request(
 ) -> Request:
     """Checks what is to be sent and makes the request of it.
 
-    Nothing is sent, and of files only their beginnings are opened.
+    Nothing is sent; files are opened, and read only when the body is.
 
     Args:
         operation: A method's name, a command, a path or its last segment.

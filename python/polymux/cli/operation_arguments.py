@@ -128,7 +128,7 @@ def values_of(command: Command, options: argparse.Namespace) -> dict[str, Any]:
         if given is None:
             continue
         try:
-            values[one.name] = _READERS[one.kind](one, given)
+            values[one.name] = _READERS[one.kind](given)
         except ValueError as error:
             problems.append(f"{_shown_name(one)}: {error}")
     if problems:
@@ -183,14 +183,14 @@ def _shown_name(one: Argument) -> str:
     return one.metavar or one.options[0]
 
 
-def _integer(_: Argument, text: str) -> int:
+def _integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
         raise ValueError(f"{shown(text)} is no whole number") from None
 
 
-def _number(_: Argument, text: str) -> int | float:
+def _number(text: str) -> int | float:
     for kind in (int, float):
         try:
             return kind(text)
@@ -199,41 +199,21 @@ def _number(_: Argument, text: str) -> int | float:
     raise ValueError(f"{shown(text)} is no number")
 
 
-def _file(_: Argument, text: str) -> Any:
+def _file(text: str) -> Any:
     return ("stdin", standard_input()) if text == "-" else text
 
 
-def _text(_: Argument, text: str) -> str:
-    return text
-
-
-def _texts(_: Argument, given: list[str]) -> str | list[str]:
+def _texts(given: list[str]) -> str | list[str]:
     return given[0] if len(given) == 1 else given
 
 
-def _json(_: Argument, text: str) -> Any:
-    return _json_text(text)
-
-
-def _text_or_json(_: Argument, text: str) -> Any:
+def _text_or_json(text: str) -> Any:
     if text.startswith("@") and Path(text[1:]).is_file():
         return _json_text(text)
     if text.lstrip().startswith(("{", "[")):
         with suppress(ValueError):  # It only looked like it.
             return _json_text(text)
     return text
-
-
-_READERS: dict[str, Callable[[Argument, Any], Any]] = {
-    "text": _text,
-    "texts": _texts,
-    "integer": _integer,
-    "number": _number,
-    "boolean": lambda _, value: value,
-    "file": _file,
-    "json": _json,
-    "text or json": _text_or_json,
-}
 
 
 def _json_text(text: str) -> Any:
@@ -259,3 +239,15 @@ def _json_text(text: str) -> Any:
         raise ValueError(f"{source} is nested too deep") from None
     except ValueError as error:
         raise ValueError(f"{source} is no JSON: {error}") from None
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "text": str,
+    "texts": _texts,
+    "integer": _integer,
+    "number": _number,
+    "boolean": bool,
+    "file": _file,
+    "json": _json_text,
+    "text or json": _text_or_json,
+}
