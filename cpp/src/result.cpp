@@ -36,6 +36,18 @@ std::string_view to_string(ErrorCode code) noexcept {
             return "callback_failed";
         case ErrorCode::encoder_failed:
             return "encoder_failed";
+        case ErrorCode::url_refused:
+            return "url_refused";
+        case ErrorCode::connect_failed:
+            return "connect_failed";
+        case ErrorCode::tls_failed:
+            return "tls_failed";
+        case ErrorCode::connection_lost:
+            return "connection_lost";
+        case ErrorCode::timed_out:
+            return "timed_out";
+        case ErrorCode::answer_too_large:
+            return "answer_too_large";
         case ErrorCode::out_of_memory:
             return "out_of_memory";
         case ErrorCode::internal:

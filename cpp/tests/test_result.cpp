@@ -16,12 +16,18 @@ TEST_SUITE("result") {
         for (int value = 0; value <= static_cast<int>(ErrorCode::internal); ++value) {
             names.emplace(to_string(static_cast<ErrorCode>(value)));
         }
-        CHECK(names == std::set<std::string>{
-                           "invalid_argument", "unsupported_encoding", "input_not_found",
-                           "input_unreadable", "input_changed", "unsupported_media", "undecodable",
-                           "no_audio", "encrypted", "limit_exceeded", "output_exists",
-                           "output_refused", "output_failed", "cancelled", "callback_failed",
-                           "encoder_failed", "out_of_memory", "internal"});
+        CHECK(names == std::set<std::string>{"invalid_argument", "unsupported_encoding",
+                                             "input_not_found",  "input_unreadable",
+                                             "input_changed",    "unsupported_media",
+                                             "undecodable",      "no_audio",
+                                             "encrypted",        "limit_exceeded",
+                                             "output_exists",    "output_refused",
+                                             "output_failed",    "cancelled",
+                                             "callback_failed",  "encoder_failed",
+                                             "url_refused",      "connect_failed",
+                                             "tls_failed",       "connection_lost",
+                                             "timed_out",        "answer_too_large",
+                                             "out_of_memory",    "internal"});
         CHECK(to_string(ErrorCode::no_audio) == "no_audio");
         CHECK(to_string(ErrorCode::internal) == "internal");
     }
@@ -45,7 +51,8 @@ TEST_SUITE("result") {
                                          .position_s = 1.5,
                                          .ffmpeg_code = -22,
                                          .ffmpeg_text = "Invalid argument",
-                                         .os_errno = 5};
+                                         .os_errno = 5,
+                                         .stage = "send"};
         REQUIRE_FALSE(result);
         CHECK_FALSE(result.has_value());
         CHECK(result.error().code == ErrorCode::undecodable);
@@ -55,6 +62,7 @@ TEST_SUITE("result") {
         CHECK(result.error().ffmpeg_code == -22);
         CHECK(result.error().ffmpeg_text == "Invalid argument");
         CHECK(result.error().os_errno == 5);
+        CHECK(result.error().stage == "send");
     }
 
     TEST_CASE("success without a value") {

@@ -2,7 +2,10 @@
 
 from polymux._text import printable
 from polymux.errors import (
+    AnswerTooLargeError,
     APIError,
+    ConnectError,
+    ConnectionLostError,
     DecodeError,
     EncoderError,
     EncryptedMediaError,
@@ -20,10 +23,14 @@ from polymux.errors import (
     OutputRefusedError,
     PolymuxError,
     Problem,
+    RequestTimeoutError,
     StreamInterruptedError,
+    TLSError,
+    TransportError,
     UndecodableError,
     UnsupportedEncodingError,
     UnsupportedMediaError,
+    URLRefusedError,
 )
 
 _OF_CODE: dict[str, type[PolymuxError]] = {
@@ -44,6 +51,12 @@ _OF_CODE: dict[str, type[PolymuxError]] = {
         OutputFailedError,
         OperationCancelledError,
         EncoderError,
+        URLRefusedError,
+        ConnectError,
+        TLSError,
+        ConnectionLostError,
+        RequestTimeoutError,
+        AnswerTooLargeError,
         OutOfMemoryError,
         InternalError,
     )
@@ -58,13 +71,14 @@ def from_native(
     ffmpeg_code: int | None,
     ffmpeg_text: str | None,
     os_errno: int | None,
+    stage: str,
 ) -> PolymuxError:
     """The exception for an error of the native core; `code` is a name of its `ErrorCode`.
 
     A code without a class of its own (`callback_failed` when the callback's exception was lost)
     becomes an `InternalError` that keeps the code.
     """
-    return _OF_CODE.get(code, InternalError)(
+    error = _OF_CODE.get(code, InternalError)(
         message,
         code=code,
         input_name=input_name or "",
@@ -73,6 +87,11 @@ def from_native(
         ffmpeg_text=ffmpeg_text or "",
         errno=os_errno,
     )
+    if isinstance(error, TransportError):
+        error.stage = stage
+    elif isinstance(error, RequestTimeoutError):
+        error.limit = stage
+    return error
 
 
 def stream_ended(

@@ -20,6 +20,13 @@
     │   ├── OutputExistsError (FileExistsError)   exists, and overwriting was not allowed
     │   ├── OutputRefusedError                    a symlink, folder, device, or the input itself
     │   └── OutputFailedError                     disk full, no permission, write error
+    ├── URLRefusedError (ValueError)              a URL that must not be fetched
+    ├── TransportError (ConnectionError)          the exchange with a server failed, at `stage`
+    │   ├── ConnectError                          no connection: the name, the address, the proxy
+    │   │   └── TLSError                          its certificate was refused, or no TLS agreed on
+    │   └── ConnectionLostError                   broke off before the answer was whole
+    ├── RequestTimeoutError (TimeoutError)        a deadline passed; `limit` says which
+    ├── AnswerTooLargeError                       an answer passed a limit of its size
     ├── StreamInterruptedError (ConnectionError)  a streamed answer broke off before its end
     ├── DecodeError (ValueError)                  an answer is not what the interface sends
     ├── APIError                                  the server reported a failure
@@ -276,6 +283,71 @@ class OutputFailedError(OutputError):
     code = "output_failed"
 
 
+class URLRefusedError(PolymuxError, ValueError):
+    """A URL that must not be fetched: its form, its scheme, its port, or where it leads.
+
+    The message never has the address that a name stands for.
+    """
+
+    code = "url_refused"
+
+
+class _SystemError(PolymuxError, OSError):
+    """Fills in what handlers of `OSError` look at."""
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message, **details)
+        self.strerror = message
+
+
+class TransportError(_SystemError, ConnectionError):
+    """The exchange with a server failed. Base class.
+
+    Attributes:
+        stage: Where: ``"resolve"``, ``"connect"``, ``"proxy"``, ``"tls"``, ``"send"`` or
+            ``"receive"``.
+    """
+
+    code = "transport_failed"
+    stage: str = ""
+
+
+class ConnectError(TransportError):
+    """There is no connection to the server: nothing of the request was sent."""
+
+    code = "connect_failed"
+
+
+class TLSError(ConnectError):
+    """The server's certificate was refused, or TLS could not be agreed on."""
+
+    code = "tls_failed"
+
+
+class ConnectionLostError(TransportError):
+    """The connection broke off before the answer was whole; the server may have done the work."""
+
+    code = "connection_lost"
+
+
+class RequestTimeoutError(_SystemError, TimeoutError):
+    """A deadline passed.
+
+    Attributes:
+        limit: Which: ``"connect"``, ``"write"``, ``"first_byte"``, ``"idle"``, ``"event"`` or
+            ``"total"``.
+    """
+
+    code = "timed_out"
+    limit: str = ""
+
+
+class AnswerTooLargeError(PolymuxError):
+    """An answer passed a limit of its size; the message names the limit."""
+
+    code = "answer_too_large"
+
+
 class _AnswerError(PolymuxError):
     """What was received of an answer before it failed.
 
@@ -290,7 +362,7 @@ class _AnswerError(PolymuxError):
     offset_bytes: int | None = None
 
 
-class StreamInterruptedError(_AnswerError, ConnectionError):
+class StreamInterruptedError(_AnswerError, _SystemError, ConnectionError):
     """A streamed answer broke off: neither a finish reason nor the end of the stream had come.
 
     Attributes:
@@ -300,11 +372,6 @@ class StreamInterruptedError(_AnswerError, ConnectionError):
     """
 
     code = "stream_interrupted"
-
-    def __init__(self, message: str, **details: Any) -> None:
-        """Fills in what handlers of `OSError` look at."""
-        super().__init__(message, **details)
-        self.strerror = message
 
 
 class DecodeError(_AnswerError, ValueError):

@@ -37,6 +37,12 @@ NATIVE = {
     "cancelled": (polymux.OperationCancelledError, polymux.PolymuxError),
     "callback_failed": (polymux.InternalError, polymux.PolymuxError),
     "encoder_failed": (polymux.EncoderError, polymux.MediaError),
+    "url_refused": (polymux.URLRefusedError, ValueError),
+    "connect_failed": (polymux.ConnectError, ConnectionError),
+    "tls_failed": (polymux.TLSError, polymux.ConnectError),
+    "connection_lost": (polymux.ConnectionLostError, ConnectionError),
+    "timed_out": (polymux.RequestTimeoutError, TimeoutError),
+    "answer_too_large": (polymux.AnswerTooLargeError, polymux.PolymuxError),
     "out_of_memory": (polymux.OutOfMemoryError, MemoryError),
     "internal": (polymux.InternalError, polymux.PolymuxError),
 }
@@ -106,18 +112,32 @@ def test_codes_are_unique() -> None:
 @pytest.mark.parametrize("code", NATIVE)
 def test_native_errors_become_their_class(code: str) -> None:
     kind, base = NATIVE[code]
-    error = _native_errors.from_native(code, "no good", "x.wav", 1.5, -2, "FFmpeg says", 5)
+    error = _native_errors.from_native(code, "no good", "x.wav", 1.5, -2, "FFmpeg says", 5, "send")
     assert type(error) is kind
     assert isinstance(error, base)
     assert (error.code, error.input_name, error.position_s) == (code, "x.wav", 1.5)
     assert (error.ffmpeg_code, error.ffmpeg_text, error.errno) == (-2, "FFmpeg says", 5)
-    bare = _native_errors.from_native(code, "no good", None, None, None, None, None)
+    bare = _native_errors.from_native(code, "no good", None, None, None, None, None, "")
     assert str(bare) == "no good"
+
+
+def test_a_transport_error_names_its_stage_and_a_timeout_its_limit() -> None:
+    lost = _native_errors.from_native(
+        "connection_lost", "it is gone", None, None, None, None, errno.ECONNRESET, "receive"
+    )
+    assert isinstance(lost, polymux.ConnectionLostError)
+    assert (lost.stage, lost.errno) == ("receive", errno.ECONNRESET)
+    late = _native_errors.from_native(
+        "timed_out", "too late", None, None, None, None, None, "first_byte"
+    )
+    assert isinstance(late, polymux.RequestTimeoutError)
+    assert late.limit == "first_byte"
+    assert pickle.loads(pickle.dumps(late)).limit == "first_byte"
 
 
 def test_operating_system_errors_carry_what_handlers_look_at() -> None:
     error = _native_errors.from_native(
-        "input_not_found", "cannot read 'x.wav'", "x.wav", None, None, None, errno.ENOENT
+        "input_not_found", "cannot read 'x.wav'", "x.wav", None, None, None, errno.ENOENT, ""
     )
     assert isinstance(error, FileNotFoundError)
     assert error.filename == "x.wav"

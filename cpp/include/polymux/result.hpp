@@ -32,6 +32,12 @@ enum class ErrorCode : std::uint8_t {
     cancelled,          ///< The caller's cancel token was set.
     callback_failed,    ///< A caller's source, sink or progress callback reported failure.
     encoder_failed,     ///< libmp3lame refused the settings or failed while encoding.
+    url_refused,        ///< A URL that must not be fetched: its form, scheme, port, or address.
+    connect_failed,     ///< No connection: the name, the address, or the proxy.
+    tls_failed,         ///< The server's certificate was refused, or TLS could not be agreed on.
+    connection_lost,    ///< The connection broke off before the answer was whole.
+    timed_out,          ///< A deadline passed; `stage` is its name.
+    answer_too_large,   ///< An answer passed a limit of its size.
     out_of_memory,      ///< An allocation failed.
     internal,           ///< A defect of polymux.
 };
@@ -48,6 +54,9 @@ struct Error {
     std::optional<int> ffmpeg_code = {};    ///< FFmpeg's AVERROR value.
     std::string ffmpeg_text = {};           ///< FFmpeg's text for it.
     std::optional<int> os_errno = {};       ///< errno of the failed system call.
+    /// Of an exchange over the network: "resolve", "connect", "proxy", "tls", "send" or "receive";
+    /// where a deadline passed, that deadline's name. A literal.
+    std::string_view stage = {};
 };
 
 /// A value or an Error. Test it before use; `operator*` and `operator->` need a value.
