@@ -222,6 +222,21 @@ TEST_CASE("C46 a hundred thousand chunks of one byte, byte by byte, and one long
     CHECK(decode(event(chunk(text)) + done, 1).seen.text == text);
 }
 
+TEST_CASE("of a member that stands twice the last counts, and nothing of the first remains") {
+    const auto chunk = [](std::string_view members) {
+        return decode("data: {" + std::string(members) + "}\n\ndata: [DONE]\n\n").seen;
+    };
+    CHECK(
+        chunk(R"("choices":[{"delta":{"content":"a"}}],"choices":[{"index":1,"delta":{}}])")
+            .chunks ==
+        std::vector<std::string>{
+            R"({"choices":[{"delta":{"content":"a"}}],"choices":[{"index":1,"delta":{}}]}||1,0,0,0,0,0,0,)"});
+    CHECK(chunk(R"("choices":[{"delta":{"content":"a"}}],"choices":null)").text.empty());
+    CHECK(chunk(R"("choices":[{"delta":{"content":"a"},"delta":null}])").text.empty());
+    CHECK(chunk(R"("choices":[{"delta":{"content":"a","content":"b"}}])").text == "b");
+    CHECK(chunk(R"("choices":[{"delta":{"content":[{"text":"a"}],"content":"b"}}])").text == "b");
+}
+
 TEST_CASE("free chat's events") {
     const Decoded decoded =
         decode(event(R"({"response": "Hel"})") + event(R"({"response": "lo"})") +

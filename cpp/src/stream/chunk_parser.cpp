@@ -107,8 +107,9 @@ private:
         bool has_response = false;
         bool has_groq_usage = false;
         for (const auto& [name, value] : root) {
-            if (name == "choices" && value.is_array()) {
-                read_choices(array_of(value));
+            if (name == "choices") {
+                forget_choices();
+                if (value.is_array()) read_choices(array_of(value));
             } else if (name == "usage") {
                 parsed_.traits.has_usage = value.is_object();
             } else if (name == "x_groq" && value.is_object()) {
@@ -135,10 +136,24 @@ private:
         }
     }
 
-    void read_choices(array choices) {
+    void forget_choices() {
+        forget_delta();
         parsed_.traits = {.has_usage = parsed_.traits.has_usage};
-        parsed_.has_choices = true;
+        parsed_.finish_reason = {};
+        parsed_.has_choices = parsed_.whole_answer = false;
         parsed_.choices = 0;
+    }
+
+    void forget_delta() {
+        ChunkTraits& traits = parsed_.traits;
+        traits.has_content = traits.has_reasoning = traits.has_tool_calls = false;
+        traits.role = ChatRole::none;
+        parsed_.content = parsed_.reasoning = parsed_.role = {};
+        parsed_.plain_text = true;
+    }
+
+    void read_choices(array choices) {
+        parsed_.has_choices = true;
         for (const element choice : choices) {
             if (parsed_.choices++ == 0 && choice.is_object()) read_choice(object_of(choice));
         }
@@ -147,11 +162,10 @@ private:
     void read_choice(object choice) {
         parsed_.traits.choice_index = 0;
         for (const auto& [name, value] : choice) {
-            if (name == "delta" && value.is_object()) {
-                read_delta(object_of(value));
-            } else if (name == "message" && value.is_object()) {
-                parsed_.whole_answer = true;
-                read_delta(object_of(value));
+            if (name == "delta" || name == "message") {
+                forget_delta();
+                parsed_.whole_answer = name == "message" && value.is_object();
+                if (value.is_object()) read_delta(object_of(value));
             } else if (name == "index") {
                 std::int64_t index = 0;
                 if (value.get(index) == simdjson::SUCCESS) {
@@ -168,10 +182,6 @@ private:
     }
 
     void read_delta(object delta) {
-        ChunkTraits& traits = parsed_.traits;
-        traits.has_content = traits.has_reasoning = traits.has_tool_calls = false;
-        traits.role = ChatRole::none;
-        parsed_.content = parsed_.reasoning = parsed_.role = {};
         for (const auto& [name, value] : delta) {
             if (name == "content") {
                 parsed_.traits.has_content = value.is_string();
@@ -210,7 +220,7 @@ private:
             }
         }
         parsed_.content = joined_content_;
-        if (parsed_.traits.has_reasoning) parsed_.reasoning = joined_reasoning_;
+        if (!joined_reasoning_.empty()) parsed_.reasoning = joined_reasoning_;
     }
 
     void read_thinking(array parts) {

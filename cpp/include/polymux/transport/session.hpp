@@ -1,0 +1,88 @@
+// Where exchanges run: engines that a calling thread drives, and one thread for all the others.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "polymux/transport/exchange.hpp"
+
+namespace polymux::transport {
+
+class Engine;
+
+/// What all exchanges of a session share.
+struct SessionOptions {
+    /// "Name: value" each, sent with every request: who asks, and the key.
+    std::vector<std::string> headers;
+    std::string proxy;         ///< URL; empty: none. The environment is never asked.
+    std::string no_proxy;      ///< Hosts that are reached without it, with commas between them.
+    std::string certificates;  ///< File of certificates to trust (PEM); empty: the system's.
+    bool verify = true;        ///< False: any certificate will do.
+    bool http2 = true;         ///< Where a server offers it over TLS.
+    /// The server keeps the promise of an `Idempotency-Key` once an answer has this field.
+    std::string idempotent_field = "Polymux-Version";
+};
+
+/// Why `Lease::run` came back.
+enum class Stopped : std::uint8_t {
+    news,         ///< The exchange has some.
+    interrupted,  ///< A signal came.
+    time_up,
+};
+
+/// The use of an engine by one thread at a time, with the connections it keeps. Given back at the
+/// end; what is still running in it then is cancelled.
+class Lease {
+public:
+    Lease() = default;
+    Lease(Lease&& other) noexcept;
+    Lease& operator=(Lease&& other) noexcept;
+    ~Lease();
+
+    [[nodiscard]] explicit operator bool() const noexcept { return engine_ != nullptr; }
+    void start(const std::shared_ptr<Exchange>& exchange);
+    /// Works until there is news of the exchange, a signal, or `longest` has passed.
+    Stopped run(const Exchange& exchange, milliseconds longest);
+    /// Gives the engine back.
+    void end() noexcept;
+
+private:
+    friend class Session;
+    struct Shared;
+    std::unique_ptr<Engine> engine_;
+    std::shared_ptr<void> session_;  // What the engine goes back to.
+};
+
+/// Thread-safe. After a fork the child has no connection and no thread of its parent.
+class Session {
+public:
+    explicit Session(SessionOptions options);
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+    /// Closes.
+    ~Session();
+
+    /// A warm engine, else a new one.
+    Result<Lease> lease();
+
+    /// Starts an exchange on the session's thread, which begins with the first. News goes to the
+    /// exchange's port.
+    Result<void> start(const std::shared_ptr<Exchange>& exchange);
+
+    /// Ends everything that runs, and closes all connections. Later calls of the others fail.
+    /// Waits at most `longest` for the thread.
+    void close(milliseconds longest = milliseconds{2000}) noexcept;
+
+    /// True once the server has said that a repeated request does no harm.
+    [[nodiscard]] bool repeatable() const noexcept;
+
+private:
+    struct State;
+    std::shared_ptr<State> state();
+
+    SessionOptions options_;
+    std::atomic<std::shared_ptr<State>> state_;
+};
+
+}  // namespace polymux::transport
