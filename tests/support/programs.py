@@ -17,6 +17,8 @@ PACKAGES = {
     "ffmpeg": "ffmpeg",
     "ffprobe": "ffmpeg",
     "mpg123": "mpg123",
+    "nghttpx": "nghttp2-proxy",
+    "nginx": "nginx-light",
     "sox": "sox",
 }
 
