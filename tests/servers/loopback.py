@@ -35,7 +35,7 @@ class Exchange:
         self._reading: asyncio.Task[None] | None = None
 
     async def read_body(self, bytes_per_s: float | None = None) -> None:
-        """Reads the rest of the body into the record.
+        """Reads the rest of the body into the record; says 100 to who waits for it.
 
         Raises:
             DisconnectedError: It breaks off.
@@ -43,6 +43,8 @@ class Exchange:
         if self._reading is not None:
             await self._reading
             return
+        if http1.expects_continue(self.request) and not self.request.body_bytes:
+            await self.wire.write(http1.head(100, reason="Continue"))
         await self._read(bytes_per_s)
 
     def read_body_meanwhile(self) -> None:
@@ -62,8 +64,6 @@ class Exchange:
         if self.request.body_complete:
             return
         log, keep = self.server.log, self.server.kept_body_bytes
-        if http1.expects_continue(self.request) and not self.request.body_bytes:
-            await self.wire.write(http1.head(100, reason="Continue"))
         most = http1.PIECE_BYTES if bytes_per_s is None else max(1, int(bytes_per_s / 50))
         async for piece in http1.body_pieces(self.wire, self.request, most):
             log.body(self.request, piece, keep)
