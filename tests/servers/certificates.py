@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from support.programs import find
+from support.programs import environment, find
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,5 +83,5 @@ class Authority:
     def _openssl(self, *arguments: str) -> None:
         subprocess.run(
             [find("openssl"), *arguments], cwd=self._folder, check=True, capture_output=True,
-            timeout=60,
+            timeout=60, env=environment(),
         )  # fmt: skip

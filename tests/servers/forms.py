@@ -24,8 +24,12 @@ class FilePart:
     file_name: str
     content_type: str
     size_bytes: int = 0
-    content: bytes = field(default=b"", repr=False)
+    kept: bytearray = field(default_factory=bytearray, repr=False)
     hash: hashlib._Hash = field(default_factory=hashlib.sha256, repr=False)
+
+    @property
+    def content(self) -> bytes:
+        return bytes(self.kept)
 
     @property
     def sha256(self) -> str:
@@ -109,7 +113,7 @@ class FormReader:
         self._header = [b"", b""]
         self._headers: dict[bytes, bytes] = {}
         self._part: FilePart | None = None
-        self._text = b""
+        self._text = bytearray()
         self._parser = MultipartParser(boundary, {
             "on_part_begin": self._headers.clear,
             "on_header_field": lambda data, start, end: self._add_header(0, data[start:end]),
@@ -149,7 +153,7 @@ class FormReader:
     def _head_end(self) -> None:
         options = parse_options_header(self._headers[b"content-disposition"])[1]
         self._name = options[b"name"].decode()
-        self._text = b""
+        self._text = bytearray()
         self._part = None
         if b"filename" in options:
             kind = self._headers.get(b"content-type", b"").decode()
@@ -161,7 +165,7 @@ class FormReader:
             return
         self._part.size_bytes += len(data)
         self._part.hash.update(data)
-        self._part.content += data[: KEPT_BYTES - len(self._part.content)]
+        self._part.kept += data[: KEPT_BYTES - len(self._part.kept)]
 
     def _part_end(self) -> None:
         if self._part is None:

@@ -19,7 +19,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from support.programs import PACKAGES, ProgramError
+from support.programs import PACKAGES, ProgramError, environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 START_TIMEOUT_S = 10
 STOP_TIMEOUT_S = 5
 _TRIES = 3
+#: So that a test run that is killed leaves no proxy behind.
+_DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 
 _NGINX = """
 daemon off;
@@ -124,8 +126,8 @@ def _running(
         port = _free_port()
         with log.open("wb") as output:
             child = subprocess.Popen(
-                command(port), stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                start_new_session=True,
+                [*_DIES_WITH_US, *command(port)], stdin=subprocess.DEVNULL, stdout=output,
+                stderr=output, start_new_session=True, env=environment(),
             )  # fmt: skip
         try:
             if _answers(child, port):

@@ -27,13 +27,17 @@ class Request:
     version: str
     #: In the order in which they came, nothing changed.
     headers: list[tuple[bytes, bytes]] = field(repr=False)
-    #: Decoded from chunks; `body` holds the first bytes only, as many as the server keeps.
+    #: Of all of the body, decoded from chunks; `body` has its first bytes, as many as are kept.
     body_bytes: int = 0
-    body: bytes = field(default=b"", repr=False)
+    kept: bytearray = field(default_factory=bytearray, repr=False)
     body_complete: bool = False
     completed_at: float | None = None
     trailers: list[tuple[bytes, bytes]] = field(default_factory=list, repr=False)
     hash: hashlib._Hash = field(default_factory=hashlib.sha256, repr=False)
+
+    @property
+    def body(self) -> bytes:
+        return bytes(self.kept)
 
     @property
     def body_sha256(self) -> str:
@@ -120,7 +124,7 @@ class Log:
 
     def body(self, request: Request, data: bytes, keep_bytes: int) -> None:
         with self._changed:
-            request.body += data[: max(0, keep_bytes - len(request.body))]
+            request.kept += data[: max(0, keep_bytes - len(request.kept))]
             request.body_bytes += len(data)
             request.hash.update(data)
             self._changed.notify_all()

@@ -48,7 +48,7 @@ class Wire(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         # With 0, asyncio's TLS would take an empty buffer for a full one.
-        self._transport.set_write_buffer_limits(high=1, low=0)
+        self._transport.set_write_buffer_limits(high=int(self._over_tls), low=0)
         self._socket().setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         tls = transport.get_extra_info("ssl_object")
         self.record.tls_version = tls.version() if tls else None
@@ -155,6 +155,8 @@ class Wire(asyncio.Protocol):
     async def close(self) -> None:
         """Closes in order once all is sent; TLS says goodbye."""
         self._ended_here = True
+        if not self._over_tls:
+            self.half_close()  # also where a forked process holds the socket, too
         self._transport.close()
         await self._lost.wait()
 

@@ -13,7 +13,7 @@ from servers import proxies, steps
 from servers.certificates import Authority
 from servers.misbehaving import MisbehavingServer
 from support import raw_http
-from support.programs import ProgramError, find
+from support.programs import ProgramError, environment, find
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,10 +33,9 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 def curl(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [find("curl"), "--silent", "--show-error", "--max-time", "10", "--noproxy", "*"]
-    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     return subprocess.run(
         [*command, *map(str, arguments)], capture_output=True, text=True, timeout=20, check=False,
-        env=environment,
+        env=environment(),
     )  # fmt: skip
 
 
