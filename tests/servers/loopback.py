@@ -85,6 +85,7 @@ class LoopbackServer:
             always of all of it.
         receive_buffer_bytes: The kernel's, small to make a peer feel early that nobody reads.
         send_buffer_bytes: The kernel's.
+        port: A free one unless given, as for a server that comes back.
     """
 
     def __init__(
@@ -95,10 +96,11 @@ class LoopbackServer:
         kept_body_bytes: int = 1 << 20,
         receive_buffer_bytes: int | None = None,
         send_buffer_bytes: int | None = None,
+        port: int = 0,
     ) -> None:
         self.log = Log()
         self.kept_body_bytes = kept_body_bytes
-        self.port = 0
+        self.port = port
         self._tls = tls
         self._host_name = host_name
         self._buffers = (receive_buffer_bytes, send_buffer_bytes)
@@ -156,7 +158,7 @@ class LoopbackServer:
         raise NotImplementedError
 
     def __enter__(self) -> Self:
-        listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        listener = socket.create_server(("127.0.0.1", self.port), backlog=1024)
         for option, size in zip((socket.SO_RCVBUF, socket.SO_SNDBUF), self._buffers, strict=True):
             if size is not None:
                 listener.setsockopt(socket.SOL_SOCKET, option, size)
