@@ -1,4 +1,4 @@
-"""Real proxies in front of a test server: HTTP/2 over TLS, from other people's code.
+"""A real proxy in front of a test server: HTTP/2 over TLS, from other people's code.
 
 Example:
     with MisbehavingServer() as server:
@@ -14,6 +14,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import time
 from dataclasses import dataclass
@@ -32,38 +33,6 @@ STOP_TIMEOUT_S = 5
 _TRIES = 3
 #: So that a test run that is killed leaves no proxy behind.
 _DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
-
-_NGINX = """
-daemon off;
-master_process off;
-worker_processes 1;
-pid {folder}/nginx.pid;
-error_log stderr;
-events {{ worker_connections 4096; }}
-http {{
-    access_log off;
-    client_body_temp_path {folder}/body;
-    proxy_temp_path {folder}/proxy;
-    fastcgi_temp_path {folder}/fastcgi;
-    uwsgi_temp_path {folder}/uwsgi;
-    scgi_temp_path {folder}/scgi;
-    client_max_body_size 0;
-    server {{
-        listen 127.0.0.1:{port} ssl http2;
-        ssl_certificate {chain};
-        ssl_certificate_key {key};
-        location / {{
-            proxy_pass http://127.0.0.1:{upstream};
-            proxy_http_version 1.1;
-            proxy_set_header Connection "";
-            proxy_set_header Host $http_host;
-            proxy_buffering off;
-            proxy_request_buffering off;
-            proxy_read_timeout 600s;
-        }}
-    }}
-}}
-"""
 
 
 @dataclass(frozen=True)
@@ -92,22 +61,6 @@ def nghttpx(upstream: int, certificate: Certificate, folder: Path) -> Iterator[P
         return [_path("nghttpx"), *options, f"--frontend=127.0.0.1,{port}", *files]
 
     with _running(command, certificate, folder / "nghttpx.log") as proxy:
-        yield proxy
-
-
-@contextlib.contextmanager
-def nginx(upstream: int, certificate: Certificate, folder: Path) -> Iterator[Proxy]:
-    """nginx: HTTP/2 and HTTP/1.1 by ALPN to HTTP/1.1 at the port `upstream`, nothing buffered."""
-    settings = folder / "nginx.conf"
-
-    def command(port: int) -> list[str]:
-        settings.write_text(
-            _NGINX.format(folder=folder, port=port, upstream=upstream,
-                          chain=certificate.chain, key=certificate.key)
-        )  # fmt: skip
-        return [_path("nginx"), "-p", str(folder), "-e", "stderr", "-c", str(settings)]
-
-    with _running(command, certificate, folder / "nginx.log") as proxy:
         yield proxy
 
 
@@ -145,21 +98,26 @@ def _free_port() -> int:
 
 
 def _answers(child: subprocess.Popen[bytes], port: int) -> bool:
+    """Whether it comes so far that it speaks TLS; it listens before it reads its certificate."""
+    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     end = time.monotonic() + START_TIMEOUT_S
     while child.poll() is None and time.monotonic() < end:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(("127.0.0.1", port), 1) as plain,
+            trusting.wrap_socket(plain),
+        ):
             return True
         time.sleep(0.02)
     return False
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """Ends it and all it has started, in order if it can, at once if it cannot."""
+    """Ends it in order if it can, at once if it cannot."""
     for signal_number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal_number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(STOP_TIMEOUT_S)
             break
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)

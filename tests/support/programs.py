@@ -18,7 +18,6 @@ PACKAGES = {
     "ffprobe": "ffmpeg",
     "mpg123": "mpg123",
     "nghttpx": "nghttp2-proxy",
-    "nginx": "nginx-light",
     "sox": "sox",
 }
 
