@@ -17,6 +17,7 @@ PACKAGES = {
     "ffmpeg": "ffmpeg",
     "ffprobe": "ffmpeg",
     "mpg123": "mpg123",
+    "nghttpx": "nghttp2-proxy",
     "sox": "sox",
 }
 
@@ -39,6 +40,14 @@ def find(program: str) -> str:
     return path
 
 
+def environment() -> dict[str, str]:
+    """This process's, for another program.
+
+    A sanitizer's library is loaded for our own module; other programs hang or slow down with it.
+    """
+    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+
+
 def run(
     program: str, *arguments: str | Path, stdin: bytes | None = None, timeout_s: float = 120
 ) -> subprocess.CompletedProcess[bytes]:
@@ -48,8 +57,6 @@ def run(
         ProgramError: It is missing, failed or took longer than `timeout_s` seconds.
     """
     command = [find(program), *map(str, arguments)]
-    # A sanitizer's library is loaded for our own module; other programs hang or slow down with it.
-    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     try:
         done = subprocess.run(
             command,
@@ -57,7 +64,7 @@ def run(
             timeout=timeout_s,
             input=stdin or b"",
             check=False,
-            env=environment,
+            env=environment(),
         )
     except subprocess.TimeoutExpired:
         raise ProgramError(f"{' '.join(command)} took over {timeout_s} s") from None

@@ -1,0 +1,84 @@
+"""The programs of this folder and the cheap server: built when they are wanted, and run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.measure import BUILD, ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FLAGS = ("-std=c++20", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Werror")
+SOURCES = {
+    "floor_server": ("benchmarks/servers/floor_server.cpp", ()),
+    "curl_easy_loop": ("benchmarks/floors/curl_easy_loop.cpp", ("-lcurl",)),
+    "epoll_client": ("benchmarks/floors/epoll_client.cpp", ()),
+}
+TIMEOUT_S = 300
+
+
+@dataclass
+class FloorServer:
+    """A running server; `counters` is filled in when it has ended."""
+
+    port: int
+    counters: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+def built(name: str) -> Path:
+    """The program, compiled anew if its source or the headers beside it have changed."""
+    source_name, libraries = SOURCES[name]
+    source = ROOT / source_name
+    known = hashlib.sha256(" ".join((*FLAGS, *libraries)).encode())
+    for file in (source, *sorted(source.parent.glob("*.hpp"))):
+        known.update(file.read_bytes())
+    program = BUILD / "floors" / f"{name}-{known.hexdigest()[:12]}"
+    if not program.exists():
+        program.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = program.with_suffix(".new")
+        command = ["g++", *FLAGS, "-o", str(unfinished), str(source), *libraries]
+        subprocess.run(command, check=True, timeout=TIMEOUT_S)
+        unfinished.rename(program)
+    return program
+
+
+@contextmanager
+def floor_server() -> Iterator[FloorServer]:
+    """The cheap server of `benchmarks/servers/floor_server.cpp`, in a process of its own."""
+    with subprocess.Popen(
+        [built("floor_server")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            server = FloorServer(int(process.stdout.readline()))
+            yield server
+            output, _ = process.communicate(timeout=10)
+            server.counters.update(json.loads(output))
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def floor(name: str, *arguments: object) -> dict[str, Any]:
+    """Runs a floor program; gives what it measured.
+
+    Raises:
+        RuntimeError: It failed.
+    """
+    command = [str(built(name)), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip())
+    measured: dict[str, Any] = json.loads(done.stdout)
+    return measured

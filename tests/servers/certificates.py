@@ -1,0 +1,87 @@
+"""Certificates made when they are needed, by a certificate authority that only the test knows."""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Literal
+
+from support.programs import environment, find
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Flavour = Literal["good", "expired", "wrong_name", "self_signed", "tls_1_0", "bad_cipher"]
+
+_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Files of a server, and the settings that go with its flavour."""
+
+    flavour: Flavour
+    chain: Path
+    key: Path
+    #: What a client has to trust; of a self-signed one, another authority than its own.
+    ca: Path
+
+    def context(self) -> ssl.SSLContext:
+        """For the server's side."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.chain, self.key)
+        if self.flavour == "tls_1_0":
+            context.set_ciphers("ALL:@SECLEVEL=0")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                context.minimum_version = ssl.TLSVersion.TLSv1
+                context.maximum_version = ssl.TLSVersion.TLSv1
+        elif self.flavour == "bad_cipher":
+            context.maximum_version = ssl.TLSVersion.TLSv1_2
+            context.set_ciphers("eNULL:@SECLEVEL=0")
+        return context
+
+
+class Authority:
+    """Makes certificates in `folder` with the openssl program; each flavour once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.ca = folder / "ca.pem"
+        self._openssl("req", "-x509", *_KEY, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2",
+                      "-subj", "/CN=polymux test authority",
+                      "-addext", "keyUsage=critical,keyCertSign,cRLSign")  # fmt: skip
+        self.certificate = cache(self._make)
+
+    def _make(self, flavour: Flavour = "good") -> Certificate:
+        """A certificate for localhost and 127.0.0.1, or for another name."""
+        name = "wrong.example" if flavour == "wrong_name" else "localhost"
+        alternatives = f"DNS:{name}" + ("" if flavour == "wrong_name" else ",IP:127.0.0.1")
+        chain, key = f"{flavour}.pem", f"{flavour}.key"
+        if flavour == "self_signed":
+            self._openssl("req", "-x509", *_KEY, "-keyout", key, "-out", chain, "-days", "2",
+                          "-subj", f"/CN={name}", "-addext",
+                          f"subjectAltName={alternatives}")  # fmt: skip
+        else:
+            self._sign(flavour, name, alternatives, -1 if flavour == "expired" else 2)
+        return Certificate(flavour, self._folder / chain, self._folder / key, self.ca)
+
+    def _sign(self, flavour: Flavour, name: str, alternatives: str, days: int) -> None:
+        (self._folder / f"{flavour}.ext").write_text(
+            f"subjectAltName={alternatives}\nbasicConstraints=critical,CA:FALSE\n"
+            "extendedKeyUsage=serverAuth\n"
+        )
+        self._openssl("req", "-new", *_KEY, "-keyout", f"{flavour}.key", "-out", f"{flavour}.csr",
+                      "-subj", f"/CN={name}")  # fmt: skip
+        self._openssl("x509", "-req", "-in", f"{flavour}.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
+                      "-CAcreateserial", "-out", f"{flavour}.pem", "-days", str(days),
+                      "-extfile", f"{flavour}.ext")  # fmt: skip
+
+    def _openssl(self, *arguments: str) -> None:
+        subprocess.run(
+            [find("openssl"), *arguments], cwd=self._folder, check=True, capture_output=True,
+            timeout=60, env=environment(),
+        )  # fmt: skip

@@ -1,0 +1,259 @@
+"""A server on 127.0.0.1 with a thread and an event loop of its own; both kinds of test servers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+import traceback
+from typing import TYPE_CHECKING, Self
+
+from servers import http1
+from servers.records import Log
+from servers.wire import DisconnectedError, Wire
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from servers.records import Connection, Request
+
+JOIN_TIMEOUT_S = 10
+
+
+class Exchange:
+    """One request and the wire that its answer goes to."""
+
+    def __init__(self, server: LoopbackServer, wire: Wire, request: Request) -> None:
+        self.server = server
+        self.wire = wire
+        self.request = request
+        #: Gets the body's pieces as they come, if set before they are read.
+        self.on_piece: Callable[[bytes], None] | None = None
+        self._reading: asyncio.Task[None] | None = None
+
+    async def read_body(self, bytes_per_s: float | None = None) -> None:
+        """Reads the rest of the body into the record; says 100 to who waits for it.
+
+        Raises:
+            DisconnectedError: It breaks off.
+        """
+        if self._reading is not None:
+            await self._reading
+            return
+        if http1.expects_continue(self.request) and not self.request.body_bytes:
+            await self.wire.write(http1.head(100, reason="Continue"))
+        await self._read(bytes_per_s)
+
+    def read_body_meanwhile(self) -> None:
+        """Starts to read the body and lets the answer go on."""
+        self._reading = asyncio.create_task(self._read(None))
+
+    async def finish(self) -> None:
+        """Waits for what was begun meanwhile."""
+        if self._reading is not None:
+            await self._reading
+
+    def abandon(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+
+    async def _read(self, bytes_per_s: float | None) -> None:
+        if self.request.body_complete:
+            return
+        log, keep = self.server.log, self.server.kept_body_bytes
+        most = http1.PIECE_BYTES if bytes_per_s is None else max(1, int(bytes_per_s / 50))
+        async for piece in http1.body_pieces(self.wire, self.request, most):
+            log.body(self.request, piece, keep)
+            if self.on_piece is not None:
+                self.on_piece(piece)
+            if bytes_per_s is not None:
+                self.wire.stop_reading()
+                await asyncio.sleep(len(piece) / bytes_per_s)
+        log.body_end(self.request)
+
+
+class LoopbackServer:
+    """Accepts connections until its `with` block ends; kinds of servers answer in `answer`.
+
+    Args:
+        tls: What makes it speak TLS.
+        host_name: Name in `url`; it must lead to 127.0.0.1.
+        kept_body_bytes: How much of a request's body is kept in its record; its length and hash are
+            always of all of it.
+        receive_buffer_bytes: The kernel's, small to make a peer feel early that nobody reads.
+        send_buffer_bytes: The kernel's.
+        port: A free one unless given, as for a server that comes back.
+    """
+
+    def __init__(
+        self,
+        *,
+        tls: ssl.SSLContext | None = None,
+        host_name: str = "127.0.0.1",
+        kept_body_bytes: int = 1 << 20,
+        receive_buffer_bytes: int | None = None,
+        send_buffer_bytes: int | None = None,
+        port: int = 0,
+    ) -> None:
+        self.log = Log()
+        self.kept_body_bytes = kept_body_bytes
+        self.port = port
+        self._tls = tls
+        self._host_name = host_name
+        self._buffers = (receive_buffer_bytes, send_buffer_bytes)
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop
+        self._stop: asyncio.Event
+        self._wires: dict[Connection, Wire] = {}
+        self._failures: list[str] = []
+
+    @property
+    def url(self) -> str:
+        """Such as ``http://127.0.0.1:40001``."""
+        return f"{'https' if self._tls else 'http'}://{self._host_name}:{self.port}"
+
+    @property
+    def connections(self) -> list[Connection]:
+        """All connections, in the order in which they were accepted."""
+        return self.log.connections
+
+    @property
+    def requests(self) -> list[Request]:
+        """All requests, in the order in which their heads were complete."""
+        return self.log.requests
+
+    @property
+    def open_connections(self) -> list[Connection]:
+        return [one for one in self.connections if one.closed_at is None]
+
+    def wait_requests(self, count: int, timeout_s: float = 5) -> list[Request]:
+        """The first `count` requests, once they have arrived; `TimeoutError` if they do not."""
+        self.log.wait_for(lambda: len(self.requests) >= count, timeout_s, f"{count} requests")
+        return self.requests[:count]
+
+    def wait_connections(self, count: int, timeout_s: float = 5) -> list[Connection]:
+        """The first `count` connections, once they are accepted; `TimeoutError` if not."""
+        self.log.wait_for(lambda: len(self.connections) >= count, timeout_s, f"{count} connections")
+        return self.connections[:count]
+
+    def wait_complete(self, request: Request, timeout_s: float = 5) -> Request:
+        """The request, once all of its body was read; `TimeoutError` if that does not happen."""
+        self.log.wait_for(lambda: request.body_complete, timeout_s, "the whole body")
+        return request
+
+    def wait_closed(self, connection: Connection, timeout_s: float = 5) -> Connection:
+        """The connection, once it is closed; `TimeoutError` if it stays open."""
+        what = f"the end of connection {connection.number}"
+        self.log.wait_for(lambda: connection.closed_at is not None, timeout_s, what)
+        return connection
+
+    async def connected(self, wire: Wire) -> None:
+        """What is done before the first request of a connection is read."""
+
+    async def answer(self, exchange: Exchange) -> None:
+        """Answers one request; the connection goes on if the body was read and it is still open."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        listener = socket.create_server(("127.0.0.1", self.port), backlog=1024)
+        for option, size in zip((socket.SO_RCVBUF, socket.SO_SNDBUF), self._buffers, strict=True):
+            if size is not None:
+                listener.setsockopt(socket.SOL_SOCKET, option, size)
+        listener.setblocking(False)
+        self.port = listener.getsockname()[1]
+        ready = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, args=(listener, ready.set), name=type(self).__name__, daemon=True
+        )
+        self._thread.start()
+        ready.wait()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._thread is not None
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(JOIN_TIMEOUT_S)
+        assert not self._thread.is_alive(), "the test server did not end"
+        if self._failures and error is None:
+            raise AssertionError("the test server failed:\n" + "\n".join(self._failures))
+
+    def call(self, function: Callable[[], None]) -> None:
+        """Has the server's thread call a function soon."""
+        self._loop.call_soon_threadsafe(function)
+
+    def _run(self, listener: socket.socket, ready: Callable[[], None]) -> None:
+        with listener, asyncio.Runner() as runner:
+            self._loop = runner.get_loop()
+            runner.run(self._serve(listener, ready))
+
+    async def _serve(self, listener: socket.socket, ready: Callable[[], None]) -> None:
+        self._stop = asyncio.Event()
+        tasks: set[asyncio.Task[None]] = set()
+        accepting = asyncio.create_task(self._accept(listener, tasks))
+        ready()
+        await self._stop.wait()
+        accepting.cancel()
+        for wire in self._wires.values():
+            wire.abort()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(accepting, *tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # aborted transports close their sockets in the next turn
+
+    async def _accept(self, listener: socket.socket, tasks: set[asyncio.Task[None]]) -> None:
+        while True:
+            peer, address = await self._loop.sock_accept(listener)
+            record = self.log.accepted(address[1])
+            task = asyncio.create_task(self._connection(peer, record))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+    async def _connection(self, peer: socket.socket, record: Connection) -> None:
+        wire = Wire(self.log, record, self._tls is not None)
+        try:
+            await self._loop.connect_accepted_socket(
+                lambda: wire,
+                peer,
+                ssl=self._tls,
+                ssl_shutdown_timeout=1 if self._tls else None,
+            )
+        except (OSError, asyncio.CancelledError) as error:  # ssl.SSLError is an OSError
+            record.tls_error = str(error)
+            self.log.closed(record, "fin")
+            return
+        self._wires[record] = wire
+        try:
+            await self._conversation(wire)
+        except DisconnectedError:
+            pass
+        except Exception:
+            self._failures.append(traceback.format_exc())
+        finally:
+            wire.abort()
+            del self._wires[record]
+
+    async def _conversation(self, wire: Wire) -> None:
+        await self.connected(wire)
+        while True:
+            request = await http1.read_head(wire)
+            if not http1.has_body(request):
+                request.body_complete = True
+            self.log.add(request)
+            exchange = Exchange(self, wire, request)
+            try:
+                await self.answer(exchange)
+                await exchange.finish()
+            finally:
+                exchange.abandon()
+            if not wire.open or not request.body_complete or not http1.keeps_alive(request):
+                with contextlib.suppress(DisconnectedError):
+                    await wire.close()
+                return

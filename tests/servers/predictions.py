@@ -1,0 +1,202 @@
+"""Jobs of the reference server: they take their time, can be waited for, listed and cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import itertools
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+from servers.replies import RefusedError, Reply, event, json_reply
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from servers.records import Request
+
+PATH = "/api/v1/predictions"
+PAGE = 100
+ENDED = ("succeeded", "failed", "canceled")
+
+
+class Job:
+    """One job. It starts after a tenth of its time, and comes to its end at the end of it."""
+
+    def __init__(
+        self,
+        number: int,
+        model: str,
+        given: dict[str, Any],
+        output: Any,
+        takes_s: float,
+        error: str,
+    ) -> None:
+        self.id = hashlib.sha256(str(number).encode()).hexdigest()[:26]
+        self.model = model
+        self.input = given
+        self.takes_s = takes_s
+        self._output = output
+        self._error = error
+        self._created = time.monotonic()
+        self._created_at = time.time()
+        self._canceled = asyncio.Event()
+        self._ended_s: float | None = None
+
+    @property
+    def status(self) -> str:
+        if self._canceled.is_set():
+            return "canceled"
+        age = time.monotonic() - self._created
+        if age >= self.takes_s:
+            return "failed" if self._error else "succeeded"
+        return "processing" if age >= self.takes_s / 10 else "starting"
+
+    @property
+    def ended(self) -> bool:
+        return self.status in ENDED
+
+    def cancel(self) -> None:
+        """Ends it; a job that has ended stays as it is."""
+        if not self.ended:
+            self._ended_s = time.monotonic() - self._created
+            self._canceled.set()
+
+    async def wait(self, at_most_s: float | None) -> None:
+        """Waits for its end, or for so long."""
+        left = self.takes_s - (time.monotonic() - self._created)
+        if at_most_s is not None:
+            left = min(left, at_most_s)
+        if left > 0:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._canceled.wait(), left)
+
+    def value(self, base_url: str) -> dict[str, Any]:
+        """The prediction as it stands now; members that have no value yet are absent."""
+        status = self.status
+        address = f"{base_url}{PATH}/{self.id}"
+        value: dict[str, Any] = {
+            "id": self.id,
+            "status": status,
+            "model": self.model,
+            "version": hashlib.sha256(self.model.encode()).hexdigest(),
+            "input": self.input,
+            "source": "api",
+            "logs": "" if status == "starting" else "Using seed: 5\n",
+            "created_at": self._time(0),
+            "urls": {
+                "get": address, "cancel": f"{address}/cancel", "stream": f"{address}/events",
+            },
+        }  # fmt: skip
+        if status != "starting":
+            value["started_at"] = self._time(self.takes_s / 10)
+        if status in ENDED:
+            ended_s = self.takes_s if self._ended_s is None else self._ended_s
+            value["completed_at"] = self._time(ended_s)
+            value["metrics"] = {"predict_time": 0.9 * ended_s, "total_time": ended_s}
+        if status == "succeeded":
+            value["output"] = self._output
+        if status == "failed":
+            value["error"] = self._error
+        return value
+
+    def _time(self, after_s: float) -> str:
+        moment = datetime.fromtimestamp(self._created_at + after_s, UTC)
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Predictions:
+    """All jobs and the routes to them; the settings hold for jobs that are made after."""
+
+    def __init__(self) -> None:
+        #: How long a job takes.
+        self.job_s = 0.0
+        #: The status of an answer that holds a job without its end.
+        self.unfinished_status = 202
+        #: Why jobs fail; they succeed when it is empty.
+        self.failure = ""
+        self.jobs: dict[str, Job] = {}
+        self.base_url = ""
+        self._numbers = itertools.count(1)
+
+    def create(self, model: str, given: dict[str, Any], output: Any) -> Job:
+        job = Job(next(self._numbers), model, given, output, self.job_s, self.failure)
+        self.jobs[job.id] = job
+        return job
+
+    async def created(self, job: Job, request: Request) -> Reply:
+        """The answer to the request that made a job; `Prefer` (RFC 7240) says how long it waits."""
+        preferences = _preferences(request)
+        applied = ""
+        if "respond-async" in preferences:
+            applied = "respond-async"
+        elif "wait" in preferences:
+            await job.wait(float(preferences["wait"] or 60))
+            applied = f"wait={preferences['wait']}"
+        else:
+            await job.wait(None)
+        headers = [("Preference-Applied", applied)] if applied else []
+        status = 200 if job.ended else self.unfinished_status
+        if status != 200:
+            headers.append(("Location", f"{self.base_url}{PATH}/{job.id}"))
+        return json_reply(job.value(self.base_url), status, headers)
+
+    def answer(self, request: Request) -> Reply:
+        """The routes under `PATH`."""
+        words = request.path.removeprefix(PATH).strip("/").split("/")
+        match request.method, words:
+            case "GET", [""]:
+                return self._list(request)
+            case "GET", [name]:
+                return json_reply(self._job(name).value(self.base_url))
+            case "POST", [name, "cancel"]:
+                self._job(name).cancel()
+                return json_reply(self._job(name).value(self.base_url))
+            case "GET", [name, "events"]:
+                headers = [("Content-Type", "text/event-stream"), ("Cache-Control", "no-store")]
+                return Reply(200, headers=headers, events=self._events(self._job(name)))
+            case _, [""] | [_] | [_, "cancel" | "events"]:
+                raise RefusedError(405, "this path takes another method")
+        raise RefusedError(404, "there is nothing here")
+
+    def _job(self, name: str) -> Job:
+        if name not in self.jobs:
+            raise RefusedError(404, "there is no such prediction")
+        return self.jobs[name]
+
+    def _list(self, request: Request) -> Reply:
+        """Newest first, in pages; `next` is the address of the page after it, or null."""
+        query = {key: values[0] for key, values in parse_qs(request.query).items()}
+        try:
+            start, limit = int(query.get("cursor", "0")), int(query.get("limit", str(PAGE)))
+        except ValueError:
+            raise RefusedError(400, "limit and cursor are integers", param="limit") from None
+        jobs = list(self.jobs.values())[::-1]
+        page = [job.value(self.base_url) for job in jobs[start : start + limit]]
+        after = None
+        if start + limit < len(jobs):
+            after = f"{self.base_url}{PATH}?limit={limit}&cursor={start + limit}"
+        return json_reply({"results": page, "previous": None, "next": after})
+
+    async def _events(self, job: Job) -> AsyncIterator[bytes]:
+        """The prediction at once and after every change of its status, up to its end."""
+        yield b": a comment first\n\n"
+        seen = ""
+        while seen not in ENDED:
+            if job.status != seen:
+                seen = job.status
+                yield event(job.value(self.base_url))
+            else:
+                await job.wait(max(job.takes_s / 50, 0.001))
+
+
+def _preferences(request: Request) -> dict[str, str]:
+    """What `Prefer` asks for, by name."""
+    preferences = {}
+    for part in ",".join(request.all_of("prefer")).split(","):
+        name, _, value = part.partition("=")
+        preferences[name.strip().lower()] = value.strip().strip('"')
+    return preferences

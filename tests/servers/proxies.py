@@ -1,0 +1,123 @@
+"""A real proxy in front of a test server: HTTP/2 over TLS, from other people's code.
+
+Example:
+    with MisbehavingServer() as server:
+        server.script(steps.answer())
+        with nghttpx(server.port, authority.certificate(), folder) as proxy:
+            ...  # HTTP/2 to proxy.url, with proxy.ca as the trusted authority
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from support.programs import PACKAGES, ProgramError, environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from servers.certificates import Certificate
+
+START_TIMEOUT_S = 10
+STOP_TIMEOUT_S = 5
+_TRIES = 3
+#: So that a test run that is killed leaves no proxy behind.
+_DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A running proxy; `pid` is its process."""
+
+    url: str
+    port: int
+    ca: Path
+    pid: int
+
+
+@contextlib.contextmanager
+def nghttpx(upstream: int, certificate: Certificate, folder: Path) -> Iterator[Proxy]:
+    """nghttpx: HTTP/2 and HTTP/1.1 by ALPN to HTTP/1.1 at the port `upstream`."""
+    settings = folder / "nghttpx.conf"
+    settings.write_text("")
+    options = [
+        f"--conf={settings}", f"--backend=127.0.0.1,{upstream}", "--single-process",
+        "--errorlog-file=/dev/stderr", "--accesslog-file=", "--no-ocsp",
+        "--backend-read-timeout=600s",
+    ]  # fmt: skip
+    files = [str(certificate.key), str(certificate.chain)]
+
+    def command(port: int) -> list[str]:
+        return [_path("nghttpx"), *options, f"--frontend=127.0.0.1,{port}", *files]
+
+    with _running(command, certificate, folder / "nghttpx.log") as proxy:
+        yield proxy
+
+
+def _path(program: str) -> str:
+    path = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+    if path is None:
+        raise ProgramError(f"{program} is not installed: sudo apt-get install {PACKAGES[program]}")
+    return path
+
+
+@contextlib.contextmanager
+def _running(
+    command: Callable[[int], list[str]], certificate: Certificate, log: Path
+) -> Iterator[Proxy]:
+    for _ in range(_TRIES):  # a port that was free may be somebody else's now
+        port = _free_port()
+        with log.open("wb") as output:
+            child = subprocess.Popen(
+                [*_DIES_WITH_US, *command(port)], stdin=subprocess.DEVNULL, stdout=output,
+                stderr=output, start_new_session=True, env=environment(),
+            )  # fmt: skip
+        try:
+            if _answers(child, port):
+                yield Proxy(f"https://127.0.0.1:{port}", port, certificate.ca, child.pid)
+                return
+        finally:
+            _end(child)
+    raise ProgramError(f"{child.args!r} does not start:\n{log.read_text()[-2000:]}")
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def _answers(child: subprocess.Popen[bytes], port: int) -> bool:
+    """Whether it comes so far that it speaks TLS; it listens before it reads its certificate."""
+    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    end = time.monotonic() + START_TIMEOUT_S
+    while child.poll() is None and time.monotonic() < end:
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(("127.0.0.1", port), 1) as plain,
+            trusting.wrap_socket(plain),
+        ):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Ends it in order if it can, at once if it cannot."""
+    for signal_number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal_number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(STOP_TIMEOUT_S)
+            break

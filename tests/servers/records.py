@@ -1,0 +1,151 @@
+"""What a test server saw: its connections, their requests, and how and when they ended."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: `fin`: the peer closed in order; `reset`: with RST; `server`: the server was first.
+ClosedBy = Literal["fin", "reset", "server"]
+
+
+@dataclass(eq=False)
+class Request:
+    """One request; times are `time.monotonic()`."""
+
+    connection: Connection = field(repr=False)
+    number: int
+    arrived_at: float
+    method: str
+    target: str
+    version: str
+    #: In the order in which they came, nothing changed.
+    headers: list[tuple[bytes, bytes]] = field(repr=False)
+    #: Of all of the body, decoded from chunks; `body` has its first bytes, as many as are kept.
+    body_bytes: int = 0
+    kept: bytearray = field(default_factory=bytearray, repr=False)
+    body_complete: bool = False
+    completed_at: float | None = None
+    trailers: list[tuple[bytes, bytes]] = field(default_factory=list, repr=False)
+    hash: hashlib._Hash = field(default_factory=hashlib.sha256, repr=False)
+
+    @property
+    def body(self) -> bytes:
+        return bytes(self.kept)
+
+    @property
+    def body_sha256(self) -> str:
+        return self.hash.hexdigest()
+
+    @property
+    def path(self) -> str:
+        return self.target.partition("?")[0]
+
+    @property
+    def query(self) -> str:
+        return self.target.partition("?")[2]
+
+    def all_of(self, name: str) -> list[str]:
+        """The values of all header fields of that name."""
+        wanted = name.lower().encode()
+        return [value.decode("latin-1") for key, value in self.headers if key.lower() == wanted]
+
+    def header(self, name: str) -> str | None:
+        """The value of the first header field of that name."""
+        values = self.all_of(name)
+        return values[0] if values else None
+
+
+@dataclass(eq=False)
+class Connection:
+    """One TCP connection; times are `time.monotonic()`."""
+
+    number: int
+    accepted_at: float
+    peer_port: int
+    requests: list[Request] = field(default_factory=list, repr=False)
+    #: All bytes read from it, inside TLS.
+    received_bytes: int = 0
+    closed_at: float | None = None
+    closed_by: ClosedBy | None = None
+    #: RST of the peer, also after its FIN.
+    reset_at: float | None = None
+    tls_version: str | None = None
+    tls_error: str | None = None
+
+
+class Log:
+    """The records of a server: written by its thread, read and waited for by the test's."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._connections: list[Connection] = []
+        self._requests: list[Request] = []
+
+    @property
+    def connections(self) -> list[Connection]:
+        with self._changed:
+            return list(self._connections)
+
+    @property
+    def requests(self) -> list[Request]:
+        with self._changed:
+            return list(self._requests)
+
+    def wait_for(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
+        """Waits until `condition` holds, which is tried after every change.
+
+        Raises:
+            TimeoutError: It did not within the time.
+        """
+        with self._changed:
+            if not self._changed.wait_for(condition, timeout_s):
+                raise TimeoutError(f"{what}: not within {timeout_s} s")
+
+    def accepted(self, peer_port: int) -> Connection:
+        with self._changed:
+            connection = Connection(len(self._connections), time.monotonic(), peer_port)
+            self._connections.append(connection)
+            self._changed.notify_all()
+            return connection
+
+    def add(self, request: Request) -> None:
+        with self._changed:
+            request.number = len(self._requests)
+            self._requests.append(request)
+            request.connection.requests.append(request)
+            self._changed.notify_all()
+
+    def body(self, request: Request, data: bytes, keep_bytes: int) -> None:
+        with self._changed:
+            request.kept += data[: max(0, keep_bytes - len(request.kept))]
+            request.body_bytes += len(data)
+            request.hash.update(data)
+            self._changed.notify_all()
+
+    def body_end(self, request: Request) -> None:
+        with self._changed:
+            request.body_complete = True
+            request.completed_at = time.monotonic()
+            self._changed.notify_all()
+
+    def closed(self, connection: Connection, by: ClosedBy) -> None:
+        """The first end of a connection counts; RST after FIN is kept beside it."""
+        now = time.monotonic()
+        with self._changed:
+            if by == "reset" and connection.reset_at is None:
+                connection.reset_at = now
+            if connection.closed_at is None:
+                connection.closed_at = now
+                connection.closed_by = by
+            self._changed.notify_all()
+
+    def changed(self) -> None:
+        with self._changed:
+            self._changed.notify_all()

@@ -1,0 +1,201 @@
+"""One TCP connection of a test server, plain or TLS: read at will, written to, its end seen."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import select
+import socket
+import ssl
+import struct
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from servers.records import ClosedBy, Connection, Log
+
+BUFFERED_BYTES = 1 << 18
+_WATCH_S = 0.01
+
+
+class DisconnectedError(Exception):
+    """The peer has gone, or what it sends is no HTTP."""
+
+
+class Wire(asyncio.Protocol):
+    """Bytes to and from the peer; `closed` is set as soon as it has closed or reset.
+
+    Reading stops while nobody asks for more than what is buffered, so that a server that does not
+    read fills the peer's window. The peer's end is then looked for by polling.
+    """
+
+    def __init__(self, log: Log, record: Connection, over_tls: bool) -> None:
+        self.log = log
+        self.record = record
+        self.closed = asyncio.Event()
+        self._over_tls = over_tls
+        self._buffer = bytearray()
+        self._arrived = asyncio.Event()
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._lost = asyncio.Event()
+        self._transport: asyncio.Transport
+        self._ended_here = False
+        self._paused = False
+        self._watch: asyncio.Task[None] | None = None
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        # With 0, asyncio's TLS would take an empty buffer for a full one.
+        self._transport.set_write_buffer_limits(high=int(self._over_tls), low=0)
+        self._socket().setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        tls = transport.get_extra_info("ssl_object")
+        self.record.tls_version = tls.version() if tls else None
+
+    def data_received(self, data: bytes) -> None:
+        self.record.received_bytes += len(data)
+        self._buffer += data
+        if len(self._buffer) >= BUFFERED_BYTES:
+            self.stop_reading()
+        self._arrived.set()
+
+    def eof_received(self) -> bool:
+        self._end("fin")
+        return not self._over_tls
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if isinstance(error, ssl.SSLError):
+            self.record.tls_error = str(error)
+        if isinstance(error, ConnectionError):
+            self._end("reset")
+        else:
+            self._end("server" if self._ended_here else "fin")
+        self._lost.set()
+        self._writable.set()
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    # What servers call.
+
+    def stop_reading(self) -> None:
+        if not self._paused and not self._lost.is_set():
+            self._paused = True
+            self._transport.pause_reading()
+            self._watch = asyncio.create_task(self._watch_for_end())
+
+    def go_on_reading(self) -> None:
+        if self._paused and not self._lost.is_set():
+            self._paused = False
+            if self._watch is not None:
+                self._watch.cancel()
+            self._transport.resume_reading()
+
+    async def more(self) -> None:
+        """Waits for bytes beyond those that are buffered.
+
+        Raises:
+            DisconnectedError: The peer sends no more.
+        """
+        self._arrived.clear()
+        if self.closed.is_set():
+            raise DisconnectedError("the peer sends no more")
+        self.go_on_reading()
+        await self._arrived.wait()
+
+    async def read_until(self, mark: bytes, longest_bytes: int) -> bytes:
+        """Everything up to and with `mark`."""
+        while (end := self._buffer.find(mark)) < 0:
+            if len(self._buffer) > longest_bytes:
+                raise DisconnectedError(f"no {mark!r} within {longest_bytes} bytes")
+            await self.more()
+        return self.take(end + len(mark))
+
+    async def read_some(self, most_bytes: int) -> bytes:
+        """At least one byte, at most `most_bytes`."""
+        while not self._buffer:
+            await self.more()
+        return self.take(most_bytes)
+
+    def take(self, most_bytes: int) -> bytes:
+        """What is buffered, at most `most_bytes`."""
+        data = bytes(self._buffer[:most_bytes])
+        del self._buffer[:most_bytes]
+        return data
+
+    async def write(self, data: bytes) -> None:
+        """Hands all of it to the kernel.
+
+        Raises:
+            DisconnectedError: The peer has reset the connection, or the server has closed it.
+        """
+        if self._lost.is_set() or self._transport.is_closing():
+            raise DisconnectedError("the connection is closed")
+        self._transport.write(data)
+        await self._writable.wait()
+        if self._lost.is_set():
+            raise DisconnectedError("the connection is closed")
+
+    async def sleep(self, seconds: float | None) -> None:
+        """Waits, for ever with None.
+
+        Raises:
+            DisconnectedError: The peer has closed meanwhile.
+        """
+        try:
+            await asyncio.wait_for(self.closed.wait(), seconds)
+        except TimeoutError:
+            return
+        raise DisconnectedError("the peer has closed")
+
+    async def close(self) -> None:
+        """Closes in order once all is sent; TLS says goodbye."""
+        self._ended_here = True
+        if not self._over_tls:
+            self.half_close()  # also where a forked process holds the socket, too
+        self._transport.close()
+        await self._lost.wait()
+
+    async def reset(self) -> None:
+        """Closes with RST; what is still on its way is lost."""
+        self._ended_here = True
+        with contextlib.suppress(OSError):  # the peer was faster
+            self._socket().setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.abort()
+        await self._lost.wait()
+
+    def half_close(self) -> None:
+        """Sends FIN and reads on; under TLS without a goodbye, which cuts its stream."""
+        with contextlib.suppress(OSError):
+            self._socket().shutdown(socket.SHUT_WR)
+
+    def abort(self) -> None:
+        """Ends it at once."""
+        self._ended_here = True
+        self._transport.abort()
+        if self._watch is not None:
+            self._watch.cancel()
+
+    @property
+    def open(self) -> bool:
+        return not (self.closed.is_set() or self._lost.is_set() or self._transport.is_closing())
+
+    def _socket(self) -> socket.socket:
+        return cast("socket.socket", self._transport.get_extra_info("socket"))
+
+    def _end(self, by: ClosedBy) -> None:
+        self.log.closed(self.record, by)
+        self.closed.set()
+        self._arrived.set()
+
+    async def _watch_for_end(self) -> None:
+        poll = select.poll()
+        poll.register(self._socket().fileno(), select.POLLRDHUP)
+        while not self.closed.is_set():
+            for _, events in poll.poll(0):
+                self._end("reset" if events & select.POLLERR else "fin")
+            await asyncio.sleep(_WATCH_S)
