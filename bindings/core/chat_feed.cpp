@@ -1,11 +1,13 @@
 #include "chat_feed.hpp"
 
 #include <new>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "chat_chunk.hpp"
 #include "errors.hpp"
+#include "exchange_handle.hpp"
 #include "polymux/stream/chunk_parser.hpp"
 
 namespace polymux::bindings {
@@ -33,6 +35,10 @@ bool run(std::size_t bytes, const Work& work) {
     }
     if (!done) PyErr_NoMemory();
     return done;
+}
+
+stream::StreamEnd broken_off(std::string why) {
+    return {.state = stream::StreamState::interrupted, .message = std::move(why)};
 }
 
 stream::ChunkParser& parser() {
@@ -95,7 +101,8 @@ bool ChatFeed::feed(PyObject* bytes) {
                                 static_cast<std::size_t>(buffer.len));
     begin_batch();
     stream::ChunkParser& parse = parser();
-    const bool fed = run(view.size(), [this, view, &parse] { decoder_.feed(view, parse, batch_); });
+    const bool fed =
+        run(view.size(), [this, view, &parse] { decoder_->feed(view, parse, batch_); });
     PyBuffer_Release(&buffer);
     take_end();
     return fed;
@@ -103,20 +110,39 @@ bool ChatFeed::feed(PyObject* bytes) {
 
 void ChatFeed::finish() {
     begin_batch();
-    run(0, [this] { decoder_.finish(parser(), batch_); });
+    if (decoder_) {
+        run(0, [this] { decoder_->finish(parser(), batch_); });
+        take_end();
+    } else if (!end_) {
+        end_ = broken_off("it was closed before its end");
+    }
+}
+
+void ChatFeed::take(ExchangeHandle& handle) {
+    const transport::Exchange& exchange = handle.exchange();
+    // Asked first: an end that comes in between is for the next time.
+    const bool ended = exchange.ended();
+    begin_batch();
+    handle.exchange().take(batch_);
     take_end();
+    if (!ended || end_) return;
+    failure_ = exchange.outcome().failure;
+    end_ = broken_off(failure_ ? failure_->message : "it ended before it began");
 }
 
 void ChatFeed::raise_end() const {
     static constexpr const char* kinds[] = {"", "", "interrupted", "undecodable", "failed"};
     try {
+        const auto errors = py::module_::import("polymux._native_errors");
+        const bool other = failure_ && failure_->code != ErrorCode::connection_lost;
         const py::object error =
-            py::module_::import("polymux._native_errors")
-                .attr("stream_ended")(kinds[static_cast<std::size_t>(end_->state)],
-                                      to_text(end_->message), to_text(transcript_.text()),
-                                      transcript_.chunks(), end_->offset_bytes,
-                                      to_text(end_->error_type), to_text(end_->error_code),
-                                      to_text(end_->error_param));
+            other ? errors.attr("stream_failed")(make_exception(*failure_),
+                                                 to_text(transcript_.text()), transcript_.chunks())
+                  : errors.attr("stream_ended")(
+                        kinds[static_cast<std::size_t>(end_->state)], to_text(end_->message),
+                        to_text(transcript_.text()), transcript_.chunks(), end_->offset_bytes,
+                        to_text(end_->error_type), to_text(end_->error_code),
+                        to_text(end_->error_param));
         PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
     } catch (py::error_already_set& error) {
         error.restore();

@@ -6,15 +6,21 @@
 #include <optional>
 
 #include "interpreter.hpp"
+#include "polymux/result.hpp"
 #include "polymux/stream/chat_batch.hpp"
 #include "polymux/stream/chat_decoder.hpp"
 
 namespace polymux::bindings {
 
+class ExchangeHandle;
+
 /// GIL held by every caller; one at a time.
 class ChatFeed {
 public:
+    /// Of bytes that it is fed.
     explicit ChatFeed(const stream::ChatDecoderOptions& options) : decoder_(options) {}
+    /// Of an exchange, which decodes.
+    ChatFeed() = default;
     ChatFeed(const ChatFeed&) = delete;
     ChatFeed& operator=(const ChatFeed&) = delete;
     ~ChatFeed() {
@@ -28,6 +34,8 @@ public:
 
     /// Decodes a bytes-like object. False with an exception set where it is none.
     bool feed(PyObject* bytes);
+    /// What an exchange has decoded since, and its end.
+    void take(ExchangeHandle& exchange);
     /// No more bytes will come.
     void finish();
 
@@ -53,10 +61,11 @@ private:
     void take_end();
     PyObject* keeper_of(const stream::ChatRecord& record);
 
-    stream::ChatDecoder decoder_;
+    std::optional<stream::ChatDecoder> decoder_;
     stream::ChatBatch batch_;
     std::size_t position_ = 0;  // Of the next record in the batch.
     std::optional<stream::StreamEnd> end_;
+    std::optional<Error> failure_;  // Of the exchange: why the stream was interrupted.
     stream::Transcript transcript_;
     PyObject* keeper_ = nullptr;         // Owned; of the block of the last chunk.
     PyObject* finish_reason_ = nullptr;  // Owned.

@@ -6,6 +6,7 @@
 #include "chat_chunk.hpp"
 #include "chat_feed.hpp"
 #include "errors.hpp"
+#include "exchange_handle.hpp"
 
 namespace polymux::bindings {
 
@@ -14,6 +15,7 @@ namespace {
 /// Both types have this layout. Where threads run at once, each call holds the object's lock.
 struct Stream {
     PyObject_HEAD PyObject* source;  // An iterator, or an asynchronous one; null once it is closed.
+    ExchangeHandle* exchange;        // The source, where it is an exchange of ours; else null.
     ChatFeed* feed;                  // Owned: a Python object has no constructor.
     bool busy;                       // Waiting for the source.
 };
@@ -38,22 +40,24 @@ PyObject* make_stream(PyTypeObject* type, PyObject* arguments,
     int templates = 1;
     if (PyArg_ParseTuple(arguments, "On|p", &source, &longest_event_bytes, &templates) == 0)
         return nullptr;
-    const py::object iterator = py::reinterpret_steal<py::object>(iterator_of(source));
+    const bool exchange = py::isinstance<ExchangeHandle>(source);
+    const py::object iterator =
+        py::reinterpret_steal<py::object>(exchange ? Py_NewRef(source) : iterator_of(source));
     if (!iterator) return nullptr;
     PyObject* const self = type->tp_alloc(type, 0);
     if (self == nullptr) return nullptr;
     try {
-        as_stream(self)->feed =
-            std::make_unique<ChatFeed>(
-                stream::ChatDecoderOptions{
-                    .longest_event_bytes = static_cast<std::size_t>(longest_event_bytes),
-                    .templates = templates != 0})
-                .release();
+        const stream::ChatDecoderOptions options{
+            .longest_event_bytes = static_cast<std::size_t>(longest_event_bytes),
+            .templates = templates != 0};
+        auto feed = exchange ? std::make_unique<ChatFeed>() : std::make_unique<ChatFeed>(options);
+        as_stream(self)->feed = feed.release();
     } catch (const std::bad_alloc&) {
         Py_DECREF(self);
         return PyErr_NoMemory();
     }
     as_stream(self)->source = Py_NewRef(iterator.ptr());
+    as_stream(self)->exchange = exchange ? &py::cast<ExchangeHandle&>(iterator) : nullptr;
     return self;
 }
 
@@ -72,6 +76,7 @@ int stream_traverse(PyObject* self, visitproc visit, void* arg) {
 }
 
 int stream_clear(PyObject* self) {
+    as_stream(self)->exchange = nullptr;
     Py_CLEAR(as_stream(self)->source);
     return 0;
 }
@@ -103,6 +108,20 @@ PyObject* tell_end(const ChatFeed& feed, PyObject* stop) {
     return nullptr;
 }
 
+/// What the exchange has decoded meanwhile; where that is nothing, it works until there is
+/// something.
+bool pull(Stream& stream, ExchangeHandle& exchange) {
+    stream.busy = true;
+    try {
+        exchange.wait_for_news();
+        stream.feed->take(exchange);
+    } catch (py::error_already_set& raised) {
+        raised.restore();
+    }
+    stream.busy = false;
+    return PyErr_Occurred() == nullptr;
+}
+
 /// One piece more from the source, or its end. False with an exception set.
 bool pull(Stream& stream) {
     if (stream.source == nullptr) {
@@ -110,6 +129,7 @@ bool pull(Stream& stream) {
         return PyErr_Occurred() == nullptr;
     }
     const py::object source = py::reinterpret_borrow<py::object>(stream.source);
+    if (stream.exchange != nullptr) return pull(stream, *stream.exchange);
     stream.busy = true;
     const py::object piece = py::reinterpret_steal<py::object>(PyIter_Next(source.ptr()));
     bool going_on = true;
@@ -166,6 +186,14 @@ PyObject* async_feed(PyObject* self, PyObject* bytes) {
     Py_RETURN_NONE;
 }
 
+PyObject* async_take(PyObject* self, PyObject*) {
+    Stream& stream = *as_stream(self);
+    POLYMUX_BEGIN_LOCKED(self);
+    if (stream.exchange != nullptr) stream.feed->take(*stream.exchange);
+    POLYMUX_END_LOCKED();
+    Py_RETURN_NONE;
+}
+
 PyObject* async_finish(PyObject* self, PyObject*) {
     POLYMUX_BEGIN_LOCKED(self);
     as_stream(self)->feed->finish();
@@ -185,6 +213,7 @@ PyObject* async_hold(PyObject* self, PyObject* hold) {
 PyObject* stream_detach(PyObject* self, PyObject*) {
     PyObject* const source = as_stream(self)->source;
     as_stream(self)->source = nullptr;
+    as_stream(self)->exchange = nullptr;
     return source == nullptr ? Py_NewRef(Py_None) : source;
 }
 
@@ -312,6 +341,7 @@ PyTypeObject* make_async_type() {
     static PyMethodDef methods[] = {{"_detach", &stream_detach, METH_NOARGS, nullptr},
                                     {"_pop", &async_pop, METH_NOARGS, nullptr},
                                     {"_feed", &async_feed, METH_O, nullptr},
+                                    {"_take", &async_take, METH_NOARGS, nullptr},
                                     {"_finish", &async_finish, METH_NOARGS, nullptr},
                                     {"_hold", &async_hold, METH_O, nullptr},
                                     {}};

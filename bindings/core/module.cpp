@@ -1,4 +1,4 @@
-// polymux._core: the contract, request bodies and stream decoding for Python.
+// polymux._core: the contract, request bodies, stream decoding and transport for Python.
 #include "chat_chunk.hpp"
 #include "chat_stream.hpp"
 #include "contract.hpp"
@@ -7,6 +7,7 @@
 #include "json_parser.hpp"
 #include "multipart.hpp"
 #include "polymux/version.hpp"
+#include "transport.hpp"
 
 namespace polymux::bindings {
 
@@ -19,6 +20,7 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
     register_json_buffer(module);
     register_json_parser(module);
     register_multipart(module);
+    register_transport(module);
 }
 
 }  // namespace polymux::bindings

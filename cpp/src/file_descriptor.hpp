@@ -27,6 +27,9 @@ public:
     [[nodiscard]] bool is_open() const noexcept { return descriptor_ >= 0; }
     [[nodiscard]] int get() const noexcept { return descriptor_; }
 
+    /// Gives it up, open.
+    [[nodiscard]] int release() noexcept { return std::exchange(descriptor_, -1); }
+
     /// The result of close(2): network file systems report a failed write only here. 0 if not open.
     int close() noexcept {
         // Linux frees the descriptor even when close is interrupted, so it is never repeated.

@@ -48,6 +48,8 @@ std::string_view to_string(ErrorCode code) noexcept {
             return "timed_out";
         case ErrorCode::answer_too_large:
             return "answer_too_large";
+        case ErrorCode::undecodable_answer:
+            return "undecodable_answer";
         case ErrorCode::out_of_memory:
             return "out_of_memory";
         case ErrorCode::internal:

@@ -26,7 +26,7 @@ TEST_SUITE("result") {
                                              "callback_failed",  "encoder_failed",
                                              "url_refused",      "connect_failed",
                                              "tls_failed",       "connection_lost",
-                                             "timed_out",        "answer_too_large",
+                                             "timed_out",        "answer_too_large", "undecodable_answer",
                                              "out_of_memory",    "internal"});
         CHECK(to_string(ErrorCode::no_audio) == "no_audio");
         CHECK(to_string(ErrorCode::internal) == "internal");

@@ -254,7 +254,11 @@ class ChatStream(_Stream):
     """An iterator over the chunks of one answer."""
 
     def __new__(
-        cls, source: Iterable[ReadableBuffer], longest_event_bytes: int, templates: bool = True, /
+        cls,
+        source: Iterable[ReadableBuffer] | Exchange,
+        longest_event_bytes: int,
+        templates: bool = True,
+        /,
     ) -> Self: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> ChatChunk: ...
@@ -265,7 +269,7 @@ class AsyncChatStream(_Stream):
 
     def __new__(
         cls,
-        source: AsyncIterable[ReadableBuffer],
+        source: AsyncIterable[ReadableBuffer] | Exchange,
         longest_event_bytes: int,
         templates: bool = True,
         /,
@@ -276,3 +280,102 @@ class AsyncChatStream(_Stream):
     def _feed(self, piece: ReadableBuffer, /) -> None: ...
     def _finish(self) -> None: ...
     def _hold(self, hold: bool, /) -> None: ...
+    def _take(self) -> None: ...
+
+@final
+class CallOptions:
+    """Deadlines, retries and limits of a call; None is no limit."""
+
+    def __init__(
+        self,
+        *,
+        connect_ms: int | None,
+        write_ms: int | None,
+        first_byte_ms: int | None,
+        idle_ms: int | None,
+        event_ms: int | None,
+        total_ms: int | None,
+        max_retries: int,
+        first_backoff_ms: int,
+        longest_backoff_ms: int,
+        longest_retry_after_ms: int,
+        repeatable: bool,
+        longest_answer_bytes: int,
+        longest_event_bytes: int,
+    ) -> None: ...
+
+@final
+class Exchange:
+    """A request on its way, and what comes of it."""
+
+    def wait_for_news(self) -> None: ...
+    def close(self) -> None: ...
+    def outcome(self) -> tuple[int, bytes, bytes, int, float]: ...
+    def take_bytes(self) -> bytes: ...
+    def set_waiter(self, future: Any) -> None: ...
+    def report_progress(self) -> None: ...
+    def resume_sending(self) -> None: ...
+    @property
+    def head(self) -> Any: ...
+    @property
+    def ended(self) -> bool: ...
+    @property
+    def has_news(self) -> bool: ...
+    @property
+    def starved(self) -> bool: ...
+    @property
+    def sent_bytes(self) -> int: ...
+
+@final
+class Port:
+    """Where an event loop learns of news."""
+
+    def __init__(self) -> None: ...
+    def dispatch(self) -> None: ...
+    @property
+    def descriptor(self) -> int: ...
+
+@final
+class Session:
+    """Connections to one server, and who works on them."""
+
+    def __init__(
+        self,
+        *,
+        headers: list[str],
+        proxy: str,
+        no_proxy: str,
+        certificates: str,
+        verify: bool,
+        http2: bool,
+    ) -> None: ...
+    def perform(
+        self,
+        method: str,
+        url: str,
+        headers: list[str],
+        body: bytes | MultipartBody | None,
+        options: CallOptions,
+    ) -> tuple[int, bytes, bytes, int, float]: ...
+    def open(
+        self,
+        method: str,
+        url: str,
+        headers: list[str],
+        body: bytes | MultipartBody | None,
+        options: CallOptions,
+        reading: str,
+    ) -> Exchange: ...
+    def start(
+        self,
+        port: Port,
+        method: str,
+        url: str,
+        headers: list[str],
+        body: bytes | MultipartBody | None,
+        options: CallOptions,
+        reading: str,
+    ) -> Exchange: ...
+    def close(self) -> None: ...
+    @property
+    def repeatable(self) -> bool: ...

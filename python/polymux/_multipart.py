@@ -12,7 +12,7 @@ from polymux.errors import InvalidRequestError
 from polymux.inputs import is_path, native_source
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from polymux._core import MultipartBody
     from polymux.inputs import Source
@@ -30,6 +30,7 @@ def multipart_body(
     files: Iterable[tuple[str, Upload]] = (),
     *,
     on_progress: Callable[[int, int | None], object] | None = None,
+    awaited: bool = False,
 ) -> MultipartBody:
     """A body of type multipart/form-data (RFC 7578) that is made while it is read.
 
@@ -47,6 +48,8 @@ def multipart_body(
             ``(file name, content, content type)`` says them instead.
         on_progress: Called on the thread that reads with bytes sent and bytes in all (None when
             not known), at most every 50 ms and at the end. What it raises ends the sending.
+        awaited: Whether an event loop sends it, whose thread must not wait for files: file objects
+            and iterables are read on other threads then. Default: False.
 
     Raises:
         InvalidRequestError: A number that is not finite, a text with half a surrogate pair, a path
@@ -65,7 +68,37 @@ def multipart_body(
 
     texts = [(_text(name, "name"), field_text(name, value)) for name, value in fields]
     uploads = [_native_file(name, value) for name, value in files]
+    if awaited:
+        uploads = [_awaited_file(one) for one in uploads]
     return core.MultipartBody(texts, uploads, on_progress)
+
+
+def _awaited_file(
+    upload: tuple[str, str, Any, str, str, str, int | None],
+) -> tuple[str, str, Any, str, str, str, int | None]:
+    """The same file, read piece by piece on another thread where it is a Python object."""
+    field, kind, source, name, wire_name, content_type, size = upload
+    if kind == "file":
+        return (field, "async", _read_elsewhere(source), name, wire_name, content_type, None)
+    if kind == "iterable":
+        pieces = _iterate_elsewhere(iter(source))
+        return (field, "async", pieces, name, wire_name, content_type, size)
+    return upload
+
+
+async def _read_elsewhere(file: Any) -> AsyncIterator[bytes]:
+    from asyncio import to_thread
+
+    while piece := await to_thread(file.read, PIECE_BYTES):
+        yield piece
+
+
+async def _iterate_elsewhere(iterator: Iterator[bytes]) -> AsyncIterator[bytes]:
+    from asyncio import to_thread
+
+    end = object()
+    while (piece := await to_thread(next, iterator, end)) is not end:
+        yield piece  # type: ignore[misc]  # not the end
 
 
 def _text(text: object, what: str) -> str:

@@ -57,6 +57,7 @@ _OF_CODE: dict[str, type[PolymuxError]] = {
         ConnectionLostError,
         RequestTimeoutError,
         AnswerTooLargeError,
+        DecodeError,
         OutOfMemoryError,
         InternalError,
     )
@@ -117,6 +118,14 @@ def stream_ended(
     error.text = text
     error.chunks = chunks
     error.offset_bytes = offset_bytes
+    return error
+
+
+def stream_failed(error: PolymuxError, text: str, chunks: int) -> PolymuxError:
+    """The exception for a stream whose exchange failed, with what came before."""
+    if isinstance(error, (RequestTimeoutError, DecodeError)):
+        error.text = text
+        error.chunks = chunks
     return error
 
 

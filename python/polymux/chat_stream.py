@@ -8,10 +8,12 @@ from polymux._native_core import core
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Iterable
+    from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
     from types import TracebackType
 
     from _typeshed import ReadableBuffer
+
+    from polymux._answers import Answer
 
 __all__ = ["AsyncChatStream", "ChatChunk", "ChatStream", "decode_chat_stream"]
 
@@ -31,9 +33,10 @@ def checked_limit(longest_event_bytes: int) -> int:
 
 
 class ChatStream(core.ChatStream):
-    """An iterator over the chunks of one answer; `decode_chat_stream` makes it.
+    """An iterator over the chunks of one answer; a client or `decode_chat_stream` makes it.
 
-    It is read by one thread at a time. As a context manager it closes the source at the end.
+    It is read by one thread at a time; any thread may close it. As a context manager it closes
+    itself at the end.
 
     Attributes:
         text: The text of the chunks read so far, of the first choice.
@@ -41,9 +44,12 @@ class ChatStream(core.ChatStream):
         usage: Token counts with their names as attributes, once a chunk brought them; else None.
         finished: True once the whole answer was read to its good end.
         chunks: How many chunks were read.
+        response: Status, `headers` and `request_id` of the server's answer, there before the first
+            chunk; None for streams that come from elsewhere.
     """
 
-    __slots__ = ()
+    __slots__ = ("response",)
+    response: Answer | None
 
     def close(self) -> None:
         """Gives up the source, and closes it where it can be closed. What came before stays.
@@ -54,6 +60,17 @@ class ChatStream(core.ChatStream):
         close = getattr(self._detach(), "close", None)
         if close is not None:
             close()
+
+    def texts(self) -> Iterator[str]:
+        r"""The texts of the chunks, without those that have none.
+
+        Example:
+            >>> import polymux
+            >>> body = [b'data: {"choices":[{"delta":{"content":"Hi"}}]}', b"\n\ndata: [DONE]"]
+            >>> list(polymux.decode_chat_stream(body).texts())
+            ['Hi']
+        """
+        return (chunk.content for chunk in self if chunk.content)
 
     def __enter__(self) -> Self:
         """The stream itself."""
@@ -75,13 +92,24 @@ class AsyncChatStream(core.AsyncChatStream):
     It is read by one task at a time; its attributes are those of `ChatStream`.
     """
 
-    __slots__ = ()
+    __slots__ = ("response",)
+    response: Answer | None
 
     async def aclose(self) -> None:
         """Gives up the source, and closes it where it can be closed. What came before stays."""
-        close = getattr(self._detach(), "aclose", None)
+        source = self._detach()
+        if isinstance(source, core.Exchange):
+            source.close()
+            return
+        close = getattr(source, "aclose", None)
         if close is not None:
             await close()
+
+    async def texts(self) -> AsyncIterator[str]:
+        """The texts of the chunks, without those that have none."""
+        async for chunk in self:
+            if chunk.content:
+                yield chunk.content
 
     async def __aenter__(self) -> Self:
         """The stream itself."""
@@ -143,11 +171,36 @@ def decode_chat_stream(
     """
     if isinstance(chunks, (bytes, bytearray, memoryview)):
         chunks = (chunks,)
-    return ChatStream(chunks, checked_limit(longest_event_bytes))
+    stream = ChatStream(chunks, checked_limit(longest_event_bytes))
+    stream.response = None
+    return stream
+
+
+def opened_stream(exchange: core.Exchange) -> ChatStream:
+    """The chunks of an exchange whose answer has begun."""
+    stream = ChatStream(exchange, LONGEST_EVENT_BYTES)
+    stream.response = _response(exchange)
+    return stream
+
+
+def opened_async_stream(exchange: core.Exchange) -> AsyncChatStream:
+    """The same for asyncio."""
+    stream = AsyncChatStream(exchange, LONGEST_EVENT_BYTES)
+    stream.response = _response(exchange)
+    return stream
+
+
+def _response(exchange: core.Exchange) -> Answer:
+    from polymux._answers import Answer
+
+    status, _, fields = exchange.head
+    return Answer((status, fields, b"", 1, 0.0))
 
 
 def decode_async(
     chunks: AsyncIterable[ReadableBuffer], longest_event_bytes: int
 ) -> AsyncChatStream:
     """What `polymux.aio.decode_chat_stream` does."""
-    return AsyncChatStream(chunks, checked_limit(longest_event_bytes))
+    stream = AsyncChatStream(chunks, checked_limit(longest_event_bytes))
+    stream.response = None
+    return stream

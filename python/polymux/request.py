@@ -65,6 +65,7 @@ def build_request(
     model: str | None = None,
     extra_body: Mapping[str, Any] | None = None,
     on_progress: Callable[[int, int | None], object] | None = None,
+    awaited: bool = False,
 ) -> Request:
     """Checks what is to be sent and makes the request of it.
 
@@ -79,6 +80,8 @@ def build_request(
             fields choose, else the operation's first.
         extra_body: Fields that the contract does not have, sent as they are. Default: none.
         on_progress: For uploads, as `polymux._multipart.multipart_body` calls it. Default: none.
+        awaited: Whether an event loop sends it: file objects and iterables are read on other
+            threads then. Default: False.
 
     Raises:
         InvalidRequestError: The request does not keep the contract; `problems` holds everything
@@ -115,7 +118,7 @@ def build_request(
             given[text] = str(given[text])
         body = core.write_json(given)
         return Request(name, variant, path, query, "application/json", body)
-    form = _form(shape, given, on_progress)
+    form = _form(shape, given, on_progress, awaited=awaited)
     return Request(name, variant, path, query, form.content_type, form)
 
 
@@ -159,8 +162,10 @@ def _form(
     shape: _Shape,
     given: dict[str, Any],
     on_progress: Callable[[int, int | None], object] | None,
+    *,
+    awaited: bool,
 ) -> MultipartBody:
     """Fields first, so that a server knows them all before the first byte of a file."""
     fields = [(name, value) for name, value in given.items() if name not in shape.files]
     files = [(name, value) for name, value in given.items() if name in shape.files]
-    return multipart_body(fields, files, on_progress=on_progress)
+    return multipart_body(fields, files, on_progress=on_progress, awaited=awaited)

@@ -43,6 +43,7 @@ NATIVE = {
     "connection_lost": (polymux.ConnectionLostError, ConnectionError),
     "timed_out": (polymux.RequestTimeoutError, TimeoutError),
     "answer_too_large": (polymux.AnswerTooLargeError, polymux.PolymuxError),
+    "undecodable_answer": (polymux.DecodeError, ValueError),
     "out_of_memory": (polymux.OutOfMemoryError, MemoryError),
     "internal": (polymux.InternalError, polymux.PolymuxError),
 }

@@ -19,27 +19,28 @@ enum class ErrorCode : std::uint8_t {
     invalid_argument,      ///< An option or argument is out of its documented range.
     unsupported_encoding,  ///< A request's body is of a Content-Type that is not taken.
     input_not_found,       ///< The input path does not exist.
-    input_unreadable,   ///< The input is a folder, pipe, device, not permitted, or a read failed.
-    input_changed,      ///< The input changed its size or was written to while it was sent.
-    unsupported_media,  ///< The content is not one of the accepted containers or codecs.
-    undecodable,        ///< An accepted container that is broken or holds nothing decodable.
-    no_audio,           ///< The media holds no audio stream, or not the one asked for.
-    encrypted,          ///< The media is protected by DRM or encryption.
-    limit_exceeded,     ///< A limit of `Limits` was passed; the message gives both numbers.
-    output_exists,      ///< The destination exists and overwriting was not allowed.
-    output_refused,     ///< The destination is a symlink, a folder, a device, or the input itself.
-    output_failed,      ///< Writing failed: disk full, no permission, I/O error.
-    cancelled,          ///< The caller's cancel token was set.
-    callback_failed,    ///< A caller's source, sink or progress callback reported failure.
-    encoder_failed,     ///< libmp3lame refused the settings or failed while encoding.
-    url_refused,        ///< A URL that must not be fetched: its form, scheme, port, or address.
-    connect_failed,     ///< No connection: the name, the address, or the proxy.
-    tls_failed,         ///< The server's certificate was refused, or TLS could not be agreed on.
-    connection_lost,    ///< The connection broke off before the answer was whole.
-    timed_out,          ///< A deadline passed; `stage` is its name.
-    answer_too_large,   ///< An answer passed a limit of its size.
-    out_of_memory,      ///< An allocation failed.
-    internal,           ///< A defect of polymux.
+    input_unreadable,    ///< The input is a folder, pipe, device, not permitted, or a read failed.
+    input_changed,       ///< The input changed its size or was written to while it was sent.
+    unsupported_media,   ///< The content is not one of the accepted containers or codecs.
+    undecodable,         ///< An accepted container that is broken or holds nothing decodable.
+    no_audio,            ///< The media holds no audio stream, or not the one asked for.
+    encrypted,           ///< The media is protected by DRM or encryption.
+    limit_exceeded,      ///< A limit of `Limits` was passed; the message gives both numbers.
+    output_exists,       ///< The destination exists and overwriting was not allowed.
+    output_refused,      ///< The destination is a symlink, a folder, a device, or the input itself.
+    output_failed,       ///< Writing failed: disk full, no permission, I/O error.
+    cancelled,           ///< The caller's cancel token was set.
+    callback_failed,     ///< A caller's source, sink or progress callback reported failure.
+    encoder_failed,      ///< libmp3lame refused the settings or failed while encoding.
+    url_refused,         ///< A URL that must not be fetched: its form, scheme, port, or address.
+    connect_failed,      ///< No connection: the name, the address, or the proxy.
+    tls_failed,          ///< The server's certificate was refused, or TLS could not be agreed on.
+    connection_lost,     ///< The connection broke off before the answer was whole.
+    timed_out,           ///< A deadline passed; `stage` is its name.
+    answer_too_large,    ///< An answer passed a limit of its size.
+    undecodable_answer,  ///< What a server sent is not what the interface has, or no HTTP.
+    out_of_memory,       ///< An allocation failed.
+    internal,            ///< A defect of polymux.
 };
 
 /// Stable lower-case name, e.g. "no_audio".

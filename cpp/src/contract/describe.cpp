@@ -194,6 +194,7 @@ void operation(json::Buffer& buffer, const Operation* one) {
     members.text("first", one->first);
     members.text("result", one->result);
     if (!one->stream_result.empty()) members.text("stream_result", one->stream_result);
+    if (one->job) members.flag("job", true);
     if (!one->refused_fields.empty()) {
         texts(members.value("refused_fields"), one->refused_fields);
     }

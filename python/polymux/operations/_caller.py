@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from polymux.call_options import Timeout
+    from polymux.responses import Prediction
 
 
-class Caller(ABC):
+class Caller:
     """Does what a method asks for."""
 
-    @abstractmethod
     def _call(
         self,
         operation: str,
@@ -20,6 +21,10 @@ class Caller(ABC):
         *,
         model: str | None,
         extra_body: Mapping[str, Any] | None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
+        wait: bool = True,
     ) -> Any:
         """Runs an operation.
 
@@ -28,16 +33,20 @@ class Caller(ABC):
             values: Wire name to value; None where the caller gave none.
             model: The model selector, where the operation has one.
             extra_body: Fields that the contract does not have.
+            timeout: Seconds that everything may take, or all deadlines.
+            on_upload: Told how much of the body was sent, and its length.
+            on_progress: Told of a job that goes on.
+            wait: False: a job comes back as it is.
 
         Returns:
             What the operation's contract says.
         """
+        raise NotImplementedError
 
 
-class AsyncCaller(ABC):
+class AsyncCaller:
     """Does what a coroutine method asks for."""
 
-    @abstractmethod
     async def _call(
         self,
         operation: str,
@@ -45,5 +54,10 @@ class AsyncCaller(ABC):
         *,
         model: str | None,
         extra_body: Mapping[str, Any] | None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
+        wait: bool = True,
     ) -> Any:
         """Runs an operation; the arguments are those of `Caller._call`."""
+        raise NotImplementedError

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from polymux.operations._caller import AsyncCaller
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, Literal
 
     from polymux._multipart import Upload
+    from polymux.call_options import Timeout
     from polymux.media_file import MediaFile
     from polymux.responses import Prediction, TextResponse
 
@@ -37,6 +38,10 @@ class AsyncVideoOperations(AsyncCaller):
         init_video: Upload | None = None,
         seed: int | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
+        wait: bool = True,
     ) -> Prediction:
         """Makes a short video from a description.
 
@@ -61,6 +66,14 @@ class AsyncVideoOperations(AsyncCaller):
             init_video: Video to start from.
             seed: Makes the video repeatable; random when absent.
             extra_body: Fields that the contract does not have, sent as they are. Default: none.
+            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
+                client's.
+            on_upload: Called with the bytes of the body sent so far and its length, None when not
+                known; at most every 50 ms, and at the end. What it raises ends the request.
+            on_progress: Called with the job whenever the server tells something new of it. What it
+                raises is raised here; the job goes on.
+            wait: Wait for the end of the job; else it comes back as it is, and
+                `client.predictions.wait` waits for it. Default True.
 
         Returns:
             The finished job with what came of it.
@@ -69,6 +82,9 @@ class AsyncVideoOperations(AsyncCaller):
             InvalidRequestError: The request does not keep the contract; `problems` holds everything
                 that is wrong with it.
             PredictionFailedError: The model failed.
+            APIStatusError: The server refused or failed; its subclasses go by the status.
+            TransportError: There is no connection, or it broke off.
+            RequestTimeoutError: A deadline passed; `limit` says which.
         """
         answer: Prediction = await self._call(
             "generate_video",
@@ -90,6 +106,10 @@ class AsyncVideoOperations(AsyncCaller):
             },
             model=model,
             extra_body=extra_body,
+            timeout=timeout,
+            on_upload=on_upload,
+            on_progress=on_progress,
+            wait=wait,
         )
         return answer
 
@@ -99,6 +119,8 @@ class AsyncVideoOperations(AsyncCaller):
         *,
         resolution: str | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
     ) -> MediaFile:
         """Fetches an online video.
 
@@ -107,6 +129,10 @@ class AsyncVideoOperations(AsyncCaller):
             resolution: `720p`, `720` (144 to 4320: the smaller side), or `best`; the best at or
                 below it is taken, else the smallest above. Default ``'best'``.
             extra_body: Fields that the contract does not have, sent as they are. Default: none.
+            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
+                client's.
+            on_progress: Called with the job whenever the server tells something new of it. What it
+                raises is raised here; the job goes on.
 
         Returns:
             Where the finished file lies.
@@ -114,6 +140,9 @@ class AsyncVideoOperations(AsyncCaller):
         Raises:
             InvalidRequestError: The request does not keep the contract; `problems` holds everything
                 that is wrong with it.
+            APIStatusError: The server refused or failed; its subclasses go by the status.
+            TransportError: There is no connection, or it broke off.
+            RequestTimeoutError: A deadline passed; `limit` says which.
         """
         answer: MediaFile = await self._call(
             "download_video",
@@ -123,6 +152,8 @@ class AsyncVideoOperations(AsyncCaller):
             },
             model=None,
             extra_body=extra_body,
+            timeout=timeout,
+            on_progress=on_progress,
         )
         return answer
 
@@ -131,12 +162,18 @@ class AsyncVideoOperations(AsyncCaller):
         url: str,
         *,
         extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
     ) -> TextResponse:
         """Says in short what an online video is about.
 
         Args:
             url: Page of the video.
             extra_body: Fields that the contract does not have, sent as they are. Default: none.
+            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
+                client's.
+            on_progress: Called with the job whenever the server tells something new of it. What it
+                raises is raised here; the job goes on.
 
         Returns:
             The text.
@@ -144,6 +181,9 @@ class AsyncVideoOperations(AsyncCaller):
         Raises:
             InvalidRequestError: The request does not keep the contract; `problems` holds everything
                 that is wrong with it.
+            APIStatusError: The server refused or failed; its subclasses go by the status.
+            TransportError: There is no connection, or it broke off.
+            RequestTimeoutError: A deadline passed; `limit` says which.
         """
         answer: TextResponse = await self._call(
             "summarize_video",
@@ -152,5 +192,7 @@ class AsyncVideoOperations(AsyncCaller):
             },
             model=None,
             extra_body=extra_body,
+            timeout=timeout,
+            on_progress=on_progress,
         )
         return answer

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from polymux.operations._caller import Caller
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, Literal
 
     from polymux._multipart import Upload
+    from polymux.call_options import Timeout
     from polymux.media_file import MediaFile
     from polymux.operations.types import ConvertToMp3SampleRate, GenerateMusicSeedImageId
     from polymux.responses import Prediction, Song, SongList
@@ -26,6 +27,7 @@ class AudioOperations(Caller):
         limit: int | None = None,
         proxy: str | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
     ) -> SongList:
         """Finds songs by name.
 
@@ -34,6 +36,8 @@ class AudioOperations(Caller):
             limit: How many songs at most. 1 to 50; default ``5``.
             proxy: Proxy that the server should go through, where it allows one.
             extra_body: Fields that the contract does not have, sent as they are. Default: none.
+            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
+                client's.
 
         Returns:
             Songs that were found, best first.
@@ -41,6 +45,9 @@ class AudioOperations(Caller):
         Raises:
             InvalidRequestError: The request does not keep the contract; `problems` holds everything
                 that is wrong with it.
+            APIStatusError: The server refused or failed; its subclasses go by the status.
+            TransportError: There is no connection, or it broke off.
+            RequestTimeoutError: A deadline passed; `limit` says which.
         """
         answer: SongList = self._call(
             "search_music",
@@ -51,6 +58,7 @@ class AudioOperations(Caller):
             },
             model=None,
             extra_body=extra_body,
+            timeout=timeout,
         )
         return answer
 
@@ -65,6 +73,10 @@ class AudioOperations(Caller):
         timestamp: Literal["chunk", "word"] | None = None,
         language: str | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
+        wait: bool = True,
     ) -> Prediction:
         """Writes down what is said in a recording, or translates it into English.
 
@@ -78,6 +90,14 @@ class AudioOperations(Caller):
             timestamp: Times of stretches of speech, or of each word. Default ``'chunk'``.
             language: Language spoken, as a Whisper code or name; found out when absent.
             extra_body: Fields that the contract does not have, sent as they are. Default: none.
+            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
+                client's.
+            on_upload: Called with the bytes of the body sent so far and its length, None when not
+                known; at most every 50 ms, and at the end. What it raises ends the request.
+            on_progress: Called with the job whenever the server tells something new of it. What it
+                raises is raised here; the job goes on.
+            wait: Wait for the end of the job; else it comes back as it is, and
+                `client.predictions.wait` waits for it. Default True.
 
         Returns:
             The finished job with what came of it.
@@ -86,6 +106,9 @@ class AudioOperations(Caller):
             InvalidRequestError: The request does not keep the contract; `problems` holds everything
                 that is wrong with it.
             PredictionFailedError: The model failed.
+            APIStatusError: The server refused or failed; its subclasses go by the status.
+            TransportError: There is no connection, or it broke off.
+            RequestTimeoutError: A deadline passed; `limit` says which.
         """
         answer: Prediction = self._call(
             "transcribe",
@@ -99,6 +122,10 @@ class AudioOperations(Caller):
             },
             model=model,
             extra_body=extra_body,
+            timeout=timeout,
+            on_upload=on_upload,
+            on_progress=on_progress,
+            wait=wait,
         )
         return answer
 
@@ -114,6 +141,9 @@ class AudioOperations(Caller):
         seed_image_id: GenerateMusicSeedImageId | None = None,
         seed: int | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
+        wait: bool = True,
     ) -> Prediction:
         """Makes a few seconds of music from a description, or from the way between two.
 
@@ -128,6 +158,12 @@ class AudioOperations(Caller):
             seed_image_id: Spectrogram to start from. Default ``'vibes'``.
             seed: Makes the music repeatable; random when absent.
             extra_body: Fields that the contract does not have, sent as they are. Default: none.
+            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
+                client's.
+            on_progress: Called with the job whenever the server tells something new of it. What it
+                raises is raised here; the job goes on.
+            wait: Wait for the end of the job; else it comes back as it is, and
+                `client.predictions.wait` waits for it. Default True.
 
         Returns:
             The finished job with what came of it.
@@ -136,6 +172,9 @@ class AudioOperations(Caller):
             InvalidRequestError: The request does not keep the contract; `problems` holds everything
                 that is wrong with it.
             PredictionFailedError: The model failed.
+            APIStatusError: The server refused or failed; its subclasses go by the status.
+            TransportError: There is no connection, or it broke off.
+            RequestTimeoutError: A deadline passed; `limit` says which.
         """
         answer: Prediction = self._call(
             "generate_music",
@@ -150,6 +189,9 @@ class AudioOperations(Caller):
             },
             model=model,
             extra_body=extra_body,
+            timeout=timeout,
+            on_progress=on_progress,
+            wait=wait,
         )
         return answer
 
@@ -158,12 +200,18 @@ class AudioOperations(Caller):
         source: Upload,
         *,
         extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
     ) -> Song:
         """Names the song in a piece of sound.
 
         Args:
             source: A few seconds of the song: any audio or video file.
             extra_body: Fields that the contract does not have, sent as they are. Default: none.
+            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
+                client's.
+            on_upload: Called with the bytes of the body sent so far and its length, None when not
+                known; at most every 50 ms, and at the end. What it raises ends the request.
 
         Returns:
             The song.
@@ -172,6 +220,9 @@ class AudioOperations(Caller):
             InvalidRequestError: The request does not keep the contract; `problems` holds everything
                 that is wrong with it.
             NoMatchError: No song was recognised.
+            APIStatusError: The server refused or failed; its subclasses go by the status.
+            TransportError: There is no connection, or it broke off.
+            RequestTimeoutError: A deadline passed; `limit` says which.
         """
         answer: Song = self._call(
             "identify_song",
@@ -180,6 +231,8 @@ class AudioOperations(Caller):
             },
             model=None,
             extra_body=extra_body,
+            timeout=timeout,
+            on_upload=on_upload,
         )
         return answer
 
@@ -188,12 +241,18 @@ class AudioOperations(Caller):
         query: str,
         *,
         extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
     ) -> MediaFile:
         """Fetches the music that fits a query best, as MP3.
 
         Args:
             query: What to look for.
             extra_body: Fields that the contract does not have, sent as they are. Default: none.
+            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
+                client's.
+            on_progress: Called with the job whenever the server tells something new of it. What it
+                raises is raised here; the job goes on.
 
         Returns:
             Where the finished file lies.
@@ -201,6 +260,9 @@ class AudioOperations(Caller):
         Raises:
             InvalidRequestError: The request does not keep the contract; `problems` holds everything
                 that is wrong with it.
+            APIStatusError: The server refused or failed; its subclasses go by the status.
+            TransportError: There is no connection, or it broke off.
+            RequestTimeoutError: A deadline passed; `limit` says which.
         """
         answer: MediaFile = self._call(
             "download_music",
@@ -209,6 +271,8 @@ class AudioOperations(Caller):
             },
             model=None,
             extra_body=extra_body,
+            timeout=timeout,
+            on_progress=on_progress,
         )
         return answer
 
@@ -225,6 +289,9 @@ class AudioOperations(Caller):
         end: float | str | None = None,
         audio_stream: int | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
     ) -> MediaFile:
         """Makes an MP3 of any audio or video file.
 
@@ -241,6 +308,12 @@ class AudioOperations(Caller):
             audio_stream: Number of the stream to convert, among all streams; the best sound when
                 absent. At least 0.
             extra_body: Fields that the contract does not have, sent as they are. Default: none.
+            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
+                client's.
+            on_upload: Called with the bytes of the body sent so far and its length, None when not
+                known; at most every 50 ms, and at the end. What it raises ends the request.
+            on_progress: Called with the job whenever the server tells something new of it. What it
+                raises is raised here; the job goes on.
 
         Returns:
             Where the finished file lies.
@@ -248,6 +321,9 @@ class AudioOperations(Caller):
         Raises:
             InvalidRequestError: The request does not keep the contract; `problems` holds everything
                 that is wrong with it.
+            APIStatusError: The server refused or failed; its subclasses go by the status.
+            TransportError: There is no connection, or it broke off.
+            RequestTimeoutError: A deadline passed; `limit` says which.
         """
         answer: MediaFile = self._call(
             "convert_to_mp3",
@@ -264,5 +340,8 @@ class AudioOperations(Caller):
             },
             model=None,
             extra_body=extra_body,
+            timeout=timeout,
+            on_upload=on_upload,
+            on_progress=on_progress,
         )
         return answer

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, overload
 from polymux.operations._caller import Caller
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any, Literal
 
-    from polymux.chat_stream import ChatChunk
+    from polymux.call_options import Timeout
+    from polymux.chat_stream import ChatStream
     from polymux.operations.types import ChatMessage, ChatReasoningEffort, Function, FunctionName, NamedToolChoice, ResponseFormat, StreamOptions, TextMessage, Tool
     from polymux.responses import ChatCompletion, TextResponse
 
@@ -58,6 +59,7 @@ class ChatOperations(Caller):
         metadata: Mapping[str, Any] | None = None,
         store: bool | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
     ) -> ChatCompletion: ...
 
     @overload
@@ -100,7 +102,8 @@ class ChatOperations(Caller):
         metadata: Mapping[str, Any] | None = None,
         store: bool | None = None,
         extra_body: Mapping[str, Any] | None = None,
-    ) -> Iterator[ChatChunk]: ...
+        timeout: float | Timeout | None = None,
+    ) -> ChatStream: ...
 
     def chat(
         self,
@@ -141,7 +144,8 @@ class ChatOperations(Caller):
         metadata: Mapping[str, Any] | None = None,
         store: bool | None = None,
         extra_body: Mapping[str, Any] | None = None,
-    ) -> ChatCompletion | Iterator[ChatChunk]:
+        timeout: float | Timeout | None = None,
+    ) -> ChatCompletion | ChatStream:
         """Answers a conversation with a chat model, whole or as a stream of pieces.
 
         Args:
@@ -187,16 +191,21 @@ class ChatOperations(Caller):
             metadata: Names and values kept with the request, where the provider stores any.
             store: Ask the provider to keep the conversation.
             extra_body: Fields that the contract does not have, sent as they are. Default: none.
+            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
+                client's.
 
         Returns:
-            The whole answer; with `stream` an iterator over its pieces.
+            The whole answer; with `stream` an iterator over its chunks.
 
         Raises:
             InvalidRequestError: The request does not keep the contract; `problems` holds everything
                 that is wrong with it.
             StreamInterruptedError: A stream ended before the answer did.
+            APIStatusError: The server refused or failed; its subclasses go by the status.
+            TransportError: There is no connection, or it broke off.
+            RequestTimeoutError: A deadline passed; `limit` says which.
         """
-        answer: ChatCompletion | Iterator[ChatChunk] = self._call(
+        answer: ChatCompletion | ChatStream = self._call(
             "chat",
             {
                 "messages": messages,
@@ -237,6 +246,7 @@ class ChatOperations(Caller):
             },
             model=None,
             extra_body=extra_body,
+            timeout=timeout,
         )
         return answer
 
@@ -251,6 +261,7 @@ class ChatOperations(Caller):
         shuffle: bool | None = None,
         image_url: str | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
     ) -> TextResponse: ...
 
     @overload
@@ -264,7 +275,8 @@ class ChatOperations(Caller):
         shuffle: bool | None = None,
         image_url: str | None = None,
         extra_body: Mapping[str, Any] | None = None,
-    ) -> Iterator[ChatChunk]: ...
+        timeout: float | Timeout | None = None,
+    ) -> ChatStream: ...
 
     def free_chat(
         self,
@@ -276,7 +288,8 @@ class ChatOperations(Caller):
         shuffle: bool | None = None,
         image_url: str | None = None,
         extra_body: Mapping[str, Any] | None = None,
-    ) -> TextResponse | Iterator[ChatChunk]:
+        timeout: float | Timeout | None = None,
+    ) -> TextResponse | ChatStream:
         """Answers a conversation with the first of several chat models that can, and returns plain text.
 
         Args:
@@ -288,6 +301,8 @@ class ChatOperations(Caller):
             image_url: Picture that the question is about: an address, or a data URL of at most 20
                 MiB.
             extra_body: Fields that the contract does not have, sent as they are. Default: none.
+            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
+                client's.
 
         Returns:
             The text.
@@ -296,8 +311,11 @@ class ChatOperations(Caller):
             InvalidRequestError: The request does not keep the contract; `problems` holds everything
                 that is wrong with it.
             StreamInterruptedError: A stream ended before the answer did.
+            APIStatusError: The server refused or failed; its subclasses go by the status.
+            TransportError: There is no connection, or it broke off.
+            RequestTimeoutError: A deadline passed; `limit` says which.
         """
-        answer: TextResponse | Iterator[ChatChunk] = self._call(
+        answer: TextResponse | ChatStream = self._call(
             "free_chat",
             {
                 "messages": messages,
@@ -309,5 +327,6 @@ class ChatOperations(Caller):
             },
             model=None,
             extra_body=extra_body,
+            timeout=timeout,
         )
         return answer

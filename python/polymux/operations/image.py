@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, overload
 from polymux.operations._caller import Caller
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, Literal
 
     from polymux._multipart import Upload
+    from polymux.call_options import Timeout
     from polymux.operations.types import GenerateImageAScheduler, GenerateImageBScheduler, GenerateImageCScheduler, UpscaleImageAScheduler
     from polymux.responses import Prediction
 
@@ -34,6 +35,10 @@ class ImageOperations(Caller):
         seed: int | None = None,
         disable_safety_checker: bool | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
+        wait: bool = True,
     ) -> Prediction: ...
 
     @overload
@@ -61,6 +66,10 @@ class ImageOperations(Caller):
         replicate_weights: str | None = None,
         disable_safety_checker: bool | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
+        wait: bool = True,
     ) -> Prediction: ...
 
     @overload
@@ -84,6 +93,10 @@ class ImageOperations(Caller):
         seed: int | None = None,
         disable_safety_checker: bool | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
+        wait: bool = True,
     ) -> Prediction: ...
 
     def generate_image(
@@ -110,6 +123,10 @@ class ImageOperations(Caller):
         refine_steps: int | None = None,
         replicate_weights: str | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
+        wait: bool = True,
     ) -> Prediction:
         """Makes pictures from a description, or from a picture and a description.
 
@@ -152,6 +169,14 @@ class ImageOperations(Caller):
             refine_steps: Steps of the base image refiner. Variant B only. 1 to 500.
             replicate_weights: Address of LoRA weights to load. Variant B only.
             extra_body: Fields that the contract does not have, sent as they are. Default: none.
+            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
+                client's.
+            on_upload: Called with the bytes of the body sent so far and its length, None when not
+                known; at most every 50 ms, and at the end. What it raises ends the request.
+            on_progress: Called with the job whenever the server tells something new of it. What it
+                raises is raised here; the job goes on.
+            wait: Wait for the end of the job; else it comes back as it is, and
+                `client.predictions.wait` waits for it. Default True.
 
         Returns:
             The finished job with what came of it.
@@ -160,6 +185,9 @@ class ImageOperations(Caller):
             InvalidRequestError: The request does not keep the contract; `problems` holds everything
                 that is wrong with it.
             PredictionFailedError: The model failed.
+            APIStatusError: The server refused or failed; its subclasses go by the status.
+            TransportError: There is no connection, or it broke off.
+            RequestTimeoutError: A deadline passed; `limit` says which.
         """
         answer: Prediction = self._call(
             "generate_image",
@@ -186,6 +214,10 @@ class ImageOperations(Caller):
             },
             model=model,
             extra_body=extra_body,
+            timeout=timeout,
+            on_upload=on_upload,
+            on_progress=on_progress,
+            wait=wait,
         )
         return answer
 
@@ -218,6 +250,10 @@ class ImageOperations(Caller):
         handfix: Literal["disabled", "hands_only", "image_and_hands"] | None = None,
         pattern: bool | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
+        wait: bool = True,
     ) -> Prediction: ...
 
     @overload
@@ -229,6 +265,10 @@ class ImageOperations(Caller):
         scale: float | None = None,
         face_enhance: bool | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
+        wait: bool = True,
     ) -> Prediction: ...
 
     def upscale_image(
@@ -261,6 +301,10 @@ class ImageOperations(Caller):
         scale: float | None = None,
         face_enhance: bool | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
+        wait: bool = True,
     ) -> Prediction:
         """Enlarges a picture.
 
@@ -309,6 +353,14 @@ class ImageOperations(Caller):
             face_enhance: Go over faces with a network of their own; needs an upstream that has one.
                 Variant B only. Default ``False``.
             extra_body: Fields that the contract does not have, sent as they are. Default: none.
+            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
+                client's.
+            on_upload: Called with the bytes of the body sent so far and its length, None when not
+                known; at most every 50 ms, and at the end. What it raises ends the request.
+            on_progress: Called with the job whenever the server tells something new of it. What it
+                raises is raised here; the job goes on.
+            wait: Wait for the end of the job; else it comes back as it is, and
+                `client.predictions.wait` waits for it. Default True.
 
         Returns:
             The finished job with what came of it.
@@ -317,6 +369,9 @@ class ImageOperations(Caller):
             InvalidRequestError: The request does not keep the contract; `problems` holds everything
                 that is wrong with it.
             PredictionFailedError: The model failed.
+            APIStatusError: The server refused or failed; its subclasses go by the status.
+            TransportError: There is no connection, or it broke off.
+            RequestTimeoutError: A deadline passed; `limit` says which.
         """
         answer: Prediction = self._call(
             "upscale_image",
@@ -349,5 +404,9 @@ class ImageOperations(Caller):
             },
             model=model,
             extra_body=extra_body,
+            timeout=timeout,
+            on_upload=on_upload,
+            on_progress=on_progress,
+            wait=wait,
         )
         return answer

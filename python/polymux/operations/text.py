@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from polymux.operations._caller import Caller
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from polymux._multipart import Upload
+    from polymux.call_options import Timeout
     from polymux.responses import OcrText
 
 
@@ -23,6 +24,8 @@ class TextOperations(Caller):
         *,
         lang: str | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
     ) -> OcrText:
         """Reads the text in a picture.
 
@@ -30,6 +33,10 @@ class TextOperations(Caller):
             image: The picture; a TIFF may have several pages.
             lang: Languages of the text, joined by plus: `eng`, `deu+fra`.
             extra_body: Fields that the contract does not have, sent as they are. Default: none.
+            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
+                client's.
+            on_upload: Called with the bytes of the body sent so far and its length, None when not
+                known; at most every 50 ms, and at the end. What it raises ends the request.
 
         Returns:
             The text, line by line.
@@ -37,6 +44,9 @@ class TextOperations(Caller):
         Raises:
             InvalidRequestError: The request does not keep the contract; `problems` holds everything
                 that is wrong with it.
+            APIStatusError: The server refused or failed; its subclasses go by the status.
+            TransportError: There is no connection, or it broke off.
+            RequestTimeoutError: A deadline passed; `limit` says which.
         """
         answer: OcrText = self._call(
             "read_text",
@@ -46,5 +56,7 @@ class TextOperations(Caller):
             },
             model=None,
             extra_body=extra_body,
+            timeout=timeout,
+            on_upload=on_upload,
         )
         return answer

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from polymux._text import shown
 from polymux.errors import DecodeError
+
+if TYPE_CHECKING:
+    from polymux._answers import Answer
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "a text": (str,),
@@ -15,7 +18,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "an array": (list,),
 }
 ResultT = TypeVar("ResultT", bound="Result")
-ResponseT = TypeVar("ResponseT", bound="Response")
+AnsweredT = TypeVar("AnsweredT", bound="Answered")
 
 
 def kind_of(value: object) -> str:
@@ -178,16 +181,52 @@ def _scalars(value: dict[str, Any]) -> list[tuple[str, Any]]:
     return [(name, one) for name, one in value.items() if not isinstance(one, (dict, list))]
 
 
-class Response(Result):
+class Answered:
+    """How an answer came about. Empty and None for what no server answered."""
+
+    __slots__ = ()
+    _answer: Answer | None
+
+    @classmethod
+    def of_answer(cls, answer: Answer) -> Self:
+        """Decodes an answer; raises what `decode` raises."""
+        made: Self = cls(parsed(answer.body), answer.body)  # type: ignore[call-arg]
+        object.__setattr__(made, "_answer", answer)
+        return made
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Header fields of the answer, names in lower case; empty for what no server answered."""
+        return {} if self._answer is None else self._answer.headers
+
+    @property
+    def request_id(self) -> str | None:
+        """Names the request in the server's log; None where the server has none."""
+        return None if self._answer is None else self._answer.request_id
+
+    @property
+    def elapsed_s(self) -> float | None:
+        """Seconds that the exchange took, all tries included; None for what no server answered."""
+        return None if self._answer is None else self._answer.elapsed_s
+
+    @property
+    def retries(self) -> int:
+        """How often the request was sent again."""
+        return 0 if self._answer is None else self._answer.tries - 1
+
+
+class Response(Result, Answered):
     """A whole answer. Base class."""
 
-    __slots__ = ("_raw",)
+    __slots__ = ("_answer", "_raw")
     _raw: bytes
+    _answer: Answer | None
 
     def __init__(self, value: Any, raw: bytes = b"", *, path: str = "") -> None:
         """Takes over the parsed answer and the bytes it came in."""
         super().__init__(value, path=path)
         object.__setattr__(self, "_raw", raw)
+        object.__setattr__(self, "_answer", None)
 
     @classmethod
     def decode(cls, body: bytes) -> Self:
@@ -205,7 +244,14 @@ class Response(Result):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the answer; it is checked again when it is read back."""
-        return type(self), (self._value, self._raw)
+        return restored, (type(self), self._value, self._raw, self._answer)
+
+
+def restored(kind: type[AnsweredT], value: Any, raw: bytes, answer: Answer | None) -> AnsweredT:
+    """An answer out of a pickle."""
+    made = kind(value, raw)  # type: ignore[call-arg]
+    object.__setattr__(made, "_answer", answer)
+    return made
 
 
 def parsed(body: bytes) -> Any:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from polymux.responses._base import Response, fresh, joined, member, parsed, wrong
+from polymux.responses._base import (
+    Answered,
+    Response,
+    fresh,
+    joined,
+    member,
+    parsed,
+    restored,
+    wrong,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +47,7 @@ class Song(Response):
         return bool(self.name or self.url or self.image_url)
 
 
-class SongList(Sequence[Song]):
+class SongList(Sequence[Song], Answered):
     """Songs that were found, best first: a sequence of `Song`, immutable.
 
     Example:
@@ -48,7 +57,7 @@ class SongList(Sequence[Song]):
         (1, 'Blue Danube - Strauss')
     """
 
-    __slots__ = ("_raw", "_songs", "_value")
+    __slots__ = ("_answer", "_raw", "_songs", "_value")
     _raw: bytes
     _songs: tuple[Song, ...]
     _value: list[Any]
@@ -61,6 +70,7 @@ class SongList(Sequence[Song]):
         object.__setattr__(self, "_value", value)
         object.__setattr__(self, "_songs", songs)
         object.__setattr__(self, "_raw", raw)
+        object.__setattr__(self, "_answer", None)
 
     @classmethod
     def decode(cls, body: bytes) -> SongList:
@@ -137,4 +147,4 @@ class SongList(Sequence[Song]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the answer; it is checked again when it is read back."""
-        return SongList, (self._value, self._raw)
+        return restored, (SongList, self._value, self._raw, self._answer)

@@ -74,6 +74,7 @@ class _Writer:
             self.parts.append(_strings(f"{prefix}refused", one.refused_fields))
             refused = f"    .refused_fields = {prefix}refused,\n"
         stream = f"    .stream_result = {text(one.stream_result)},\n" if one.stream_result else ""
+        job = "    .job = true,\n" if one.job else ""
         return (
             f"constinit const Operation {one.name} = {{\n"
             f"    .name = {text(one.name)},\n"
@@ -83,7 +84,7 @@ class _Writer:
             f"    .summary = {text(one.summary)},\n"
             f"    .first = {text(one.first)},\n"
             f"    .result = {text(one.result)},\n"
-            f"{stream}{refused}"
+            f"{stream}{job}{refused}"
             f"    .variants = {prefix}variants,\n"
             "};\n\n"
         )

@@ -6,13 +6,13 @@ import textwrap
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from contract.model import Field, Operation, Variant
 
 WIDTH = 100
 RESULTS = {
-    "ChatCompletion": "The whole answer; with `stream` an iterator over its pieces.",
+    "ChatCompletion": "The whole answer; with `stream` an iterator over its chunks.",
     "TextResponse": "The text.",
     "OcrText": "The text, line by line.",
     "Prediction": "The finished job with what came of it.",
@@ -27,11 +27,25 @@ ERRORS = {
     "NoMatchError": "No song was recognised.",
     "StreamInterruptedError": "A stream ended before the answer did.",
 }
+#: Of every operation: what the way to a server adds.
+COMMON_ERRORS = {
+    "APIStatusError": "The server refused or failed; its subclasses go by the status.",
+    "TransportError": "There is no connection, or it broke off.",
+    "RequestTimeoutError": "A deadline passed; `limit` says which.",
+}
+COMMON = {
+    "timeout": "Seconds that everything may take, or a `polymux.Timeout`. Default: the client's.",
+    "on_upload": "Called with the bytes of the body sent so far and its length, None when not "
+    "known; at most every 50 ms, and at the end. What it raises ends the request.",
+    "on_progress": "Called with the job whenever the server tells something new of it. What it "
+    "raises is raised here; the job goes on.",
+    "wait": "Wait for the end of the job; else it comes back as it is, and "
+    "`client.predictions.wait` waits for it. Default True.",
+}
 
 
-def of_method(operation: Operation, *, asynchronous: bool) -> str:
-    """The docstring, indented for a method's body."""
-    del asynchronous
+def of_method(operation: Operation, arguments: Iterable[str]) -> str:
+    """The docstring, indented for a method's body; `arguments` are those that are not sent."""
     lines = [f'        """{operation.summary}', ""]
     for variant in operation.variants:
         if len(operation.variants) > 1:
@@ -48,6 +62,8 @@ def of_method(operation: Operation, *, asynchronous: bool) -> str:
         "extra_body: Fields that the contract does not have, sent as they are. Default: none.",
         12, 16,
     )  # fmt: skip
+    for name in arguments:
+        lines += _wrapped(f"{name}: {COMMON[name]}", 12, 16)
     lines += [
         "",
         "        Returns:",
@@ -57,6 +73,8 @@ def of_method(operation: Operation, *, asynchronous: bool) -> str:
     ]
     for name in operation.errors:
         lines += _wrapped(f"{name}: {ERRORS[name]}", 12, 16)
+    for name, meaning in COMMON_ERRORS.items():
+        lines += _wrapped(f"{name}: {meaning}", 12, 16)
     return "\n".join([*lines, '        """', ""])
 
 

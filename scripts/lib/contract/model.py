@@ -110,6 +110,7 @@ class Operation:
     first: str
     result: str
     stream_result: str
+    job: bool
     errors: tuple[str, ...]
     example: str
     unknown_fields: str
@@ -203,7 +204,7 @@ def load(folder: Path) -> Contract:
 
 def _operation(name: str, family: str, table: dict[str, Any]) -> Operation:
     shared = {"order", "path", "title", "summary", "first", "result", "stream_result", "errors"}
-    shared |= {"example", "unknown_fields", "refused_fields", "output"}
+    shared |= {"example", "unknown_fields", "refused_fields", "output", "job"}
     alone = {"model", "encoding", "accepts", "fields", "rules"}
     _known(name, table, shared | ({"variant"} if "variant" in table else alone))
     variants = table.get("variant") or {"": {key: table[key] for key in alone if key in table}}
@@ -211,6 +212,7 @@ def _operation(name: str, family: str, table: dict[str, Any]) -> Operation:
         name=name,
         family=family,
         stream_result=table.get("stream_result", ""),
+        job=table.get("job", False),
         refused_fields=tuple(table.get("refused_fields", ())),
         output=_field("output", table["output"]) if "output" in table else None,
         variants=tuple(_variant(name, key, value) for key, value in variants.items()),

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 FOLDER = "python/polymux/operations"
 #: Where the names in signatures come from, in the order of the import block.
 HOMES = {
-    "collections.abc": ("AsyncIterator", "Iterator", "Mapping", "Sequence"),
+    "collections.abc": ("Callable", "Mapping", "Sequence"),
     "typing": ("Any", "Literal"),
     "polymux._multipart": ("Upload",),
-    "polymux.chat_stream": ("ChatChunk",),
+    "polymux.call_options": ("Timeout",),
+    "polymux.chat_stream": ("AsyncChatStream", "ChatStream"),
     "polymux.media_file": ("MediaFile",),
     "polymux.operations.types": (),
     "polymux.responses": (
@@ -31,11 +32,24 @@ HOMES = {
 def files(contract: Contract) -> dict[str, str]:
     """Path below the repository's root to content."""
     made = {f"{FOLDER}/types.py": python_types.types_file(contract)}
+    made[f"{FOLDER}/results.py"] = _results_file(contract)
     for family in contract.families:
         for asynchronous in (False, True):
             name = f"async_{family}" if asynchronous else family
             made[f"{FOLDER}/{name}.py"] = _module(contract, family, asynchronous=asynchronous)
     return made
+
+
+def _results_file(contract: Contract) -> str:
+    results = "".join(f'    "{one.name}": "{one.result}",\n' for one in contract.operations)
+    jobs = "".join(f'        "{one.name}",\n' for one in contract.operations if one.job)
+    head = python_types.HEAD.format(title="What comes back from each operation.")
+    return (
+        f"{head}\n"
+        f"#: Names of the classes of `polymux` that answers become.\nRESULTS = {{\n{results}}}\n"
+        "#: Operations of which a server makes a job, which can be read, watched and cancelled.\n"
+        f"JOBS = frozenset(\n    {{\n{jobs}    }}\n)\n"
+    )
 
 
 def _module(contract: Contract, family: str, *, asynchronous: bool) -> str:
@@ -87,7 +101,7 @@ class _Method:
         one = self.operation
         result = one.result
         if one.stream_result:
-            iterator = f"{'Async' if self.asynchronous else ''}Iterator[ChatChunk]"
+            iterator = f"{'Async' if self.asynchronous else ''}ChatStream"
             return [
                 self._signature(one.variants[0], result, stream="Literal[False] = False"),
                 self._signature(one.variants[0], iterator, stream="Literal[True]"),
@@ -114,7 +128,19 @@ class _Method:
                 f"        {one.python_name}: {kind}{'' if needed else ' | None = None'},\n"
             )
         lines.append("        extra_body: Mapping[str, Any] | None = None,\n")
+        lines += [f"        {name}: {kind},\n" for name, kind in self._of_the_call().items()]
         return "".join(lines) + f"    ) -> {result}:"
+
+    def _of_the_call(self) -> dict[str, str]:
+        """Arguments that are not sent: name to type and default."""
+        found = {"timeout": "float | Timeout | None = None"}
+        if any("file" in one.type for one in self.operation.all_fields()):
+            found["on_upload"] = "Callable[[int, int | None], object] | None = None"
+        if self.operation.job:
+            found["on_progress"] = "Callable[[Prediction], object] | None = None"
+        if self.operation.result == "Prediction":
+            found["wait"] = "bool = True"
+        return found
 
     def _first(self) -> Iterator[str]:
         fields = self.operation.variants[0].fields
@@ -166,12 +192,13 @@ class _Method:
         values = "".join(f'                "{one.name}": {self._value(one)},\n' for one in fields)
         wait = "await " if self.asynchronous else ""
         model = "model" if self.operation.selects_model else "None"
+        call = "".join(f"            {name}={name},\n" for name in self._of_the_call())
         result = implementation.rsplit("-> ", 1)[1].rstrip(":")
         return (
             f"{head}{implementation}\n"
-            f"{docstrings.of_method(self.operation, asynchronous=self.asynchronous)}"
+            f"{docstrings.of_method(self.operation, self._of_the_call())}"
             f"        answer: {result} = {wait}self._call(\n"
             f'            "{self.operation.name}",\n            {{\n{values}            }},\n'
-            f"            model={model},\n            extra_body=extra_body,\n        )\n"
+            f"            model={model},\n            extra_body=extra_body,\n{call}        )\n"
             "        return answer\n"
         )

@@ -135,6 +135,7 @@ struct Operation {
     std::string_view first;  ///< The field that methods and commands take first.
     std::string_view result;
     std::string_view stream_result = {};
+    bool job = false;  ///< The server makes a job of it, which can be read, watched and cancelled.
     std::span<const std::string_view> refused_fields = {};  ///< Names that are always an error.
     std::span<const Variant> variants;
 

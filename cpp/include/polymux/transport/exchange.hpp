@@ -88,20 +88,21 @@ struct ResponseHead {
 
 /// How an exchange ended.
 struct Outcome {
-    std::optional<Error> failure;
-    std::shared_ptr<const ResponseHead> head;  ///< Of the last answer; may be null.
+    std::optional<Error> failure = {};
+    std::shared_ptr<const ResponseHead> head = {};  ///< Of the last answer; may be null.
     /// Of a collected answer; of one whose status is no success, what came of it up to 1 MiB.
-    std::string body;
+    std::string body = {};
     unsigned tries = 1;
     steady_clock::duration elapsed{};
 };
 
 class Inbox;
 class Port;
+class Transfer;
 
-/// Shared by who asks and by the engine that works. What the consumer may do is thread-safe, but one
-/// consumer takes.
-class Exchange {
+/// Shared by who asks and by the engine that works. What the consumer may do is thread-safe, but
+/// one consumer takes.
+class Exchange : public std::enable_shared_from_this<Exchange> {
 public:
     /// `port`: who is told of news, on an I/O thread; null where the consumer drives the engine.
     explicit Exchange(Task task, std::shared_ptr<Port> port = {});
@@ -134,6 +135,11 @@ public:
         return sent_bytes_.load(std::memory_order_relaxed);
     }
 
+    /// True while the body has run dry, and `resume_sending` is waited for.
+    [[nodiscard]] bool starved() const noexcept { return starved_.load(std::memory_order_acquire); }
+    /// Drops the request's body, once it has ended: on the thread that its owner likes.
+    void release_body() { task_.request.body = std::monostate(); }
+
     /// The consumer's own; the transport never looks at it.
     std::atomic<void*> owner = nullptr;
 
@@ -148,20 +154,28 @@ private:
     void set_head(std::shared_ptr<const ResponseHead> head);
     /// False where the consumer has enough to do and the bytes must wait.
     bool add_bytes(std::string_view bytes);
-    bool decode(std::string_view bytes, stream::ChunkParser& parser, bool& stream_ended,
-                bool& chunks_came);
+    struct Decoded {
+        bool taken = true;  ///< False as of `add_bytes`.
+        bool chunks_came = false;
+        stream::StreamState end = stream::StreamState::open;
+    };
+    Decoded decode(std::string_view bytes, stream::ChunkParser& parser);
     void finish_decoding(stream::ChunkParser& parser);
     void end(Outcome outcome);
+    /// The body has run dry.
+    void starve();
     void tell();
-    void took(std::size_t bytes);
+    void took();  // With the mutex.
 
     Task task_;
     std::shared_ptr<Port> port_;
     std::atomic<bool> ended_ = false;
     std::atomic<bool> news_ = false;
     std::atomic<bool> cancel_asked_ = false;
+    std::atomic<bool> starved_ = false;
     std::atomic<std::uint64_t> sent_bytes_ = 0;
-    bool marked_ = false;  // On the port's list; guarded by the port.
+    bool marked_ = false;           // On the port's list; guarded by the port.
+    Transfer* transfer_ = nullptr;  // What works on it; the engine's alone.
 
     mutable std::mutex mutex_;  // For all that follows, until the end.
     std::shared_ptr<Inbox> inbox_;

@@ -1,6 +1,8 @@
 // Where exchanges run: engines that a calling thread drives, and one thread for all the others.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +12,7 @@
 namespace polymux::transport {
 
 class Engine;
+struct SessionCommon;
 
 /// What all exchanges of a session share.
 struct SessionOptions {
@@ -31,28 +34,7 @@ enum class Stopped : std::uint8_t {
     time_up,
 };
 
-/// The use of an engine by one thread at a time, with the connections it keeps. Given back at the
-/// end; what is still running in it then is cancelled.
-class Lease {
-public:
-    Lease() = default;
-    Lease(Lease&& other) noexcept;
-    Lease& operator=(Lease&& other) noexcept;
-    ~Lease();
-
-    [[nodiscard]] explicit operator bool() const noexcept { return engine_ != nullptr; }
-    void start(const std::shared_ptr<Exchange>& exchange);
-    /// Works until there is news of the exchange, a signal, or `longest` has passed.
-    Stopped run(const Exchange& exchange, milliseconds longest);
-    /// Gives the engine back.
-    void end() noexcept;
-
-private:
-    friend class Session;
-    struct Shared;
-    std::unique_ptr<Engine> engine_;
-    std::shared_ptr<void> session_;  // What the engine goes back to.
-};
+class Lease;
 
 /// Thread-safe. After a fork the child has no connection and no thread of its parent.
 class Session {
@@ -70,19 +52,45 @@ public:
     /// exchange's port.
     Result<void> start(const std::shared_ptr<Exchange>& exchange);
 
-    /// Ends everything that runs, and closes all connections. Later calls of the others fail.
-    /// Waits at most `longest` for the thread.
+    /// Ends everything on its thread and closes all connections but those of leases, which close
+    /// theirs when they end. Later calls of the others fail. Waits at most `longest` for the
+    /// thread.
     void close(milliseconds longest = milliseconds{2000}) noexcept;
 
     /// True once the server has said that a repeated request does no harm.
     [[nodiscard]] bool repeatable() const noexcept;
 
 private:
+    friend class Lease;
     struct State;
     std::shared_ptr<State> state();
 
-    SessionOptions options_;
-    std::atomic<std::shared_ptr<State>> state_;
+    std::shared_ptr<SessionCommon> common_;
+    std::atomic<std::shared_ptr<State>*> state_;  // Owned; replaced in a forked child.
+};
+
+/// The use of an engine by one thread at a time, with the connections it keeps. Given back at the
+/// end; what still runs in it then is cancelled.
+class Lease {
+public:
+    Lease() noexcept;
+    Lease(Lease&& other) noexcept;
+    Lease& operator=(Lease&& other) noexcept;
+    ~Lease();
+
+    [[nodiscard]] explicit operator bool() const noexcept { return engine_ != nullptr; }
+    void start(const std::shared_ptr<Exchange>& exchange);
+    /// Works until there is news of the exchange, a signal, or `longest` has passed.
+    Stopped run(const Exchange& exchange, milliseconds longest);
+    /// Gives the engine back.
+    void end() noexcept;
+
+private:
+    friend class Session;
+    Lease(std::unique_ptr<Engine> engine, std::shared_ptr<Session::State> state) noexcept;
+
+    std::unique_ptr<Engine> engine_;
+    std::shared_ptr<Session::State> state_;  // Where the engine goes back to.
 };
 
 }  // namespace polymux::transport

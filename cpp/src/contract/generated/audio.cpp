@@ -166,6 +166,7 @@ constinit const Operation transcribe = {
     .summary = "Writes down what is said in a recording, or translates it into English.",
     .first = "audio",
     .result = "Prediction",
+    .job = true,
     .variants = transcribe_variants,
 };
 
@@ -177,6 +178,7 @@ constinit const Operation generate_music = {
     .summary = "Makes a few seconds of music from a description, or from the way between two.",
     .first = "prompt_a",
     .result = "Prediction",
+    .job = true,
     .variants = generate_music_variants,
 };
 
@@ -199,6 +201,7 @@ constinit const Operation download_music = {
     .summary = "Fetches the music that fits a query best, as MP3.",
     .first = "query",
     .result = "MediaFile",
+    .job = true,
     .variants = download_music_variants,
 };
 
@@ -210,6 +213,7 @@ constinit const Operation convert_to_mp3 = {
     .summary = "Makes an MP3 of any audio or video file.",
     .first = "file",
     .result = "MediaFile",
+    .job = true,
     .variants = convert_to_mp3_variants,
 };
 

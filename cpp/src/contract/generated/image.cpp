@@ -181,6 +181,7 @@ constinit const Operation generate_image = {
     .summary = "Makes pictures from a description, or from a picture and a description.",
     .first = "prompt",
     .result = "Prediction",
+    .job = true,
     .variants = generate_image_variants,
 };
 
@@ -192,6 +193,7 @@ constinit const Operation upscale_image = {
     .summary = "Enlarges a picture.",
     .first = "image",
     .result = "Prediction",
+    .job = true,
     .variants = upscale_image_variants,
 };
 

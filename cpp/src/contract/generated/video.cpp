@@ -81,6 +81,7 @@ constinit const Operation generate_video = {
     .summary = "Makes a short video from a description.",
     .first = "prompt",
     .result = "Prediction",
+    .job = true,
     .variants = generate_video_variants,
 };
 
@@ -92,6 +93,7 @@ constinit const Operation download_video = {
     .summary = "Fetches an online video.",
     .first = "url",
     .result = "MediaFile",
+    .job = true,
     .variants = download_video_variants,
 };
 
@@ -103,6 +105,7 @@ constinit const Operation summarize_video = {
     .summary = "Says in short what an online video is about.",
     .first = "url",
     .result = "TextResponse",
+    .job = true,
     .variants = summarize_video_variants,
 };
 

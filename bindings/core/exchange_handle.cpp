@@ -1,0 +1,157 @@
+#include "exchange_handle.hpp"
+
+#include <chrono>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "errors.hpp"
+
+namespace polymux::bindings {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A signal ends a wait at once on the main thread, where Python's handlers run; others look now
+/// and then whether the interpreter wants them.
+constexpr milliseconds turn{100};
+
+/// Exchanges that nobody holds any more and that have not ended: their bodies may be Python's,
+/// which an I/O thread must not drop. Never freed: that thread may outlive `main`.
+struct Left {
+    std::shared_ptr<transport::Exchange> exchange;
+    py::object body;
+};
+
+std::vector<Left>& left_behind() {
+    static auto* const all = new std::vector<Left>;  // NOLINT: see above.
+    return *all;
+}
+
+void give_back(const py::object& body) noexcept {
+    if (body) py::cast<MultipartObject&>(body).give_back();
+}
+
+void bury_ended() {
+    std::erase_if(left_behind(), [](const Left& left) {
+        if (!left.exchange->ended()) return false;
+        left.exchange->release_body();
+        give_back(left.body);
+        return true;
+    });
+}
+
+}  // namespace
+
+ExchangeHandle::ExchangeHandle(std::shared_ptr<transport::Exchange> exchange,
+                               transport::Lease lease, py::object body)
+    : exchange_(std::move(exchange)), lease_(std::move(lease)), body_(std::move(body)) {
+    if (!left_behind().empty()) bury_ended();
+    exchange_->owner = this;
+}
+
+ExchangeHandle::~ExchangeHandle() {
+    exchange_->owner = nullptr;
+    if (!ended()) close();
+    if (ended()) {
+        let_go_of_body();
+    } else if (body_) {
+        left_behind().push_back({.exchange = exchange_, .body = std::move(body_)});
+    }
+}
+
+void ExchangeHandle::let_go_of_body() noexcept {
+    if (!body_) return;
+    exchange_->release_body();
+    give_back(body_);
+    body_ = py::object();
+}
+
+void ExchangeHandle::drive() {
+    transport::Stopped stopped = transport::Stopped::news;
+    driving_ = true;
+    without_gil([&] { stopped = lease_.run(*exchange_, turn); });
+    driving_ = false;
+    if (stopped != transport::Stopped::news && PyErr_CheckSignals() != 0) {
+        throw py::error_already_set();
+    }
+    report_progress();
+}
+
+void ExchangeHandle::report_progress() {
+    if (!body_) return;
+    auto& body = py::cast<MultipartObject&>(body_);
+    body.report_progress(exchange_->sent_bytes(), exchange_->ended());
+}
+
+void ExchangeHandle::wait_for_news() {
+    try {
+        while (!has_news()) drive();
+    } catch (...) {
+        close();
+        throw;
+    }
+    if (ended()) lease_.end();
+}
+
+void ExchangeHandle::wait_for_end() {
+    try {
+        while (!ended()) drive();
+    } catch (...) {
+        close();
+        throw;
+    }
+    lease_.end();
+}
+
+void ExchangeHandle::close() {
+    exchange_->cancel();
+    // Who drives it sees the wish; else nobody would.
+    if (lease_ && !driving_) without_gil([this] { lease_.end(); });
+}
+
+py::object ExchangeHandle::head() const {
+    const auto head = exchange_->head();
+    if (!head) return py::none();
+    return py::make_tuple(head->status, head->http_version, py::bytes(head->fields));
+}
+
+py::tuple ExchangeHandle::outcome() {
+    const transport::Outcome& outcome = exchange_->outcome();
+    if (outcome.failure) raise_failure(*outcome.failure, body_);
+    let_go_of_body();
+    const auto elapsed = std::chrono::duration<double>(outcome.elapsed).count();
+    return py::make_tuple(outcome.head ? outcome.head->status : 0,
+                          py::bytes(outcome.head ? outcome.head->fields : std::string()),
+                          py::bytes(outcome.body), outcome.tries, elapsed);
+}
+
+py::bytes ExchangeHandle::take_bytes() {
+    std::string bytes;
+    exchange_->take(bytes);
+    return bytes;
+}
+
+int ExchangeHandle::traverse(visitproc visit, void* arg) const {
+    Py_VISIT(body_.ptr());
+    Py_VISIT(waiter_.ptr());
+    return 0;
+}
+
+void ExchangeHandle::set_waiter(py::object future) {
+    waiter_ = future.is_none() ? py::object() : std::move(future);
+}
+
+void ExchangeHandle::tell() {
+    if (!waiter_) return;
+    const py::object future = std::exchange(waiter_, py::object());
+    if (!py::cast<bool>(future.attr("done")())) future.attr("set_result")(py::none());
+}
+
+void raise_failure(const Error& failure, py::handle body) {
+    if (body) py::cast<MultipartObject&>(body).raise_kept();
+    raise(failure);
+}
+
+}  // namespace polymux::bindings

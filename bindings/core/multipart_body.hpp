@@ -1,0 +1,273 @@
+// A multipart body as Python holds it: parts of Python objects, one reader at a time.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <pybind11/stl.h>
+
+#include "errors.hpp"
+#include "polymux/request/multipart.hpp"
+#include "python_bytes.hpp"
+#include "python_parts.hpp"
+
+namespace polymux::bindings {
+
+/// (field, kind, object, name for messages, file name, content type, size where it is known).
+using UploadedFile = std::tuple<std::string, std::string, py::object, std::string, std::string,
+                                std::string, std::optional<std::uint64_t>>;
+
+/// What the core did on a thread without the GIL, memory running out included.
+template <typename T, typename Work>
+Result<T> outside(const Work& work) {
+    Result<T> result = Error{};
+    without_gil([&] {
+        try {
+            result = work();
+        } catch (const std::bad_alloc&) {
+            result = Error{.code = ErrorCode::out_of_memory, .message = "not enough memory"};
+        }
+    });
+    return result;
+}
+
+/// GIL held by every caller, unless it is said otherwise.
+class MultipartObject {
+public:
+    using steady_clock = std::chrono::steady_clock;
+    static constexpr std::chrono::milliseconds progress_interval{50};
+    static constexpr std::size_t iteration_bytes = std::size_t{64} << 10U;
+
+    MultipartObject(const std::vector<std::pair<std::string, std::string>>& fields,
+                    const std::vector<UploadedFile>& files, py::object on_progress)
+        : body_(std::make_shared<request::MultipartBody>(
+              value_or_raise(request::MultipartBody::create()))) {
+        for (const auto& [name, value] : fields) raise_if_failed(body_->add_text(name, value));
+        for (const UploadedFile& file : files) add(file);
+        set_on_progress(std::move(on_progress));
+    }
+
+    py::str content_type() const { return to_text(body_->content_type()); }
+    std::optional<std::uint64_t> length_bytes() const { return body_->length_bytes(); }
+    std::uint64_t sent_bytes() const { return body_->sent_bytes(); }
+    bool finished() const { return body_->finished(); }
+    bool can_rewind() const { return body_->can_rewind(); }
+    bool may_block() const { return may_block_; }
+
+    py::object on_progress() const {
+        return on_progress_ ? py::reinterpret_borrow<py::object>(on_progress_.get()) : py::none();
+    }
+    void set_on_progress(py::object callback) {
+        on_progress_ = callback.is_none() ? Reference() : Reference(std::move(callback));
+    }
+
+    /// Up to `size` bytes; None where the next ones must be fed first.
+    py::object read_or_none(py::ssize_t size) {
+        if (size <= 0) throw py::value_error("read takes a number of bytes of at least 1");
+        const Turn turn(*this);
+        if (calls_->failed()) calls_->raise();
+        PyObject* bytes = PyBytes_FromStringAndSize(nullptr, size);
+        if (bytes == nullptr) throw py::error_already_set();
+        auto owned = py::reinterpret_steal<py::object>(bytes);
+        const std::span<char> buffer(PyBytes_AS_STRING(bytes), static_cast<std::size_t>(size));
+        const auto count =
+            outside<std::size_t>([&] { return body_->read(std::as_writable_bytes(buffer)); });
+        if (!count) raise_failure(count.error());
+        report_progress(body_->sent_bytes(), body_->finished());
+        if (*count == 0 && body_->starved()) return py::none();
+        bytes = owned.release().ptr();
+        if (_PyBytes_Resize(&bytes, static_cast<py::ssize_t>(*count)) != 0) {
+            throw py::error_already_set();
+        }
+        return py::reinterpret_steal<py::object>(bytes);
+    }
+
+    py::object read(py::ssize_t size) {
+        py::object piece = read_or_none(size);
+        if (piece.is_none()) {
+            throw py::type_error(
+                "a part of this body comes from an async iterator: read it with 'async for' or "
+                "'await body.aread()'");
+        }
+        return piece;
+    }
+
+    py::object next() {
+        py::object piece = read(iteration_bytes);
+        if (PyBytes_GET_SIZE(piece.ptr()) == 0) throw py::stop_iteration();
+        return piece;
+    }
+
+    void rewind() {
+        const Turn turn(*this);
+        calls_->clear();
+        const auto rewound = outside<void>([&] { return body_->rewind(); });
+        if (!rewound) raise_failure(rewound.error());
+        last_progress_ = {};
+        told_bytes_ = {};
+    }
+
+    /// The async iterator that the body waits for.
+    py::object awaited() const {
+        return py::reinterpret_borrow<py::object>(current_feed().iterator.get());
+    }
+    void feed(const py::object& piece) {
+        request::Feed& feed = *current_feed().feed;
+        if (piece.is_none()) {
+            feed.finish();
+            return;
+        }
+        if (PyObject_CheckBuffer(piece.ptr()) == 0) {
+            throw py::type_error(std::string("an async iterable that is sent as a file must give "
+                                             "bytes, not ") +
+                                 Py_TYPE(piece.ptr())->tp_name);
+        }
+        const HeldBuffer held(piece);
+        feed.push({held.bytes().begin(), held.bytes().end()});
+    }
+    /// Every later read raises `exception`.
+    void fail(py::object exception) {
+        py::object traceback = exception.attr("__traceback__");
+        calls_->keep(std::move(exception), std::move(traceback));
+    }
+
+    int traverse(visitproc visit, void* arg) const {
+        Py_VISIT(on_progress_.get().ptr());
+        for (const AsyncPart& part : async_parts_) Py_VISIT(part.iterator.get().ptr());
+        for (const PythonPart* part : python_parts_) {
+            if (const int stop = part->traverse(visit, arg); stop != 0) return stop;
+        }
+        return calls_->traverse(visit, arg);
+    }
+    void clear() noexcept {
+        cleared_ = true;
+        on_progress_.reset();
+        for (AsyncPart& part : async_parts_) part.iterator.reset();
+        for (PythonPart* part : python_parts_) part->clear();
+        calls_->clear();
+    }
+
+    /// For an exchange to send: until `give_back` it alone reads, on any thread.
+    std::shared_ptr<request::MultipartBody> lend() {
+        occupy();
+        calls_->clear();
+        return body_;
+    }
+    void give_back() noexcept { busy_ = false; }
+    /// Tells the callback, where there is one, how much of a lent body was sent.
+    void report_progress(std::uint64_t sent_bytes, bool finished) {
+        if (!on_progress_ || told_bytes_ == sent_bytes) return;
+        const auto now = steady_clock::now();
+        if (!finished && now - last_progress_ < progress_interval) return;
+        last_progress_ = now;
+        told_bytes_ = sent_bytes;
+        const py::object callback = on_progress();
+        // Qualified, else std::invoke is found for an object, and would pass the tuple itself.
+        const auto called = calls_->call(
+            [&] { bindings::invoke(callback, py::make_tuple(sent_bytes, body_->length_bytes())); });
+        if (!called) calls_->raise();
+    }
+    /// Raises what a part or the callback has raised; returns where that was not why.
+    void raise_kept() const {
+        if (calls_->failed()) calls_->raise();
+    }
+
+private:
+    void occupy() {
+        if (cleared_) throw std::runtime_error("this body is being destroyed");
+        if (busy_.exchange(true)) {
+            throw std::runtime_error(
+                "this body is being read already, by another thread or by a part of its own");
+        }
+    }
+
+    /// One reader at a time: the file object of a part may well come back here, and so may other
+    /// threads while the GIL is released.
+    class Turn {
+    public:
+        explicit Turn(MultipartObject& body) : body_(body) { body_.occupy(); }
+        ~Turn() { body_.busy_ = false; }
+        Turn(const Turn&) = delete;
+        Turn& operator=(const Turn&) = delete;
+
+    private:
+        MultipartObject& body_;
+    };
+
+    struct AsyncPart {
+        std::size_t file = 0;  // As `current_file` counts.
+        Reference iterator;
+        std::shared_ptr<request::Feed> feed;
+    };
+
+    void add(const UploadedFile& file) {
+        const auto& [field, kind, object, name, file_name, content_type, size] = file;
+        auto source = open(kind, object, name, size);
+        raise_if_failed(body_->add_file(
+            field, {.file_name = file_name, .content_type = content_type}, std::move(source)));
+        ++files_;
+    }
+
+    std::unique_ptr<request::PartSource> open(const std::string& kind, const py::object& object,
+                                              const std::string& name,
+                                              std::optional<std::uint64_t> size) {
+        if (kind == "bytes") {
+            const auto held = std::make_shared<HeldBuffer>(object);
+            return request::memory_part(held->bytes(), name, held);
+        }
+        if (kind == "async") {
+            auto feed = std::make_shared<request::Feed>();
+            async_parts_.push_back({.file = files_, .iterator = Reference(object), .feed = feed});
+            return request::fed_part(std::move(feed), name, size);
+        }
+        may_block_ = true;
+        if (kind == "path") {
+            const std::string path = object.cast<py::bytes>();
+            return value_or_raise(outside<std::unique_ptr<request::PartSource>>(
+                [&path] { return request::file_part(path); }));
+        }
+        if (kind != "file" && kind != "iterable") {
+            throw py::type_error("a file is of kind path, bytes, file, iterable or async");
+        }
+        auto part = kind == "file" ? file_object_part(object, name, calls_)
+                                   : iterable_part(object, name, size, calls_);
+        python_parts_.push_back(part.get());
+        return part;
+    }
+
+    const AsyncPart& current_feed() const {
+        for (const AsyncPart& part : async_parts_) {
+            if (part.file == body_->current_file()) return part;
+        }
+        throw std::runtime_error("this body waits for no async iterator");
+    }
+
+    static void raise_if_failed(const Result<void>& result) {
+        if (!result) raise(result.error());
+    }
+    [[noreturn]] void raise_failure(const Error& error) const {
+        raise_kept();
+        raise(error);
+    }
+
+    std::shared_ptr<PythonCalls> calls_ = std::make_shared<PythonCalls>();
+    std::vector<AsyncPart> async_parts_;
+    std::vector<PythonPart*> python_parts_;  // Owned by the body.
+    std::size_t files_ = 0;
+    std::shared_ptr<request::MultipartBody> body_;
+    Reference on_progress_;
+    steady_clock::time_point last_progress_{};
+    std::optional<std::uint64_t> told_bytes_;
+    std::atomic<bool> busy_{false};
+    bool may_block_ = false;
+    bool cleared_ = false;
+};
+
+}  // namespace polymux::bindings

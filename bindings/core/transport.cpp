@@ -1,0 +1,279 @@
+#include "transport.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pybind11/stl.h>
+
+#include "errors.hpp"
+#include "exchange_handle.hpp"
+#include "polymux/transport/port.hpp"
+#include "polymux/transport/session.hpp"
+
+namespace polymux::bindings {
+
+namespace {
+
+using transport::Deadlines;
+using transport::milliseconds;
+using transport::RetryPolicy;
+using Milliseconds = std::optional<std::int64_t>;
+
+/// What a call may change: made once for each combination, and used again.
+struct CallOptions {
+    Deadlines deadlines;
+    RetryPolicy retries;
+    std::size_t longest_answer_bytes = 0;
+    std::size_t longest_event_bytes = 0;
+};
+
+std::optional<milliseconds> length(Milliseconds count) {
+    if (!count) return std::nullopt;
+    return milliseconds(*count);
+}
+
+CallOptions make_options(Milliseconds connect_ms, Milliseconds write_ms, Milliseconds first_byte_ms,
+                         Milliseconds idle_ms, Milliseconds event_ms, Milliseconds total_ms,
+                         int max_retries, std::int64_t first_backoff_ms,
+                         std::int64_t longest_backoff_ms, std::int64_t longest_retry_after_ms,
+                         bool repeatable, std::size_t longest_answer_bytes,
+                         std::size_t longest_event_bytes) {
+    return {.deadlines = {.connect = length(connect_ms),
+                          .write = length(write_ms),
+                          .first_byte = length(first_byte_ms),
+                          .idle = length(idle_ms),
+                          .event = length(event_ms),
+                          .total = length(total_ms)},
+            .retries = {.max_retries = max_retries,
+                        .first_backoff = milliseconds(first_backoff_ms),
+                        .longest_backoff = milliseconds(longest_backoff_ms),
+                        .longest_retry_after = milliseconds(longest_retry_after_ms),
+                        .repeatable = repeatable},
+            .longest_answer_bytes = longest_answer_bytes,
+            .longest_event_bytes = longest_event_bytes};
+}
+
+transport::Reading reading_of(const std::string& name) {
+    if (name == "whole") return transport::Reading::whole;
+    if (name == "chat") return transport::Reading::chat;
+    if (name == "pieces") return transport::Reading::pieces;
+    throw py::value_error("an answer is read whole, as a chat, or in pieces");
+}
+
+/// A request as Python gives it: (method, URL, header fields, body, reading, options).
+struct Given {
+    std::string method;
+    std::string url;
+    std::vector<std::string> headers;
+    py::object body;  // bytes, a MultipartBody, or None.
+    std::string reading;
+};
+
+transport::Task task_of(const Given& given, const CallOptions& options) {
+    transport::Task task{
+        .request = {.method = given.method, .url = given.url, .headers = given.headers},
+        .reading = reading_of(given.reading),
+        .deadlines = options.deadlines,
+        .retries = options.retries,
+        .longest_answer_bytes = options.longest_answer_bytes};
+    task.decoder.longest_event_bytes = options.longest_event_bytes;
+    if (PyBytes_Check(given.body.ptr())) {
+        task.request.body = std::string(py::reinterpret_borrow<py::bytes>(given.body));
+    } else if (!given.body.is_none()) {
+        task.request.body = py::cast<MultipartObject&>(given.body).lend();
+    }
+    return task;
+}
+
+/// The Python body that an exchange borrows; null for bytes.
+py::object lent(const Given& given) {
+    const bool plain = given.body.is_none() || PyBytes_Check(given.body.ptr());
+    return plain ? py::object() : given.body;
+}
+
+class PyPort {
+public:
+    PyPort() : port_(value_or_raise(transport::Port::create())) {}
+    int descriptor() const noexcept { return port_->descriptor(); }
+    const std::shared_ptr<transport::Port>& port() const noexcept { return port_; }
+
+    /// Completes the futures of all exchanges that have news.
+    void dispatch() {
+        std::vector<std::shared_ptr<transport::Exchange>> ready;
+        port_->take(ready);
+        for (const auto& exchange : ready) {
+            auto* const handle = static_cast<ExchangeHandle*>(exchange->owner.load());
+            if (handle != nullptr) handle->tell();
+        }
+    }
+
+private:
+    std::shared_ptr<transport::Port> port_;
+};
+
+class PySession {
+public:
+    explicit PySession(transport::SessionOptions options) : session_(std::move(options)) {}
+    ~PySession() { close(); }
+    PySession(const PySession&) = delete;
+    PySession& operator=(const PySession&) = delete;
+
+    py::tuple perform(Given given, const CallOptions& options) {
+        const auto handle = open(std::move(given), options);
+        handle->wait_for_end();
+        return handle->outcome();
+    }
+
+    std::unique_ptr<ExchangeHandle> open(Given given, const CallOptions& options) {
+        auto task = task_of(given, options);
+        auto exchange = std::make_shared<transport::Exchange>(std::move(task));
+        Result<transport::Lease> lease = Error{};
+        without_gil([&] {
+            lease = session_.lease();
+            if (lease) lease->start(exchange);
+        });
+        if (!lease) raise_unstarted(lease.error(), given);
+        return std::make_unique<ExchangeHandle>(std::move(exchange), *std::move(lease),
+                                                lent(given));
+    }
+
+    std::unique_ptr<ExchangeHandle> start(const PyPort& port, Given given,
+                                          const CallOptions& options) {
+        auto exchange = std::make_shared<transport::Exchange>(task_of(given, options), port.port());
+        auto handle = std::make_unique<ExchangeHandle>(exchange, transport::Lease(), lent(given));
+        Result<void> started;
+        without_gil([&] { started = session_.start(exchange); });
+        if (!started) raise(started.error());
+        return handle;
+    }
+
+    void close() {
+        without_gil([this] { session_.close(); });
+    }
+    bool repeatable() const noexcept { return session_.repeatable(); }
+
+private:
+    [[noreturn]] static void raise_unstarted(const Error& error, const Given& given) {
+        if (const py::object body = lent(given)) py::cast<MultipartObject&>(body).give_back();
+        raise(error);
+    }
+
+    transport::Session session_;
+};
+
+Given given_of(std::string method, std::string url, std::vector<std::string> headers,
+               py::object body, std::string reading) {
+    return {.method = std::move(method),
+            .url = std::move(url),
+            .headers = std::move(headers),
+            .body = std::move(body),
+            .reading = std::move(reading)};
+}
+
+void collect_cycles(PyHeapTypeObject* heap_type) {
+    PyTypeObject& type = heap_type->ht_type;
+    type.tp_flags |= Py_TPFLAGS_HAVE_GC;
+    type.tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
+        Py_VISIT(Py_TYPE(self));
+        return py::detail::is_holder_constructed(self)
+                   ? py::cast<ExchangeHandle&>(py::handle(self)).traverse(visit, arg)
+                   : 0;
+    };
+    type.tp_clear = [](PyObject* self) {
+        if (py::detail::is_holder_constructed(self)) {
+            py::cast<ExchangeHandle&>(py::handle(self)).clear();
+        }
+        return 0;
+    };
+}
+
+void register_handles(py::module_& module) {
+    py::class_<ExchangeHandle>(module, "Exchange", py::is_final(), plain_metaclass(),
+                               py::custom_type_setup(&collect_cycles),
+                               "A request on its way, and what comes of it.")
+        .def("wait_for_news", &ExchangeHandle::wait_for_news)
+        .def("close", &ExchangeHandle::close)
+        .def("outcome", &ExchangeHandle::outcome)
+        .def("take_bytes", &ExchangeHandle::take_bytes)
+        .def("set_waiter", &ExchangeHandle::set_waiter, py::arg("future"))
+        .def("report_progress", &ExchangeHandle::report_progress)
+        .def("resume_sending", [](const ExchangeHandle& self) { self.exchange().resume_sending(); })
+        .def_property_readonly("head", &ExchangeHandle::head)
+        .def_property_readonly("ended", &ExchangeHandle::ended)
+        .def_property_readonly("has_news", &ExchangeHandle::has_news)
+        .def_property_readonly("starved",
+                               [](const ExchangeHandle& self) { return self.exchange().starved(); })
+        .def_property_readonly(
+            "sent_bytes", [](const ExchangeHandle& self) { return self.exchange().sent_bytes(); });
+    py::class_<PyPort>(module, "Port", py::is_final(), plain_metaclass(),
+                       "Where an event loop learns of news.")
+        .def(py::init<>())
+        .def("dispatch", &PyPort::dispatch)
+        .def_property_readonly("descriptor", &PyPort::descriptor);
+}
+
+}  // namespace
+
+void register_transport(py::module_& module) {
+    py::class_<CallOptions>(module, "CallOptions", py::is_final(), plain_metaclass(),
+                            "Deadlines, retries and limits of a call; None is no limit.")
+        .def(py::init(&make_options), py::kw_only(), py::arg("connect_ms"), py::arg("write_ms"),
+             py::arg("first_byte_ms"), py::arg("idle_ms"), py::arg("event_ms"), py::arg("total_ms"),
+             py::arg("max_retries"), py::arg("first_backoff_ms"), py::arg("longest_backoff_ms"),
+             py::arg("longest_retry_after_ms"), py::arg("repeatable"),
+             py::arg("longest_answer_bytes"), py::arg("longest_event_bytes"));
+    register_handles(module);
+    py::class_<PySession>(module, "Session", py::is_final(), plain_metaclass(),
+                          "Connections to one server, and who works on them.")
+        .def(py::init([](std::vector<std::string> headers, std::string proxy, std::string no_proxy,
+                         std::string certificates, bool verify, bool http2) {
+                 return std::make_unique<PySession>(
+                     transport::SessionOptions{.headers = std::move(headers),
+                                               .proxy = std::move(proxy),
+                                               .no_proxy = std::move(no_proxy),
+                                               .certificates = std::move(certificates),
+                                               .verify = verify,
+                                               .http2 = http2});
+             }),
+             py::kw_only(), py::arg("headers"), py::arg("proxy"), py::arg("no_proxy"),
+             py::arg("certificates"), py::arg("verify"), py::arg("http2"))
+        .def(
+            "perform",
+            [](PySession& self, std::string method, std::string url,
+               std::vector<std::string> headers, py::object body, const CallOptions& options) {
+                return self.perform(given_of(std::move(method), std::move(url), std::move(headers),
+                                             std::move(body), "whole"),
+                                    options);
+            },
+            py::arg("method"), py::arg("url"), py::arg("headers"), py::arg("body"),
+            py::arg("options"))
+        .def(
+            "open",
+            [](PySession& self, std::string method, std::string url,
+               std::vector<std::string> headers, py::object body, const CallOptions& options,
+               std::string reading) {
+                return self.open(given_of(std::move(method), std::move(url), std::move(headers),
+                                          std::move(body), std::move(reading)),
+                                 options);
+            },
+            py::arg("method"), py::arg("url"), py::arg("headers"), py::arg("body"),
+            py::arg("options"), py::arg("reading"))
+        .def(
+            "start",
+            [](PySession& self, const PyPort& port, std::string method, std::string url,
+               std::vector<std::string> headers, py::object body, const CallOptions& options,
+               std::string reading) {
+                return self.start(port,
+                                  given_of(std::move(method), std::move(url), std::move(headers),
+                                           std::move(body), std::move(reading)),
+                                  options);
+            },
+            py::arg("port"), py::arg("method"), py::arg("url"), py::arg("headers"), py::arg("body"),
+            py::arg("options"), py::arg("reading"))
+        .def("close", &PySession::close)
+        .def_property_readonly("repeatable", &PySession::repeatable);
+}
+
+}  // namespace polymux::bindings

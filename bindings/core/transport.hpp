@@ -1,0 +1,10 @@
+// Sessions, exchanges and ports for Python.
+#pragma once
+
+#include "interpreter.hpp"
+
+namespace polymux::bindings {
+
+void register_transport(py::module_& module);
+
+}  // namespace polymux::bindings

@@ -1,0 +1,46 @@
+// How a consumer that must not wait learns of news: a descriptor for its event loop.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "polymux/result.hpp"
+
+namespace polymux::transport {
+
+class Exchange;
+
+/// Belongs to one event loop. The engine's thread tells it of exchanges with news; the loop takes
+/// them when the descriptor is readable. Thread-safe.
+class Port {
+public:
+    static Result<std::shared_ptr<Port>> create();
+    /// Owns the descriptor from now on.
+    explicit Port(int event) noexcept : event_(event) {}
+    Port(const Port&) = delete;
+    Port& operator=(const Port&) = delete;
+    ~Port();
+
+    /// Readable while there is news.
+    [[nodiscard]] int descriptor() const noexcept { return event_; }
+
+    /// Exchanges `ready`, which must be empty, for those that have news since they were taken last.
+    void take(std::vector<std::shared_ptr<Exchange>>& ready);
+
+private:
+    friend class Engine;
+    friend class Exchange;
+
+    void add(std::shared_ptr<Exchange> exchange);
+    /// Makes the descriptor readable where there is something to take. Once for each round of the
+    /// engine, so that many streams cost one wake-up.
+    void flush();
+
+    const int event_;
+    std::mutex mutex_;
+    std::vector<std::shared_ptr<Exchange>> ready_;
+    bool signalled_ = false;
+};
+
+}  // namespace polymux::transport

@@ -1,0 +1,23 @@
+// Alone in its file: the C library's own header of TCP knows less, and does not go with the
+// kernel's.
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+
+#include "transport/surroundings.hpp"
+
+namespace polymux::transport {
+
+std::uint64_t acknowledged_bytes(curl_socket_t socket) noexcept {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
+    // Older kernels know fewer members.
+    constexpr std::size_t needed =
+        offsetof(tcp_info, tcpi_bytes_acked) + sizeof info.tcpi_bytes_acked;
+    return size >= needed ? info.tcpi_bytes_acked : 0;
+}
+
+}  // namespace polymux::transport

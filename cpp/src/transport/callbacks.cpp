@@ -1,0 +1,319 @@
+#include "transport/callbacks.hpp"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <new>
+#include <span>
+#include <utility>
+
+#include "transport/failures.hpp"
+
+namespace polymux::transport {
+
+namespace {
+
+constexpr std::size_t most_field_bytes = std::size_t{256} << 10U;
+constexpr std::size_t most_fields = 1000;
+/// Of an answer whose status is no success.
+constexpr std::size_t longest_error_bytes = std::size_t{1} << 20U;
+constexpr std::size_t most_drained_bytes = std::size_t{64} << 10U;
+
+Error out_of_memory() {
+    return {.code = ErrorCode::out_of_memory, .message = "not enough memory"};
+}
+
+Error too_large(std::string_view what, std::size_t limit_bytes) {
+    return {.code = ErrorCode::answer_too_large,
+            .message = "the answer is refused: " + std::string(what) + " more than " +
+                       std::to_string(limit_bytes),
+            .stage = "receive"};
+}
+
+/// "HTTP/1.1 200 OK" to 11 and 200.
+void read_status_line(std::string_view line, ResponseHead& head) {
+    constexpr std::size_t version_begins = 5;  // After "HTTP/".
+    constexpr int tens = 10;
+    const char* const end = line.data() + line.size();
+    int major = 1;
+    int minor = 0;
+    auto read = std::from_chars(line.data() + version_begins, end, major);
+    if (read.ptr != end && *read.ptr == '.') read = std::from_chars(read.ptr + 1, end, minor);
+    head.http_version = major * tens + minor;
+    while (read.ptr != end && *read.ptr == ' ') ++read.ptr;
+    std::from_chars(read.ptr, end, head.status);
+}
+
+}  // namespace
+
+/// The functions that libcurl calls. Nothing is thrown through it.
+struct Callbacks {
+    static Transfer& of(void* self) { return *static_cast<Transfer*>(self); }
+
+    /// Before the request is sent over a connection that is there.
+    static int before_request(void* self, char*, char*, int, int) {
+        try {
+            return of(self).may_send_again() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+        } catch (const std::bad_alloc&) {
+            return CURL_PREREQFUNC_ABORT;
+        }
+    }
+
+    static std::size_t read(char* buffer, std::size_t one, std::size_t count, void* self) {
+        Transfer& transfer = of(self);
+        try {
+            return transfer.read(buffer, one * count);
+        } catch (const std::bad_alloc&) {
+            transfer.own_failure_ = out_of_memory();
+            return CURL_READFUNC_ABORT;
+        }
+    }
+
+    static int seek(void* self, curl_off_t offset, int origin) {
+        Transfer& transfer = of(self);
+        try {
+            return origin == SEEK_SET ? transfer.seek(offset) : CURL_SEEKFUNC_FAIL;
+        } catch (const std::bad_alloc&) {
+            return CURL_SEEKFUNC_FAIL;
+        }
+    }
+
+    static std::size_t field(char* data, std::size_t one, std::size_t count, void* self) {
+        return guarded(of(self), &Transfer::take_field, {data, one * count});
+    }
+
+    static std::size_t body(char* data, std::size_t one, std::size_t count, void* self) {
+        return guarded(of(self), &Transfer::take_body, {data, one * count});
+    }
+
+    static std::size_t guarded(Transfer& transfer, std::size_t (Transfer::*take)(std::string_view),
+                               std::string_view bytes) {
+        try {
+            return (transfer.*take)(bytes);
+        } catch (const std::bad_alloc&) {
+            transfer.own_failure_ = out_of_memory();
+            return 0;
+        }
+    }
+
+    static curl_socket_t open(void* self, curlsocktype, curl_sockaddr* address) {
+        const int opened =
+            ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+        if (opened < 0) return CURL_SOCKET_BAD;
+        try {
+            static_cast<Surroundings*>(self)->sockets[opened] = {};
+        } catch (const std::bad_alloc&) {
+            ::close(opened);
+            return CURL_SOCKET_BAD;
+        }
+        return opened;
+    }
+
+    static int close(void* self, curl_socket_t socket) {
+        auto& sockets = static_cast<Surroundings*>(self)->sockets;
+        if (const auto found = sockets.find(socket); found != sockets.end()) {
+            // The peer's end of the connection acknowledges all that it received: where it came
+            // first, and acknowledges nothing of the request, the peer had given up before.
+            const SocketUse& use = found->second;
+            if (use.user != nullptr && !use.user->has_detail()) {
+                use.user->socket_closes(use.acknowledged_bytes > 0 &&
+                                        acknowledged_bytes(socket) == use.acknowledged_bytes);
+            }
+            sockets.erase(found);
+        }
+        return ::close(socket);
+    }
+};
+
+bool set_callbacks(Transfer& transfer, Surroundings& surroundings) {
+    Setter set(transfer.handle());
+    set(CURLOPT_PREREQFUNCTION, &Callbacks::before_request);
+    set(CURLOPT_PREREQDATA, &transfer);
+    set(CURLOPT_READFUNCTION, &Callbacks::read);
+    set(CURLOPT_READDATA, &transfer);
+    set(CURLOPT_SEEKFUNCTION, &Callbacks::seek);
+    set(CURLOPT_SEEKDATA, &transfer);
+    set(CURLOPT_HEADERFUNCTION, &Callbacks::field);
+    set(CURLOPT_HEADERDATA, &transfer);
+    set(CURLOPT_WRITEFUNCTION, &Callbacks::body);
+    set(CURLOPT_WRITEDATA, &transfer);
+    set(CURLOPT_OPENSOCKETFUNCTION, &Callbacks::open);
+    set(CURLOPT_OPENSOCKETDATA, &surroundings);
+    set(CURLOPT_CLOSESOCKETFUNCTION, &Callbacks::close);
+    set(CURLOPT_CLOSESOCKETDATA, &surroundings);
+    return set.succeeded();
+}
+
+/// libcurl sends a request again by itself when a connection that it used before turns out to be
+/// closed. That is right only where the server has seen nothing of it.
+bool Transfer::may_send_again() {
+    if (std::exchange(asked_before_, true) && sent_all_ && !peer_had_nothing_ && !repeatable()) {
+        own_failure_ = error_of({.code = CURLE_GOT_NOTHING, .detail = {}, .connected = true},
+                                exchange_->task().request, exchange_->task().deadlines);
+        return false;
+    }
+    peer_had_nothing_ = sent_all_ = false;
+    long new_connections = 0;
+    curl_socket_t socket = CURL_SOCKET_BAD;
+    curl_easy_getinfo(handle(), CURLINFO_NUM_CONNECTS, &new_connections);
+    curl_easy_getinfo(handle(), CURLINFO_ACTIVESOCKET, &socket);
+    if (const auto found = surroundings_.sockets.find(socket);
+        found != surroundings_.sockets.end()) {
+        found->second = {
+            .user = this,
+            .acknowledged_bytes = new_connections == 0 ? acknowledged_bytes(socket) : 0};
+    }
+    last_sent_ = surroundings_.now;
+    phase_ = Phase::sending;
+    const Request& request = exchange_->task().request;
+    const auto* text = std::get_if<std::string>(&request.body);
+    const bool sent_at_once = std::holds_alternative<std::monostate>(request.body) ||
+                              (text != nullptr && text->size() <= small_body_bytes);
+    if (sent_at_once) sent_all();
+    return true;
+}
+
+void Transfer::sent_all() noexcept {
+    sent_all_ = true;
+    last_sent_ = surroundings_.now;
+    if (phase_ == Phase::sending) phase_ = Phase::waiting;
+}
+
+std::size_t Transfer::read(char* buffer, std::size_t size) {
+    const Request& request = exchange_->task().request;
+    last_sent_ = surroundings_.now;
+    if (std::holds_alternative<std::string>(request.body)) return read_text(buffer, size);
+    auto& form = *std::get<std::shared_ptr<request::MultipartBody>>(request.body);
+    const auto count = form.read(std::as_writable_bytes(std::span(buffer, size)));
+    if (!count) {
+        own_failure_ = count.error();
+        return CURL_READFUNC_ABORT;
+    }
+    exchange_->sent_bytes_.store(form.sent_bytes(), std::memory_order_relaxed);
+    if (form.finished()) sent_all();
+    paused_ = *count == 0 && form.starved();
+    if (paused_) exchange_->starve();
+    return paused_ ? CURL_READFUNC_PAUSE : *count;
+}
+
+std::size_t Transfer::read_text(char* buffer, std::size_t size) {
+    const auto& text = std::get<std::string>(exchange_->task().request.body);
+    const std::size_t count = std::min(size, text.size() - text_offset_);
+    std::memcpy(buffer, text.data() + text_offset_, count);
+    text_offset_ += count;
+    exchange_->sent_bytes_.store(text_offset_, std::memory_order_relaxed);
+    if (text_offset_ == text.size()) sent_all();
+    return count;
+}
+
+int Transfer::seek(curl_off_t offset) {
+    const Request& request = exchange_->task().request;
+    if (offset != 0) return CURL_SEEKFUNC_FAIL;
+    if (std::holds_alternative<std::string>(request.body)) {
+        text_offset_ = 0;
+        return CURL_SEEKFUNC_OK;
+    }
+    auto& form = *std::get<std::shared_ptr<request::MultipartBody>>(request.body);
+    return form.can_rewind() && form.rewind() ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
+}
+
+std::size_t Transfer::refuse(Error error) {
+    own_failure_ = std::move(error);
+    return 0;
+}
+
+std::size_t Transfer::take_field(std::string_view line) {
+    last_received_ = surroundings_.now;
+    if (head_complete_) return line.size();  // Trailers, of which the interface has none.
+    std::string_view field = line;
+    while (!field.empty() && (field.back() == '\n' || field.back() == '\r')) field.remove_suffix(1);
+    if (field.starts_with("HTTP/")) {
+        building_ = {};
+        fields_ = 0;
+        read_status_line(field, building_);
+    } else if (field.empty()) {
+        constexpr int first_final_status = 200;
+        if (building_.status >= first_final_status) take_head();
+    } else {
+        if (++fields_ > most_fields) return refuse(too_large("header fields", most_fields));
+        if (building_.fields.size() + line.size() > most_field_bytes) {
+            return refuse(too_large("bytes of header fields", most_field_bytes));
+        }
+        building_.fields.append(field).append("\r\n");
+    }
+    return own_failure_ ? 0 : line.size();
+}
+
+void Transfer::take_head() {
+    const Task& task = exchange_->task();
+    head_complete_ = true;
+    phase_ = Phase::receiving;
+    head_ = std::make_shared<const ResponseHead>(std::move(building_));
+    SessionCommon& session = *surroundings_.session;
+    if (!session.options.idempotent_field.empty() &&
+        !head_->field(session.options.idempotent_field).empty()) {
+        session.repeatable.store(true, std::memory_order_relaxed);
+    }
+    if (collects()) {
+        curl_off_t length = -1;
+        curl_easy_getinfo(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+        if (succeeded() && length > 0 &&
+            static_cast<std::uint64_t>(length) > task.longest_answer_bytes) {
+            refuse(too_large("bytes of body", task.longest_answer_bytes));
+        }
+    } else {
+        exchange_->set_head(head_);
+    }
+}
+
+bool Transfer::collects() const noexcept {
+    return !succeeded() || exchange_->task().reading == Reading::whole;
+}
+
+std::size_t Transfer::take_body(std::string_view bytes) {
+    last_received_ = surroundings_.now;
+    if (phase_ == Phase::draining) {
+        drained_bytes_ += bytes.size();
+        return drained_bytes_ > most_drained_bytes ? 0 : bytes.size();
+    }
+    if (collects()) return collect(bytes);
+    if (exchange_->task().reading == Reading::chat) return decode(bytes);
+    paused_ = !exchange_->add_bytes(bytes);
+    return paused_ ? CURL_WRITEFUNC_PAUSE : bytes.size();
+}
+
+std::size_t Transfer::collect(std::string_view bytes) {
+    if (!succeeded()) {
+        const std::size_t room = longest_error_bytes - collected_.size();
+        collected_.append(bytes.substr(0, room));
+        // What comes beyond that tells nobody anything; without it the status still counts.
+        return bytes.size() > room ? 0 : bytes.size();
+    }
+    const std::size_t longest = exchange_->task().longest_answer_bytes;
+    if (bytes.size() > longest - collected_.size()) {
+        return refuse(too_large("bytes of body", longest));
+    }
+    collected_.append(bytes);
+    return bytes.size();
+}
+
+std::size_t Transfer::decode(std::string_view bytes) {
+    const auto decoded = exchange_->decode(bytes, surroundings_.parser);
+    paused_ = !decoded.taken;
+    if (paused_) return CURL_WRITEFUNC_PAUSE;
+    if (decoded.chunks_came) {
+        any_chunk_ = true;
+        last_chunk_ = surroundings_.now;
+    }
+    if (decoded.end == stream::StreamState::open) return bytes.size();
+    const bool well = decoded.end == stream::StreamState::finished;
+    end({});
+    if (well) return bytes.size();
+    phase_ = Phase::receiving;  // Nothing of the rest is wanted.
+    return 0;
+}
+
+}  // namespace polymux::transport

@@ -1,0 +1,238 @@
+#include "transport/engine.hpp"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
+#include <utility>
+
+#include "transport/failures.hpp"
+
+namespace polymux::transport {
+
+namespace {
+
+constexpr std::size_t kept_handles = 256;
+
+Error no_memory() {
+    return {.code = ErrorCode::out_of_memory, .message = "not enough memory"};
+}
+
+std::uint32_t random_bits() noexcept {
+    std::uint32_t bits = 0;
+    // Without it the jitter is the same in every process, and nothing worse.
+    [[maybe_unused]] const int filled = getentropy(&bits, sizeof bits);
+    return bits;
+}
+
+Error of_system(const char* what) {
+    return {.code = ErrorCode::internal,
+            .message = std::string(what) + ": " + std::generic_category().message(errno),
+            .os_errno = errno};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<SessionCommon> session,
+                                               long kept_connections) {
+    if (auto ready = initialise_curl(); !ready) return std::move(ready.error());
+    auto inbox = Inbox::create();
+    if (!inbox) return std::move(inbox.error());
+    FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
+    if (!epoll.is_open()) return of_system("no epoll descriptor");
+    epoll_event event{.events = EPOLLIN, .data = {.fd = (*inbox)->descriptor()}};
+    if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, (*inbox)->descriptor(), &event) != 0) {
+        return of_system("epoll takes no descriptor");
+    }
+    MultiHandle multi(curl_multi_init());
+    if (!multi) return no_memory();
+    auto engine = std::make_unique<Engine>(std::move(session), *std::move(inbox), std::move(multi),
+                                           std::move(epoll));
+    CURLM* const handle = engine->multi_.get();
+    curl_multi_setopt(handle, CURLMOPT_SOCKETFUNCTION, &Engine::on_socket);
+    curl_multi_setopt(handle, CURLMOPT_SOCKETDATA, engine.get());
+    curl_multi_setopt(handle, CURLMOPT_TIMERFUNCTION, &Engine::on_timer);
+    curl_multi_setopt(handle, CURLMOPT_TIMERDATA, engine.get());
+    // Unset, it follows the number of exchanges down, and closes warm connections.
+    curl_multi_setopt(handle, CURLMOPT_MAXCONNECTS, kept_connections);
+    return engine;
+}
+
+Engine::Engine(std::shared_ptr<SessionCommon> session, std::shared_ptr<Inbox> inbox,
+               MultiHandle multi, FileDescriptor epoll)
+    : inbox_(std::move(inbox)),
+      epoll_(std::move(epoll)),
+      multi_(std::move(multi)),
+      random_(static_cast<std::mt19937::result_type>(random_bits())) {
+    surroundings_.session = std::move(session);
+}
+
+Engine::~Engine() {
+    cancel_all("the client was closed");
+    for (const auto& transfer : slots_) {
+        if (transfer && transfer->phase() != Phase::idle) remove(*transfer);
+    }
+    multi_.reset();  // Closes the connections, which needs what is destroyed after this.
+}
+
+void Engine::abandon(std::unique_ptr<Engine> engine) noexcept {
+    for (const auto& [socket, use] : engine->surroundings_.sockets) ::close(socket);
+    engine->epoll_.close();
+    // Leaked on purpose, with all that it owns.
+    [[maybe_unused]] const Engine* const leaked = engine.release();
+}
+
+int Engine::on_socket(CURL*, curl_socket_t socket, int what, void* self, void* known) {
+    auto& engine = *static_cast<Engine*>(self);
+    if (!engine.watch(socket, what, known != nullptr)) return -1;
+    if (known == nullptr && what != CURL_POLL_REMOVE) {
+        curl_multi_assign(engine.multi_.get(), socket, self);
+    }
+    return 0;
+}
+
+bool Engine::watch(curl_socket_t socket, int what, bool known) noexcept {
+    if (what == CURL_POLL_REMOVE) {
+        // Fails where the socket is closed already, which is as well.
+        if (known) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);
+        return true;
+    }
+    epoll_event event{.events = 0, .data = {.fd = socket}};
+    if ((what & CURL_POLL_IN) != 0) event.events |= EPOLLIN;
+    if ((what & CURL_POLL_OUT) != 0) event.events |= EPOLLOUT;
+    const int operation = known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+    return epoll_ctl(epoll_.get(), operation, socket, &event) == 0;
+}
+
+int Engine::on_timer(CURLM*, long timeout_ms, void* self) {
+    static_cast<Engine*>(self)->curl_timer_ = timeout_ms < 0
+                                                  ? steady_clock::time_point::max()
+                                                  : steady_clock::now() + milliseconds(timeout_ms);
+    return 0;
+}
+
+void Engine::start(std::shared_ptr<Exchange> exchange) {
+    const auto same = [&exchange](const std::weak_ptr<Port>& port) {
+        return port.lock() == exchange->port_;
+    };
+    if (exchange->port_ && std::none_of(ports_.begin(), ports_.end(), same)) {
+        ports_.push_back(exchange->port_);
+    }
+    exchange->begin(inbox_);
+    if (exchange->cancel_asked_.load(std::memory_order_relaxed)) {
+        exchange->end({.failure = Error{.code = ErrorCode::cancelled,
+                                        .message = "the request was cancelled"}});
+        return;
+    }
+    Transfer* const transfer = free_transfer();
+    if (transfer == nullptr) {
+        exchange->end({.failure = no_memory()});
+        return;
+    }
+    surroundings_.now = steady_clock::now();
+    ++active_;
+    transfer->begin(std::move(exchange));
+    begin_try(*transfer);
+}
+
+Transfer* Engine::free_transfer() {
+    if (!free_.empty()) {
+        Transfer* const found = slots_[free_.back()].get();
+        free_.pop_back();
+        if (found != nullptr) return found;
+    }
+    auto made = Transfer::create(surroundings_);
+    if (!made) return nullptr;
+    const auto empty = std::find(slots_.begin(), slots_.end(), nullptr);
+    made->slot = static_cast<std::uint32_t>(empty - slots_.begin());
+    if (empty != slots_.end()) {
+        *empty = std::move(made);
+        return empty->get();
+    }
+    slots_.push_back(std::move(made));
+    return slots_.back().get();
+}
+
+void Engine::begin_try(Transfer& transfer) {
+    if (auto configured = transfer.configure(); !configured) {
+        end(transfer, std::move(configured.error()));
+        recycle(transfer);
+        return;
+    }
+    if (curl_multi_add_handle(multi_.get(), transfer.handle()) != CURLM_OK) {
+        end(transfer, no_memory());
+        recycle(transfer);
+        return;
+    }
+    arm(transfer);
+}
+
+void Engine::remove(Transfer& transfer) noexcept {
+    if (transfer.phase() == Phase::backoff) return;
+    curl_multi_remove_handle(multi_.get(), transfer.handle());
+}
+
+void Engine::end(Transfer& transfer, std::optional<Error> failure) {
+    if (!transfer.exchange()) return;
+    transfer.end(std::move(failure));
+}
+
+void Engine::recycle(Transfer& transfer) {
+    transfer.reset();
+    --active_;
+    if (free_.size() >= kept_handles) {
+        slots_[transfer.slot].reset();
+    } else {
+        free_.push_back(transfer.slot);
+    }
+}
+
+void Engine::read_messages() {
+    int left = 0;
+    while (const CURLMsg* const message = curl_multi_info_read(multi_.get(), &left)) {
+        if (message->msg != CURLMSG_DONE) continue;
+        const CURLcode code = message->data.result;
+        void* found = nullptr;
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &found);
+        finish_try(*static_cast<Transfer*>(found), code);
+    }
+}
+
+void Engine::finish_try(Transfer& transfer, CURLcode code) {
+    if (!transfer.exchange()) {
+        remove(transfer);
+        recycle(transfer);
+        return;
+    }
+    if (code == CURLE_OK && transfer.decodes()) {
+        transfer.exchange()->finish_decoding(surroundings_.parser);
+    }
+    auto failure = transfer.failure_of(code);
+    remove(transfer);
+    if (try_again(transfer, failure ? &*failure : nullptr)) return;
+    end(transfer, std::move(failure));
+    recycle(transfer);
+}
+
+bool Engine::try_again(Transfer& transfer, const Error* failure) {
+    const auto delay = transfer.retry_delay(failure, static_cast<std::uint32_t>(random_()));
+    if (!delay) return false;
+    transfer.wait_until(surroundings_.now + *delay);
+    arm(transfer);
+    return true;
+}
+
+void Engine::cancel_all(const std::string& message) {
+    for (const auto& transfer : slots_) {
+        if (!transfer || !transfer->exchange()) continue;
+        remove(*transfer);
+        transfer->end(Error{.code = ErrorCode::cancelled, .message = message});
+        recycle(*transfer);
+    }
+    flush_ports();
+}
+
+}  // namespace polymux::transport

@@ -1,0 +1,97 @@
+// libcurl's multi interface over epoll, driven by whoever owns it: a calling thread, or a thread of
+// its own. It knows exchanges, and nothing of Python.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <queue>
+#include <random>
+#include <vector>
+
+#include "file_descriptor.hpp"
+#include "polymux/transport/port.hpp"
+#include "transport/curl.hpp"
+#include "transport/inbox.hpp"
+#include "transport/transfer.hpp"
+
+namespace polymux::transport {
+
+/// One thread at a time, but for the inbox.
+class Engine {
+public:
+    /// `kept_connections`: how many stay open between exchanges.
+    static Result<std::unique_ptr<Engine>> create(std::shared_ptr<SessionCommon> session,
+                                                  long kept_connections);
+    Engine(std::shared_ptr<SessionCommon> session, std::shared_ptr<Inbox> inbox, MultiHandle multi,
+           FileDescriptor epoll);
+    Engine(const Engine&) = delete;
+    Engine& operator=(const Engine&) = delete;
+    /// Ends what still runs.
+    ~Engine();
+
+    void start(std::shared_ptr<Exchange> exchange);
+
+    /// Waits for something to do, at most so long, and does it. False where a signal came instead.
+    bool round(milliseconds longest);
+
+    /// Cancels every exchange; streams that have ended go on draining.
+    void cancel_all(const std::string& message);
+
+    [[nodiscard]] const std::shared_ptr<Inbox>& inbox() const noexcept { return inbox_; }
+    /// True once the inbox was told to stop.
+    [[nodiscard]] bool stopped() const noexcept { return stopped_; }
+    /// True while nothing is at work.
+    [[nodiscard]] bool idle() const noexcept { return active_ == 0; }
+
+    /// In a forked child, of the parent's engine: closes its descriptors here and touches nothing
+    /// else of it ever again. A shutdown of TLS, say, would end the parent's connections.
+    static void abandon(std::unique_ptr<Engine> engine) noexcept;
+
+private:
+    struct Timer {
+        steady_clock::time_point at;
+        std::uint32_t slot;
+        std::uint32_t serial;
+        bool operator>(const Timer& other) const noexcept { return at > other.at; }
+    };
+
+    static int on_socket(CURL* easy, curl_socket_t socket, int what, void* self, void* known);
+    static int on_timer(CURLM* multi, long timeout_ms, void* self);
+
+    bool watch(curl_socket_t socket, int what, bool known) noexcept;
+    void read_inbox();
+    void handle(const Inbox::Item& item);
+    void cancel(Exchange& exchange);
+    void resume(Exchange& exchange);
+    Transfer* free_transfer();
+    void begin_try(Transfer& transfer);
+    void read_messages();
+    void finish_try(Transfer& transfer, CURLcode code);
+    void end(Transfer& transfer, std::optional<Error> failure);
+    void recycle(Transfer& transfer);
+    void remove(Transfer& transfer) noexcept;
+    void run_timer_of_curl();
+    void arm(Transfer& transfer);
+    void check_deadlines();
+    void pass_deadline(Transfer& transfer, const Due& due);
+    [[nodiscard]] int wait_ms(milliseconds longest);
+    bool wait(milliseconds longest);
+    bool try_again(Transfer& transfer, const Error* failure);
+    void flush_ports();
+
+    Surroundings surroundings_;
+    std::shared_ptr<Inbox> inbox_;
+    FileDescriptor epoll_;
+    std::vector<std::unique_ptr<Transfer>> slots_;  // Before `multi_`, which knows their handles.
+    MultiHandle multi_;
+    std::vector<std::uint32_t> free_;
+    std::size_t active_ = 0;  // Transfers that are at work, or wait to be.
+    steady_clock::time_point curl_timer_ = steady_clock::time_point::max();
+    std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
+    std::vector<Inbox::Item> items_;
+    std::vector<std::weak_ptr<Port>> ports_;
+    std::mt19937 random_;
+    bool stopped_ = false;
+};
+
+}  // namespace polymux::transport

@@ -1,0 +1,159 @@
+#include "polymux/transport/exchange.hpp"
+
+#include <strings.h>
+
+#include <utility>
+
+#include "polymux/transport/port.hpp"
+#include "transport/inbox.hpp"
+
+namespace polymux::transport {
+
+namespace {
+
+/// Undelivered bytes at which the engine stops reading for an exchange. It goes on when the
+/// consumer takes them, all at once.
+constexpr std::size_t high_water_bytes = std::size_t{1} << 20U;
+
+}  // namespace
+
+std::string_view ResponseHead::field(std::string_view name) const noexcept {
+    std::string_view rest = fields;
+    while (!rest.empty()) {
+        const std::size_t end = rest.find("\r\n");
+        const std::string_view line = rest.substr(0, end);
+        rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 2);
+        if (line.size() <= name.size() || line[name.size()] != ':' ||
+            strncasecmp(line.data(), name.data(), name.size()) != 0) {
+            continue;
+        }
+        std::string_view value = line.substr(name.size() + 1);
+        const std::size_t begin = value.find_first_not_of(" \t");
+        if (begin == std::string_view::npos) return {};
+        value.remove_prefix(begin);
+        return value.substr(0, value.find_last_not_of(" \t") + 1);
+    }
+    return {};
+}
+
+Exchange::Exchange(Task task, std::shared_ptr<Port> port)
+    : task_(std::move(task)), port_(std::move(port)) {}
+
+Exchange::~Exchange() = default;
+
+void Exchange::cancel() {
+    cancel_asked_.store(true, std::memory_order_relaxed);
+    const std::scoped_lock lock(mutex_);
+    if (inbox_) inbox_->post(Inbox::Wish::cancel, shared_from_this());
+}
+
+void Exchange::resume_sending() {
+    starved_.store(false, std::memory_order_relaxed);
+    const std::scoped_lock lock(mutex_);
+    if (inbox_) inbox_->post(Inbox::Wish::send, shared_from_this());
+}
+
+std::shared_ptr<const ResponseHead> Exchange::head() const {
+    const std::scoped_lock lock(mutex_);
+    return head_;
+}
+
+void Exchange::take(stream::ChatBatch& batch) {
+    const std::scoped_lock lock(mutex_);
+    std::swap(batch, batch_);
+    took();
+}
+
+void Exchange::take(std::string& bytes) {
+    const std::scoped_lock lock(mutex_);
+    bytes.swap(bytes_);
+    took();
+}
+
+void Exchange::took() {
+    undelivered_bytes_ = 0;
+    news_.store(false, std::memory_order_relaxed);
+    if (std::exchange(held_, false) && inbox_) {
+        inbox_->post(Inbox::Wish::receive, shared_from_this());
+    }
+}
+
+void Exchange::begin(std::shared_ptr<Inbox> inbox) {
+    const std::scoped_lock lock(mutex_);
+    inbox_ = std::move(inbox);
+}
+
+void Exchange::set_head(std::shared_ptr<const ResponseHead> head) {
+    {
+        const std::scoped_lock lock(mutex_);
+        head_ = std::move(head);
+        news_.store(true, std::memory_order_release);
+    }
+    tell();
+}
+
+bool Exchange::add_bytes(std::string_view bytes) {
+    {
+        const std::scoped_lock lock(mutex_);
+        if (undelivered_bytes_ >= high_water_bytes) {
+            held_ = true;
+            return false;
+        }
+        bytes_.append(bytes);
+        undelivered_bytes_ += bytes.size();
+        news_.store(true, std::memory_order_release);
+    }
+    tell();
+    return true;
+}
+
+Exchange::Decoded Exchange::decode(std::string_view bytes, stream::ChunkParser& parser) {
+    Decoded decoded;
+    {
+        const std::scoped_lock lock(mutex_);
+        if (undelivered_bytes_ >= high_water_bytes) {
+            held_ = true;
+            return {.taken = false};
+        }
+        if (!decoder_) decoder_.emplace(task_.decoder);
+        const std::size_t before = batch_.records().size();
+        decoder_->feed(bytes, parser, batch_);
+        decoded.chunks_came = batch_.records().size() > before;
+        if (batch_.end()) decoded.end = batch_.end()->state;
+        if (batch_.empty()) return decoded;
+        undelivered_bytes_ += bytes.size();
+        news_.store(true, std::memory_order_release);
+    }
+    tell();
+    return decoded;
+}
+
+void Exchange::finish_decoding(stream::ChunkParser& parser) {
+    const std::scoped_lock lock(mutex_);
+    if (!decoder_) decoder_.emplace(task_.decoder);
+    decoder_->finish(parser, batch_);
+    news_.store(true, std::memory_order_release);
+}
+
+void Exchange::end(Outcome outcome) {
+    {
+        const std::scoped_lock lock(mutex_);
+        outcome_ = std::move(outcome);
+        if (!head_) head_ = outcome_.head;
+        inbox_.reset();
+        decoder_.reset();
+        ended_.store(true, std::memory_order_release);
+    }
+    tell();
+}
+
+void Exchange::starve() {
+    starved_.store(true, std::memory_order_release);
+    tell();
+}
+
+void Exchange::tell() {
+    if (port_) port_->add(shared_from_this());
+}
+
+}  // namespace polymux::transport

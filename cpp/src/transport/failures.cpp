@@ -1,0 +1,123 @@
+#include "transport/failures.hpp"
+
+#include <array>
+#include <cstdio>
+
+namespace polymux::transport {
+
+namespace {
+
+/// As people write it: "5 s", "0.25 s".
+std::string seconds(milliseconds length) {
+    std::array<char, 32> text{};
+    constexpr double milliseconds_per_second = 1000;
+    std::snprintf(text.data(), text.size(), "%g s",
+                  static_cast<double>(length.count()) / milliseconds_per_second);
+    return text.data();
+}
+
+std::string words_of(const CurlFailure& failure) {
+    std::string words(failure.detail.empty() ? curl_easy_strerror(failure.code) : failure.detail);
+    while (!words.empty() && (words.back() == '\n' || words.back() == '.')) words.pop_back();
+    return words;
+}
+
+Error connect_error(const CurlFailure& failure, const std::string& origin, std::string_view stage) {
+    return {.code = ErrorCode::connect_failed,
+            .message = "cannot connect to " + origin + ": " + words_of(failure) +
+                       ". Is the address right, and does the server run?",
+            .os_errno = failure.os_errno == 0 ? std::nullopt : std::optional<int>(failure.os_errno),
+            .stage = stage};
+}
+
+Error lost(const CurlFailure& failure, const std::string& origin, std::string_view stage) {
+    const std::string when = failure.answered    ? "in the middle of its answer"
+                             : failure.connected ? "before it answered"
+                                                 : "before the request was sent";
+    return {.code = ErrorCode::connection_lost,
+            .message = origin + " broke the connection off " + when + ": " + words_of(failure),
+            .os_errno = failure.os_errno == 0 ? std::nullopt : std::optional<int>(failure.os_errno),
+            .stage = stage};
+}
+
+std::string_view meaning_of(std::string_view name) noexcept {
+    if (name == "connect") return "there was no connection";
+    if (name == "write") return "nothing of the request could be sent any more";
+    if (name == "first_byte") return "no answer had begun";
+    if (name == "idle") return "nothing more of the answer came";
+    if (name == "event") return "no further chunk of the stream came";
+    return "the answer was not complete";
+}
+
+}  // namespace
+
+std::string origin_of(std::string_view url) {
+    const std::size_t scheme = url.find("://");
+    if (scheme == std::string_view::npos)
+        return std::string(url.substr(0, url.find_first_of("/?#")));
+    constexpr std::size_t separator = 3;
+    const std::string_view rest = url.substr(scheme + separator);
+    std::string_view authority = rest.substr(0, rest.find_first_of("/?#"));
+    if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos) {
+        authority.remove_prefix(at + 1);
+    }
+    return std::string(url.substr(0, scheme + separator)) + std::string(authority);
+}
+
+Error error_of(const CurlFailure& failure, const Request& request, const Deadlines& deadlines) {
+    const std::string origin = origin_of(request.url);
+    switch (failure.code) {
+        case CURLE_URL_MALFORMAT:
+        case CURLE_UNSUPPORTED_PROTOCOL:
+            if (failure.connected) break;  // HTTP/0.9, which says nothing of what it is.
+            return {.code = ErrorCode::invalid_argument,
+                    .message = "'" + origin + "' is no URL of a server: " + words_of(failure)};
+        case CURLE_COULDNT_RESOLVE_HOST:
+            return connect_error(failure, origin, "resolve");
+        case CURLE_COULDNT_RESOLVE_PROXY:
+        case CURLE_PROXY:
+            return connect_error(failure, origin, "proxy");
+        case CURLE_COULDNT_CONNECT:
+        case CURLE_INTERFACE_FAILED:
+            return connect_error(failure, origin, "connect");
+        case CURLE_SSL_CONNECT_ERROR:
+        case CURLE_PEER_FAILED_VERIFICATION:
+        case CURLE_SSL_CACERT_BADFILE:
+        case CURLE_SSL_CERTPROBLEM:
+        case CURLE_SSL_CIPHER:
+        case CURLE_SSL_ISSUER_ERROR:
+        case CURLE_SSL_INVALIDCERTSTATUS:
+        case CURLE_USE_SSL_FAILED:
+            return {.code = ErrorCode::tls_failed,
+                    .message = "no trusted connection to " + origin + ": " + words_of(failure),
+                    .stage = "tls"};
+        case CURLE_OPERATION_TIMEDOUT:
+            return deadline_passed("connect", deadlines.connect.value_or(milliseconds{0}), request);
+        case CURLE_SEND_ERROR:
+        case CURLE_SEND_FAIL_REWIND:
+            return lost(failure, origin, "send");
+        case CURLE_RECV_ERROR:
+        case CURLE_GOT_NOTHING:
+        case CURLE_PARTIAL_FILE:
+        case CURLE_HTTP2:
+        case CURLE_HTTP2_STREAM:
+        case CURLE_ABORTED_BY_CALLBACK:
+            return lost(failure, origin, "receive");
+        case CURLE_OUT_OF_MEMORY:
+            return {.code = ErrorCode::out_of_memory, .message = "not enough memory"};
+        default:
+            break;
+    }
+    return {.code = ErrorCode::undecodable_answer,
+            .message = origin + " does not answer as a server of HTTP does: " + words_of(failure),
+            .stage = "receive"};
+}
+
+Error deadline_passed(std::string_view name, milliseconds length, const Request& request) {
+    return {.code = ErrorCode::timed_out,
+            .message = origin_of(request.url) + ": " + std::string(meaning_of(name)) + " after " +
+                       seconds(length) + " (deadline '" + std::string(name) + "')",
+            .stage = name};
+}
+
+}  // namespace polymux::transport

@@ -1,0 +1,64 @@
+#include "transport/io_thread.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <system_error>
+#include <utility>
+
+namespace polymux::transport {
+
+Result<std::unique_ptr<IoThread>> IoThread::start(std::unique_ptr<Engine> engine) {
+    auto thread = std::make_unique<IoThread>();
+    thread->shared_ = std::make_shared<Shared>();
+    thread->inbox_ = engine->inbox();
+    thread->shared_->engine = std::move(engine);
+    auto handed_over = std::make_unique<std::shared_ptr<Shared>>(thread->shared_);
+    // Signals are for the threads that know what to do with them.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t id{};
+    const int failed = pthread_create(&id, nullptr, &IoThread::run, handed_over.get());
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (failed != 0) {
+        return Error{.code = ErrorCode::internal,
+                     .message = "no thread: " + std::generic_category().message(failed),
+                     .os_errno = failed};
+    }
+    [[maybe_unused]] const auto* const taken = handed_over.release();
+    pthread_setname_np(id, "polymux-io");
+    pthread_detach(id);
+    return thread;
+}
+
+void* IoThread::run(void* handed_over) {
+    const std::unique_ptr<std::shared_ptr<Shared>> own(
+        static_cast<std::shared_ptr<Shared>*>(handed_over));
+    Shared& shared = **own;
+    constexpr milliseconds for_ever{-1};
+    while (!shared.engine->stopped()) shared.engine->round(for_ever);
+    shared.engine.reset();
+    const std::scoped_lock lock(shared.mutex);
+    shared.ended = true;
+    shared.changed.notify_all();
+    return nullptr;
+}
+
+void IoThread::post(std::shared_ptr<Exchange> exchange) {
+    inbox_->post(Inbox::Wish::start, std::move(exchange));
+}
+
+void IoThread::stop(milliseconds longest) noexcept {
+    inbox_->stop();
+    std::unique_lock lock(shared_->mutex);
+    shared_->changed.wait_for(lock, longest, [this] { return shared_->ended; });
+}
+
+void IoThread::abandon(std::unique_ptr<IoThread> thread) noexcept {
+    Engine::abandon(std::move(thread->shared_->engine));
+    [[maybe_unused]] const IoThread* const leaked = thread.release();
+}
+
+}  // namespace polymux::transport

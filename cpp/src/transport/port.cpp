@@ -1,0 +1,47 @@
+#include "polymux/transport/port.hpp"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "polymux/transport/exchange.hpp"
+#include "transport/inbox.hpp"
+
+namespace polymux::transport {
+
+Result<std::shared_ptr<Port>> Port::create() {
+    auto event = make_event();
+    if (!event) return std::move(event.error());
+    return std::make_shared<Port>(event->release());
+}
+
+Port::~Port() {
+    const FileDescriptor closed(event_);
+}
+
+void Port::take(std::vector<std::shared_ptr<Exchange>>& ready) {
+    const std::scoped_lock lock(mutex_);
+    if (signalled_) {
+        std::uint64_t count = 0;
+        [[maybe_unused]] const auto read = ::read(event_, &count, sizeof count);
+        signalled_ = false;
+    }
+    ready.swap(ready_);
+    for (const auto& exchange : ready) exchange->marked_ = false;
+}
+
+void Port::add(std::shared_ptr<Exchange> exchange) {
+    const std::scoped_lock lock(mutex_);
+    if (std::exchange(exchange->marked_, true)) return;
+    ready_.push_back(std::move(exchange));
+}
+
+void Port::flush() {
+    const std::scoped_lock lock(mutex_);
+    if (ready_.empty() || signalled_) return;
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(event_, &one, sizeof one);
+    signalled_ = true;
+}
+
+}  // namespace polymux::transport

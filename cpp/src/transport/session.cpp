@@ -1,0 +1,178 @@
+#include "polymux/transport/session.hpp"
+
+#include <unistd.h>
+
+#include <mutex>
+#include <utility>
+
+#include "transport/engine.hpp"
+#include "transport/io_thread.hpp"
+
+namespace polymux::transport {
+
+namespace {
+
+/// Of an engine that one thread drives, and of the one that serves all event loops.
+constexpr long kept_by_caller = 8;
+constexpr long kept_by_thread = 2048;
+/// More are closed when they come back: nobody had so many threads call at once for long.
+constexpr std::size_t most_idle_engines = 64;
+
+Error closed_error() {
+    return {.code = ErrorCode::invalid_argument, .message = "the client is closed"};
+}
+
+}  // namespace
+
+SessionCommon::SessionCommon(SessionOptions given) : options(std::move(given)) {
+    for (const std::string& field : options.headers) header_nodes.add(field);
+    headers = header_nodes.link(nullptr);
+}
+
+/// What a session has in one process.
+struct Session::State {
+    std::shared_ptr<SessionCommon> common;
+    const pid_t process = getpid();
+    std::mutex mutex;
+    std::vector<std::unique_ptr<Engine>> idle;
+    std::unique_ptr<IoThread> thread;
+    bool closed = false;
+
+    void give_back(std::unique_ptr<Engine> engine) {
+        const std::scoped_lock lock(mutex);
+        if (!closed && idle.size() < most_idle_engines) idle.push_back(std::move(engine));
+    }
+
+    /// For the child of a fork: everything here is the parent's.
+    void abandon() noexcept {
+        for (auto& engine : idle) Engine::abandon(std::move(engine));
+        if (thread) IoThread::abandon(std::move(thread));
+    }
+};
+
+Session::Session(SessionOptions options)
+    : common_(std::make_shared<SessionCommon>(std::move(options))),
+      state_(std::make_unique<std::shared_ptr<State>>(std::make_shared<State>()).release()) {
+    (*state_)->common = common_;
+}
+
+Session::~Session() {
+    close();
+    const std::unique_ptr<std::shared_ptr<State>> last(state_.load());
+}
+
+/// The state of this process. A forked child finds its parent's, whose mutex may be locked for
+/// ever: it gets a new one, and the old one is neither locked nor destroyed.
+std::shared_ptr<Session::State> Session::state() {
+    std::shared_ptr<State>* found = state_.load();
+    if ((*found)->process == getpid()) return *found;
+    auto fresh = std::make_unique<std::shared_ptr<State>>(std::make_shared<State>());
+    (*fresh)->common = common_;
+    if (state_.compare_exchange_strong(found, fresh.get())) {
+        (*found)->abandon();
+        found = fresh.release();
+    }
+    return *state_.load();
+}
+
+Result<Lease> Session::lease() {
+    const std::shared_ptr<State> current = state();
+    std::unique_ptr<Engine> engine;
+    {
+        const std::scoped_lock lock(current->mutex);
+        if (current->closed) return closed_error();
+        if (!current->idle.empty()) {
+            engine = std::move(current->idle.back());
+            current->idle.pop_back();
+        }
+    }
+    if (!engine) {
+        auto made = Engine::create(common_, kept_by_caller);
+        if (!made) return std::move(made.error());
+        engine = *std::move(made);
+    } else if (!engine->idle()) {
+        engine->round(milliseconds{0});  // The last stream's end has come by now.
+    }
+    return Lease(std::move(engine), current);
+}
+
+Result<void> Session::start(const std::shared_ptr<Exchange>& exchange) {
+    const std::shared_ptr<State> current = state();
+    const std::scoped_lock lock(current->mutex);
+    if (current->closed) return closed_error();
+    if (!current->thread) {
+        auto engine = Engine::create(common_, kept_by_thread);
+        if (!engine) return std::move(engine.error());
+        auto started = IoThread::start(*std::move(engine));
+        if (!started) return std::move(started.error());
+        current->thread = *std::move(started);
+    }
+    current->thread->post(exchange);
+    return {};
+}
+
+void Session::close(milliseconds longest) noexcept {
+    const std::shared_ptr<State> current = state();
+    std::vector<std::unique_ptr<Engine>> idle;
+    std::unique_ptr<IoThread> thread;
+    {
+        const std::scoped_lock lock(current->mutex);
+        current->closed = true;
+        idle.swap(current->idle);
+        thread = std::move(current->thread);
+    }
+    if (thread) thread->stop(longest);
+}
+
+bool Session::repeatable() const noexcept {
+    return common_->repeatable.load(std::memory_order_relaxed);
+}
+
+Lease::Lease(std::unique_ptr<Engine> engine, std::shared_ptr<Session::State> state) noexcept
+    : engine_(std::move(engine)), state_(std::move(state)) {}
+
+Lease::Lease() noexcept = default;
+Lease::Lease(Lease&& other) noexcept = default;
+
+Lease& Lease::operator=(Lease&& other) noexcept {
+    if (this != &other) {
+        end();
+        engine_ = std::move(other.engine_);
+        state_ = std::move(other.state_);
+    }
+    return *this;
+}
+
+Lease::~Lease() {
+    end();
+}
+
+void Lease::start(const std::shared_ptr<Exchange>& exchange) {
+    engine_->start(exchange);
+}
+
+Stopped Lease::run(const Exchange& exchange, milliseconds longest) {
+    const auto until = steady_clock::now() + longest;
+    auto left = longest;
+    while (!exchange.has_news()) {
+        if (!engine_->round(left))
+            return exchange.has_news() ? Stopped::news : Stopped::interrupted;
+        if (exchange.has_news()) break;
+        left = std::chrono::ceil<milliseconds>(until - steady_clock::now());
+        if (left.count() <= 0) return Stopped::time_up;
+    }
+    return Stopped::news;
+}
+
+void Lease::end() noexcept {
+    if (!engine_) return;
+    const std::shared_ptr<Session::State> state = std::move(state_);
+    if (state->process != getpid()) {
+        Engine::abandon(std::move(engine_));
+        return;
+    }
+    engine_->cancel_all("the request was cancelled");
+    state->give_back(std::move(engine_));
+}
+
+}  // namespace polymux::transport

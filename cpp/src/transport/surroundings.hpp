@@ -1,0 +1,69 @@
+// What the transfers of one engine share.
+#pragma once
+
+#include <curl/curl.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "polymux/stream/chunk_parser.hpp"
+#include "polymux/transport/session.hpp"
+
+namespace polymux::transport {
+
+class Transfer;
+
+/// Header fields as libcurl wants them, without a copy of the text: a list whose end may be another
+/// list. The strings must stay where they are for as long as it is used.
+class HeaderChain {
+public:
+    void add(const std::string& field) {
+        nodes_.push_back({const_cast<char*>(field.c_str()), nullptr});  // NOLINT: libcurl reads it.
+    }
+    /// The first node, once nothing more is added.
+    curl_slist* link(curl_slist* tail) noexcept {
+        for (std::size_t i = nodes_.size(); i-- > 0;) {
+            nodes_[i].next = tail;
+            tail = &nodes_[i];
+        }
+        return tail;
+    }
+    void clear() noexcept { nodes_.clear(); }
+
+private:
+    std::vector<curl_slist> nodes_;
+};
+
+/// What a session's engines have in common; it outlives them.
+struct SessionCommon {
+    explicit SessionCommon(SessionOptions given);
+
+    const SessionOptions options;
+    std::string certificates;  ///< The file that is trusted.
+    HeaderChain header_nodes;
+    curl_slist* headers = nullptr;
+    std::atomic<bool> repeatable = false;  ///< The server has promised it.
+};
+
+/// Of an open socket: whose request went over it last, and how much the peer had acknowledged then.
+struct SocketUse {
+    Transfer* user = nullptr;
+    std::uint64_t acknowledged_bytes = 0;
+};
+
+struct Surroundings {
+    std::shared_ptr<SessionCommon> session;
+    steady_clock::time_point now = steady_clock::now();  ///< Of this round.
+    stream::ChunkParser parser;
+    std::unordered_map<curl_socket_t, SocketUse> sockets;
+    std::vector<Transfer*> draining;  ///< Began to in this round.
+};
+
+/// Bytes that the peer has acknowledged on this connection; 0 where that is not known.
+std::uint64_t acknowledged_bytes(curl_socket_t socket) noexcept;
+
+}  // namespace polymux::transport

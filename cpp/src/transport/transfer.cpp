@@ -1,0 +1,254 @@
+#include "transport/transfer.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "transport/callbacks.hpp"
+#include "transport/failures.hpp"
+#include "transport/retry.hpp"
+
+namespace polymux::transport {
+
+namespace {
+
+constexpr long stream_buffer_bytes = 16L << 10U;
+constexpr long file_buffer_bytes = 256L << 10U;
+/// The fastest size on two of three kinds of machine, and near the best on the third.
+constexpr long upload_buffer_bytes = 80L << 10U;
+constexpr milliseconds drain_time{1000};
+const std::string no_expect = "Expect:";  // Else libcurl waits a second for servers without it.
+const std::string chunked = "Transfer-Encoding: chunked";
+
+}  // namespace
+
+std::unique_ptr<Transfer> Transfer::create(Surroundings& surroundings) {
+    EasyHandle easy(curl_easy_init());
+    if (!easy) return nullptr;
+    auto made = std::make_unique<Transfer>(std::move(easy), surroundings);
+    if (!set_callbacks(*made, surroundings) || !made->set_constants()) return nullptr;
+    return made;
+}
+
+Transfer::~Transfer() = default;
+
+bool Transfer::set_constants() {
+    const SessionCommon& session = *surroundings_.session;
+    const SessionOptions& options = session.options;
+    Setter set(handle());
+    set(CURLOPT_PRIVATE, this);
+    set(CURLOPT_ERRORBUFFER, detail_.data());
+    set(CURLOPT_NOSIGNAL, 1L);
+    set(CURLOPT_QUICK_EXIT, 1L);
+    set(CURLOPT_PROTOCOLS_STR, "http,https");
+    set(CURLOPT_FOLLOWLOCATION, 0L);
+    set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
+    set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    // Set, even to nothing, they keep libcurl from asking the environment.
+    set(CURLOPT_PROXY, options.proxy.c_str());
+    set(CURLOPT_NOPROXY, options.no_proxy.c_str());
+    // A folder of certificates would be read anew for each connection.
+    set(CURLOPT_CAPATH, nullptr);
+    set(CURLOPT_CAINFO, session.certificates.empty() ? nullptr : session.certificates.c_str());
+    set(CURLOPT_SSL_VERIFYPEER, options.verify ? 1L : 0L);
+    set(CURLOPT_SSL_VERIFYHOST, options.verify ? 2L : 0L);
+    set(CURLOPT_TCP_KEEPALIVE, 1L);
+    set(CURLOPT_PIPEWAIT, options.http2 ? 1L : 0L);
+    set(CURLOPT_HTTP_VERSION,
+        static_cast<long>(options.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
+    return set.succeeded();
+}
+
+void Transfer::begin(std::shared_ptr<Exchange> exchange) {
+    exchange_ = std::move(exchange);
+    exchange_->transfer_ = this;
+    began_ = surroundings_.now;
+    tries_ = 0;
+}
+
+Result<void> Transfer::configure() {
+    const Task& task = exchange_->task();
+    ++tries_;
+    phase_ = Phase::connecting;
+    any_chunk_ = paused_ = sent_all_ = asked_before_ = peer_had_nothing_ = head_complete_ = false;
+    head_.reset();
+    building_ = {};
+    fields_ = drained_bytes_ = text_offset_ = 0;
+    collected_.clear();
+    own_failure_.reset();
+    detail_[0] = '\0';
+    header_nodes_.clear();
+    for (const std::string& field : task.request.headers) header_nodes_.add(field);
+    if (auto body = set_body(); !body) return body;
+    Setter set(handle());
+    if (url_ != task.request.url) {
+        url_ = task.request.url;
+        set(CURLOPT_URL, url_.c_str());
+    }
+    set(CURLOPT_HTTPHEADER, header_nodes_.link(surroundings_.session->headers));
+    const auto connect = task.deadlines.connect.value_or(milliseconds{0});
+    set(CURLOPT_CONNECTTIMEOUT_MS,
+        task.deadlines.connect ? std::max(std::int64_t{1}, std::int64_t{connect.count()}) : 0);
+    set(CURLOPT_BUFFERSIZE,
+        task.reading == Reading::pieces ? file_buffer_bytes : stream_buffer_bytes);
+    set(CURLOPT_ACCEPT_ENCODING, task.reading == Reading::whole ? "" : nullptr);
+    if (!set.succeeded())
+        return Error{.code = ErrorCode::out_of_memory, .message = "not enough memory"};
+    return {};
+}
+
+Result<void> Transfer::set_body() {
+    const Request& request = exchange_->task().request;
+    Setter set(handle());
+    exchange_->sent_bytes_.store(0, std::memory_order_relaxed);
+    if (request.method == "GET") {
+        set(CURLOPT_HTTPGET, 1L);
+    } else {
+        set(CURLOPT_POST, 1L);
+        const auto* text = std::get_if<std::string>(&request.body);
+        const auto* form = std::get_if<std::shared_ptr<request::MultipartBody>>(&request.body);
+        const std::size_t text_bytes = text == nullptr ? 0 : text->size();
+        header_nodes_.add(no_expect);
+        if (form == nullptr && text_bytes <= small_body_bytes) {
+            set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(text_bytes));
+            set(CURLOPT_POSTFIELDS, text == nullptr ? "" : text->data());
+        } else {
+            auto length = form == nullptr ? text_bytes : (*form)->length_bytes();
+            set(CURLOPT_POSTFIELDS, nullptr);
+            set(CURLOPT_POSTFIELDSIZE_LARGE, length ? static_cast<curl_off_t>(*length) : -1);
+            set(CURLOPT_UPLOAD_BUFFERSIZE, upload_buffer_bytes);
+            if (!length) header_nodes_.add(chunked);
+            if (form != nullptr && tries_ > 1) {
+                if (auto rewound = (*form)->rewind(); !rewound) return rewound;
+            }
+        }
+    }
+    if (!set.succeeded())
+        return Error{.code = ErrorCode::out_of_memory, .message = "not enough memory"};
+    return {};
+}
+
+std::optional<Due> Transfer::due() const {
+    std::optional<Due> first;
+    const auto consider = [&first](steady_clock::time_point since, std::string_view name,
+                                   const std::optional<milliseconds>& length) {
+        if (length && (!first || since + *length < first->at)) {
+            first = Due{.at = since + *length, .name = name, .length = *length};
+        }
+    };
+    if (phase_ == Phase::backoff || phase_ == Phase::draining) {
+        first = Due{.at = until_, .name = {}};
+    }
+    if (!exchange_) return first;
+    const Deadlines& deadlines = exchange_->task().deadlines;
+    consider(began_, "total", deadlines.total);
+    if (paused_) return first;
+    const bool chat = exchange_->task().reading == Reading::chat;
+    if (phase_ == Phase::sending) consider(last_sent_, "write", deadlines.write);
+    if (phase_ == Phase::waiting || (phase_ == Phase::receiving && chat && !any_chunk_)) {
+        consider(last_sent_, "first_byte", deadlines.first_byte);
+    }
+    if (phase_ == Phase::receiving) {
+        consider(last_received_, "idle", deadlines.idle);
+        if (any_chunk_) consider(last_chunk_, "event", deadlines.event);
+    }
+    return first;
+}
+
+steady_clock::time_point Transfer::next_look() const {
+    steady_clock::time_point at = steady_clock::time_point::max();
+    if (const auto next = due()) at = next->at;
+    if (!exchange_) return at;
+    const Deadlines& deadlines = exchange_->task().deadlines;
+    for (const auto& length :
+         {deadlines.write, deadlines.first_byte, deadlines.idle, deadlines.event}) {
+        if (length) at = std::min(at, surroundings_.now + *length);
+    }
+    return at;
+}
+
+void Transfer::resume() noexcept {
+    paused_ = false;
+    last_sent_ = last_received_ = last_chunk_ = surroundings_.now;
+    // What fails here fails as well when the socket is looked at next.
+    curl_easy_pause(handle(), CURLPAUSE_CONT);
+}
+
+bool Transfer::decodes() const noexcept {
+    return phase_ == Phase::receiving && succeeded() && exchange_->task().reading == Reading::chat;
+}
+
+bool Transfer::succeeded() const noexcept {
+    constexpr int first = 200;
+    constexpr int last = 299;
+    return head_ && head_->status >= first && head_->status <= last;
+}
+
+bool Transfer::repeatable() const noexcept {
+    return exchange_->task().retries.repeatable ||
+           surroundings_.session->repeatable.load(std::memory_order_relaxed);
+}
+
+bool Transfer::can_rewind() const noexcept {
+    const auto* form =
+        std::get_if<std::shared_ptr<request::MultipartBody>>(&exchange_->task().request.body);
+    return form == nullptr || tries_ == 0 || (*form)->can_rewind();
+}
+
+std::optional<Error> Transfer::failure_of(CURLcode code) {
+    if (own_failure_) return std::exchange(own_failure_, std::nullopt);
+    // A status that is no success says what is wrong, however its body ended.
+    if (head_ && (code == CURLE_OK || !succeeded())) return std::nullopt;
+    long os_errno = 0;
+    curl_easy_getinfo(handle(), CURLINFO_OS_ERRNO, &os_errno);
+    const CurlFailure failure{.code = code == CURLE_OK ? CURLE_GOT_NOTHING : code,
+                              .detail = detail_.data(),
+                              .os_errno = os_errno,
+                              .connected = phase_ != Phase::connecting,
+                              .answered = head_ != nullptr};
+    return error_of(failure, exchange_->task().request, exchange_->task().deadlines);
+}
+
+std::optional<milliseconds> Transfer::retry_delay(const Error* failure,
+                                                  std::uint32_t random) const {
+    const Task& task = exchange_->task();
+    const TryResult result{
+        .failure = failure,
+        .head = head_.get(),
+        .nothing_sent = phase_ == Phase::connecting || peer_had_nothing_ || !sent_all_,
+        .repeatable = repeatable()};
+    const bool tries_left = tries_ <= static_cast<unsigned>(std::max(task.retries.max_retries, 0));
+    if (!tries_left || !can_rewind() || !worth_retrying(result)) return std::nullopt;
+    const auto delay = delay_before_retry(task.retries, tries_, head_.get(), random);
+    if (!delay) return std::nullopt;
+    const auto total = task.deadlines.total;
+    if (total && surroundings_.now + *delay >= began_ + *total) return std::nullopt;
+    return delay;
+}
+
+void Transfer::end(std::optional<Error> failure) {
+    const std::shared_ptr<Exchange> exchange = std::exchange(exchange_, nullptr);
+    exchange->transfer_ = nullptr;
+    if (phase_ == Phase::receiving && !failure && exchange->task().reading == Reading::chat) {
+        // The rest of the answer is a few bytes as a rule; with them the connection is free.
+        phase_ = Phase::draining;
+        until_ = surroundings_.now + drain_time;
+        surroundings_.draining.push_back(this);
+    }
+    exchange->end({.failure = std::move(failure),
+                   .head = head_,
+                   .body = std::move(collected_),
+                   .tries = std::max(tries_, 1U),
+                   .elapsed = surroundings_.now - began_});
+    collected_ = {};
+}
+
+void Transfer::reset() noexcept {
+    phase_ = Phase::idle;
+    exchange_.reset();
+    head_.reset();
+    own_failure_.reset();
+    ++serial;
+    armed_at = steady_clock::time_point::max();
+}
+
+}  // namespace polymux::transport

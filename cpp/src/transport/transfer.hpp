@@ -1,0 +1,141 @@
+// One easy handle: its options, its callbacks, and where its exchange stands.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "polymux/transport/exchange.hpp"
+#include "transport/curl.hpp"
+#include "transport/surroundings.hpp"
+
+namespace polymux::transport {
+
+enum class Phase : std::uint8_t {
+    idle,
+    connecting,
+    sending,
+    waiting,  ///< For the answer's first byte.
+    receiving,
+    draining,  ///< The exchange has ended well; what remains of the answer frees the connection.
+    backoff,   ///< Before another try.
+};
+
+/// A deadline, with its name and length for messages. Without a name it is no failure.
+struct Due {
+    steady_clock::time_point at;
+    std::string_view name;
+    milliseconds length{0};
+};
+
+/// Bodies of text up to this size go out in one system call with the request's head.
+inline constexpr std::size_t small_body_bytes = std::size_t{64} << 10U;
+
+/// Used by the engine's thread alone, and again for one exchange after another.
+class Transfer {
+public:
+    /// Null where memory is out.
+    static std::unique_ptr<Transfer> create(Surroundings& surroundings);
+    Transfer(EasyHandle easy, Surroundings& surroundings)
+        : easy_(std::move(easy)), surroundings_(surroundings) {}
+    Transfer(const Transfer&) = delete;
+    Transfer& operator=(const Transfer&) = delete;
+    ~Transfer();
+
+    [[nodiscard]] CURL* handle() const noexcept { return easy_.get(); }
+    [[nodiscard]] Phase phase() const noexcept { return phase_; }
+    [[nodiscard]] const std::shared_ptr<Exchange>& exchange() const noexcept { return exchange_; }
+    /// The next thing that time will bring.
+    [[nodiscard]] std::optional<Due> due() const;
+    /// When to look at `due` again at the latest: whatever happens until then, it is not earlier.
+    [[nodiscard]] steady_clock::time_point next_look() const;
+    /// True where the answer is a chat stream, and one it can be.
+    [[nodiscard]] bool decodes() const noexcept;
+
+    /// Takes an exchange on.
+    void begin(std::shared_ptr<Exchange> exchange);
+    /// Sets the options for the next try.
+    Result<void> configure();
+    /// Goes on where a callback paused.
+    void resume() noexcept;
+
+    /// What a try that libcurl has ended came to; none where there is an answer.
+    std::optional<Error> failure_of(CURLcode code);
+    /// Time until the next try, where there is to be one.
+    std::optional<milliseconds> retry_delay(const Error* failure, std::uint32_t random) const;
+    void wait_until(steady_clock::time_point when) {
+        phase_ = Phase::backoff;
+        until_ = when;
+    }
+    /// Ends the exchange, which this no longer knows afterwards.
+    void end(std::optional<Error> failure);
+    /// Ready for another exchange.
+    void reset() noexcept;
+
+    /// The socket closes; `unanswered` where the peer closed it without a byte.
+    void socket_closes(bool received_nothing) noexcept { peer_had_nothing_ = received_nothing; }
+    [[nodiscard]] bool has_detail() const noexcept { return detail_[0] != '\0'; }
+
+    /// For the engine: the slot, and whether a timer is armed for it.
+    std::uint32_t slot = 0;
+    std::uint32_t serial = 0;
+    steady_clock::time_point armed_at = steady_clock::time_point::max();
+
+private:
+    friend struct Callbacks;
+
+    bool set_constants();
+    Result<void> set_body();
+    std::size_t read(char* buffer, std::size_t size);
+    std::size_t read_text(char* buffer, std::size_t size);
+    int seek(curl_off_t offset);
+    bool may_send_again();
+    std::size_t take_field(std::string_view line);
+    void take_head();
+    std::size_t take_body(std::string_view bytes);
+    std::size_t collect(std::string_view bytes);
+    std::size_t decode(std::string_view bytes);
+    std::size_t refuse(Error error);
+    [[nodiscard]] bool succeeded() const noexcept;
+    [[nodiscard]] bool collects() const noexcept;
+    [[nodiscard]] bool repeatable() const noexcept;
+    [[nodiscard]] bool can_rewind() const noexcept;
+    void sent_all() noexcept;
+
+    EasyHandle easy_;
+    Surroundings& surroundings_;
+    std::shared_ptr<Exchange> exchange_;
+    Phase phase_ = Phase::idle;
+
+    // Of the exchange.
+    steady_clock::time_point began_;
+    unsigned tries_ = 0;
+
+    // Of the current try.
+    steady_clock::time_point last_sent_;
+    steady_clock::time_point last_received_;
+    steady_clock::time_point last_chunk_;
+    steady_clock::time_point until_;  // Of draining and backoff.
+    bool any_chunk_ = false;
+    bool paused_ = false;  // For somebody here: no fault of the server.
+    bool sent_all_ = false;
+    bool asked_before_ = false;  // libcurl has begun to send once in this try.
+    bool peer_had_nothing_ = false;
+    bool head_complete_ = false;
+    ResponseHead building_;
+    std::size_t fields_ = 0;
+    std::shared_ptr<const ResponseHead> head_;
+    std::string collected_;
+    std::size_t drained_bytes_ = 0;
+    std::size_t text_offset_ = 0;
+    std::optional<Error> own_failure_;  // Why a callback stopped the transfer.
+
+    std::string url_;  // That libcurl has.
+    HeaderChain header_nodes_;
+    std::array<char, CURL_ERROR_SIZE> detail_{};
+};
+
+}  // namespace polymux::transport

@@ -1,0 +1,156 @@
+"""What a server answered: results where it went well, errors where it did not."""
+
+from __future__ import annotations
+
+from polymux._text import printable, shortened
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from polymux.errors import APIStatusError
+
+    #: As the native core gives it: status, header fields, body, tries, seconds.
+    Native = tuple[int, bytes, bytes, int, float]
+
+_REQUEST_ID_FIELDS = ("x-request-id", "request-id", "x-amzn-requestid", "cf-ray")
+_MOST_BODY_CHARACTERS = 4000
+_FIRST_ERROR = 300
+
+
+class Answer:
+    """A whole answer, and how it came about.
+
+    Attributes:
+        status: Of HTTP.
+        body: Its bytes.
+        tries: How often the request was sent.
+        elapsed_s: Seconds from the first byte sent to the last received, all tries and the
+            waiting between them included.
+    """
+
+    __slots__ = ("_fields", "body", "elapsed_s", "status", "tries")
+
+    def __init__(self, native: Native) -> None:
+        """Takes over what the native core gave."""
+        self.status, self._fields, self.body, self.tries, self.elapsed_s = native
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Header fields, names in lower case; of several with one name joined by commas."""
+        return headers_of(self._fields)
+
+    @property
+    def request_id(self) -> str | None:
+        """Names the request in the server's log; None where the server has none."""
+        return request_id_of(self.headers)
+
+
+def headers_of(fields: bytes) -> dict[str, str]:
+    """Field lines as a dict, names in lower case."""
+    found: dict[str, str] = {}
+    for line in fields.decode("latin-1").split("\r\n"):
+        name, colon, value = line.partition(":")
+        if not colon:
+            continue
+        name, value = name.strip().lower(), value.strip(" \t")
+        found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
+
+
+def request_id_of(headers: dict[str, str]) -> str | None:
+    """The request's name in the server's log."""
+    return next((headers[name] for name in _REQUEST_ID_FIELDS if headers.get(name)), None)
+
+
+def status_error(answer: Answer, secrets: Sequence[str]) -> APIStatusError:
+    """The exception for a status that is no success. What repeats a key of ours has it no more."""
+    headers = answer.headers
+    text = redacted(answer.body.decode("utf-8", "backslashreplace"), secrets)
+    body = _parsed(text)
+    told = _told(body)
+    error = _class_of(answer.status)(_message(answer.status, told, headers, text, secrets))
+    if isinstance(told.get("code"), (str, int)) and told["code"] != "":
+        error.code = shortened(printable(str(told["code"])))
+    error.type = _text_of(told.get("type"))
+    error.param = _text_of(told.get("param"))
+    error.status = answer.status
+    error.headers = {name: redacted(value, secrets) for name, value in headers.items()}
+    error.request_id = _text_of(told.get("request_id")) or request_id_of(error.headers)
+    error.body = shortened(text, _MOST_BODY_CHARACTERS) if body is None else body
+    error.tries = answer.tries
+    return error
+
+
+def redacted(text: str, secrets: Sequence[str]) -> str:
+    """The text without the keys."""
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    return text
+
+
+def _class_of(status: int) -> type[APIStatusError]:
+    from polymux import errors
+
+    known: dict[int, type[APIStatusError]] = {
+        400: errors.BadRequestError,
+        401: errors.AuthenticationError,
+        403: errors.PermissionDeniedError,
+        404: errors.NotFoundError,
+        409: errors.ConflictError,
+        413: errors.RequestTooLargeError,
+        422: errors.UnprocessableEntityError,
+        429: errors.RateLimitError,
+        501: errors.NoBackendError,
+        503: errors.OverloadedError,
+    }
+    general = errors.InternalServerError if status >= 500 else errors.APIStatusError
+    return known.get(status, general)
+
+
+def _parsed(text: str) -> Any:
+    """The JSON of an error's body; None where it is none."""
+    from polymux._native_core import core
+    from polymux.errors import DecodeError
+
+    try:
+        return core.parse_json(text.encode())
+    except DecodeError:
+        return None
+
+
+def _told(body: Any) -> dict[str, Any]:
+    """Message, code, type and param, in any of the shapes that servers use."""
+    if not isinstance(body, dict):
+        return {}
+    error = body.get("error")
+    if isinstance(error, dict):
+        return {**body, **error}
+    told = dict(body)
+    for name in ("error", "detail", "message", "title"):
+        if isinstance(body.get(name), str) and body[name]:
+            told["message"] = body[name]
+            break
+    return told
+
+
+def _message(
+    status: int, told: dict[str, Any], headers: dict[str, str], text: str, secrets: Sequence[str]
+) -> str:
+    message = told.get("message")
+    if isinstance(message, str) and message.strip():
+        return shortened(printable(message.strip()), 2 * _FIRST_ERROR)
+    start = printable(" ".join(text[:_FIRST_ERROR].split()))
+    if 300 <= status < 400:
+        place = redacted(headers.get("location", ""), secrets)
+        return (
+            f"the server answered with status {status}, which points to "
+            f"{shortened(printable(place)) or 'nothing'}; redirects are not followed: is the "
+            "server's address right?"
+        )
+    return f"the server answered with status {status}{f': {start}' if start else ''}"
+
+
+def _text_of(value: object) -> str | None:
+    return shortened(printable(value)) if isinstance(value, str) and value else None

@@ -1,0 +1,103 @@
+"""Where event loops wait for exchanges that the native thread carries."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from polymux._native_core import core
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    OnUpload = Callable[[int, int | None], object]
+
+#: One for each running loop: a loop that is gone takes its port along.
+_PORTS: WeakKeyDictionary[asyncio.AbstractEventLoop, core.Port] = WeakKeyDictionary()
+_PROGRESS_INTERVAL_S = 0.05
+#: Bytes of an asynchronous part that may wait for the network.
+_MOST_WAITING_BYTES = 1 << 20
+
+
+def port() -> core.Port:
+    """The running loop's port."""
+    loop = asyncio.get_running_loop()
+    found = _PORTS.get(loop)
+    if found is None:
+        found = _PORTS[loop] = core.Port()
+        loop.add_reader(found.descriptor, found.dispatch)
+    return found
+
+
+async def outcome(
+    exchange: core.Exchange, body: Any, on_upload: OnUpload | None
+) -> tuple[int, bytes, bytes, int, float]:
+    """Waits for the end of an exchange; the exchange ends with the waiting."""
+    while not exchange.ended:
+        await news(exchange, body, on_upload)
+    return exchange.outcome()
+
+
+async def news(
+    exchange: core.Exchange, body: Any = None, on_upload: OnUpload | None = None
+) -> None:
+    """Waits until an exchange has news. Cancelled or failed, it closes the exchange."""
+    loop = asyncio.get_running_loop()
+    try:
+        while not exchange.has_news:
+            future = loop.create_future()
+            exchange.set_waiter(future)
+            if _came(exchange):  # In between.
+                break
+            if exchange.starved:
+                await _feed(exchange, body, future)
+            elif on_upload is not None:
+                await asyncio.wait({future}, timeout=_PROGRESS_INTERVAL_S)
+                exchange.report_progress()
+            else:
+                await future
+        if on_upload is not None:
+            exchange.report_progress()
+    except BaseException:
+        exchange.close()
+        raise
+    finally:
+        exchange.set_waiter(None)
+
+
+def _came(exchange: core.Exchange) -> bool:
+    return exchange.has_news
+
+
+async def _feed(
+    exchange: core.Exchange, body: core.MultipartBody, news: asyncio.Future[None]
+) -> None:
+    """Gives an upload that has run dry what its asynchronous part has next, unless news comes."""
+    fed = 0
+    while fed < _MOST_WAITING_BYTES and not news.done():
+        step = asyncio.ensure_future(_piece(body))
+        await asyncio.wait({step, news}, return_when=asyncio.FIRST_COMPLETED)
+        if not step.done():
+            step.cancel()
+            await asyncio.wait({step})
+            return
+        piece = step.result()
+        body._feed(piece)  # noqa: SLF001 - of this package
+        if piece is None:
+            break
+        fed += len(memoryview(piece))
+    exchange.resume_sending()
+
+
+async def _piece(body: core.MultipartBody) -> Any:
+    """The next piece; None at the end."""
+    try:
+        return await anext(body._awaited())  # noqa: SLF001 - of this package
+    except StopAsyncIteration:
+        return None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
+        body._fail(error)  # noqa: SLF001
+        raise

@@ -1,0 +1,208 @@
+"""The client for asyncio: every operation of the interface on a server, one coroutine each."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+from polymux._answers import Answer
+from polymux._calls import SUCCESSES, Call, Connection, Settings
+from polymux.operations import AsyncOperations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+    from typing import Any, NoReturn, Self
+
+    from polymux import _core
+    from polymux.async_predictions import AsyncPredictions
+    from polymux.call_options import Retry, Timeout
+    from polymux.chat_stream import AsyncChatStream
+    from polymux.responses import Prediction
+
+__all__ = ["AsyncClient"]
+
+
+class AsyncClient(AsyncOperations):
+    """Speaks to a server of the interface, from coroutines.
+
+    One client serves any number of tasks, event loops and threads, one after another or at once: a
+    thread of its own, which starts with the first request, does the work. A stream belongs to one
+    reader at a time, and any task may close it. The arguments are those of `polymux.Client`.
+
+    Example:
+        >>> import asyncio
+        >>> import polymux
+        >>> async def main() -> None:
+        ...     async with polymux.AsyncClient("http://127.0.0.1:8000", "secret") as client:
+        ...         print(client)
+        >>> asyncio.run(main())
+        AsyncClient('http://127.0.0.1:8000')
+    """
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        *,
+        timeout: float | Timeout | None = None,
+        retry: int | Retry | None = None,
+        chat_model: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        paths: Mapping[str, str] | None = None,
+        proxy: str | None = None,
+        trust_env: bool = False,
+        verify: bool | str | os.PathLike[str] = True,
+        http2: bool = True,
+    ) -> None:
+        """Keeps what is given."""
+        self._settings = Settings(
+            chat_model=chat_model, headers=headers, paths=paths, retry=retry, timeout=timeout
+        )
+        transport = {"proxy": proxy, "trust_env": trust_env, "verify": verify, "http2": http2}
+        self._connection = Connection(base_url, api_key, transport)
+
+    def with_options(
+        self,
+        *,
+        timeout: float | Timeout | None = None,
+        retry: int | Retry | None = None,
+        chat_model: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        paths: Mapping[str, str] | None = None,
+    ) -> Self:
+        """A client that differs in this, and shares the connections of this one.
+
+        Closing either closes both. What is not given stays; header fields are added.
+        """
+        made = object.__new__(type(self))
+        made._connection = self._connection
+        made._settings = self._settings.changed(
+            timeout=timeout, retry=retry, chat_model=chat_model, headers=headers, paths=paths
+        )
+        return made
+
+    @property
+    def predictions(self) -> AsyncPredictions:
+        """The server's jobs: `get`, `list`, `cancel`, `wait`."""
+        from polymux.async_predictions import AsyncPredictions
+
+        return AsyncPredictions(self._connection, self._settings)
+
+    async def request(
+        self,
+        operation: str,
+        fields: Mapping[str, Any] | None = None,
+        *,
+        model: str | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
+        wait: bool = True,
+    ) -> Any:
+        """Any operation by its name, with its fields as the interface calls them.
+
+        The arguments are those of `polymux.Client.request`.
+        """
+        return await self._call(
+            operation,
+            dict(fields or {}),
+            model=model,
+            extra_body=extra_body,
+            timeout=timeout,
+            on_upload=on_upload,
+            on_progress=on_progress,
+            wait=wait,
+        )
+
+    async def _call(
+        self,
+        operation: str,
+        values: dict[str, Any],
+        *,
+        model: str | None,
+        extra_body: Mapping[str, Any] | None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
+        wait: bool = True,
+    ) -> Any:
+        from polymux import _loop
+
+        started = monotonic()
+        session = self._connection.session()
+        call = Call(
+            self._connection,
+            self._settings,
+            operation,
+            values,
+            model=model,
+            extra_body=extra_body,
+            timeout=timeout,
+            on_upload=on_upload,
+            awaited=True,
+        )
+        arguments = call.arguments(wait=wait)
+        if call.stream:
+            return await self._stream(
+                call, session.start(_loop.port(), *arguments, "chat"), on_upload
+            )
+        exchange = session.start(_loop.port(), *arguments, "whole")
+        answer = call.checked(Answer(await _loop.outcome(exchange, call.request.body, on_upload)))
+        job = call.unfinished(answer)
+        if job is None:
+            return call.result(answer)
+        if not wait:
+            return job
+        job = await self.predictions.wait(job, on_progress=on_progress, timeout=call.rest(started))
+        return call.result_of_job(job)
+
+    async def _stream(
+        self,
+        call: Call,
+        exchange: _core.Exchange,
+        on_upload: Callable[[int, int | None], object] | None,
+    ) -> AsyncChatStream:
+        from polymux import _loop
+        from polymux.chat_stream import opened_async_stream
+
+        await _loop.news(exchange, call.request.body, on_upload)
+        head = exchange.head
+        if exchange.ended and (head is None or head[0] not in SUCCESSES):
+            call.checked(Answer(exchange.outcome()))
+        return opened_async_stream(exchange)
+
+    async def aclose(self) -> None:
+        """Closes all connections; calls that run end with an error. Idempotent."""
+        self._connection.close()
+
+    async def __aenter__(self) -> Self:
+        """The client itself."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Closes."""
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        """The server, and nothing of the key."""
+        return f"{type(self).__name__}({self._connection.given_url!r})"
+
+    def __copy__(self) -> Self:
+        """A client that shares the connections of this one."""
+        return self.with_options()
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """A client that shares the connections of this one."""
+        return self.with_options()
+
+    def __reduce__(self) -> NoReturn:
+        """Refused: it would write the key down."""
+        raise TypeError("a client cannot be pickled, as it holds a key: make one where it is used")

@@ -1,0 +1,90 @@
+"""Jobs on a server, for asyncio: looked at, watched, waited for and cancelled."""
+
+from __future__ import annotations
+
+from polymux._answers import Answer
+from polymux.predictions import (
+    Pages,
+    Watch,
+    as_prediction,
+    checked_answer,
+    path_of,
+    prediction_request,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from polymux._calls import Connection, Settings
+    from polymux.call_options import Timeout
+    from polymux.responses import Prediction
+
+__all__ = ["AsyncPredictions"]
+
+
+class AsyncPredictions:
+    """The jobs of a server; `polymux.AsyncClient.predictions`, the twin of `Predictions`."""
+
+    __slots__ = ("_connection", "_settings")
+
+    def __init__(self, connection: Connection, settings: Settings) -> None:
+        """Of a client's connection."""
+        self._connection = connection
+        self._settings = settings
+
+    async def get(
+        self,
+        prediction: Prediction | str,
+        *,
+        timeout: float | Timeout | None = None,
+    ) -> Prediction:
+        """A job as it is now; see `Predictions.get`."""
+        return as_prediction(await self._ask("GET", path_of(prediction), timeout))
+
+    async def list(
+        self,
+        *,
+        timeout: float | Timeout | None = None,
+    ) -> AsyncIterator[Prediction]:
+        """The jobs of the client's key; see `Predictions.list`."""
+        pages = Pages(self._connection)
+        while pages.target:
+            for job in pages.read(await self._ask("GET", pages.target, timeout)):
+                yield job
+
+    async def cancel(
+        self,
+        prediction: Prediction | str,
+        *,
+        timeout: float | Timeout | None = None,
+    ) -> Prediction:
+        """Asks for the end of a job; see `Predictions.cancel`."""
+        return as_prediction(await self._ask("POST", f"{path_of(prediction)}/cancel", timeout))
+
+    async def wait(
+        self,
+        prediction: Prediction | str,
+        *,
+        on_progress: Callable[[Prediction], object] | None = None,
+        timeout: float | Timeout | None = None,
+    ) -> Prediction:
+        """Waits for the end of a job; see `Predictions.wait`."""
+        from asyncio import sleep
+
+        watch = Watch(self._settings, prediction, on_progress, timeout)
+        job = None if isinstance(prediction, str) else prediction
+        while not watch.ended(job):
+            if job is not None:
+                await sleep(watch.pause())
+            job = await self.get(prediction, timeout=watch.rest())
+        assert job is not None  # noqa: S101 - it has ended
+        return job.raise_for_status()
+
+    async def _ask(self, method: str, target: str, timeout: float | Timeout | None) -> Answer:
+        from polymux import _loop
+
+        session = self._connection.session()
+        request = prediction_request(self._connection, self._settings, method, target, timeout)
+        exchange = session.start(_loop.port(), *request, "whole")
+        return checked_answer(Answer(await _loop.outcome(exchange, None, None)), self._connection)

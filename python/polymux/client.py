@@ -1,0 +1,235 @@
+"""The client: every operation of the interface on a server, one call each."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+from polymux._answers import Answer
+from polymux._calls import SUCCESSES, Call, Connection, Settings
+from polymux.operations import Operations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+    from typing import Any, NoReturn, Self
+
+    from polymux.call_options import Retry, Timeout
+    from polymux.chat_stream import ChatStream
+    from polymux.predictions import Predictions
+    from polymux.responses import Prediction
+
+__all__ = ["Client"]
+
+
+class Client(Operations):
+    """Speaks to a server of the interface.
+
+    One client serves any number of threads, and children of a fork too; a stream belongs to one
+    reader at a time, and any thread may close it. Making a client costs nothing and touches
+    nothing: files and the network are first looked at by the first request.
+
+    Args:
+        base_url: The server's address, such as ``"https://server.example:8443"``. Default:
+            ``POLYMUX_BASE_URL``, then the configuration file.
+        api_key: The server's key. Default: ``POLYMUX_API_KEY``, then the configuration file.
+        timeout: Seconds that a call may take in all, or a `Timeout`. Default: see there.
+        retry: How often a request is sent again at most, or a `Retry`. Default: see there.
+        chat_model: Model of chats that name none. Default: ``POLYMUX_CHAT_MODEL``, then the
+            configuration file, then the server's own.
+        headers: Header fields for every request.
+        paths: Operation to path, for servers that have an operation somewhere else, such as
+            ``{"chat": "/v1/chat/completions"}``.
+        proxy: Address of a proxy: http, https or socks. Default: none.
+        trust_env: Whether a proxy that the environment names is used. Default: False.
+        verify: Whether the server's certificate must be trusted, or the file of certificates (PEM)
+            that are. Default: True, with those of the system.
+        http2: Whether to speak HTTP/2 with servers that offer it over TLS. Default: True.
+
+    Raises:
+        InvalidRequestError: An address, key or header field that cannot be one.
+
+    Example:
+        >>> import polymux
+        >>> with polymux.Client("http://127.0.0.1:8000", "secret") as client:
+        ...     print(client)
+        Client('http://127.0.0.1:8000')
+    """
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        *,
+        timeout: float | Timeout | None = None,
+        retry: int | Retry | None = None,
+        chat_model: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        paths: Mapping[str, str] | None = None,
+        proxy: str | None = None,
+        trust_env: bool = False,
+        verify: bool | str | os.PathLike[str] = True,
+        http2: bool = True,
+    ) -> None:
+        """Keeps what is given."""
+        self._settings = Settings(
+            chat_model=chat_model, headers=headers, paths=paths, retry=retry, timeout=timeout
+        )
+        transport = {"proxy": proxy, "trust_env": trust_env, "verify": verify, "http2": http2}
+        self._connection = Connection(base_url, api_key, transport)
+
+    def with_options(
+        self,
+        *,
+        timeout: float | Timeout | None = None,
+        retry: int | Retry | None = None,
+        chat_model: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        paths: Mapping[str, str] | None = None,
+    ) -> Self:
+        """A client that differs in this, and shares the connections of this one.
+
+        Closing either closes both. What is not given stays; header fields are added.
+
+        Example:
+            >>> import polymux
+            >>> client = polymux.Client("http://127.0.0.1:8000")
+            >>> patient = client.with_options(timeout=3600, retry=5)
+        """
+        made = object.__new__(type(self))
+        made._connection = self._connection
+        made._settings = self._settings.changed(
+            timeout=timeout, retry=retry, chat_model=chat_model, headers=headers, paths=paths
+        )
+        return made
+
+    @property
+    def predictions(self) -> Predictions:
+        """The server's jobs: `get`, `list`, `cancel`, `wait`."""
+        from polymux.predictions import Predictions
+
+        return Predictions(self._connection, self._settings)
+
+    def request(
+        self,
+        operation: str,
+        fields: Mapping[str, Any] | None = None,
+        *,
+        model: str | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
+        wait: bool = True,
+    ) -> Any:
+        """Any operation by its name, with its fields as the interface calls them.
+
+        Args:
+            operation: A method's name, a command, a path or its last segment.
+            fields: Name to value.
+            model: The model selector, of operations that have one.
+            extra_body: Fields that the contract does not have.
+            timeout: As for the methods.
+            on_upload: As for the methods.
+            on_progress: As for the methods.
+            wait: False gives the job of an operation that makes one, at once.
+
+        Returns:
+            What the method of that operation gives.
+
+        Example:
+            >>> import polymux
+            >>> client = polymux.Client("http://127.0.0.1:8000")
+            >>> client.request("musicsearch", {"song": "Blue Danube"})[0].title  # doctest: +SKIP
+            'The Blue Danube'
+        """
+        return self._call(
+            operation,
+            dict(fields or {}),
+            model=model,
+            extra_body=extra_body,
+            timeout=timeout,
+            on_upload=on_upload,
+            on_progress=on_progress,
+            wait=wait,
+        )
+
+    def _call(
+        self,
+        operation: str,
+        values: dict[str, Any],
+        *,
+        model: str | None,
+        extra_body: Mapping[str, Any] | None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
+        wait: bool = True,
+    ) -> Any:
+        started = monotonic()
+        session = self._connection.session()
+        call = Call(
+            self._connection,
+            self._settings,
+            operation,
+            values,
+            model=model,
+            extra_body=extra_body,
+            timeout=timeout,
+            on_upload=on_upload,
+        )
+        arguments = call.arguments(wait=wait)
+        if call.stream:
+            return self._stream(call, session.open(*arguments, "chat"))
+        answer = call.checked(Answer(session.perform(*arguments)))
+        job = call.unfinished(answer)
+        if job is None:
+            return call.result(answer)
+        if not wait:
+            return job
+        rest = call.rest(started)
+        job = self.predictions.wait(job, on_progress=on_progress, timeout=rest)
+        return call.result_of_job(job)
+
+    def _stream(self, call: Call, exchange: Any) -> ChatStream:
+        from polymux.chat_stream import opened_stream
+
+        exchange.wait_for_news()
+        head = exchange.head
+        if exchange.ended and (head is None or head[0] not in SUCCESSES):
+            call.checked(Answer(exchange.outcome()))
+        return opened_stream(exchange)
+
+    def close(self) -> None:
+        """Closes all connections; calls that run end with an error. Idempotent."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        """The client itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Closes."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """The server, and nothing of the key."""
+        return f"{type(self).__name__}({self._connection.given_url!r})"
+
+    def __copy__(self) -> Self:
+        """A client that shares the connections of this one."""
+        return self.with_options()
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """A client that shares the connections of this one."""
+        return self.with_options()
+
+    def __reduce__(self) -> NoReturn:
+        """Refused: it would write the key down."""
+        raise TypeError("a client cannot be pickled, as it holds a key: make one where it is used")

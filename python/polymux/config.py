@@ -1,0 +1,177 @@
+"""Where the server is and what its key is: arguments, then the environment, then a file."""
+
+from __future__ import annotations
+
+import os
+
+from polymux._frozen import Frozen
+from polymux._text import display_name, shown
+from polymux.errors import InvalidRequestError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+__all__ = ["Configuration", "config_path", "configuration"]
+
+_KEYS = ("base_url", "api_key", "chat_model")
+_LARGEST_FILE_BYTES = 1 << 20
+
+
+class Configuration(Frozen):
+    """What a client needs to know of its server.
+
+    Attributes:
+        base_url: Such as ``"https://server.example:8443"``, without a slash at the end.
+        api_key: Its key; None where it needs none. Never shown.
+        chat_model: Model of chats that name none; None for the server's own.
+    """
+
+    __slots__ = ("api_key", "base_url", "chat_model")
+    _hidden = ("api_key",)
+    base_url: str
+    api_key: str | None
+    chat_model: str | None
+
+    def __init__(self, base_url: str, api_key: str | None, chat_model: str | None) -> None:
+        """Takes what was checked."""
+        self._set(base_url=base_url, api_key=api_key, chat_model=chat_model)
+
+
+def config_path() -> Path:
+    """The configuration file: ``POLYMUX_CONFIG``, else ``polymux/config.toml`` in the XDG folder.
+
+    Never one of the current folder, which may be a stranger's.
+
+    Example:
+        >>> from polymux.config import config_path
+        >>> config_path().suffix
+        '.toml'
+    """
+    from pathlib import Path
+
+    named = os.environ.get("POLYMUX_CONFIG")
+    if named:
+        return Path(named)
+    home = os.environ.get("XDG_CONFIG_HOME", "")
+    # The specification has relative paths ignored.
+    folder = Path(home) if os.path.isabs(home) else Path.home() / ".config"  # noqa: PTH117
+    return folder / "polymux" / "config.toml"
+
+
+def configuration(
+    base_url: str | None = None, api_key: str | None = None, chat_model: str | None = None
+) -> Configuration:
+    """Completes what the caller gave from the environment and the configuration file.
+
+    The variables are ``POLYMUX_BASE_URL``, ``POLYMUX_API_KEY`` and ``POLYMUX_CHAT_MODEL``; the
+    file's keys are ``base_url``, ``api_key`` and ``chat_model``. A key from the file goes to the
+    file's own server only.
+
+    Raises:
+        InvalidRequestError: There is no server's address, or something in the file is wrong.
+
+    Example:
+        >>> from polymux.config import configuration
+        >>> configuration("http://127.0.0.1:8000/", "secret")
+        Configuration(api_key=***, base_url='http://127.0.0.1:8000', chat_model=None)
+    """
+    base_url = base_url or os.environ.get("POLYMUX_BASE_URL")
+    api_key = api_key or os.environ.get("POLYMUX_API_KEY")
+    chat_model = chat_model or os.environ.get("POLYMUX_CHAT_MODEL")
+    if not (base_url and api_key and chat_model):
+        file = _from_file(config_path())
+        its_url = checked_base_url(file["base_url"]) if "base_url" in file else None
+        if base_url is None:
+            base_url = its_url
+        if its_url is None or (base_url and checked_base_url(base_url) == its_url):
+            api_key = api_key or file.get("api_key")
+        chat_model = chat_model or file.get("chat_model")
+    if not base_url:
+        raise InvalidRequestError(
+            "no server: give base_url, set POLYMUX_BASE_URL, or write base_url into "
+            f"{display_name(os.fspath(config_path()))}"
+        )
+    return Configuration(
+        checked_base_url(base_url), None if not api_key else checked_key(api_key), chat_model
+    )
+
+
+def _from_file(path: Path) -> dict[str, str]:
+    import tomllib
+
+    name = display_name(os.fspath(path))
+    try:
+        with path.open("rb") as file:
+            text = file.read(_LARGEST_FILE_BYTES + 1)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        message = f"cannot read the configuration file {name}: {error.strerror}"
+        raise InvalidRequestError(message) from error
+    if len(text) > _LARGEST_FILE_BYTES:
+        raise InvalidRequestError(f"the configuration file {name} is over 1 MiB")
+    try:
+        found: dict[str, Any] = tomllib.loads(text.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        # Its words do not repeat the line, which may hold the key.
+        message = f"the configuration file {name} is no TOML: {error}"
+        raise InvalidRequestError(message) from None
+    for key in _KEYS:
+        if not isinstance(found.get(key, ""), str):
+            raise InvalidRequestError(f"{key} in the configuration file {name} must be a text")
+    return {key: found[key] for key in _KEYS if found.get(key)}
+
+
+def checked_base_url(url: str) -> str:
+    """The address of a server, without a slash at its end and without ``/api/v1``.
+
+    Raises:
+        InvalidRequestError: It is no http or https URL of a host, or has more than a path.
+        TypeError: It is no text.
+    """
+    from urllib.parse import urlsplit
+
+    if not isinstance(url, str):
+        raise TypeError(f"base_url is a str, not {type(url).__name__}")
+    what = f"base_url {shown(_without_user(url))}"
+    if not url.isascii() or any(char <= " " or char in '\\"<>^`{|}\x7f' for char in url):
+        message = f"{what}: holds a space, a control character, or one that is not ASCII"
+        raise InvalidRequestError(message)
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise InvalidRequestError(f"{what}: is no URL") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        message = f"{what}: must be http:// or https:// with a host, and perhaps a port"
+        raise InvalidRequestError(message)
+    if "@" in parts.netloc:
+        message = f"{what}: must not hold a name or password; the key is given as api_key"
+        raise InvalidRequestError(message)
+    if parts.query or parts.fragment or "?" in url or "#" in url:
+        raise InvalidRequestError(f"{what}: must end with its path, without '?' and '#'")
+    return url.rstrip("/").removesuffix("/api/v1")
+
+
+def _without_user(url: str) -> str:
+    before, at, after = url.rpartition("@")
+    return f"{before.partition('://')[0]}://***@{after}" if at else url
+
+
+def checked_key(key: str) -> str:
+    """A key as a header field can carry it. Never part of a message.
+
+    Raises:
+        InvalidRequestError: It holds a space, a control character, or one that is not ASCII.
+        TypeError: It is no text.
+    """
+    if not isinstance(key, str):
+        raise TypeError(f"api_key is a str, not {type(key).__name__}")
+    if not key.isascii() or any(char <= " " or char == "\x7f" for char in key):
+        raise InvalidRequestError(
+            "api_key: holds a space, a control character, or one that is not ASCII; is there a "
+            "line end after it?"
+        )
+    return key

@@ -1,0 +1,277 @@
+"""Jobs on a server: looked at, watched, waited for and cancelled."""
+
+from __future__ import annotations
+
+from polymux import call_options
+from polymux._answers import Answer, status_error
+from polymux._calls import SUCCESSES, Connection, Settings, native_call_options
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from polymux.call_options import Timeout
+    from polymux.responses import Prediction
+
+__all__ = ["Predictions"]
+
+PATH = "/api/v1/predictions"
+_FIRST_PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 5.0
+_GROWTH = 1.5
+_MOST_PAGES = 10_000
+_LONGEST_ID = 200
+
+
+class Predictions:
+    """The jobs of a server; `polymux.Client.predictions`."""
+
+    __slots__ = ("_connection", "_settings")
+
+    def __init__(self, connection: Connection, settings: Settings) -> None:
+        """Of a client's connection."""
+        self._connection = connection
+        self._settings = settings
+
+    def get(
+        self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
+    ) -> Prediction:
+        """A job as it is now.
+
+        Args:
+            prediction: The job, or its id.
+            timeout: Seconds that this may take, or a `Timeout`. Default: the client's.
+
+        Raises:
+            NotFoundError: The server does not know it, or not any more.
+            APIStatusError: The server refuses or fails otherwise.
+            DecodeError: The answer is no job.
+        """
+        return as_prediction(self._get(path_of(prediction), timeout))
+
+    def list(self, *, timeout: float | Timeout | None = None) -> Iterator[Prediction]:
+        """The jobs of the client's key, newest first; further pages are asked for as they are read.
+
+        Args:
+            timeout: Seconds that each page may take, or a `Timeout`. Default: the client's.
+        """
+        pages = Pages(self._connection)
+        while pages.target:
+            yield from pages.read(self._get(pages.target, timeout))
+
+    def cancel(
+        self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
+    ) -> Prediction:
+        """Asks for the end of a job, and gives it as it is then.
+
+        Args:
+            prediction: The job, or its id.
+            timeout: Seconds that this may take, or a `Timeout`. Default: the client's.
+
+        Raises:
+            NotFoundError: The server does not know it, or not any more.
+            APIStatusError: The server refuses or fails otherwise.
+        """
+        session = self._connection.session()
+        request = prediction_request(
+            self._connection, self._settings, "POST", f"{path_of(prediction)}/cancel", timeout
+        )
+        return as_prediction(self._checked(Answer(session.perform(*request))))
+
+    def wait(
+        self,
+        prediction: Prediction | str,
+        *,
+        on_progress: Callable[[Prediction], object] | None = None,
+        timeout: float | Timeout | None = None,
+    ) -> Prediction:
+        """Waits for the end of a job.
+
+        Args:
+            prediction: The job, or its id.
+            on_progress: Called with the job whenever the server tells something new of it. What it
+                raises is raised here; the job goes on.
+            timeout: Seconds to wait in all, or a `Timeout`. Default: the client's, else 1,900 s.
+
+        Returns:
+            The job that has succeeded.
+
+        Raises:
+            PredictionFailedError: It failed or was cancelled; `prediction` is the job.
+            RequestTimeoutError: It goes on still.
+            APIStatusError: The server refuses or fails.
+        """
+        watch = Watch(self._settings, prediction, on_progress, timeout)
+        job = None if isinstance(prediction, str) else prediction
+        from time import sleep
+
+        while not watch.ended(job):
+            if job is not None:
+                sleep(watch.pause())
+            job = self.get(prediction, timeout=watch.rest())
+        assert job is not None  # noqa: S101 - it has ended
+        return job.raise_for_status()
+
+    def _get(self, target: str, timeout: float | Timeout | None) -> Answer:
+        session = self._connection.session()
+        request = prediction_request(self._connection, self._settings, "GET", target, timeout)
+        return self._checked(Answer(session.perform(*request)))
+
+    def _checked(self, answer: Answer) -> Answer:
+        return checked_answer(answer, self._connection)
+
+
+def path_of(prediction: Prediction | str) -> str:
+    """Where a server has a job.
+
+    Raises:
+        InvalidRequestError: It has no id, or one that cannot be.
+    """
+    from urllib.parse import quote
+
+    from polymux._text import shown
+    from polymux.errors import InvalidRequestError
+
+    name = prediction if isinstance(prediction, str) else prediction.id
+    if not name or len(name) > _LONGEST_ID:
+        raise InvalidRequestError(
+            f"the prediction has no id that could be asked for: {shown(name)}"
+        )
+    return f"{PATH}/{quote(name, safe='')}"
+
+
+def prediction_request(
+    connection: Connection,
+    settings: Settings,
+    method: str,
+    target: str,
+    timeout: float | Timeout | None,
+) -> tuple[str, str, list[str], Any, Any]:
+    """Method, address, header fields, body and options for the native session."""
+    if timeout is not None:
+        settings = settings.changed(timeout=timeout)
+    deadlines = settings.timeout.over(call_options.QUICK)
+    # Looking at a job, and cancelling it twice, does no harm.
+    options = native_call_options(deadlines, settings.retry._replace(repeatable=True))
+    fields = [f"{name}: {value}" for name, value in settings.headers]
+    return method, connection.url(target), fields, None, options
+
+
+def checked_answer(answer: Answer, connection: Connection) -> Answer:
+    """The answer, when it is a success.
+
+    Raises:
+        APIStatusError: It is none.
+    """
+    if answer.status not in SUCCESSES:
+        raise status_error(answer, connection.secrets)
+    return answer
+
+
+def as_prediction(answer: Answer) -> Prediction:
+    """The job that was answered.
+
+    Raises:
+        DecodeError: It is none.
+    """
+    from polymux.responses import Prediction
+
+    return Prediction.of_answer(answer)
+
+
+class Pages:
+    """Page after page of a list."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Begins with the first."""
+        self.target: str | None = PATH
+        self._connection = connection
+        self._count = 0
+
+    def read(self, answer: Answer) -> list[Prediction]:
+        """The jobs of a page; `target` is that of the next then.
+
+        Raises:
+            DecodeError: It is no list of jobs.
+        """
+        from polymux.responses import Prediction
+        from polymux.responses._base import parsed, required_array
+
+        page = parsed(answer.body)
+        items = page if isinstance(page, list) else required_array(page, "results", "")
+        following = page.get("next") if isinstance(page, dict) else None
+        self._count += 1
+        self.target = self._own(following) if self._count < _MOST_PAGES else None
+        return [Prediction(one, path=f"results[{i}]") for i, one in enumerate(items)]
+
+    def _own(self, address: object) -> str | None:
+        """The path of a page on this server: nothing else is asked with its key."""
+        base = self._connection.url("")
+        if not isinstance(address, str):
+            return None
+        target = address.removeprefix(base)
+        printable = target.isascii() and target.isprintable() and " " not in target
+        return target if printable and target.startswith(PATH) else None
+
+
+class Watch:
+    """How long a job is waited for, and who is told of it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        prediction: Prediction | str,
+        on_progress: Callable[[Prediction], object] | None,
+        timeout: float | Timeout | None,
+    ) -> None:
+        """The clock starts."""
+        from time import monotonic
+
+        self._timeout = call_options.as_timeout(timeout).over(
+            settings.timeout.over(call_options.SLOW)
+        )
+        self._name = prediction if isinstance(prediction, str) else prediction.id
+        self._on_progress = on_progress
+        self._clock = monotonic
+        self._until = monotonic() + (self._timeout.total or 0.0)
+        self._pause = _FIRST_PAUSE_S
+        self._told: Prediction | None = None
+
+    def ended(self, job: Prediction | None) -> bool:
+        """Whether it has come to an end; tells of what is new."""
+        if job is None:
+            return False
+        if self._on_progress is not None and job != self._told:
+            self._on_progress(job)
+            self._pause = _FIRST_PAUSE_S
+        self._told = job
+        return job.finished
+
+    def pause(self) -> float:
+        """Seconds until it is asked for again.
+
+        Raises:
+            RequestTimeoutError: There is no time left.
+        """
+        left = self._left()
+        pause = min(self._pause, left)
+        self._pause = min(self._pause * _GROWTH, _LONGEST_PAUSE_S)
+        return pause
+
+    def rest(self) -> Timeout:
+        """The time that is left, as a `Timeout`."""
+        return self._timeout._replace(total=self._left())
+
+    def _left(self) -> float:
+        left = self._until - self._clock()
+        if left > 0:
+            return left
+        from polymux.errors import RequestTimeoutError
+
+        error = RequestTimeoutError(
+            f"the prediction {self._name} goes on still after {self._timeout.total:g} s (deadline "
+            "'total'); client.predictions.wait waits on, client.predictions.cancel ends it"
+        )
+        error.limit = "total"
+        raise error
