@@ -6,13 +6,14 @@ import errno
 import os
 import secrets
 import stat
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from polymux._text import display_name
 from polymux.errors import OutputError, OutputExistsError, OutputFailedError, OutputRefusedError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -21,17 +22,67 @@ def write_atomically(path: Path, data: bytes, *, overwrite: bool) -> None:
 
     The rules are those of the native core's own output files: see `MediaFile.save`.
     """
+    pending = PendingFile(path, overwrite=overwrite)
     try:
-        mode = _mode_of_replaced(path, overwrite=overwrite)
-        temporary = path.with_name(f".{path.name[:32]}.polymux-{secrets.token_hex(4)}.part")
-        try:
-            _write_synced(temporary, data, mode)
-            _publish(temporary, path, overwrite=overwrite)
-        except BaseException:
+        with _reported(path), open(pending.descriptor, "wb", closefd=False) as file:
+            file.write(data)
+        pending.commit()
+    finally:
+        pending.discard()
+
+
+class PendingFile:
+    """A file that is being written and has no name of its own yet.
+
+    Args:
+        path: Where it shall be.
+        overwrite: Replace a file that is there.
+
+    Raises:
+        OutputError: Something at `path` is in the way, or nothing can be written there.
+    """
+
+    def __init__(self, path: Path, *, overwrite: bool) -> None:
+        self._path = path
+        self._overwrite = overwrite
+        with _reported(path):
+            mode = _mode_of_replaced(path, overwrite=overwrite)
+            temporary = path.with_name(f".{path.name[:32]}.polymux-{secrets.token_hex(4)}.part")
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            #: Open for writing until `commit` or `discard`.
+            self.descriptor = os.open(temporary, flags, 0o666 if mode is None else 0o600)
+            self._temporary: Path | None = temporary
+            try:
+                if mode is not None:
+                    os.fchmod(self.descriptor, mode)
+            except BaseException:
+                self.discard()
+                raise
+
+    def commit(self) -> None:
+        """Syncs what was written and gives it its name."""
+        assert self._temporary is not None  # noqa: S101 - a second commit is a defect of the caller
+        with _reported(self._path):
+            os.fsync(self.descriptor)
+            _publish(self._temporary, self._path, overwrite=self._overwrite)
+            self._temporary = None
+            _sync_folder(self._path.parent)
+
+    def discard(self) -> None:
+        """Removes what was not committed, and closes the descriptor. Any number of times."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+        if self._temporary is not None:
             with suppress(OSError):
-                temporary.unlink()
-            raise
-        _sync_folder(path.parent)
+                self._temporary.unlink()
+            self._temporary = None
+
+
+@contextmanager
+def _reported(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OutputError:
         raise
     except ValueError as error:  # a zero byte in the path, or no name at all
@@ -78,17 +129,6 @@ def _exists(path: Path) -> OutputExistsError:
         "name",
         errno=errno.EEXIST,
     )
-
-
-def _write_synced(temporary: Path, data: bytes, mode: int | None) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(temporary, flags, 0o666 if mode is None else 0o600)
-    with open(descriptor, "wb") as file:  # noqa: PTH123 - takes over the descriptor
-        if mode is not None:
-            os.fchmod(file.fileno(), mode)
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _publish(temporary: Path, path: Path, *, overwrite: bool) -> None:

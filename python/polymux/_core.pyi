@@ -104,6 +104,84 @@ def parse_json(body: ReadableBuffer) -> Any:
             nested deeper than 200 levels.
     """
 
+@final
+class CancelToken:
+    """One flag, shared by whoever asks and whoever works; any thread may set it."""
+
+    def __init__(self) -> None: ...
+    def cancel(self) -> None:
+        """Asks the work to end; it does within milliseconds."""
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was asked to end."""
+
+@final
+class FetchPolicy:
+    """polymux::transport::FetchPolicy, checked."""
+
+    def __init__(
+        self,
+        allowed_hosts: Sequence[str],
+        allowed_networks: Sequence[str],
+        allowed_ports: Sequence[int],
+        certificate_bundle: str | bytes,
+    ) -> None:
+        """Raises InvalidRequestError for a host or network that is none."""
+
+@final
+class FetchLimits:
+    """polymux::transport::FetchLimits, checked; the same fields and defaults."""
+
+    def __init__(
+        self,
+        *,
+        body_bytes: int = ...,
+        header_bytes: int = ...,
+        header_count: int = ...,
+        connect_ms: int = ...,
+        idle_ms: int = ...,
+        total_ms: int = ...,
+        rate_bytes_per_s: int = ...,
+        rate_window_ms: int = ...,
+        redirects: int = ...,
+    ) -> None:
+        """Raises InvalidRequestError for a limit out of its range."""
+    @property
+    def body_bytes(self) -> int: ...
+    @property
+    def header_bytes(self) -> int: ...
+    @property
+    def header_count(self) -> int: ...
+    @property
+    def connect_ms(self) -> int: ...
+    @property
+    def idle_ms(self) -> int: ...
+    @property
+    def total_ms(self) -> int: ...
+    @property
+    def rate_bytes_per_s(self) -> int: ...
+    @property
+    def rate_window_ms(self) -> int: ...
+    @property
+    def redirects(self) -> int: ...
+
+def fetch(
+    url: bytes,
+    policy: FetchPolicy,
+    limits: FetchLimits,
+    destination: tuple[str, object] | None,
+    on_progress: Callable[[int, int | None], object] | None,
+    cancel: CancelToken,
+) -> dict[str, Any]:
+    """Fetches what a stranger named, on the calling thread and without the GIL.
+
+    A destination is None for memory (member `data` then), `("descriptor", int)` or
+    `("file", object)`. Signal handlers run every 20 ms or so.
+    """
+
+def reserved_networks() -> list[tuple[str, str, str]]:
+    """The networks that are refused: (network, purpose, source)."""
+
 def content_type_of(file_name: str) -> str:
     """The content type of a file name's extension."""
 

@@ -40,6 +40,7 @@ def plant(root: Path, name: str, text: str) -> None:
         ("docs/a.md", "<" * 7 + " ours", "merge mark"),
         ("docs/a.md", "blank at the end ", "trailing blank"),
         ("tests/a.py", "HOST = '8.8." + "4.4'", "public Internet address"),
+        ("tests/a.py", "HOST = '192.88." + "100.1'", "public Internet address"),
         ("python/a.py", "x = 1\n" * 801, "801 lines"),
     ],
 )

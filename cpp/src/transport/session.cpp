@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "transport/certificates.hpp"
 #include "transport/engine.hpp"
 #include "transport/io_thread.hpp"
 
@@ -27,6 +28,7 @@ Error closed_error() {
 SessionCommon::SessionCommon(SessionOptions given) : options(std::move(given)) {
     for (const std::string& field : options.headers) header_nodes.add(field);
     headers = header_nodes.link(nullptr);
+    certificates = certificate_bundle(options.certificates);
 }
 
 /// What a session has in one process.

@@ -1,0 +1,184 @@
+#include "fetch.hpp"
+
+#include <chrono>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pybind11/stl.h>
+
+#include "errors.hpp"
+#include "fetch_sink.hpp"
+#include "polymux/cancel.hpp"
+#include "polymux/transport/fetch.hpp"
+
+namespace polymux::bindings {
+namespace {
+
+using transport::Fetched;
+using transport::FetchLimits;
+using transport::FetchPolicy;
+using transport::FetchProgress;
+using namespace py::literals;  // NOLINT(google-build-using-namespace)
+
+constexpr std::chrono::milliseconds progress_interval{50};
+
+/// The operator's part of the options, checked once.
+struct Policy {
+    FetchPolicy rules;
+    std::string certificate_bundle;
+};
+
+Policy make_policy(const std::vector<std::string>& hosts, const std::vector<std::string>& networks,
+                   const std::vector<std::uint16_t>& ports, const std::string& bundle) {
+    Policy policy;
+    for (const std::string& text : hosts) {
+        policy.rules.allowed_hosts.push_back(value_or_raise(transport::parse_allowed_host(text)));
+    }
+    for (const std::string& text : networks) {
+        const auto network = transport::parse_network(text);
+        if (!network) {
+            raise({.code = ErrorCode::invalid_argument,
+                   .message = "an allowed network is an address and a prefix that covers all bits "
+                              "that are set, such as 10.1.0.0/16"});
+        }
+        policy.rules.allowed_networks.push_back(*network);
+    }
+    policy.rules.allowed_ports = ports;
+    policy.certificate_bundle = bundle;
+    return policy;
+}
+
+FetchLimits make_limits(std::uint64_t body_bytes, std::uint32_t header_bytes,
+                        std::uint32_t header_count, std::uint32_t connect_ms, std::uint32_t idle_ms,
+                        std::uint32_t total_ms, std::uint32_t rate_bytes_per_s,
+                        std::uint32_t rate_window_ms, std::uint32_t redirects) {
+    const FetchLimits limits{.body_bytes = body_bytes,
+                             .header_bytes = header_bytes,
+                             .header_count = header_count,
+                             .connect_ms = connect_ms,
+                             .idle_ms = idle_ms,
+                             .total_ms = total_ms,
+                             .rate_bytes_per_s = rate_bytes_per_s,
+                             .rate_window_ms = rate_window_ms,
+                             .redirects = redirects};
+    if (const auto valid = transport::validate(limits); !valid) raise(valid.error());
+    return limits;
+}
+
+/// Signal handlers and the caller's progress, both in turns of the fetching thread.
+class Turns {
+public:
+    Turns(py::object on_progress, PythonCalls& calls) : calls_(calls) {
+        if (!on_progress.is_none()) on_progress_ = Reference(std::move(on_progress));
+    }
+
+    Result<void> take(const FetchProgress& progress) {
+        return calls_.call([&] {
+            if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+            const auto now = std::chrono::steady_clock::now();
+            if (now - last_report_ < progress_interval || progress.body_bytes == told_) return;
+            last_report_ = now;
+            report(progress);
+        });
+    }
+    /// GIL held.
+    void report(const FetchProgress& progress) {
+        told_ = progress.body_bytes;
+        if (!on_progress_) return;
+        invoke(on_progress_.get(), py::make_tuple(progress.body_bytes, progress.expected_bytes));
+    }
+
+private:
+    PythonCalls& calls_;
+    Reference on_progress_;
+    std::chrono::steady_clock::time_point last_report_{};
+    std::uint64_t told_ = 0;
+};
+
+py::dict to_dict(const Fetched& fetched) {
+    py::list headers;
+    for (const auto& [name, value] : fetched.headers) {
+        headers.append(py::make_tuple(to_text(name), to_text(value)));
+    }
+    return py::dict("url"_a = to_text(fetched.url), "status"_a = fetched.status,
+                    "content_type"_a = to_text(fetched.content_type), "headers"_a = headers,
+                    "body_bytes"_a = fetched.body_bytes,
+                    "received_bytes"_a = fetched.received_bytes, "redirects"_a = fetched.redirects);
+}
+
+py::dict fetch(const py::bytes& url, const Policy& policy, const FetchLimits& limits,
+               const py::object& destination, const py::object& on_progress,
+               const CancelToken& cancel) {
+    const std::string text = url;
+    const auto calls = std::make_shared<PythonCalls>();
+    const auto sink = make_body_sink(destination, calls);
+    Turns turns(on_progress, *calls);
+    const transport::FetchOptions options{.policy = policy.rules,
+                                          .limits = limits,
+                                          .certificate_bundle = policy.certificate_bundle,
+                                          .resolver = {}};
+    Result<Fetched> fetched = Error{};
+    without_gil([&] {
+        const auto write = [&](std::span<const std::byte> piece) { return sink->write(piece); };
+        const auto turn = [&](const FetchProgress& progress) { return turns.take(progress); };
+        fetched = transport::fetch(text, options, write, turn, cancel);
+    });
+    if (calls->failed()) calls->raise();
+    const Fetched& done = value_or_raise(std::move(fetched));
+    turns.report({.body_bytes = done.body_bytes, .expected_bytes = {}});
+    py::dict result = to_dict(done);
+    if (py::object bytes = sink->take_bytes()) result["data"] = std::move(bytes);
+    return result;
+}
+
+std::vector<std::tuple<std::string, std::string, std::string>> reserved_networks() {
+    std::vector<std::tuple<std::string, std::string, std::string>> rows;
+    for (const auto& row : transport::reserved_networks()) {
+        rows.emplace_back(row.text, row.purpose, row.source);
+    }
+    return rows;
+}
+
+}  // namespace
+
+void register_fetch(py::module_& module) {
+    py::class_<CancelToken>(module, "CancelToken", py::is_final(), plain_metaclass(),
+                            "One flag, shared by whoever asks and whoever works.")
+        .def(py::init<>())
+        .def("cancel", &CancelToken::cancel)
+        .def_property_readonly("cancelled", &CancelToken::cancelled);
+    py::class_<Policy>(module, "FetchPolicy", py::is_final(), plain_metaclass(),
+                       "polymux::transport::FetchPolicy, checked.")
+        .def(py::init(&make_policy), py::arg("allowed_hosts"), py::arg("allowed_networks"),
+             py::arg("allowed_ports"), py::arg("certificate_bundle"));
+    const FetchLimits defaults;
+    py::class_<FetchLimits>(module, "FetchLimits", py::is_final(), plain_metaclass(),
+                            "polymux::transport::FetchLimits, checked.")
+        .def(py::init(&make_limits), py::kw_only(), py::arg("body_bytes") = defaults.body_bytes,
+             py::arg("header_bytes") = defaults.header_bytes,
+             py::arg("header_count") = defaults.header_count,
+             py::arg("connect_ms") = defaults.connect_ms, py::arg("idle_ms") = defaults.idle_ms,
+             py::arg("total_ms") = defaults.total_ms,
+             py::arg("rate_bytes_per_s") = defaults.rate_bytes_per_s,
+             py::arg("rate_window_ms") = defaults.rate_window_ms,
+             py::arg("redirects") = defaults.redirects)
+        .def_readonly("body_bytes", &FetchLimits::body_bytes)
+        .def_readonly("header_bytes", &FetchLimits::header_bytes)
+        .def_readonly("header_count", &FetchLimits::header_count)
+        .def_readonly("connect_ms", &FetchLimits::connect_ms)
+        .def_readonly("idle_ms", &FetchLimits::idle_ms)
+        .def_readonly("total_ms", &FetchLimits::total_ms)
+        .def_readonly("rate_bytes_per_s", &FetchLimits::rate_bytes_per_s)
+        .def_readonly("rate_window_ms", &FetchLimits::rate_window_ms)
+        .def_readonly("redirects", &FetchLimits::redirects);
+    module.def("fetch", &fetch, py::arg("url"), py::arg("policy"), py::arg("limits"),
+               py::arg("destination"), py::arg("on_progress"), py::arg("cancel"),
+               "Fetches what a stranger named; see polymux.fetching.");
+    module.def("reserved_networks", &reserved_networks,
+               "The networks that are refused: (network, purpose, source).");
+}
+
+}  // namespace polymux::bindings

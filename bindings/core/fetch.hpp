@@ -1,0 +1,10 @@
+// The guarded fetcher for Python.
+#pragma once
+
+#include "interpreter.hpp"
+
+namespace polymux::bindings {
+
+void register_fetch(py::module_& module);
+
+}  // namespace polymux::bindings

@@ -1,0 +1,73 @@
+// IP addresses as bytes, and which of them a stranger may make us connect to.
+//
+// An address is judged in its binary form only: there are too many ways to write one.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace polymux::transport {
+
+/// An IPv4 or IPv6 address in network byte order. Of an IPv4 address the last twelve bytes are 0.
+struct Address {
+    std::array<std::uint8_t, 16> bytes{};
+    bool is_ipv6 = false;
+
+    constexpr bool operator==(const Address&) const = default;
+};
+
+/// The addresses that share their first `prefix_bits` bits with `first`.
+struct Network {
+    Address first;
+    int prefix_bits = 0;
+
+    [[nodiscard]] constexpr bool contains(const Address& address) const noexcept {
+        if (address.is_ipv6 != first.is_ipv6) return false;
+        const auto whole_bytes = static_cast<std::size_t>(prefix_bits / 8);
+        for (std::size_t index = 0; index < whole_bytes; ++index) {
+            if (address.bytes[index] != first.bytes[index]) return false;
+        }
+        const int rest_bits = prefix_bits % 8;
+        if (rest_bits == 0) return true;
+        const int difference = address.bytes[whole_bytes] ^ first.bytes[whole_bytes];
+        return (difference >> (8 - rest_bits)) == 0;
+    }
+
+    constexpr bool operator==(const Network&) const = default;
+};
+
+/// A network that is not part of the public Internet.
+struct ReservedNetwork {
+    std::string_view text;     ///< As people write it: "10.0.0.0/8".
+    Network network;           ///< The same in binary.
+    std::string_view purpose;  ///< "private use"
+    std::string_view source;   ///< Where that is said: "RFC 1918".
+};
+
+/// Four decimal numbers without leading zeros (RFC 6943, 3.1.1, strict), or IPv6 text (RFC 4291,
+/// 2.2) without brackets and without a zone. Nothing for everything else.
+[[nodiscard]] std::optional<Address> parse_address(std::string_view text) noexcept;
+
+/// "10.0.0.0/8", "fd00::/8", or an address alone. Nothing where bits behind the prefix are set.
+[[nodiscard]] std::optional<Network> parse_network(std::string_view text) noexcept;
+
+/// Lower-case text that `parse_address` reads.
+[[nodiscard]] std::string to_text(const Address& address);
+
+/// All that is refused, in the order in which it is looked for. The last row is what IPv6 has
+/// outside of global unicast.
+[[nodiscard]] std::span<const ReservedNetwork> reserved_networks() noexcept;
+
+/// Why this address is not for strangers; null where it is public, or inside one of `allowed`.
+///
+/// Addresses that carry an IPv4 address are judged by that one too: IPv4-mapped and NAT64
+/// (64:ff9b::/96) by it alone, IPv4-compatible, 6to4, Teredo, local NAT64 and ISATAP by both.
+[[nodiscard]] const ReservedNetwork* why_refused(const Address& address,
+                                                 std::span<const Network> allowed = {}) noexcept;
+
+}  // namespace polymux::transport

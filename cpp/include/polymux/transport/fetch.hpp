@@ -1,0 +1,90 @@
+// The guarded fetcher: the only way by which polymux fetches what a stranger names.
+//
+//     const auto write = [&](std::span<const std::byte> piece) { return file.write(piece); };
+//     const auto fetched = fetch(url, {}, write, {}, cancel);
+//     if (!fetched) return fetched.error();
+//     if (fetched->status >= 400) ...
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "polymux/cancel.hpp"
+#include "polymux/function_ref.hpp"
+#include "polymux/result.hpp"
+#include "polymux/transport/address.hpp"
+#include "polymux/transport/fetch_policy.hpp"
+
+namespace polymux::transport {
+
+/// What one fetch may cost. Redirects are part of the fetch: what is counted goes on over all hops,
+/// but for `connect_ms`, `header_bytes` and `header_count`, which each hop has anew.
+struct FetchLimits {
+    /// Of the last answer's body, as received and again as decoded; declared, it is refused unread.
+    std::uint64_t body_bytes = std::uint64_t{256} * 1024 * 1024;
+    std::uint32_t header_bytes = 64 * 1024;  ///< Status lines, headers and trailers.
+    std::uint32_t header_count = 200;
+    std::uint32_t connect_ms = 10'000;  ///< Name, TCP and TLS together.
+    std::uint32_t idle_ms = 20'000;     ///< Without a byte received, the wait for the first too.
+    std::uint32_t total_ms = 300'000;   ///< From the call to its end.
+    /// Least average over each `rate_window_ms` of receiving a body; 0 for none. The time that the
+    /// caller takes to write pieces away does not count, here nor for `idle_ms`.
+    std::uint32_t rate_bytes_per_s = 1'000;
+    std::uint32_t rate_window_ms = 10'000;
+    std::uint32_t redirects = 5;
+};
+
+/// `invalid_argument` naming the first limit that is out of its range.
+Result<void> validate(const FetchLimits& limits);
+
+/// All addresses of a name. `call` counts the look-ups of one fetch from 0. It runs on a thread of
+/// its own, which goes on after the fetch has given up waiting: it owns all that it uses.
+using Resolver = std::function<Result<std::vector<Address>>(const std::string& name, int call)>;
+
+struct FetchOptions {
+    FetchPolicy policy{};
+    FetchLimits limits{};
+    std::string certificate_bundle{};  ///< Path in PEM; empty for the system's.
+    Resolver resolver{};               ///< For tests; empty for the system's.
+};
+
+/// How far a fetch is.
+struct FetchProgress {
+    std::uint64_t body_bytes = 0;                 ///< Decoded and handed over.
+    std::optional<std::uint64_t> expected_bytes;  ///< What the answer declared, before decoding.
+};
+
+/// An answer whose body was handed over whole. Its status may be any, 404 as well as 200.
+struct Fetched {
+    std::string url;  ///< Where the redirects ended, without the fragment.
+    int status = 0;
+    std::string content_type;  ///< As the server said; empty where it said nothing.
+    std::vector<std::pair<std::string, std::string>> headers;  ///< As received, in their order.
+    std::uint64_t body_bytes = 0;                              ///< Decoded.
+    std::uint64_t received_bytes = 0;  ///< Of the body, as the server sent it.
+    std::uint32_t redirects = 0;
+};
+
+/// Takes the next piece of the body, which is decoded; its error ends the fetch unchanged.
+using FetchSink = FunctionRef<Result<void>(std::span<const std::byte>)>;
+
+/// Called every 25 ms or so, in waits too; its error ends the fetch unchanged.
+using FetchTurn = FunctionRef<Result<void>(const FetchProgress&)>;
+
+/// Fetches `url` with GET on the calling thread. Cancelling ends it within 50 ms.
+///
+/// Errors: `url_refused` (also by a redirect, and for too many of them), `connect_failed`,
+/// `tls_failed`, `connection_lost` (also where less came than was declared), `timed_out` with the
+/// limit's name in `stage` ("connect", "idle", "rate" or "total"), `answer_too_large`, `cancelled`,
+/// `invalid_argument` for limits, and those of `sink` and `turn`. None names an address.
+Result<Fetched> fetch(std::string_view url, const FetchOptions& options, FetchSink sink,
+                      FetchTurn turn, const CancelToken& cancel);
+
+}  // namespace polymux::transport

@@ -1,0 +1,105 @@
+#include "transport/answer_head.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "transport/fetch_hop.hpp"
+#include "transport/host_name.hpp"
+
+namespace polymux::transport {
+namespace {
+
+Error too_large(const std::string& what) {
+    return {.code = ErrorCode::answer_too_large, .message = "the answer " + what};
+}
+
+std::string_view trimmed(std::string_view text) noexcept {
+    constexpr std::string_view blanks = " \t\r\n";
+    const std::size_t first = text.find_first_not_of(blanks);
+    if (first == std::string_view::npos) return {};
+    return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+/// The code of "HTTP/1.1 200 OK"; 0 where there is none.
+int status_of(std::string_view line) noexcept {
+    const std::size_t blank = line.find(' ');
+    int status = 0;
+    if (blank != std::string_view::npos) {
+        const std::string_view code = line.substr(blank + 1, 3);
+        std::from_chars(code.data(), code.data() + code.size(), status);
+    }
+    return status;
+}
+
+}  // namespace
+
+const std::string* find_header(const std::vector<std::pair<std::string, std::string>>& headers,
+                               std::string_view name) {
+    const auto found = std::ranges::find_if(
+        headers, [&](const auto& header) { return lower_case(header.first) == name; });
+    return found == headers.end() ? nullptr : &found->second;
+}
+
+Result<bool> AnswerHead::take_line(std::string_view line) {
+    bytes_ += line.size();
+    const bool is_end = trimmed(line).empty();
+    if (!is_end) ++lines_;
+    if (bytes_ > limits_.header_bytes) {
+        return too_large("has more than " + std::to_string(limits_.header_bytes) +
+                         " bytes of headers");
+    }
+    if (lines_ > std::uint64_t{limits_.header_count} + 1) {
+        return too_large("has more than " + std::to_string(limits_.header_count) + " headers");
+    }
+    if (complete_) return false;
+    if (line.starts_with("HTTP/")) {
+        headers.clear();
+        status_ = status_of(line);
+    } else if (!is_end) {
+        add(line);
+    } else if (status_ >= 200) {
+        complete_ = true;
+        if (auto finished = finish(); !finished) return finished.error();
+        return true;
+    }
+    return false;
+}
+
+void AnswerHead::add(std::string_view line) {
+    if ((line.front() == ' ' || line.front() == '\t') && !headers.empty()) {
+        headers.back().second.append(" ").append(trimmed(line));  // Folded (RFC 9112, 5.2).
+        return;
+    }
+    const std::size_t colon = line.find(':');
+    if (colon == std::string_view::npos) return;
+    headers.emplace_back(trimmed(line.substr(0, colon)), trimmed(line.substr(colon + 1)));
+}
+
+bool AnswerHead::leads_on() const {
+    const bool redirect =
+        status_ == 301 || status_ == 302 || status_ == 303 || status_ == 307 || status_ == 308;
+    return redirect && find_header(headers, "location") != nullptr;
+}
+
+Result<void> AnswerHead::finish() {
+    if (leads_on()) return {};
+    const std::string* const text = find_header(headers, "content-length");
+    if (text == nullptr || find_header(headers, "transfer-encoding") != nullptr) return {};
+    std::uint64_t length = 0;
+    const char* const end = text->data() + text->size();
+    const auto [stopped, outcome] = std::from_chars(text->data(), end, length);
+    if (outcome == std::errc::result_out_of_range) {
+        length = std::numeric_limits<std::uint64_t>::max();
+    } else if (outcome != std::errc() || stopped != end) {
+        return {};  // libcurl refuses what is no number.
+    }
+    length_ = length;
+    if (length > limits_.body_bytes) {
+        return too_large("declares " + std::to_string(length) + " bytes, and " +
+                         std::to_string(limits_.body_bytes) + " are allowed");
+    }
+    return {};
+}
+
+}  // namespace polymux::transport

@@ -1,0 +1,146 @@
+#include "polymux/transport/fetch.hpp"
+
+#include <array>
+#include <new>
+
+#include "transport/certificates.hpp"
+#include "transport/curl.hpp"
+#include "transport/fetch_hop.hpp"
+#include "transport/fetch_watch.hpp"
+#include "transport/guarded_url.hpp"
+#include "transport/look_up.hpp"
+#include "transport/url_text.hpp"
+
+namespace polymux::transport {
+namespace {
+
+constexpr std::uint64_t longest_ms = 7ULL * 24 * 3600 * 1000;
+
+/// A refusal of the `redirects`-th target says so; the URL that was given needs no more words.
+Error at_redirect(Error error, std::uint32_t redirects) {
+    if (redirects > 0 && error.code == ErrorCode::url_refused) {
+        error.message = "redirect " + std::to_string(redirects) + " is refused: " + error.message;
+    }
+    return error;
+}
+
+class Fetch {
+public:
+    Fetch(const FetchOptions& options, FetchSink sink, FetchTurn turn, const CancelToken& cancel)
+        : options_(options),
+          sink_(sink),
+          watch_(milliseconds(options.limits.total_ms), turn, cancel) {}
+
+    Result<Fetched> run(std::string text) {
+        for (std::uint32_t redirects = 0;; ++redirects) {
+            auto url = guard_url(text, options_.policy);
+            if (!url) return at_redirect(url.error(), redirects);
+            if (came_by_https_ && !url->is_https) {
+                return at_redirect(refused_url("it leads from https to http"), redirects);
+            }
+            came_by_https_ = url->is_https;
+            auto answer = hop(*url);
+            if (!answer) return at_redirect(answer.error(), redirects);
+            if (!answer->location) return fetched(std::move(*url), std::move(*answer), redirects);
+            if (redirects == options_.limits.redirects) {
+                return refused_url("it leads on through more than " + std::to_string(redirects) +
+                                   " redirects");
+            }
+            auto next = resolve_location(*url, *answer->location);
+            if (!next) return at_redirect(next.error(), redirects + 1);
+            text = std::move(*next);
+        }
+    }
+
+private:
+    Result<HopAnswer> hop(const GuardedUrl& url) {
+        if (auto goes_on = watch_.look(); !goes_on) return goes_on.error();
+        const auto deadline = Clock::now() + milliseconds(options_.limits.connect_ms);
+        std::string bundle;
+        if (url.is_https) {
+            auto found = certificate_bundle(options_.certificate_bundle);
+            if (!found) return found.error();
+            bundle = std::move(*found);
+        }
+        std::vector<Address> addresses;
+        if (url.address) {
+            addresses.push_back(*url.address);
+        } else {
+            auto found = look_up(url.host, options_.resolver, look_ups_++, deadline, watch_);
+            if (!found) return found.error();
+            addresses = std::move(*found);
+        }
+        if (auto judged = judge_addresses(addresses, url, options_.policy); !judged) {
+            return judged.error();
+        }
+        return run_hop({.url = url,
+                        .addresses = addresses,
+                        .options = options_,
+                        .certificate_bundle = std::move(bundle),
+                        .connect_deadline = deadline},
+                       sink_, watch_);
+    }
+
+    static Fetched fetched(GuardedUrl url, HopAnswer answer, std::uint32_t redirects) {
+        const std::string* const type = find_header(answer.headers, "content-type");
+        return {.url = std::move(url.text),
+                .status = answer.status,
+                .content_type = type != nullptr ? *type : std::string(),
+                .headers = std::move(answer.headers),
+                .body_bytes = answer.body_bytes,
+                .received_bytes = answer.received_bytes,
+                .redirects = redirects};
+    }
+
+    const FetchOptions& options_;
+    FetchSink sink_;
+    FetchWatch watch_;
+    int look_ups_ = 0;
+    bool came_by_https_ = false;
+};
+
+}  // namespace
+
+Result<void> validate(const FetchLimits& limits) {
+    struct Range {
+        const char* name;
+        std::uint64_t value;
+        std::uint64_t least;
+        std::uint64_t most;
+    };
+    const std::array ranges{
+        Range{"body_bytes", limits.body_bytes, 0, std::uint64_t{1} << 50},
+        Range{"header_bytes", limits.header_bytes, 1, 96 * 1024},
+        Range{"header_count", limits.header_count, 1, 10'000},
+        Range{"connect_ms", limits.connect_ms, 1, longest_ms},
+        Range{"idle_ms", limits.idle_ms, 1, longest_ms},
+        Range{"total_ms", limits.total_ms, 1, longest_ms},
+        Range{"rate_bytes_per_s", limits.rate_bytes_per_s, 0, 1'000'000'000},
+        Range{"rate_window_ms", limits.rate_window_ms, 100, longest_ms},
+        Range{"redirects", limits.redirects, 0, 20},
+    };
+    for (const Range& range : ranges) {
+        if (range.value < range.least || range.value > range.most) {
+            return Error{.code = ErrorCode::invalid_argument,
+                         .message = std::string("the limit ") + range.name + " is " +
+                                    std::to_string(range.value) + " and must be from " +
+                                    std::to_string(range.least) + " to " +
+                                    std::to_string(range.most)};
+        }
+    }
+    return {};
+}
+
+Result<Fetched> fetch(std::string_view url, const FetchOptions& options, FetchSink sink,
+                      FetchTurn turn, const CancelToken& cancel) {
+    try {
+        if (auto valid = validate(options.limits); !valid) return valid.error();
+        if (auto ready = initialise_curl(); !ready) return ready.error();
+        return Fetch(options, sink, turn, cancel)
+            .run(std::string(url.substr(0, longest_url_bytes + 1)));
+    } catch (const std::bad_alloc&) {
+        return Error{.code = ErrorCode::out_of_memory, .message = "not enough memory"};
+    }
+}
+
+}  // namespace polymux::transport

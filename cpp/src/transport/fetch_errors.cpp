@@ -1,0 +1,74 @@
+#include "transport/fetch_errors.hpp"
+
+#include <string>
+
+#include "transport/fetch_watch.hpp"
+
+namespace polymux::transport {
+namespace {
+
+Error failure(ErrorCode code, std::string message, std::string_view stage) {
+    return {.code = code, .message = std::move(message), .stage = stage};
+}
+
+}  // namespace
+
+Error curl_failure(CURLcode outcome) {
+    switch (outcome) {
+        case CURLE_COULDNT_RESOLVE_HOST:
+            return failure(ErrorCode::connect_failed, "the host of the URL has no address",
+                           "resolve");
+        case CURLE_COULDNT_CONNECT:
+        case CURLE_INTERFACE_FAILED:
+            return failure(ErrorCode::connect_failed,
+                           "the host of the URL does not take connections", "connect");
+        case CURLE_OPERATION_TIMEDOUT:
+            return passed_deadline("connect");
+        case CURLE_PEER_FAILED_VERIFICATION:
+        case CURLE_SSL_ISSUER_ERROR:
+            return failure(ErrorCode::tls_failed,
+                           "the server's certificate is not one that can be trusted for this host",
+                           "tls");
+        case CURLE_SSL_CONNECT_ERROR:
+        case CURLE_SSL_CIPHER:
+        case CURLE_SSL_CACERT_BADFILE:
+        case CURLE_SSL_ENGINE_INITFAILED:
+            return failure(ErrorCode::tls_failed, "TLS could not be agreed on with the server",
+                           "tls");
+        case CURLE_SEND_ERROR:
+            return failure(ErrorCode::connection_lost,
+                           "the connection broke off while the request was sent", "send");
+        case CURLE_PARTIAL_FILE:
+            return failure(ErrorCode::connection_lost,
+                           "the connection ended before the answer was whole", "receive");
+        case CURLE_GOT_NOTHING:
+        case CURLE_RECV_ERROR:
+            return failure(ErrorCode::connection_lost,
+                           "the connection broke off before the answer was whole", "receive");
+        case CURLE_BAD_CONTENT_ENCODING:
+            return failure(ErrorCode::connection_lost,
+                           "the answer's Content-Encoding is broken or not one that is known",
+                           "receive");
+        case CURLE_WEIRD_SERVER_REPLY:
+        case CURLE_UNSUPPORTED_PROTOCOL:
+            return failure(ErrorCode::connection_lost, "the server's answer is not HTTP",
+                           "receive");
+        case CURLE_OUT_OF_MEMORY:
+            return {.code = ErrorCode::out_of_memory, .message = "not enough memory"};
+        default:
+            return failure(ErrorCode::connection_lost,
+                           std::string("the transfer failed: ") + curl_easy_strerror(outcome),
+                           "receive");
+    }
+}
+
+Error passed_deadline(std::string_view limit) {
+    const std::string_view what = limit == "connect" ? "there was no connection in time"
+                                  : limit == "idle"  ? "the server sent nothing for too long"
+                                  : limit == "rate"  ? "the server sent too slowly"
+                                                     : "the fetch took too long";
+    return failure(ErrorCode::timed_out, std::string(what) + " (limit " + std::string(limit) + ")",
+                   limit);
+}
+
+}  // namespace polymux::transport

@@ -1,0 +1,320 @@
+#include "transport/fetch_hop.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <new>
+
+#include "polymux/version.hpp"
+#include "transport/answer_head.hpp"
+#include "transport/fetch_errors.hpp"
+#include "transport/host_name.hpp"
+#include "transport/socket_address.hpp"
+#include "transport/url_text.hpp"
+
+namespace polymux::transport {
+namespace {
+
+/// What libcurl tries one after the other; a name with thousands of addresses gains nothing by
+/// more.
+constexpr std::size_t most_addresses = 16;
+constexpr long receive_bytes = 64 * 1024;
+/// CURLE_TOO_LARGE, which headers before 8.6 lack.
+constexpr auto curle_too_large = static_cast<CURLcode>(100);
+
+using HeaderList = std::unique_ptr<curl_slist, FreedBy<&curl_slist_free_all>>;
+
+/// One easy handle driven by a multi handle of its own, so that nothing of it outlives it and no
+/// connection is ever used again.
+class Hop {
+public:
+    Hop(const HopRequest& request, FetchSink sink, FetchWatch& watch)
+        : request_(request), sink_(sink), watch_(watch), head_(request.options.limits) {}
+
+    Result<HopAnswer> run();
+
+private:
+    Result<void> set_up();
+    Result<void> pin_addresses();
+    Result<void> drive();
+    Result<void> check_clocks();
+    Result<HopAnswer> finish(CURLcode outcome);
+    Error failure_of(CURLcode outcome) const;
+    [[nodiscard]] std::uint64_t received() const;
+
+    /// Ends the transfer with `error`, unless it has ended already.
+    void fail(Error error) {
+        if (!failure_) failure_ = std::move(error);
+    }
+    [[nodiscard]] bool may_connect(const Endpoint& peer) const {
+        return peer.port == request_.url.port &&
+               std::ranges::find(request_.addresses, peer.address) != request_.addresses.end() &&
+               judge_addresses({&peer.address, 1}, request_.url, request_.options.policy)
+                   .has_value();
+    }
+    bool take_header(std::string_view line);
+    bool take_body(std::span<const std::byte> piece);
+    bool check_peer(const char* address, int port);
+
+    template <typename Body>
+    bool guarded(Body body) noexcept {
+        try {
+            return body();
+        } catch (const std::bad_alloc&) {
+            failure_ = Error{.code = ErrorCode::out_of_memory, .message = "not enough memory"};
+            return false;
+        }
+    }
+
+    static std::size_t on_header(char* data, std::size_t, std::size_t size, void* self) noexcept;
+    static std::size_t on_body(char* data, std::size_t, std::size_t size, void* self) noexcept;
+    static curl_socket_t on_socket(void* self, curlsocktype, curl_sockaddr* address) noexcept;
+    static int on_connected(void* self, char* peer, char*, int port, int) noexcept;
+
+    const HopRequest& request_;
+    FetchSink sink_;
+    FetchWatch& watch_;
+    HeaderList pinned_;  // Before the handles, which refer to it.
+    EasyHandle easy_;
+    MultiHandle multi_;
+    AnswerHead head_;
+    std::optional<Error> failure_;
+    bool connected_ = false;
+    bool stopped_at_redirect_ = false;
+    std::uint64_t body_bytes_ = 0;
+    std::uint64_t seen_bytes_ = 0;  // Of the body, at the last look.
+    std::uint64_t window_bytes_ = 0;
+    Clock::time_point last_byte_;
+    Clock::time_point window_start_;
+};
+
+std::size_t Hop::on_header(char* data, std::size_t, std::size_t size, void* self) noexcept {
+    Hop& hop = *static_cast<Hop*>(self);
+    return hop.guarded([&] { return hop.take_header({data, size}); }) ? size : 0;
+}
+
+std::size_t Hop::on_body(char* data, std::size_t, std::size_t size, void* self) noexcept {
+    Hop& hop = *static_cast<Hop*>(self);
+    const auto piece = std::as_bytes(std::span(data, size));
+    return hop.guarded([&] { return hop.take_body(piece); }) ? size : 0;
+}
+
+/// The last word on where this goes, whatever libcurl made of the URL.
+curl_socket_t Hop::on_socket(void* self, curlsocktype, curl_sockaddr* address) noexcept {
+    Hop& hop = *static_cast<Hop*>(self);
+    const auto peer = endpoint(&address->addr, address->addrlen);
+    if (!hop.guarded([&] { return peer.has_value() && hop.may_connect(*peer); })) {
+        hop.guarded([&] {
+            hop.fail(refused_url("its host is not on the public Internet"));
+            return true;
+        });
+        return CURL_SOCKET_BAD;
+    }
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+/// Before the request is sent, on whatever connection that is.
+int Hop::on_connected(void* self, char* peer, char*, int port, int) noexcept {
+    Hop& hop = *static_cast<Hop*>(self);
+    return hop.guarded([&] { return hop.check_peer(peer, port); }) ? CURL_PREREQFUNC_OK
+                                                                   : CURL_PREREQFUNC_ABORT;
+}
+
+bool Hop::check_peer(const char* address, int port) {
+    const auto parsed = parse_address(address);
+    if (!parsed || !may_connect({.address = *parsed, .port = static_cast<std::uint16_t>(port)})) {
+        fail(refused_url("its host is not on the public Internet"));
+        return false;
+    }
+    connected_ = true;
+    last_byte_ = window_start_ = Clock::now();
+    return true;
+}
+
+bool Hop::take_header(std::string_view line) {
+    last_byte_ = Clock::now();
+    const auto ended = head_.take_line(line);
+    if (!ended) {
+        fail(ended.error());
+        return false;
+    }
+    if (*ended) {
+        stopped_at_redirect_ = head_.leads_on();
+        watch_.progress.expected_bytes = head_.content_length();
+        window_start_ = last_byte_;
+    }
+    return !stopped_at_redirect_;
+}
+
+bool Hop::take_body(std::span<const std::byte> piece) {
+    const std::uint64_t most = request_.options.limits.body_bytes;
+    body_bytes_ += piece.size();
+    if (body_bytes_ > most || received() > most) {
+        fail({.code = ErrorCode::answer_too_large,
+              .message = "the answer has more than the " + std::to_string(most) +
+                         " bytes that are allowed, decoded or as received"});
+        return false;
+    }
+    const Clock::time_point before = Clock::now();
+    auto taken = sink_(piece);
+    if (taken) {
+        watch_.progress.body_bytes = body_bytes_;
+        taken = watch_.look_if_due();
+    }
+    const Clock::time_point after = Clock::now();
+    window_start_ += after - before;
+    last_byte_ = after;
+    if (!taken) fail(taken.error());
+    return taken.has_value();
+}
+
+std::uint64_t Hop::received() const {
+    curl_off_t bytes = 0;
+    curl_easy_getinfo(easy_.get(), CURLINFO_SIZE_DOWNLOAD_T, &bytes);
+    return static_cast<std::uint64_t>(bytes);
+}
+
+Result<void> Hop::pin_addresses() {
+    if (request_.url.address) return {};
+    std::string entry = request_.url.host + ':' + std::to_string(request_.url.port) + ':';
+    const std::size_t count = std::min(request_.addresses.size(), most_addresses);
+    for (std::size_t index = 0; index < count; ++index) {
+        const Address& address = request_.addresses[index];
+        if (index > 0) entry += ',';
+        entry += address.is_ipv6 ? '[' + to_text(address) + ']' : to_text(address);
+    }
+    pinned_.reset(curl_slist_append(nullptr, entry.c_str()));
+    if (pinned_ == nullptr) {
+        return Error{.code = ErrorCode::out_of_memory, .message = "not enough memory"};
+    }
+    curl_easy_setopt(easy_.get(), CURLOPT_RESOLVE, pinned_.get());
+    return {};
+}
+
+Result<void> Hop::set_up() {
+    easy_.reset(curl_easy_init());
+    multi_.reset(curl_multi_init());
+    if (easy_ == nullptr || multi_ == nullptr) {
+        return Error{.code = ErrorCode::out_of_memory, .message = "not enough memory"};
+    }
+    bool done = true;
+    const auto set = [&](CURLoption option, auto value) {
+        done = curl_easy_setopt(easy_.get(), option, value) == CURLE_OK && done;
+    };
+    set(CURLOPT_CURLU, request_.url.handle.get());
+    set(CURLOPT_PROTOCOLS_STR, "http,https");
+    set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    set(CURLOPT_FOLLOWLOCATION, 0L);  // Each hop is judged first, so the caller follows.
+    set(CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
+    set(CURLOPT_PROXY, "");  // Those of the environment too.
+    set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
+    set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+    set(CURLOPT_ACCEPT_ENCODING, "");  // Every one that libcurl can decode.
+    set(CURLOPT_FRESH_CONNECT, 1L);
+    set(CURLOPT_FORBID_REUSE, 1L);
+    set(CURLOPT_NOSIGNAL, 1L);
+    set(CURLOPT_BUFFERSIZE, receive_bytes);
+    set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request_.options.limits.connect_ms));
+    set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+    set(CURLOPT_SSL_VERIFYPEER, 1L);
+    set(CURLOPT_SSL_VERIFYHOST, 2L);
+    set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));
+    if (request_.url.is_https) set(CURLOPT_CAINFO, request_.certificate_bundle.c_str());
+    const std::string user_agent = "polymux/" + std::string(version());
+    set(CURLOPT_USERAGENT, user_agent.c_str());
+    set(CURLOPT_HEADERFUNCTION, &Hop::on_header);
+    set(CURLOPT_HEADERDATA, this);
+    set(CURLOPT_WRITEFUNCTION, &Hop::on_body);
+    set(CURLOPT_WRITEDATA, this);
+    set(CURLOPT_OPENSOCKETFUNCTION, &Hop::on_socket);
+    set(CURLOPT_OPENSOCKETDATA, this);
+    set(CURLOPT_PREREQFUNCTION, &Hop::on_connected);
+    set(CURLOPT_PREREQDATA, this);
+    if (!done) {
+        return Error{.code = ErrorCode::internal, .message = "libcurl lacks what a fetch needs"};
+    }
+    return pin_addresses();
+}
+
+Result<void> Hop::check_clocks() {
+    const FetchLimits& limits = request_.options.limits;
+    const Clock::time_point now = Clock::now();
+    if (!connected_) {
+        return now < request_.connect_deadline ? Result<void>() : passed_deadline("connect");
+    }
+    const std::uint64_t bytes = received();
+    if (bytes != seen_bytes_) {
+        seen_bytes_ = bytes;
+        last_byte_ = now;
+    }
+    if (now - last_byte_ >= milliseconds(limits.idle_ms)) return passed_deadline("idle");
+    if (!head_.complete() || limits.rate_bytes_per_s == 0) return {};
+    const milliseconds window(limits.rate_window_ms);
+    if (now - window_start_ < window) return {};
+    const std::uint64_t least =
+        std::uint64_t{limits.rate_bytes_per_s} * limits.rate_window_ms / 1000;
+    if (bytes - window_bytes_ < least) return passed_deadline("rate");
+    window_bytes_ = bytes;
+    window_start_ = now;
+    return {};
+}
+
+Result<void> Hop::drive() {
+    for (int running = 1;;) {
+        if (curl_multi_perform(multi_.get(), &running) != CURLM_OK) {
+            return Error{.code = ErrorCode::internal, .message = "libcurl cannot go on"};
+        }
+        if (running == 0) return {};
+        if (auto goes_on = watch_.look(); !goes_on) return goes_on;
+        if (auto in_time = check_clocks(); !in_time) return in_time;
+        curl_multi_poll(multi_.get(), nullptr, 0, static_cast<int>(turn_interval.count()), nullptr);
+    }
+}
+
+Error Hop::failure_of(CURLcode outcome) const {
+    // A header line longer than libcurl takes ends like this, before any of it was handed over.
+    const bool in_head = connected_ && !head_.complete();
+    if (in_head && (outcome == CURLE_OUT_OF_MEMORY || outcome == curle_too_large)) {
+        return {.code = ErrorCode::answer_too_large, .message = "the answer has a header too long"};
+    }
+    return curl_failure(outcome);
+}
+
+Result<HopAnswer> Hop::finish(CURLcode outcome) {
+    if (failure_) return *failure_;
+    if (outcome != CURLE_OK && !stopped_at_redirect_) return failure_of(outcome);
+    HopAnswer answer{.status = head_.status(),
+                     .location = {},
+                     .headers = std::move(head_.headers),
+                     .body_bytes = body_bytes_,
+                     .received_bytes = received()};
+    if (!stopped_at_redirect_) return answer;
+    answer.location = *find_header(answer.headers, "location");
+    const auto locations = std::ranges::count_if(
+        answer.headers, [](const auto& header) { return lower_case(header.first) == "location"; });
+    if (locations > 1) return refused_url("a redirect leads to several places");
+    return answer;
+}
+
+Result<HopAnswer> Hop::run() {
+    if (auto ready = set_up(); !ready) return ready.error();
+    if (curl_multi_add_handle(multi_.get(), easy_.get()) != CURLM_OK) {
+        return Error{.code = ErrorCode::internal, .message = "libcurl does not take a transfer"};
+    }
+    auto driven = drive();
+    int left = 0;
+    const CURLMsg* const message = curl_multi_info_read(multi_.get(), &left);
+    const CURLcode outcome = message != nullptr ? message->data.result : CURLE_ABORTED_BY_CALLBACK;
+    auto answer = driven ? finish(outcome) : Result<HopAnswer>(driven.error());
+    curl_multi_remove_handle(multi_.get(), easy_.get());
+    return answer;
+}
+
+}  // namespace
+
+Result<HopAnswer> run_hop(const HopRequest& request, FetchSink sink, FetchWatch& watch) {
+    return Hop(request, sink, watch).run();
+}
+
+}  // namespace polymux::transport

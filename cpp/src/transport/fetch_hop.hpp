@@ -1,0 +1,41 @@
+// One request of a fetch and its answer, redirect or not.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "transport/curl.hpp"
+#include "transport/fetch_watch.hpp"
+#include "transport/guarded_url.hpp"
+
+namespace polymux::transport {
+
+/// What a hop connects to and is bounded by. All of it outlives the hop.
+struct HopRequest {
+    const GuardedUrl& url;
+    std::span<const Address> addresses;  ///< Judged; nothing else is connected to.
+    const FetchOptions& options;
+    std::string certificate_bundle;
+    Clock::time_point connect_deadline;
+};
+
+struct HopAnswer {
+    int status = 0;
+    std::optional<std::string> location;  ///< Of a redirect, whose body was not read.
+    std::vector<std::pair<std::string, std::string>> headers;
+    std::uint64_t body_bytes = 0;
+    std::uint64_t received_bytes = 0;
+};
+
+/// Value of the first header of that name, in any case; null where there is none.
+[[nodiscard]] const std::string* find_header(
+    const std::vector<std::pair<std::string, std::string>>& headers, std::string_view name);
+
+/// Sends GET and reads the answer on the calling thread. The connection is new and ends with it.
+Result<HopAnswer> run_hop(const HopRequest& request, FetchSink sink, FetchWatch& watch);
+
+}  // namespace polymux::transport

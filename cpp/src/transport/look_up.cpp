@@ -1,0 +1,141 @@
+#include "transport/look_up.hpp"
+
+#include <netdb.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <csignal>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+#include "transport/socket_address.hpp"
+
+namespace polymux::transport {
+namespace {
+
+using Addresses = std::vector<Address>;
+
+std::atomic<int> look_ups_under_way{0};
+
+Error failed(const char* message) {
+    return {.code = ErrorCode::connect_failed, .message = message, .stage = "resolve"};
+}
+
+struct FreeAddresses {
+    void operator()(addrinfo* list) const noexcept { freeaddrinfo(list); }
+};
+
+Result<Addresses> ask_system(const std::string& name) {
+    // Without AI_ADDRCONFIG: what this machine cannot reach now is judged all the same.
+    const addrinfo hints{.ai_flags = 0,
+                         .ai_family = AF_UNSPEC,
+                         .ai_socktype = SOCK_STREAM,
+                         .ai_protocol = 0,
+                         .ai_addrlen = 0,
+                         .ai_addr = nullptr,
+                         .ai_canonname = nullptr,
+                         .ai_next = nullptr};
+    addrinfo* list = nullptr;
+    const int outcome = getaddrinfo(name.c_str(), nullptr, &hints, &list);
+    const std::unique_ptr<addrinfo, FreeAddresses> owner(list);
+    if (outcome == EAI_MEMORY) {
+        return Error{.code = ErrorCode::out_of_memory, .message = "not enough memory for a name"};
+    }
+    if (outcome == EAI_AGAIN) return failed("the resolver could not tell the host's address");
+    if (outcome != 0) return failed("the host of the URL has no address; check its name");
+    Addresses addresses;
+    for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
+        const auto found = endpoint(each->ai_addr, each->ai_addrlen);
+        if (!found) return failed("the host of the URL has an address of an unknown kind");
+        addresses.push_back(found->address);
+    }
+    return addresses;
+}
+
+/// Shared by the thread that waits and the one that asks, whichever ends last.
+struct Question {
+    std::string name;
+    Resolver injected;
+    int call = 0;
+    std::mutex mutex;
+    std::condition_variable answered;
+    std::optional<Result<Addresses>> answer;
+
+    void ask() noexcept {
+        Result<Addresses> found = failed("not enough memory for the host's addresses");
+        try {
+            found = injected ? injected(name, call) : ask_system(name);
+        } catch (const std::exception&) {
+            // What it was initialised with.
+        }
+        {
+            const std::scoped_lock lock(mutex);
+            answer.emplace(std::move(found));
+        }
+        answered.notify_all();
+        look_ups_under_way.fetch_sub(1);
+    }
+};
+
+/// No signal is ever delivered to the new thread: its owner would handle none in there.
+class SignalsBlocked {
+public:
+    SignalsBlocked() {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    SignalsBlocked(const SignalsBlocked&) = delete;
+    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+private:
+    sigset_t before_{};
+};
+
+Result<void> start(const std::shared_ptr<Question>& question) {
+    if (look_ups_under_way.fetch_add(1) >= most_look_ups) {
+        look_ups_under_way.fetch_sub(1);
+        return failed("too many names are being looked up already; try again later");
+    }
+    try {
+        const SignalsBlocked blocked;
+        std::thread([question] { question->ask(); }).detach();
+    } catch (const std::exception&) {  // std::system_error where there is no thread to have.
+        look_ups_under_way.fetch_sub(1);
+        return failed("no thread is left to look a name up; try again later");
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<std::vector<Address>> look_up(const std::string& name, const Resolver& injected, int call,
+                                     Clock::time_point deadline, FetchWatch& watch) {
+    const auto question = std::make_shared<Question>();
+    question->name = name;
+    question->injected = injected;
+    question->call = call;
+    if (auto started = start(question); !started) return started.error();
+    for (;;) {
+        {
+            std::unique_lock lock(question->mutex);
+            question->answered.wait_for(lock, turn_interval,
+                                        [&] { return question->answer.has_value(); });
+            if (question->answer) break;
+        }
+        if (auto goes_on = watch.look(); !goes_on) return goes_on.error();
+        if (Clock::now() >= deadline) return passed_deadline("connect");
+    }
+    Result<Addresses> found = std::move(*question->answer);
+    if (found && found->empty()) return failed("the host of the URL has no address");
+    return found;
+}
+
+}  // namespace polymux::transport

@@ -1,0 +1,273 @@
+// The fetch itself where a test needs to stand in for the resolver: what it answers is judged
+// whole, asked once for each hop, and waited for no longer than a deadline or a cancellation
+// allows.
+#include <doctest/doctest.h>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "polymux/transport/fetch.hpp"
+#include "transport/certificates.hpp"
+#include "transport/look_up.hpp"
+
+using namespace polymux;
+using namespace polymux::transport;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+namespace {
+
+/// Answers each connection to a loopback address with the next of its texts.
+class Server {
+public:
+    explicit Server(std::vector<std::string> answers)
+        : answers_(std::move(answers)), socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t size = sizeof address;
+        auto* const generic = reinterpret_cast<sockaddr*>(&address);
+        REQUIRE(bind(socket_, generic, size) == 0);
+        REQUIRE(listen(socket_, 16) == 0);
+        REQUIRE(getsockname(socket_, generic, &size) == 0);
+        port_ = ntohs(address.sin_port);
+        thread_ = std::thread([this] { serve(); });
+    }
+    ~Server() {
+        shutdown(socket_, SHUT_RDWR);
+        thread_.join();
+        close(socket_);
+    }
+    Server(const Server&) = delete;
+    Server& operator=(const Server&) = delete;
+
+    [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+    [[nodiscard]] int connections() const noexcept { return connections_; }
+
+private:
+    void serve() {
+        for (;;) {
+            const int peer = accept(socket_, nullptr, nullptr);
+            if (peer < 0) return;
+            const auto number = static_cast<std::size_t>(connections_++);
+            char request[4096];
+            [[maybe_unused]] const auto got = recv(peer, request, sizeof request, 0);
+            const std::string& answer = answers_[std::min(number, answers_.size() - 1)];
+            [[maybe_unused]] const auto sent =
+                send(peer, answer.data(), answer.size(), MSG_NOSIGNAL);
+            close(peer);
+        }
+    }
+
+    std::vector<std::string> answers_;
+    int socket_;
+    std::uint16_t port_ = 0;
+    std::atomic<int> connections_{0};
+    std::thread thread_;
+};
+
+struct Outcome {
+    Result<Fetched> fetched;
+    std::string body;
+    double seconds = 0;
+};
+
+Outcome run(const std::string& url, const FetchOptions& options, const CancelToken& cancel = {}) {
+    std::string body;
+    const auto began = steady_clock::now();
+    const auto sink = [&](std::span<const std::byte> piece) -> Result<void> {
+        body.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+        return {};
+    };
+    const auto turn = [](const FetchProgress&) -> Result<void> { return {}; };
+    auto fetched = fetch(url, options, sink, turn, cancel);
+    const std::chrono::duration<double> took = steady_clock::now() - began;
+    return {.fetched = std::move(fetched), .body = std::move(body), .seconds = took.count()};
+}
+
+std::vector<Address> addresses(std::initializer_list<std::string_view> texts) {
+    std::vector<Address> parsed;
+    for (const std::string_view text : texts) parsed.push_back(parse_address(text).value());
+    return parsed;
+}
+
+/// Loopback counts as public here, and `port` is allowed.
+FetchOptions options_for(std::uint16_t port, Resolver resolver) {
+    FetchOptions options;
+    options.policy.allowed_networks = {parse_network("127.0.0.0/8").value()};
+    options.policy.allowed_ports = {port};
+    options.resolver = std::move(resolver);
+    return options;
+}
+
+std::string url_of(std::uint16_t port) {
+    return "http://media.example:" + std::to_string(port) + "/";
+}
+
+const std::string plain = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+
+}  // namespace
+
+TEST_CASE("a name is fetched from the address that the resolver gave") {
+    const Server server({plain});
+    std::string asked;
+    const auto resolver = [&asked](const std::string& name, int call) {
+        asked = name + std::to_string(call);
+        return Result(addresses({"127.0.0.1"}));
+    };
+    const auto got = run(url_of(server.port()), options_for(server.port(), resolver));
+    REQUIRE(got.fetched.has_value());
+    CHECK(got.body == "hello");
+    CHECK(got.fetched->status == 200);
+    CHECK(got.fetched->body_bytes == 5);
+    CHECK(got.fetched->received_bytes == 5);
+    CHECK(asked == "media.example0");
+}
+
+TEST_CASE("one answer that is not public refuses all of them") {
+    const Server server({plain});
+    for (const auto& answer :
+         {addresses({"127.0.0.1", "10.0.0.1"}), addresses({"10.0.0.1", "127.0.0.1"}),
+          addresses({"127.0.0.1", "::1"}), addresses({"::ffff:10.0.0.1", "127.0.0.1"}),
+          addresses({"64:ff9b::a00:1"}), addresses({"169.254.169.254"})}) {
+        const auto resolver = [&](const std::string&, int) { return Result(answer); };
+        const auto got = run(url_of(server.port()), options_for(server.port(), resolver));
+        REQUIRE_FALSE(got.fetched.has_value());
+        CHECK(got.fetched.error().code == ErrorCode::url_refused);
+        CHECK(got.fetched.error().message.find("10.0") == std::string::npos);
+    }
+    CHECK(server.connections() == 0);
+}
+
+TEST_CASE("each redirect is looked up and judged anew") {
+    const Server server({"HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n", plain});
+    const auto rebinding = [](const std::string&, int call) {
+        return Result(addresses({call == 0 ? "127.0.0.1" : "10.0.0.1"}));
+    };
+    const auto got = run(url_of(server.port()), options_for(server.port(), rebinding));
+    REQUIRE_FALSE(got.fetched.has_value());
+    CHECK(got.fetched.error().code == ErrorCode::url_refused);
+    CHECK(got.fetched.error().message.starts_with("redirect 1 is refused: "));
+    CHECK(server.connections() == 1);
+}
+
+TEST_CASE("thousands of addresses: all are judged, the first of them are tried") {
+    const Server server({plain});
+    std::vector<Address> many(2000, parse_address("127.0.0.1").value());
+    const auto resolver = [&many](const std::string&, int) { return Result(many); };
+    const FetchOptions options = options_for(server.port(), resolver);
+    CHECK(run(url_of(server.port()), options).fetched.has_value());
+    many.back() = parse_address("10.0.0.1").value();
+    CHECK_FALSE(run(url_of(server.port()), options).fetched.has_value());
+}
+
+TEST_CASE("a resolver that fails, throws or has nothing") {
+    const Resolver failing = [](const std::string&, int) {
+        return Result<std::vector<Address>>(
+            Error{.code = ErrorCode::connect_failed, .message = "no", .stage = "resolve"});
+    };
+    const Resolver throwing = [](const std::string&, int) -> Result<std::vector<Address>> {
+        throw std::runtime_error("no");
+    };
+    const Resolver empty = [](const std::string&, int) { return Result(addresses({})); };
+    for (const Resolver& resolver : {failing, throwing, empty}) {
+        const auto got = run(url_of(80), options_for(80, resolver));
+        REQUIRE_FALSE(got.fetched.has_value());
+        CHECK(got.fetched.error().code == ErrorCode::connect_failed);
+        CHECK(got.fetched.error().stage == "resolve");
+    }
+}
+
+TEST_CASE("a silent resolver holds nobody, and those left behind are counted") {
+    const auto gate = std::make_shared<std::atomic<bool>>(false);
+    const auto inside = std::make_shared<std::atomic<int>>(0);
+    const auto silent = [gate, inside](const std::string&, int) {
+        ++*inside;
+        while (!*gate) std::this_thread::sleep_for(milliseconds(5));
+        --*inside;
+        return Result(addresses({"127.0.0.1"}));
+    };
+    FetchOptions options = options_for(80, silent);
+    options.limits.connect_ms = 50;
+    auto got = run(url_of(80), options);
+    REQUIRE_FALSE(got.fetched.has_value());
+    CHECK(got.fetched.error().code == ErrorCode::timed_out);
+    CHECK(got.fetched.error().stage == "connect");
+    CHECK(got.seconds < 5);
+
+    options.limits.connect_ms = 60'000;
+    const CancelToken cancel;
+    std::thread canceller([&cancel] {
+        std::this_thread::sleep_for(milliseconds(100));
+        cancel.cancel();
+    });
+    got = run(url_of(80), options, cancel);
+    canceller.join();
+    REQUIRE_FALSE(got.fetched.has_value());
+    CHECK(got.fetched.error().code == ErrorCode::cancelled);
+    CHECK(got.seconds < 5);
+
+    options.limits.connect_ms = 1;
+    for (int fetches = 2; fetches < most_look_ups; ++fetches) run(url_of(80), options);
+    got = run(url_of(80), options);
+    CHECK(got.fetched.error().code == ErrorCode::connect_failed);
+    *gate = true;
+    while (*inside > 0) std::this_thread::sleep_for(milliseconds(1));
+}
+
+TEST_CASE("a token that is set already, a total of nothing, a caller who says no") {
+    const CancelToken cancel;
+    cancel.cancel();
+    CHECK(run("http://media.example/", {}, cancel).fetched.error().code == ErrorCode::cancelled);
+    const auto ignore = [](std::span<const std::byte>) -> Result<void> { return {}; };
+    const auto no = [](const FetchProgress&) -> Result<void> {
+        return Error{.code = ErrorCode::callback_failed, .message = "no"};
+    };
+    CHECK(fetch("http://media.example/", {}, ignore, no, {}).error().code ==
+          ErrorCode::callback_failed);
+}
+
+TEST_CASE("a sink's failure ends the fetch and comes out unchanged") {
+    const Server server({plain});
+    const auto resolver = [](const std::string&, int) { return Result(addresses({"127.0.0.1"})); };
+    const auto full = [](std::span<const std::byte>) -> Result<void> {
+        return Error{.code = ErrorCode::output_failed, .message = "the disk is full"};
+    };
+    const auto turn = [](const FetchProgress&) -> Result<void> { return {}; };
+    const auto got =
+        fetch(url_of(server.port()), options_for(server.port(), resolver), full, turn, {});
+    REQUIRE_FALSE(got.has_value());
+    CHECK(got.error().code == ErrorCode::output_failed);
+    CHECK(got.error().message == "the disk is full");
+}
+
+TEST_CASE("limits out of their range are named") {
+    FetchOptions options;
+    options.limits.total_ms = 0;
+    CHECK(run("http://media.example/", options).fetched.error().message.find("total_ms") !=
+          std::string::npos);
+    options.limits = {.redirects = 21};
+    CHECK(run("http://media.example/", options).fetched.error().code ==
+          ErrorCode::invalid_argument);
+    CHECK(validate(FetchLimits{}).has_value());
+}
+
+TEST_CASE("the certificate bundle that is named must be a file") {
+    const auto missing = certificate_bundle("/nonexistent/bundle.pem");
+    REQUIRE_FALSE(missing.has_value());
+    CHECK(missing.error().code == ErrorCode::tls_failed);
+    CHECK_FALSE(certificate_bundle("/").has_value());
+    FetchOptions options;
+    options.certificate_bundle = "/nonexistent/bundle.pem";
+    options.resolver = [](const std::string&, int) { return Result(addresses({"127.0.0.1"})); };
+    CHECK(run("https://media.example/", options).fetched.error().code == ErrorCode::tls_failed);
+}

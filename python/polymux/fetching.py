@@ -1,0 +1,360 @@
+"""The guarded fetcher: the only way by which polymux fetches what a stranger names.
+
+A URL of a stranger may lead into the network of whoever fetches it. Here it may not: form, scheme,
+port, name and all addresses are judged first, for each redirect anew, and the connection goes to
+the judged addresses alone. What is refused, the limits and what is not promised: docs/fetching.md.
+
+This is an inner face of the house: functions that take a URL call it, and it may change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux._text import shown
+from polymux.errors import InvalidRequestError
+from polymux.inputs import is_path, path_bytes
+from polymux.options import integer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from polymux import _core
+    from polymux._atomic import PendingFile
+    from polymux.inputs import Destination
+
+    #: Called with bytes of the body so far, decoded, and the bytes that the answer declared.
+    OnProgress = Callable[[int, int | None], object]
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPolicy:
+    """What may be fetched beyond the public Internet. The operator decides it, never a request.
+
+    Attributes:
+        allowed_hosts: Names or addresses that are fetched from whatever they resolve to, each with
+            or without a port: ``"media.example"``, ``"127.0.0.1:8080"``, ``"[::1]:8080"``. One with
+            a port is allowed on that port alone, in `allowed_ports` or not. Default: none.
+        allowed_networks: Networks whose addresses count as public, such as ``"10.1.0.0/16"``.
+            Default: none.
+        allowed_ports: Ports that any URL may have. Default: 80 and 443.
+        certificate_bundle: Path of the trusted certificates, in PEM. Default: what
+            ``SSL_CERT_FILE`` or ``CURL_CA_BUNDLE`` names, else the system's.
+
+    Raises:
+        TypeError: A value of the wrong type.
+        InvalidRequestError: A host, network or port that is none.
+
+    Example:
+        >>> FetchPolicy(allowed_hosts=("media.example:8080",)).allowed_ports
+        (80, 443)
+    """
+
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_networks: tuple[str, ...] = ()
+    allowed_ports: tuple[int, ...] = (80, 443)
+    certificate_bundle: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        """Checks all of it, in the native core."""
+        for name in ("allowed_hosts", "allowed_networks", "allowed_ports"):
+            object.__setattr__(self, name, _tuple(name, getattr(self, name)))
+        for name in ("allowed_hosts", "allowed_networks"):
+            if not all(isinstance(item, str) for item in getattr(self, name)):
+                raise TypeError(f"{name} is a tuple of text, not {shown(getattr(self, name))}")
+        for port in self.allowed_ports:
+            if not 1 <= integer("allowed_ports", port) <= 65535:
+                raise InvalidRequestError(f"allowed_ports: {port} is no port from 1 to 65535")
+        _native_policy(self)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """What one fetch may cost.
+
+    Attributes:
+        body_bytes: Of the body, as the server sends it and again as decoded; an answer that
+            declares more is refused before its body. Default: 256 MiB.
+        header_bytes: Status line, headers and trailers of one answer. Default: 64 KiB.
+        header_count: Headers of one answer. Default: 200.
+        connect_ms: Name, TCP and TLS of one hop. Default: 10 s.
+        idle_ms: Time in which nothing is received. Default: 20 s.
+        total_ms: The whole fetch with its redirects. Default: 300 s.
+        rate_bytes_per_s: Least average of each `rate_window_ms` of a body; 0 for none. Time that
+            writing to the destination takes is left out. Default: 1,000.
+        rate_window_ms: See `rate_bytes_per_s`. Default: 10 s.
+        redirects: How many are followed. Default: 5.
+
+    Raises:
+        TypeError: Not an integer.
+        InvalidRequestError: A limit out of its range; the message says which.
+
+    Example:
+        >>> FetchLimits(body_bytes=20 * 1024 * 1024).redirects
+        5
+    """
+
+    body_bytes: int = 256 * 1024 * 1024
+    header_bytes: int = 64 * 1024
+    header_count: int = 200
+    connect_ms: int = 10_000
+    idle_ms: int = 20_000
+    total_ms: int = 300_000
+    rate_bytes_per_s: int = 1_000
+    rate_window_ms: int = 10_000
+    redirects: int = 5
+
+    def __post_init__(self) -> None:
+        """Checks all of them, in the native core."""
+        _native_limits(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """An answer that came whole, whatever its status is.
+
+    Attributes:
+        url: Where the redirects ended, without a fragment.
+        status: HTTP's status code; 404 and 500 are answers too, see `ok`.
+        content_type: As the server said; empty where it said nothing. It proves nothing.
+        headers: Name and value as received, in their order.
+        body_bytes: Length of the body, decoded.
+        received_bytes: Length of the body as it was sent.
+        redirects: How many were followed.
+        data: The body, where no destination was given.
+        path: The file with the body, where a path was given.
+    """
+
+    url: str
+    status: int
+    content_type: str
+    headers: tuple[tuple[str, str], ...]
+    body_bytes: int
+    received_bytes: int
+    redirects: int
+    data: bytes | None = None
+    path: Path | None = None
+
+    def __repr__(self) -> str:
+        """Without the body and without the query of the URL, which may hold a signature."""
+        url = self.url.partition("?")[0]
+        return f"Fetched(url={url!r}, status={self.status}, body_bytes={self.body_bytes})"
+
+    @property
+    def ok(self) -> bool:
+        """Whether the status is one of success."""
+        return 200 <= self.status < 300
+
+    def header(self, name: str) -> str | None:
+        """The first value of a header, whose name is compared without case; None where absent."""
+        wanted = name.lower()
+        return next((value for key, value in self.headers if key.lower() == wanted), None)
+
+
+def fetch(
+    url: str,
+    *,
+    policy: FetchPolicy | None = None,
+    limits: FetchLimits | None = None,
+    destination: Destination = None,
+    on_progress: OnProgress | None = None,
+) -> Fetched:
+    """Fetches with GET what a stranger named, or refuses to.
+
+    No cookie, credential, proxy or .netrc of this machine takes part. At most
+    ``limits.redirects`` redirects are followed, each judged like the first URL; none from https to
+    http. The body is decoded (gzip, deflate, br, zstd where libcurl has them). Ctrl-C ends it.
+
+    Args:
+        url: Beginning with ``http://`` or ``https://``.
+        policy: What may be fetched beyond the public Internet. Default: nothing.
+        limits: What it may cost. Default: `FetchLimits()`.
+        destination: A path, whose file appears only when the body is whole and replaces one that is
+            there; a binary file object; or None to keep the body in memory.
+        on_progress: Called on this thread at most every 50 ms, and at the end. What it raises ends
+            the fetch and comes out unchanged, like what the file object raises.
+
+    Raises:
+        URLRefusedError: Of the URL or of a redirect: its form, scheme, port, or where it leads; or
+            too many redirects. The message never has the address of a name.
+        ConnectError: The name is not known, or nobody takes the connection.
+        TLSError: The certificate is not to be trusted.
+        ConnectionLostError: The answer broke off, or is shorter than it declared.
+        RequestTimeoutError: `limit` is ``"connect"``, ``"idle"``, ``"rate"`` or ``"total"``.
+        AnswerTooLargeError: A limit of the body's or headers' size was passed.
+        OutputError: The destination cannot be written.
+        TypeError: An argument of the wrong type.
+
+    Example:
+        >>> from http.server import BaseHTTPRequestHandler, HTTPServer
+        >>> from threading import Thread
+        >>> class Hello(BaseHTTPRequestHandler):
+        ...     def do_GET(self) -> None:
+        ...         self.send_response(200)
+        ...         self.end_headers()
+        ...         self.wfile.write(b"hello")
+        ...     def log_message(self, *arguments: object) -> None:
+        ...         pass
+        >>> server = HTTPServer(("127.0.0.1", 0), Hello)
+        >>> Thread(target=server.handle_request).start()
+        >>> host = f"127.0.0.1:{server.server_port}"
+        >>> fetch(f"http://{host}/", policy=FetchPolicy(allowed_hosts=(host,))).data
+        b'hello'
+        >>> server.server_close()
+        >>> fetch(f"http://{host}/")
+        Traceback (most recent call last):
+        polymux.errors.URLRefusedError: the URL is refused: its port is not one of those that are
+        allowed
+    """
+    from polymux._native_core import core
+
+    return _Call(url, policy, limits, destination, on_progress).run(core.CancelToken())
+
+
+async def afetch(
+    url: str,
+    *,
+    policy: FetchPolicy | None = None,
+    limits: FetchLimits | None = None,
+    destination: Destination = None,
+    on_progress: OnProgress | None = None,
+) -> Fetched:
+    """The same for asyncio, on a thread of the event loop's executor.
+
+    Cancelling the task ends the fetch within milliseconds, and the cancellation is passed on only
+    after nothing of it runs any more.
+
+    Args:
+        url: As for `fetch`, like all that is not described here.
+        policy: What may be fetched beyond the public Internet.
+        limits: What it may cost.
+        destination: A path, a binary file object (used on the executor's thread), or None.
+        on_progress: Called on the executor's thread.
+
+    Raises:
+        PolymuxError: As for `fetch`.
+        asyncio.CancelledError: The task was cancelled.
+
+    Example:
+        >>> import asyncio
+        >>> asyncio.run(afetch("file:///etc/passwd"))
+        Traceback (most recent call last):
+        polymux.errors.URLRefusedError: the URL is refused: it must begin with http:// or https://
+    """
+    from polymux._native_core import core
+
+    call = _Call(url, policy, limits, destination, on_progress)
+    token = core.CancelToken()
+    work = asyncio.ensure_future(asyncio.to_thread(call.run, token))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        token.cancel()
+        await _ended(work)
+        raise
+
+
+async def _ended(work: asyncio.Future[Fetched]) -> None:
+    """Waits for it, however often the waiting is cancelled; its outcome concerns nobody."""
+    while not work.done():
+        try:
+            await asyncio.wait({work})
+        except asyncio.CancelledError:
+            continue
+    if not work.cancelled():
+        work.exception()
+
+
+class _Call:
+    """The arguments of a fetch, checked."""
+
+    def __init__(
+        self,
+        url: str,
+        policy: FetchPolicy | None,
+        limits: FetchLimits | None,
+        destination: Destination,
+        on_progress: OnProgress | None,
+    ) -> None:
+        if not isinstance(url, str):
+            raise TypeError(f"url is text, not {shown(url)}")
+        if policy is not None and not isinstance(policy, FetchPolicy):
+            raise TypeError(f"policy is a FetchPolicy or None, not {shown(policy)}")
+        if limits is not None and not isinstance(limits, FetchLimits):
+            raise TypeError(f"limits is a FetchLimits or None, not {shown(limits)}")
+        if on_progress is not None and not callable(on_progress):
+            raise TypeError(f"on_progress is callable or None, not {shown(on_progress)}")
+        # Half of a surrogate pair is for the core to refuse, with all that is no UTF-8.
+        self._url = url.encode("utf-8", "surrogatepass")
+        self._policy = _native_policy(policy or FetchPolicy())
+        self._limits = _native_limits(limits or FetchLimits())
+        self._on_progress = on_progress
+        self._file: object = None
+        self._path: Path | None = None
+        if is_path(destination) or isinstance(destination, bytes):
+            self._path = Path(os.fsdecode(path_bytes(destination)))  # type: ignore[arg-type]
+        else:
+            self._file = destination
+
+    def run(self, token: _core.CancelToken) -> Fetched:
+        """Fetches on this thread."""
+        if self._path is None:
+            file = None if self._file is None else ("file", self._file)
+            return self._fetched(file, token)
+        from polymux._atomic import PendingFile
+
+        pending = PendingFile(self._path, overwrite=True)
+        return self._to_file(pending, token)
+
+    def _to_file(self, pending: PendingFile, token: _core.CancelToken) -> Fetched:
+        try:
+            fetched = self._fetched(("descriptor", pending.descriptor), token)
+            pending.commit()
+        finally:
+            pending.discard()
+        return fetched
+
+    def _fetched(self, destination: tuple[str, object] | None, token: _core.CancelToken) -> Fetched:
+        from polymux._native_core import core
+
+        answer = core.fetch(
+            self._url, self._policy, self._limits, destination, self._on_progress, token
+        )
+        answer["headers"] = tuple(answer["headers"])
+        return Fetched(**answer, path=self._path)
+
+
+def _tuple(name: str, value: Any) -> tuple[Any, ...]:
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} is a tuple, not {shown(value)}")
+    return tuple(value)
+
+
+def _native_policy(policy: FetchPolicy) -> _core.FetchPolicy:
+    from polymux._native_core import core
+
+    bundle = policy.certificate_bundle
+    return core.FetchPolicy(
+        policy.allowed_hosts,
+        policy.allowed_networks,
+        policy.allowed_ports,
+        b"" if bundle is None else path_bytes(bundle),
+    )
+
+
+def _native_limits(limits: FetchLimits) -> _core.FetchLimits:
+    from polymux._native_core import core
+
+    values: dict[str, int] = {}
+    for item in fields(limits):
+        value = integer(item.name, getattr(limits, item.name), bits=64)
+        wide = item.name == "body_bytes"
+        if not 0 <= value < 1 << (63 if wide else 32):
+            raise InvalidRequestError(f"{item.name}={value} is far outside of every accepted range")
+        values[item.name] = value
+    return core.FetchLimits(**values)
