@@ -30,11 +30,16 @@ class Answer:
             waiting between them included.
     """
 
-    __slots__ = ("_fields", "body", "elapsed_s", "status", "tries")
+    __slots__ = ("_fields", "body", "certificates", "elapsed_s", "host", "status", "tries")
 
-    def __init__(self, native: Native) -> None:
-        """Takes over what the native core gave."""
+    def __init__(
+        self, native: Native, *, host: str | None = None, certificates: str | None = None
+    ) -> None:
+        """Takes over what the native core gave, and where it came from."""
         self.status, self._fields, self.body, self.tries, self.elapsed_s = native
+        #: ``name:port`` of the server, and the file of certificates that it was trusted by.
+        self.host = host
+        self.certificates = certificates
 
     @property
     def headers(self) -> dict[str, str]:

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from polymux import _core
+    from polymux._answers import Native
     from polymux.call_options import Retry, Timeout
     from polymux.errors import NoMatchError
+    from polymux.remote_file import RemoteFile
     from polymux.request import Request
     from polymux.responses import Prediction
 
@@ -150,6 +152,16 @@ class Connection:
             http2=bool(self._options["http2"]),
         )
 
+    def answer(self, native: Native) -> Answer:
+        """An answer of this server."""
+        assert self.configuration is not None  # noqa: S101 - `session` comes first
+        verify = self._options["verify"]
+        return Answer(
+            native,
+            host=host_of(self.configuration.base_url),
+            certificates=None if isinstance(verify, bool) else os.fspath(verify),
+        )
+
     def url(self, target: str) -> str:
         """A path on the server, as an address."""
         assert self.configuration is not None  # noqa: S101 - `session` comes first
@@ -264,7 +276,10 @@ class Call:
         from polymux import responses
         from polymux.operations.results import RESULTS
 
-        result = getattr(responses, RESULTS[self.operation]).of_answer(answer)
+        name = RESULTS[self.operation]
+        if name == "MediaFile":
+            return remote_file(responses.media_url(answer.body), answer)
+        result = getattr(responses, name).of_answer(answer)
         if isinstance(result, responses.Prediction):
             return result.raise_for_status()
         if isinstance(result, responses.Song) and not result.is_match:
@@ -286,10 +301,17 @@ class Call:
             DecodeError: The job's output is something else.
         """
         from polymux import responses
+        from polymux.errors import DecodeError
         from polymux.operations.results import RESULTS
 
         name = RESULTS[self.operation]
-        return job if name == "Prediction" else getattr(responses, name)({"response": job.output})
+        if name == "Prediction":
+            return job
+        if name != "MediaFile":
+            return getattr(responses, name)({"response": job.output})
+        if job.audio is None:
+            raise DecodeError("output: is missing; it must be the address of a file")
+        return job.audio
 
     def unfinished(self, answer: Answer) -> Prediction | None:
         """The job, where the answer is one that goes on; else None."""
@@ -303,11 +325,26 @@ class Call:
         return None if job.finished else job
 
 
+def remote_file(url: str, answer: Answer) -> RemoteFile:
+    """A file that an answer names."""
+    from polymux.remote_file import RemoteFile
+
+    return RemoteFile(url, host=answer.host, certificates=answer.certificates)
+
+
 def no_match(message: str) -> NoMatchError:
     """The exception for a song that nobody knows."""
     from polymux.errors import NoMatchError
 
     return NoMatchError(message)
+
+
+def host_of(base_url: str) -> str:
+    """``name:port`` of a server's address, the port always there."""
+    scheme, _, rest = base_url.partition("://")
+    host = rest.partition("/")[0]
+    has_port = ":" in host.rpartition("]")[2]
+    return host if has_port else f"{host}:{443 if scheme == 'https' else 80}"
 
 
 def native_call_options(timeout: Timeout, retry: Retry) -> _core.CallOptions:

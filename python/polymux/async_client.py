@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from time import monotonic
 
-from polymux._answers import Answer
 from polymux._calls import SUCCESSES, Call, Connection, Settings
 from polymux.operations import AsyncOperations
 
@@ -150,7 +149,9 @@ class AsyncClient(AsyncOperations):
                 call, session.start(_loop.port(), *arguments, "chat"), on_upload
             )
         exchange = session.start(_loop.port(), *arguments, "whole")
-        answer = call.checked(Answer(await _loop.outcome(exchange, call.request.body, on_upload)))
+        answer = call.checked(
+            self._connection.answer(await _loop.outcome(exchange, call.request.body, on_upload))
+        )
         job = call.unfinished(answer)
         if job is None:
             return call.result(answer)
@@ -171,7 +172,7 @@ class AsyncClient(AsyncOperations):
         await _loop.news(exchange, call.request.body, on_upload)
         head = exchange.head
         if exchange.ended and (head is None or head[0] not in SUCCESSES):
-            call.checked(Answer(exchange.outcome()))
+            call.checked(self._connection.answer(exchange.outcome()))
         return opened_async_stream(exchange)
 
     async def aclose(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from polymux._answers import Answer
 from polymux.predictions import (
     Pages,
     Watch,
@@ -16,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from polymux._answers import Answer
     from polymux._calls import Connection, Settings
     from polymux.call_options import Timeout
     from polymux.responses import Prediction
@@ -87,4 +87,6 @@ class AsyncPredictions:
         session = self._connection.session()
         request = prediction_request(self._connection, self._settings, method, target, timeout)
         exchange = session.start(_loop.port(), *request, "whole")
-        return checked_answer(Answer(await _loop.outcome(exchange, None, None)), self._connection)
+        return checked_answer(
+            self._connection.answer(await _loop.outcome(exchange, None, None)), self._connection
+        )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from time import monotonic
 
-from polymux._answers import Answer
 from polymux._calls import SUCCESSES, Call, Connection, Settings
 from polymux.operations import Operations
 
@@ -182,7 +181,7 @@ class Client(Operations):
         arguments = call.arguments(wait=wait)
         if call.stream:
             return self._stream(call, session.open(*arguments, "chat"))
-        answer = call.checked(Answer(session.perform(*arguments)))
+        answer = call.checked(self._connection.answer(session.perform(*arguments)))
         job = call.unfinished(answer)
         if job is None:
             return call.result(answer)
@@ -198,7 +197,7 @@ class Client(Operations):
         exchange.wait_for_news()
         head = exchange.head
         if exchange.ended and (head is None or head[0] not in SUCCESSES):
-            call.checked(Answer(exchange.outcome()))
+            call.checked(self._connection.answer(exchange.outcome()))
         return opened_stream(exchange)
 
     def close(self) -> None:

@@ -1,4 +1,7 @@
-"""What a conversion gives back: the MP3, wherever it lies, and how it came about."""
+"""Finished files: an MP3 that was made here, wherever it lies, and how it came about.
+
+Files that a server has made are of the same kind: `polymux.remote_file`.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,13 @@ from polymux._text import clock, display_name, size
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from polymux.inputs import Source
     from polymux.results import ConversionReport
 
 _INLINE_PLAYER_BYTES = 10_000_000
+_PIECE_BYTES = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,28 @@ class MediaFile:
             return target  # It lies there already.
         write_atomically(target, self.read(), overwrite=overwrite)
         return target
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The bytes, piece by piece."""
+        data = self.read()
+        return (data[at : at + _PIECE_BYTES] for at in range(0, len(data), _PIECE_BYTES))
+
+    async def aread(self) -> bytes:
+        """As `read`, on another thread."""
+        from asyncio import to_thread
+
+        return await to_thread(self.read)
+
+    async def asave(
+        self,
+        path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+        *,
+        overwrite: bool = True,
+    ) -> Path:
+        """As `save`, on another thread."""
+        from asyncio import to_thread
+
+        return await to_thread(self.save, path, overwrite=overwrite)
 
     def _repr_html_(self) -> str:
         """A player for notebooks; large files are described instead of being put in the page."""

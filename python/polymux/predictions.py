@@ -77,7 +77,7 @@ class Predictions:
         request = prediction_request(
             self._connection, self._settings, "POST", f"{path_of(prediction)}/cancel", timeout
         )
-        return as_prediction(self._checked(Answer(session.perform(*request))))
+        return as_prediction(self._checked(self._connection.answer(session.perform(*request))))
 
     def wait(
         self,
@@ -116,7 +116,7 @@ class Predictions:
     def _get(self, target: str, timeout: float | Timeout | None) -> Answer:
         session = self._connection.session()
         request = prediction_request(self._connection, self._settings, "GET", target, timeout)
-        return self._checked(Answer(session.perform(*request)))
+        return self._checked(self._connection.answer(session.perform(*request)))
 
     def _checked(self, answer: Answer) -> Answer:
         return checked_answer(answer, self._connection)

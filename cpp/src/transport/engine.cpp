@@ -127,6 +127,12 @@ void Engine::start(std::shared_ptr<Exchange> exchange) {
                                         .message = "the request was cancelled"}});
         return;
     }
+    const SessionCommon& session = *surroundings_.session;
+    if (session.no_certificates && session.options.verify &&
+        exchange->task().request.url.starts_with("https:")) {
+        exchange->end({.failure = session.no_certificates});
+        return;
+    }
     Transfer* const transfer = free_transfer();
     if (transfer == nullptr) {
         exchange->end({.failure = no_memory()});

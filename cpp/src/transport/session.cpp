@@ -28,7 +28,12 @@ Error closed_error() {
 SessionCommon::SessionCommon(SessionOptions given) : options(std::move(given)) {
     for (const std::string& field : options.headers) header_nodes.add(field);
     headers = header_nodes.link(nullptr);
-    certificates = certificate_bundle(options.certificates);
+    auto bundle = certificate_bundle(options.certificates);
+    if (bundle) {
+        certificates = *std::move(bundle);
+    } else {
+        no_certificates = std::move(bundle.error());
+    }
 }
 
 /// What a session has in one process.

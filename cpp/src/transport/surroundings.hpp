@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -44,6 +45,7 @@ struct SessionCommon {
 
     const SessionOptions options;
     std::string certificates;  ///< The file that is trusted.
+    std::optional<Error> no_certificates;  ///< Why there is none: matters over TLS alone.
     HeaderChain header_nodes;
     curl_slist* headers = nullptr;
     std::atomic<bool> repeatable = false;  ///< The server has promised it.

@@ -9,6 +9,7 @@ from polymux.errors import DecodeError
 
 if TYPE_CHECKING:
     from polymux._answers import Answer
+    from polymux.media_file import MediaFile
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "a text": (str,),
@@ -193,6 +194,15 @@ class Answered:
         made: Self = cls(parsed(answer.body), answer.body)  # type: ignore[call-arg]
         object.__setattr__(made, "_answer", answer)
         return made
+
+    def _file(self, url: str) -> MediaFile:
+        """A file that the answer names, which its server may have as well as anybody."""
+        from polymux.remote_file import RemoteFile
+
+        answer = self._answer
+        if answer is None:
+            return RemoteFile(url)
+        return RemoteFile(url, host=answer.host, certificates=answer.certificates)
 
     @property
     def headers(self) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polymux._text import printable, shortened
 from polymux.errors import PredictionFailedError
@@ -10,13 +10,15 @@ from polymux.responses._base import (
     Response,
     Result,
     all_nested,
-    fresh,
     is_kind,
     joined,
     keep,
     member,
     wrong,
 )
+
+if TYPE_CHECKING:
+    from polymux.media_file import MediaFile
 
 _FAILED = frozenset({"failed", "canceled", "aborted"})
 
@@ -141,22 +143,22 @@ class Prediction(Response):
         raise error
 
     @property
-    def images(self) -> tuple[str, ...]:
-        """Addresses of the pictures.
+    def images(self) -> tuple[MediaFile, ...]:
+        """The pictures; each is fetched when it is read, saved or shown.
 
         Raises:
             DecodeError: The output is no address or array of addresses.
         """
-        return self._addresses()
+        return self._files()
 
     @property
-    def videos(self) -> tuple[str, ...]:
-        """Addresses of the videos.
+    def videos(self) -> tuple[MediaFile, ...]:
+        """The videos; each is fetched when it is read, saved or shown.
 
         Raises:
             DecodeError: The output is no address or array of addresses.
         """
-        return self._addresses()
+        return self._files()
 
     @property
     def text(self) -> str:
@@ -197,39 +199,39 @@ class Prediction(Response):
         return all_nested(TranscriptChunk, output, path)
 
     @property
-    def audio(self) -> str | None:
-        """Address of the sound; None while there is none.
+    def audio(self) -> MediaFile | None:
+        """The sound; None while there is none.
 
         Raises:
             DecodeError: The output is something else.
         """
         output = self._value.get("output")
-        return output if isinstance(output, str) else self._address_of("audio")
+        return self._file(output) if isinstance(output, str) else self._file_of("audio")
 
     @property
-    def spectrogram(self) -> str | None:
-        """Address of the sound's spectrogram, a picture; None where there is none.
+    def spectrogram(self) -> MediaFile | None:
+        """The sound's spectrogram, a picture; None where there is none.
 
         Raises:
             DecodeError: The output is something else.
         """
         output = self._value.get("output")
-        return None if isinstance(output, str) else self._address_of("spectrogram")
+        return None if isinstance(output, str) else self._file_of("spectrogram")
 
-    def _addresses(self) -> tuple[str, ...]:
+    def _files(self) -> tuple[MediaFile, ...]:
         output = self._value.get("output")
         if output is None:
             return ()
         if isinstance(output, str):
-            return (output,)
+            return (self._file(output),)
         if not isinstance(output, list):
             raise wrong("output", "an address or an array of addresses", output)
         for index, address in enumerate(output):
             if not isinstance(address, str):
                 raise wrong(joined("output", index), "an address", address)
-        return tuple(fresh(output))
+        return tuple(self._file(address) for address in output)
 
-    def _address_of(self, name: str) -> str | None:
+    def _file_of(self, name: str) -> MediaFile | None:
         output = self._value.get("output")
         if output is None:
             return None
@@ -238,4 +240,4 @@ class Prediction(Response):
         address = output.get(name)
         if not isinstance(address, (str, type(None))):
             raise wrong(joined("output", name), "an address", address)
-        return address
+        return None if address is None else self._file(address)

@@ -1,0 +1,272 @@
+"""Files that a server has made: known by their address, fetched when they are wanted."""
+
+from __future__ import annotations
+
+import html
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from polymux.media_file import MediaFile
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from polymux.fetching import Fetched, FetchLimits, FetchPolicy
+
+__all__ = ["RemoteFile"]
+
+_PIECE_BYTES = 256 << 10
+_LONGEST_READ_BYTES = 256 << 20
+_LONGEST_SAVE_BYTES = 2 << 30
+_INLINE_BYTES = 10_000_000
+
+
+class RemoteFile(MediaFile):
+    """A file on a server. Nothing is fetched before it is asked for, and then each time anew.
+
+    It is fetched without any key, cookie or other credential, and through the guard of
+    `polymux.fetching`: from the public Internet, and from the host that named it.
+
+    Attributes:
+        url: Its address.
+        path: None.
+        data: None.
+
+    Example:
+        >>> from polymux.remote_file import RemoteFile
+        >>> picture = RemoteFile("https://files.example/cat.png?sig=1")
+        >>> picture.content_type, str(picture)
+        ('image/png', 'https://files.example/cat.png?sig=1')
+    """
+
+    __slots__ = ("_certificates", "_host", "url")
+    url: str
+    _host: str | None
+    _certificates: str | None
+
+    def __init__(
+        self, url: str, *, host: str | None = None, certificates: str | None = None
+    ) -> None:
+        """An address, the ``name:port`` that may have it wherever that is, and who is trusted."""
+        for name, value in (("path", None), ("data", None), ("url", url)):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "_host", host)
+        object.__setattr__(self, "_certificates", certificates)
+
+    @property
+    def size_bytes(self) -> int:
+        """Not known before the file is fetched.
+
+        Raises:
+            AttributeError: Always.
+        """
+        raise AttributeError("the size of a file on a server is known once it is fetched")
+
+    @property
+    def content_type(self) -> str:
+        """MIME type, by the extension in the address."""
+        from urllib.parse import urlsplit
+
+        from polymux._native_core import core
+
+        return core.content_type_of(urlsplit(self.url).path)
+
+    def read(self, *, limit_bytes: int = _LONGEST_READ_BYTES) -> bytes:
+        """Fetches the file into memory.
+
+        Args:
+            limit_bytes: Longest file that is taken. Default: 256 MiB.
+
+        Raises:
+            URLRefusedError: The address leads where nothing may be fetched from.
+            NotFoundError: The server has it no more.
+            APIStatusError: The server refuses or fails otherwise.
+            AnswerTooLargeError: It is over the limit.
+            TransportError: There is no connection, or it broke off.
+            RequestTimeoutError: It took too long.
+        """
+        from polymux.fetching import fetch
+
+        fetched = fetch(self.url, policy=self._policy(), limits=_limits(limit_bytes))
+        return _data_of(_checked(fetched))
+
+    async def aread(self, *, limit_bytes: int = _LONGEST_READ_BYTES) -> bytes:
+        """The same for asyncio."""
+        from polymux.fetching import afetch
+
+        fetched = await afetch(self.url, policy=self._policy(), limits=_limits(limit_bytes))
+        return _data_of(_checked(fetched))
+
+    def save(
+        self,
+        path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+        *,
+        overwrite: bool = True,
+        limit_bytes: int = _LONGEST_SAVE_BYTES,
+    ) -> Path:
+        """Fetches the file to a path, piece by piece; it appears there only when it is whole.
+
+        Args:
+            path: Where to write; the folder must exist.
+            overwrite: Replace an existing file. Default: True.
+            limit_bytes: Longest file that is taken. Default: 2 GiB.
+
+        Returns:
+            The path written.
+
+        Raises:
+            OutputError: Something is in the way, or it cannot be written.
+            PolymuxError: As for `read`.
+        """
+        from polymux._atomic import PendingFile
+        from polymux.fetching import fetch
+
+        target = Path(os.fsdecode(path))
+        pending = PendingFile(target, overwrite=overwrite)
+        try:
+            with open(pending.descriptor, "wb", closefd=False) as file:
+                limits = _limits(limit_bytes)
+                fetched = fetch(self.url, policy=self._policy(), limits=limits, destination=file)
+            _checked(fetched)
+            pending.commit()
+        finally:
+            pending.discard()
+        return target
+
+    async def asave(
+        self,
+        path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+        *,
+        overwrite: bool = True,
+        limit_bytes: int = _LONGEST_SAVE_BYTES,
+    ) -> Path:
+        """The same for asyncio."""
+        from polymux._atomic import PendingFile
+        from polymux.fetching import afetch
+
+        target = Path(os.fsdecode(path))
+        pending = PendingFile(target, overwrite=overwrite)
+        try:
+            with open(pending.descriptor, "wb", closefd=False) as file:
+                limits = _limits(limit_bytes)
+                fetched = await afetch(
+                    self.url, policy=self._policy(), limits=limits, destination=file
+                )
+            _checked(fetched)
+            pending.commit()
+        finally:
+            pending.discard()
+        return target
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The bytes, piece by piece, over a temporary file."""
+        from tempfile import TemporaryFile
+
+        from polymux.fetching import fetch
+
+        with TemporaryFile() as file:
+            limits = _limits(_LONGEST_SAVE_BYTES)
+            _checked(fetch(self.url, policy=self._policy(), limits=limits, destination=file))
+            yield from _pieces(file)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """The same for asyncio."""
+        from tempfile import TemporaryFile
+
+        from polymux.fetching import afetch
+
+        with TemporaryFile() as file:
+            limits = _limits(_LONGEST_SAVE_BYTES)
+            _checked(await afetch(self.url, policy=self._policy(), limits=limits, destination=file))
+            for piece in _pieces(file):
+                yield piece
+
+    def _policy(self) -> FetchPolicy:
+        from polymux.fetching import FetchPolicy
+
+        return FetchPolicy(
+            allowed_hosts=() if self._host is None else (self._host,),
+            certificate_bundle=self._certificates,
+        )
+
+    def _repr_html_(self) -> str:
+        """The picture, player or video for notebooks, small ones in the page itself."""
+        kind = self.content_type.partition("/")[0]
+        link = f'<a href="{html.escape(self.url)}">{html.escape(_name_of(self.url))}</a>'
+        if kind not in ("image", "audio", "video"):
+            return f"<div>{link}</div>"
+        from base64 import b64encode
+
+        from polymux.errors import PolymuxError
+
+        try:
+            data = self.read(limit_bytes=_INLINE_BYTES)
+        except PolymuxError as error:
+            return f"<div>{link}: {html.escape(str(error))}</div>"
+        source = f"data:{self.content_type};base64,{b64encode(data).decode('ascii')}"
+        if kind == "image":
+            return f'<div><img src="{source}" style="max-width: 100%"></div>'
+        return f'<div><{kind} controls src="{source}" style="max-width: 100%"></{kind}></div>'
+
+    def __str__(self) -> str:
+        """The address."""
+        return self.url
+
+    def __repr__(self) -> str:
+        """The address without its query, which may be a key to it."""
+        return f"RemoteFile({self.url.partition('?')[0]!r})"
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other has the same address."""
+        return isinstance(other, RemoteFile) and other.url == self.url
+
+    def __hash__(self) -> int:
+        """Equal files hash alike."""
+        return hash((RemoteFile, self.url))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles what it was made of."""
+        return _restored, (self.url, self._host, self._certificates)
+
+
+def _restored(url: str, host: str | None, certificates: str | None) -> RemoteFile:
+    return RemoteFile(url, host=host, certificates=certificates)
+
+
+def _name_of(url: str) -> str:
+    from urllib.parse import urlsplit
+
+    path = urlsplit(url).path
+    return path.rpartition("/")[2] or url.partition("?")[0]
+
+
+def _limits(body_bytes: int) -> FetchLimits:
+    from polymux.fetching import FetchLimits
+
+    return FetchLimits(body_bytes=body_bytes)
+
+
+def _checked(fetched: Fetched) -> Fetched:
+    """What was fetched, when the server had it.
+
+    Raises:
+        APIStatusError: It had not.
+    """
+    if fetched.ok:
+        return fetched
+    from polymux._answers import Answer, status_error
+
+    fields = "".join(f"{name}: {value}\r\n" for name, value in fetched.headers)
+    raise status_error(Answer((fetched.status, fields.encode(), fetched.data or b"", 1, 0.0)), ())
+
+
+def _data_of(fetched: Fetched) -> bytes:
+    assert fetched.data is not None  # noqa: S101 - no destination was given
+    return fetched.data
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    file.seek(0)
+    while piece := file.read(_PIECE_BYTES):
+        yield piece
