@@ -53,7 +53,7 @@ class Settings(Frozen):
         self._set(
             chat_model=chat_model,
             headers=tuple(checked_header(*one) for one in (headers or {}).items()),
-            paths=tuple((paths or {}).items()),
+            paths=tuple(checked_path(*one) for one in (paths or {}).items()),
             retry=call_options.as_retry(retry),
             timeout=call_options.as_timeout(timeout),
         )
@@ -93,10 +93,32 @@ def checked_header(name: str, value: str) -> tuple[str, str]:
     return name, value
 
 
+def checked_path(operation: str, path: str) -> tuple[str, str]:
+    """Where a server has an operation: a path, perhaps with a query, and nothing of a host.
+
+    Raises:
+        InvalidRequestError: Something else; joined to the server's address it could name another.
+        TypeError: Not a text.
+    """
+    from polymux._text import shown
+    from polymux.errors import InvalidRequestError
+
+    if not isinstance(operation, str) or not isinstance(path, str):
+        raise TypeError("paths: operations and paths are str")
+    printable = path.isascii() and path.isprintable() and not set(path) & set(" #\\")
+    if not path.startswith("/") or not printable:
+        message = (
+            f"paths: {shown(path)} is no path: it begins with '/', and holds no space, '#', "
+            "backslash, control or non-ASCII character"
+        )
+        raise InvalidRequestError(message)
+    return operation, path
+
+
 class Connection:
     """Where requests go, and the native session that carries them; made at the first request."""
 
-    __slots__ = ("_given", "_lock", "_options", "_session", "configuration", "secrets")
+    __slots__ = ("_closed", "_given", "_made", "_options", "configuration", "secrets")
 
     def __init__(
         self, base_url: str | None, api_key: str | None, options: Mapping[str, Any]
@@ -107,12 +129,12 @@ class Connection:
             None if api_key is None else checked_key(api_key),
         )
         self._options = dict(options)
-        self._session: _core.Session | None = None
+        # Filled by `setdefault`, of which one thread's counts. A lock would not do: in the child of a
+        # fork it may be held for ever, by a thread that is not there.
+        self._made: dict[str, _core.Session] = {}
+        self._closed = False
         self.configuration: Configuration | None = None
         self.secrets: tuple[str, ...] = (api_key,) if api_key else ()
-        from _thread import allocate_lock
-
-        self._lock = allocate_lock()
 
     @property
     def given_url(self) -> str | None:
@@ -120,13 +142,23 @@ class Connection:
         return self.configuration.base_url if self.configuration else self._given[0]
 
     def session(self) -> _core.Session:
-        """The session; made by whoever comes first."""
-        if self._session is not None:
-            return self._session
-        with self._lock:
-            if self._session is None:
-                self._session = self._open()
-            return self._session
+        """The session; made by whoever comes first.
+
+        Raises:
+            InvalidRequestError: The client was closed before its first request.
+        """
+        session = self._made.get("session")
+        if session is not None:
+            return session
+        own = None if self._closed else self._open()
+        if own is None:
+            from polymux.errors import InvalidRequestError
+
+            raise InvalidRequestError("the client is closed")
+        session = self._made.setdefault("session", own)
+        if session is not own or self._closed:
+            own.close()
+        return session
 
     def _open(self) -> _core.Session:
         from polymux import _proxies
@@ -169,8 +201,8 @@ class Connection:
 
     def close(self) -> None:
         """Closes all connections; what runs ends. Idempotent."""
-        with self._lock:
-            session = self._session
+        self._closed = True
+        session = self._made.get("session")
         if session is not None:
             session.close()
 
