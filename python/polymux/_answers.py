@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from polymux._connection import Connection
     from polymux.errors import APIStatusError
 
     #: As the native core gives it: status, header fields, body, tries, seconds.
@@ -32,14 +33,12 @@ class Answer:
 
     __slots__ = ("_fields", "body", "certificates", "elapsed_s", "host", "status", "tries")
 
-    def __init__(
-        self, native: Native, *, host: str | None = None, certificates: str | None = None
-    ) -> None:
+    def __init__(self, native: Native, connection: Connection | None = None) -> None:
         """Takes over what the native core gave, and where it came from."""
         self.status, self._fields, self.body, self.tries, self.elapsed_s = native
         #: ``name:port`` of the server, and the file of certificates that it was trusted by.
-        self.host = host
-        self.certificates = certificates
+        self.host = None if connection is None else connection.host
+        self.certificates = None if connection is None else connection.certificates
 
     @property
     def headers(self) -> dict[str, str]:
