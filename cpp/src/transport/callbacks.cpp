@@ -157,14 +157,14 @@ bool Transfer::may_send_again() {
     }
     peer_had_nothing_ = sent_all_ = false;
     long new_connections = 0;
-    curl_socket_t socket = CURL_SOCKET_BAD;
+    leave_socket();
     curl_easy_getinfo(handle(), CURLINFO_NUM_CONNECTS, &new_connections);
-    curl_easy_getinfo(handle(), CURLINFO_ACTIVESOCKET, &socket);
-    if (const auto found = surroundings_.sockets.find(socket);
+    curl_easy_getinfo(handle(), CURLINFO_ACTIVESOCKET, &socket_);
+    if (const auto found = surroundings_.sockets.find(socket_);
         found != surroundings_.sockets.end()) {
         found->second = {
             .user = this,
-            .acknowledged_bytes = new_connections == 0 ? acknowledged_bytes(socket) : 0};
+            .acknowledged_bytes = new_connections == 0 ? acknowledged_bytes(socket_) : 0};
     }
     last_sent_ = surroundings_.now;
     phase_ = Phase::sending;
@@ -293,8 +293,11 @@ std::size_t Transfer::collect(std::string_view bytes) {
         return bytes.size() > room ? 0 : bytes.size();
     }
     const std::size_t longest = exchange_->task().longest_answer_bytes;
-    if (bytes.size() > longest - collected_.size()) {
-        return refuse(too_large("bytes of body", longest));
+    const std::size_t size = collected_.size() + bytes.size();
+    if (size > longest) return refuse(too_large("bytes of body", longest));
+    // Left alone it would grow to twice of what is allowed.
+    if (size > collected_.capacity()) {
+        collected_.reserve(std::min(longest, std::max(size, 2 * collected_.capacity())));
     }
     collected_.append(bytes);
     return bytes.size();

@@ -44,7 +44,7 @@ struct SessionCommon {
     explicit SessionCommon(SessionOptions given);
 
     const SessionOptions options;
-    std::string certificates;  ///< The file that is trusted.
+    std::string certificates;              ///< The file that is trusted.
     std::optional<Error> no_certificates;  ///< Why there is none: matters over TLS alone.
     HeaderChain header_nodes;
     curl_slist* headers = nullptr;

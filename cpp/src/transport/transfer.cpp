@@ -242,7 +242,19 @@ void Transfer::end(std::optional<Error> failure) {
     collected_ = {};
 }
 
+/// A connection that is kept has no user: whoever closes it later tells nobody of this exchange.
+void Transfer::leave_socket() noexcept {
+    const auto found = surroundings_.sockets.find(socket_);
+    if (found != surroundings_.sockets.end() && found->second.user == this) {
+        found->second.user = nullptr;
+    }
+    socket_ = CURL_SOCKET_BAD;
+}
+
 void Transfer::reset() noexcept {
+    leave_socket();
+    std::erase(surroundings_.draining, this);
+    counted_as_draining = false;
     phase_ = Phase::idle;
     exchange_.reset();
     head_.reset();
