@@ -1,0 +1,50 @@
+"""Servers and clients that the tests of this folder share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polymux
+import pytest
+from servers.certificates import Authority
+from servers.misbehaving import MisbehavingServer
+from servers.reference import ReferenceServer
+from support.client_children import KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No configuration of the machine's, and no proxy of it."""
+    for name in ("POLYMUX_BASE_URL", "POLYMUX_API_KEY", "POLYMUX_CHAT_MODEL", "POLYMUX_LOG"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("POLYMUX_CONFIG", str(tmp_path_factory.getbasetemp() / "no.toml"))
+
+
+@pytest.fixture
+def server() -> Iterator[MisbehavingServer]:
+    with MisbehavingServer() as made:
+        yield made
+
+
+@pytest.fixture
+def reference() -> Iterator[ReferenceServer]:
+    with ReferenceServer(token=KEY) as made:
+        yield made
+
+
+@pytest.fixture
+def client(server: MisbehavingServer) -> Iterator[polymux.Client]:
+    """Sends every request once."""
+    with polymux.Client(server.url, KEY, timeout=20, retry=0) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))

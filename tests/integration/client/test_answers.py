@@ -1,0 +1,238 @@
+"""K14: answers that are none, or too much."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import polymux
+import pytest
+from polymux import errors
+from servers import steps
+from servers.misbehaving import MisbehavingServer
+from servers.steps import Step
+from support.client_children import KEY, MIB, run_json
+from support.hostile_check import SANITIZED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+GOOD = steps.answer(200, b'{"response":"fine"}')
+
+
+def asking(client: polymux.Client) -> str:
+    return client.free_chat("hello").text
+
+
+def refused(
+    client: polymux.Client, server: MisbehavingServer, kind: type[polymux.PolymuxError], *play: Step
+) -> polymux.PolymuxError:
+    """The error of a request that is answered so; the next one is answered well (I3)."""
+    server.script(*play)
+    with pytest.raises(kind) as caught:
+        asking(client)
+    assert type(caught.value) is kind
+    assert KEY not in str(caught.value)
+    server.script(GOOD)
+    assert asking(client) == "fine"
+    assert len(str(caught.value)) <= 2048
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"SSH-2.0-OpenSSH_9.2\r\n", bytes(100_000), b"<html>", b"HTTP", b"\r\n\r\n\r\n",
+     b"ICY 200 OK\r\n\r\n{}", b"HTTP/1.1 99999 x\r\n\r\n", b"HTTP/9.9 200 OK\r\n\r\n{}",
+     b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n{}",
+     b"HTTP/1.1 200 OK\r\nContent-Length: abc\r\n\r\n{}"],
+)  # fmt: skip
+def test_what_is_no_http(data: bytes, server: MisbehavingServer, client: polymux.Client) -> None:
+    """K14: bytes that are no HTTP, or wrong HTTP."""
+    server.script(steps.send(data), steps.close())
+    with pytest.raises((errors.DecodeError, errors.ConnectionLostError)) as caught:
+        asking(client)
+    assert server.url in str(caught.value) or "answer" in str(caught.value)
+    server.script(GOOD)
+    assert asking(client) == "fine"
+
+
+def test_an_answer_cut_in_its_body(server: MisbehavingServer, client: polymux.Client) -> None:
+    """K14, C09: Content-Length 1000, closed after 500; there is no half a result."""
+    play = steps.wrong_content_length(1000, b"[" * 500)
+    lost = refused(client, server, errors.ConnectionLostError, play, steps.close())
+    assert "500 bytes" in str(lost)
+    refused(client, server, errors.ConnectionLostError, play, steps.reset())
+
+
+def test_an_answer_longer_than_it_says(server: MisbehavingServer, client: polymux.Client) -> None:
+    """K14: what stands behind the end is no part of the answer, nor of the next one."""
+    server.script(
+        steps.wrong_content_length(2, b'{}{"response":"smuggled"}'), steps.send(b"HTTP/1.1 200 OK")
+    )
+    with pytest.raises(errors.DecodeError, match="response"):
+        asking(client)
+    server.script(GOOD)
+    assert asking(client) == "fine"
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [b"zz\r\n{}\r\n0\r\n\r\n", b"ffffffffffffffffff\r\n{}", b"-2\r\n{}\r\n", b"5\r\n{}"],
+)
+def test_broken_chunks(rest: bytes, server: MisbehavingServer, client: polymux.Client) -> None:
+    """K14: HTTP chunks whose sizes are wrong, or that end early."""
+    server.script(steps.chunked_head(), steps.send(rest), steps.close())
+    with pytest.raises((errors.ConnectionLostError, errors.DecodeError)):
+        asking(client)
+    server.script(GOOD)
+    assert asking(client) == "fine"
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"", "empty"), (b"null", "null"), (b"<html><body>502</body></html>", "<html>"),
+        (b'{"response":', "JSON"), (b'{"respon', "JSON"), (b"[]", "object"),
+        (b'{"response":5}', "response"), (b'{"other":"x"}', "response"),
+        (b'{"response":"\xff\xfe"}', "UTF-8"), (b'{"response":"x"}garbage', "JSON"),
+        (b"[" * 100_000, "JSON"), (b"NaN", "JSON"),
+    ],
+)  # fmt: skip
+def test_bodies_that_are_no_result(
+    body: bytes, says: str, server: MisbehavingServer, client: polymux.Client
+) -> None:
+    """K14, C10, C11: 200 with HTML, nothing, null, cut JSON, wrong members."""
+    error = refused(client, server, errors.DecodeError, steps.answer(200, body))
+    assert says.lower() in str(error).lower()
+
+
+def test_json_without_choices(server: MisbehavingServer, client: polymux.Client) -> None:
+    """C11: each member that a chat needs, absent or of a wrong type."""
+    for value in (
+        {}, {"choices": None}, {"choices": {}}, {"choices": [5]}, {"choices": [{"message": 5}]},
+        {"choices": [{"message": {"content": {}}}]},
+    ):  # fmt: skip
+        server.script(steps.answer(200, json.dumps(value).encode()))
+        with pytest.raises(errors.DecodeError):
+            _ = client.chat("hello").text
+    server.script(steps.answer(200, b'{"choices":[]}'))
+    with pytest.raises(errors.DecodeError):
+        _ = client.chat("hello").text
+
+
+def test_statuses_with_bodies_of_all_kinds(
+    server: MisbehavingServer, client: polymux.Client
+) -> None:
+    """C01, K14: the server's own words where there are some, the status in any case."""
+    for status, kind in (
+        (400, errors.BadRequestError), (401, errors.AuthenticationError),
+        (403, errors.PermissionDeniedError), (404, errors.NotFoundError),
+        (418, errors.APIStatusError), (500, errors.InternalServerError),
+        (599, errors.InternalServerError),
+    ):  # fmt: skip
+        for body in (b"", b"<html>no</html>", b"null", b'{"error":{"message":"why so"}}', b"\xff"):
+            server.script(steps.answer(status, body))
+            with pytest.raises(errors.APIStatusError) as caught:
+                asking(client)
+            assert type(caught.value) is kind
+            assert caught.value.status == status
+            if b"why so" in body:
+                assert str(caught.value) == "why so"
+
+
+def test_informational_answers(server: MisbehavingServer, client: polymux.Client) -> None:
+    """C18: 100, 102 and 103 before the answer, and a thousand of them."""
+    server.script(
+        steps.informational(100), steps.informational(103, [("Link", "</a>")]),
+        steps.informational(102), GOOD,
+    )  # fmt: skip
+    assert asking(client) == "fine"
+    server.script(steps.send(b"HTTP/1.1 103 Early\r\nLink: </a>\r\n\r\n" * 1000), GOOD)
+    assert asking(client) == "fine"
+
+
+def test_too_many_header_fields(server: MisbehavingServer, client: polymux.Client) -> None:
+    """K14, C16: 10,000 of them."""
+    refused(client, server, errors.AnswerTooLargeError, steps.many_headers())
+
+
+@pytest.mark.parametrize("size", [101 << 10, 300 << 10, 1 << 20, 8 << 20])
+def test_a_huge_header_field(size: int, server: MisbehavingServer, client: polymux.Client) -> None:
+    """K14, C16: one of 1 MiB is a fault of the server, not of this machine's memory."""
+    refused(client, server, errors.AnswerTooLargeError, steps.huge_header(size), steps.close())
+
+
+def test_endless_header_fields(server: MisbehavingServer, client: polymux.Client) -> None:
+    """K14: a head without an end."""
+    play = (steps.send(b"HTTP/1.1 200 OK\r\n"), steps.repeat_forever(b"X-Filler: yes\r\n"))
+    refused(client, server, errors.AnswerTooLargeError, *play)
+
+
+def test_endless_informational_answers(server: MisbehavingServer) -> None:
+    """K14: answers before the answer, for ever: a deadline ends it."""
+    with polymux.Client(server.url, KEY, retry=0, timeout=1) as client:
+        server.script(steps.repeat_forever(b"HTTP/1.1 103 Early\r\n\r\n"))
+        with pytest.raises((errors.RequestTimeoutError, errors.AnswerTooLargeError)):
+            asking(client)
+
+
+def test_an_endless_error(server: MisbehavingServer, client: polymux.Client) -> None:
+    """K14: of a 500 without an end, the status is told and the rest is left."""
+    server.script(
+        steps.head(500, [("Content-Type", "text/plain")]), steps.repeat_forever(b"nothing works ")
+    )
+    with pytest.raises(errors.InternalServerError, match="nothing works") as caught:
+        asking(client)
+    assert caught.value.status == 500
+    server.wait_closed(server.requests[-1].connection)
+
+
+def test_encodings_in_a_chain(server: MisbehavingServer, client: polymux.Client) -> None:
+    """C12: twenty of them, and ones that nobody knows."""
+    refused(client, server, errors.DecodeError, steps.gzip_bomb(1 << 20, layers=20))
+    unknown = steps.answer(200, b"{}", [("Content-Encoding", "rot13")])
+    refused(client, server, errors.DecodeError, unknown, steps.close())
+    broken = steps.answer(200, b"no gzip at all", [("Content-Encoding", "gzip")])
+    refused(client, server, errors.DecodeError, broken, steps.close())
+
+
+MEASURED = """
+client = polymux.Client(url, key, retry=0, timeout=60)
+client.free_chat("hello")
+before = status("VmHWM") * 1024
+try:
+    client.free_chat("hello")
+except polymux.PolymuxError as error:
+    kind = type(error).__name__
+say(json.dumps([kind, status("VmHWM") * 1024 - before, client.free_chat("hello").text]))
+"""
+
+
+@pytest.fixture
+def without_length(server: MisbehavingServer) -> Iterator[MisbehavingServer]:
+    server.script(GOOD)
+    yield server
+    assert not server.unscripted
+
+
+@pytest.mark.parametrize(
+    ("name", "play"),
+    [
+        ("declared", [steps.head(200, [("Content-Length", 1 << 40)]), steps.stall()]),
+        ("endless", [steps.head(200), steps.repeat_forever(b" ")]),
+        ("chunks", [steps.chunked_head(), steps.repeat_forever(b"8\r\n        \r\n")]),
+        ("gzip bomb", [steps.gzip_bomb()]),
+        ("gzip bomb twice packed", [steps.gzip_bomb(1 << 30, layers=2)]),
+    ],
+)
+def test_memory_under_answers_without_end(
+    name: str, play: list[Step], without_length: MisbehavingServer
+) -> None:
+    """K14, C12, C13: refused with at most 64 MiB more memory (I6), and the client lives on."""
+    without_length.script(*play)
+    without_length.script(GOOD)
+    kind, growth, text = run_json(MEASURED, without_length.url)
+    assert kind in ("AnswerTooLargeError", "DecodeError"), name
+    assert text == "fine"
+    assert SANITIZED or growth <= 64 * MIB, f"{growth / MIB:.0f} MiB"
