@@ -126,7 +126,7 @@ class Call:
         log("debug", "%s: status %d in %.3f s", self.operation, answer.status, answer.elapsed_s)
         if answer.status in SUCCESSES:
             return answer
-        error = status_error(answer, self.connection.secrets)
+        error = status_error(answer)
         if self.operation == "identify_song" and error.code == "no_match":
             raise NoMatchError(error.message) from error
         raise error

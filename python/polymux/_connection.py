@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from _thread import allocate_lock
 
+from polymux._secrets import keep_secret
 from polymux.config import checked_base_url, checked_key, configuration
 
 TYPE_CHECKING = False
@@ -27,7 +28,6 @@ class Connection:
         "certificates",
         "chat_model",
         "host",
-        "secrets",
     )
 
     def __init__(
@@ -47,7 +47,7 @@ class Connection:
         self.certificates: str | None = None
         #: From the environment or the configuration file.
         self.chat_model: str | None = None
-        self.secrets: tuple[str, ...] = (api_key,) if api_key else ()
+        keep_secret(api_key)
         self._lock = allocate_lock()
 
     def session(self) -> _core.Session:
@@ -68,7 +68,7 @@ class Connection:
         headers = [f"User-Agent: polymux/{__version__}", "Accept: application/json, */*;q=0.1"]
         if found.api_key:
             headers.append(f"Authorization: Bearer {found.api_key}")
-            self.secrets = (found.api_key,)
+            keep_secret(found.api_key)
         proxy, no_proxy = _proxies.chosen(
             found.base_url, self._options["proxy"], trust_env=self._options["trust_env"]
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from polymux import call_options
 from polymux._frozen import Frozen
+from polymux._secrets import keep_secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
     from polymux.call_options import Retry, Timeout
 
+#: In names of fields whose values are nobody's business.
+_TELLING_WORDS = ("auth", "cookie", "key", "password", "secret", "token")
 #: The client's own; a caller's would break the exchange.
 _OWN_FIELDS = ("content-length", "transfer-encoding", "host", "connection", "expect", "te")
 
@@ -76,4 +79,6 @@ def checked_header(name: str, value: str) -> tuple[str, str]:
         # Not shown: it may well be a key.
         message = f"headers: the value of {name} holds a control or non-ASCII character"
         raise InvalidRequestError(message)
+    if any(word in name.lower() for word in _TELLING_WORDS):
+        keep_secret(value, *value.split())
     return name, value

@@ -85,7 +85,7 @@ class AsyncPredictions:
                 for job in news.read(exchange.take_bytes()):
                     yield job
                 if ended:
-                    checked_answer(Answer(exchange.outcome(), self._connection), self._connection)
+                    checked_answer(Answer(exchange.outcome(), self._connection))
                     news.finish()
         finally:
             exchange.close()
@@ -115,6 +115,4 @@ class AsyncPredictions:
         session = self._connection.session()
         request = prediction_request(self._connection, self._settings, method, target, timeout)
         exchange = session.start(_loop.port(), *request, "whole")
-        return checked_answer(
-            Answer(await _loop.outcome(exchange, None, None), self._connection), self._connection
-        )
+        return checked_answer(Answer(await _loop.outcome(exchange, None, None), self._connection))

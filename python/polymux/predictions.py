@@ -107,7 +107,7 @@ class Predictions:
                 ended = exchange.ended
                 yield from news.read(exchange.take_bytes())
                 if ended:
-                    checked_answer(Answer(exchange.outcome(), self._connection), self._connection)
+                    checked_answer(Answer(exchange.outcome(), self._connection))
                     news.finish()
         finally:
             exchange.close()
@@ -152,7 +152,7 @@ class Predictions:
         return self._checked(Answer(session.perform(*request), self._connection))
 
     def _checked(self, answer: Answer) -> Answer:
-        return checked_answer(answer, self._connection)
+        return checked_answer(answer)
 
 
 def path_of(prediction: Prediction | str) -> str:
@@ -253,14 +253,14 @@ def event_error(data: bytes) -> APIError:
     return APIError(shortened(printable(data.decode("utf-8", "backslashreplace"))))
 
 
-def checked_answer(answer: Answer, connection: Connection) -> Answer:
+def checked_answer(answer: Answer) -> Answer:
     """The answer, when it is a success.
 
     Raises:
         APIStatusError: It is none.
     """
     if answer.status not in SUCCESSES:
-        raise status_error(answer, connection.secrets)
+        raise status_error(answer)
     return answer
 
 
