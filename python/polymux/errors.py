@@ -334,8 +334,8 @@ class RequestTimeoutError(_SystemError, TimeoutError):
     """A deadline passed.
 
     Attributes:
-        limit: Which: ``"connect"``, ``"write"``, ``"first_byte"``, ``"idle"``, ``"event"`` or
-            ``"total"``.
+        limit: Which: ``"connect"``, ``"write"``, ``"first_byte"``, ``"idle"``, ``"rate"``,
+            ``"event"`` or ``"total"``.
     """
 
     code = "timed_out"
