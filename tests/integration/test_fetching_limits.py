@@ -125,6 +125,7 @@ def test_exactly_the_cap_is_allowed() -> None:
         (b"hello\n",),
         (b"\x00" * 100,),
         (b"HTTP/9.9 200 OK\r\n\r\n",),
+        (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", b"hello"),
         (OK + b"no colon\r\n\r\n",),
         (OK + b"Location: /\x00\r\n\r\n",),
         (OK + b"Content-Length: 5x\r\n\r\nhello",),
