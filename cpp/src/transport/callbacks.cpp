@@ -230,6 +230,11 @@ std::size_t Transfer::take_field(std::string_view line) {
     if (head_complete_) return line.size();  // Trailers, of which the interface has none.
     std::string_view field = line;
     while (!field.empty() && (field.back() == '\n' || field.back() == '\r')) field.remove_suffix(1);
+    // Informational answers count as well: there may be any number of them.
+    head_bytes_ += line.size();
+    if (head_bytes_ > most_field_bytes) {
+        return refuse(too_large("bytes of header fields", most_field_bytes));
+    }
     if (field.starts_with("HTTP/")) {
         building_ = {};
         fields_ = 0;
@@ -239,9 +244,6 @@ std::size_t Transfer::take_field(std::string_view line) {
         if (building_.status >= first_final_status) take_head();
     } else {
         if (++fields_ > most_fields) return refuse(too_large("header fields", most_fields));
-        if (building_.fields.size() + line.size() > most_field_bytes) {
-            return refuse(too_large("bytes of header fields", most_field_bytes));
-        }
         building_.fields.append(field).append("\r\n");
     }
     return own_failure_ ? 0 : line.size();
@@ -253,6 +255,8 @@ void Transfer::take_head() {
     phase_ = Phase::receiving;
     head_ = std::make_shared<const ResponseHead>(std::move(building_));
     SessionCommon& session = *surroundings_.session;
+    constexpr int http2 = 20;
+    if (head_->http_version >= http2) session.multiplexes.store(true, std::memory_order_relaxed);
     if (!session.options.idempotent_field.empty() &&
         !head_->field(session.options.idempotent_field).empty()) {
         session.repeatable.store(true, std::memory_order_relaxed);

@@ -40,9 +40,9 @@ Error lost(const CurlFailure& failure, const std::string& origin, std::string_vi
             .stage = stage};
 }
 
-Error too_large(const CurlFailure& failure, const std::string& origin) {
+Error too_large(const std::string& origin) {
     return {.code = ErrorCode::answer_too_large,
-            .message = "the answer of " + origin + " is refused: " + words_of(failure),
+            .message = "the answer of " + origin + " is refused: a line of its head is too long",
             .stage = "receive"};
 }
 
@@ -111,13 +111,11 @@ Error error_of(const CurlFailure& failure, const Request& request, const Deadlin
             return lost(failure, origin, "receive");
 #if LIBCURL_VERSION_NUM >= 0x080600
         case CURLE_TOO_LARGE:
-            return too_large(failure, origin);
+            return too_large(origin);
 #endif
         case CURLE_OUT_OF_MEMORY:
-            // So older versions say that a line of the head is too long for them.
-            if (failure.connected && !failure.answered && !failure.detail.empty()) {
-                return too_large(failure, origin);
-            }
+            // So older versions say that a line of the head is too long for them, 100 KiB.
+            if (failure.connected && !failure.answered) return too_large(origin);
             return {.code = ErrorCode::out_of_memory, .message = "not enough memory"};
         default:
             break;

@@ -130,6 +130,7 @@ private:
     curl_socket_t socket_ = CURL_SOCKET_BAD;  // That the request went over last.
     ResponseHead building_;
     std::size_t fields_ = 0;
+    std::size_t head_bytes_ = 0;
     std::shared_ptr<const ResponseHead> head_;
     std::string collected_;
     std::size_t drained_bytes_ = 0;
