@@ -45,13 +45,19 @@ void bury_ended() {
 }  // namespace
 
 ExchangeHandle::ExchangeHandle(std::shared_ptr<transport::Exchange> exchange,
-                               transport::Lease lease, py::object body)
-    : exchange_(std::move(exchange)), lease_(std::move(lease)), body_(std::move(body)) {
+                               transport::Lease lease, py::object body,
+                               std::shared_ptr<Members> members)
+    : exchange_(std::move(exchange)),
+      lease_(std::move(lease)),
+      body_(std::move(body)),
+      members_(std::move(members)) {
+    if (members_) members_->insert(this);
     if (!left_behind().empty()) bury_ended();
     exchange_->owner = this;
 }
 
 ExchangeHandle::~ExchangeHandle() {
+    if (members_) members_->erase(this);
     exchange_->owner = nullptr;
     if (!ended()) close();
     if (ended()) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <unordered_set>
 
 #include "interpreter.hpp"
 #include "multipart_body.hpp"
@@ -11,12 +12,17 @@
 
 namespace polymux::bindings {
 
+class ExchangeHandle;
+
+/// The exchanges of one event loop that Python holds. GIL held.
+using Members = std::unordered_set<ExchangeHandle*>;
+
 /// GIL held by every caller. One consumer; `close` may come from any thread.
 class ExchangeHandle {
 public:
     /// `lease` where the calling thread drives it; `body` where Python objects are sent.
     ExchangeHandle(std::shared_ptr<transport::Exchange> exchange, transport::Lease lease,
-                   py::object body);
+                   py::object body, std::shared_ptr<Members> members = {});
     ExchangeHandle(const ExchangeHandle&) = delete;
     ExchangeHandle& operator=(const ExchangeHandle&) = delete;
     /// Cancels what still runs.
@@ -33,6 +39,9 @@ public:
 
     [[nodiscard]] bool ended() const noexcept { return exchange_->ended(); }
     [[nodiscard]] bool has_news() const noexcept { return exchange_->has_news(); }
+    [[nodiscard]] bool is_of(const std::shared_ptr<Members>& members) const noexcept {
+        return members_ == members;
+    }
     [[nodiscard]] transport::Exchange& exchange() const noexcept { return *exchange_; }
 
     /// (status, HTTP version, header fields as bytes); None before.
@@ -61,6 +70,7 @@ private:
     transport::Lease lease_;
     py::object body_;
     py::object waiter_;
+    std::shared_ptr<Members> members_;
     bool driving_ = false;
 };
 

@@ -88,7 +88,8 @@ public:
     void report(const FetchProgress& progress) {
         told_ = progress.body_bytes;
         if (!on_progress_) return;
-        invoke(on_progress_.get(), py::make_tuple(progress.body_bytes, progress.expected_bytes));
+        bindings::invoke(on_progress_.get(),
+                         py::make_tuple(progress.body_bytes, progress.expected_bytes));
     }
 
 private:

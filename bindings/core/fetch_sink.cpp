@@ -38,8 +38,7 @@ public:
             owned(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size_)));
         char* place = PyBytes_AS_STRING(bytes.ptr());
         for (std::string& block : blocks_) {
-            std::memcpy(place, block.data(), block.size());
-            place += block.size();
+            place += block.copy(place, block.size());
             std::string().swap(block);
         }
         blocks_.clear();

@@ -2,6 +2,7 @@
 #include "chat_chunk.hpp"
 #include "chat_stream.hpp"
 #include "contract.hpp"
+#include "event_splitter.hpp"
 #include "fetch.hpp"
 #include "interpreter.hpp"
 #include "json_buffer.hpp"
@@ -19,6 +20,7 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
     register_chat_chunk(module);
     register_chat_stream(module);
     register_fetch(module);
+    register_event_splitter(module);
     register_json_buffer(module);
     register_json_parser(module);
     register_multipart(module);

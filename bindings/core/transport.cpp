@@ -109,8 +109,16 @@ public:
         }
     }
 
+    /// Ends all exchanges of a loop that is no more.
+    void close() {
+        const Members open = *members_;
+        for (ExchangeHandle* const handle : open) handle->close();
+    }
+    const std::shared_ptr<Members>& members() const noexcept { return members_; }
+
 private:
     std::shared_ptr<transport::Port> port_;
+    std::shared_ptr<Members> members_ = std::make_shared<Members>();
 };
 
 class PySession {
@@ -142,7 +150,8 @@ public:
     std::unique_ptr<ExchangeHandle> start(const PyPort& port, Given given,
                                           const CallOptions& options) {
         auto exchange = std::make_shared<transport::Exchange>(task_of(given, options), port.port());
-        auto handle = std::make_unique<ExchangeHandle>(exchange, transport::Lease(), lent(given));
+        auto handle = std::make_unique<ExchangeHandle>(exchange, transport::Lease(), lent(given),
+                                                       port.members());
         Result<void> started;
         without_gil([&] { started = session_.start(exchange); });
         if (!started) raise(started.error());
@@ -198,6 +207,12 @@ void register_handles(py::module_& module) {
         .def("outcome", &ExchangeHandle::outcome)
         .def("take_bytes", &ExchangeHandle::take_bytes)
         .def("set_waiter", &ExchangeHandle::set_waiter, py::arg("future"))
+        .def(
+            "belongs_to",
+            [](const ExchangeHandle& self, const PyPort& port) {
+                return self.is_of(port.members());
+            },
+            py::arg("port"))
         .def("report_progress", &ExchangeHandle::report_progress)
         .def("resume_sending", [](const ExchangeHandle& self) { self.exchange().resume_sending(); })
         .def_property_readonly("head", &ExchangeHandle::head)
@@ -211,6 +226,7 @@ void register_handles(py::module_& module) {
                        "Where an event loop learns of news.")
         .def(py::init<>())
         .def("dispatch", &PyPort::dispatch)
+        .def("close", &PyPort::close)
         .def_property_readonly("descriptor", &PyPort::descriptor);
 }
 

@@ -4,8 +4,8 @@
 FOLDER/convert and FOLDER/frame get real files made by the ffmpeg program (a twentieth of a second
 each) and the broken ones of the test-suite's generators; FOLDER/stream chat streams in the shapes
 of several servers; FOLDER/tags a few runs of bytes, since its input is choices and not a file;
-FOLDER/json bodies of requests. Files that are there already stay, so a corpus that has grown is
-kept.
+FOLDER/json bodies of requests; FOLDER/url the hostile URLs of the test-suite. Files that are there
+already stay, so a corpus that has grown is kept.
 """
 
 import subprocess
@@ -23,6 +23,7 @@ from support import (
     hostile_streams,
     hostile_text,
     hostile_wav,
+    url_corpus,
 )
 from support.cache import Cache
 from support.hostile import Case, Clips, Site, noise
@@ -90,14 +91,29 @@ def json_bodies(folder: Path) -> None:
             write(folder / f"body-{number}-{operation}", bytes([operation]) + body)
 
 
+def urls(folder: Path) -> None:
+    """Hostile and good URLs behind the byte that chooses how they are read, and raw addresses."""
+    good = [
+        "https://media.example/a?b=c#d",
+        "http://m\u00fcnchen.example:443/\u00e9",
+        "/b",
+        "//a.b/",
+    ]
+    for number, url in enumerate([*good, *url_corpus.urls()]):
+        write(folder / f"url-{number}", bytes([1 + number % 3]) + url.encode())
+    for size in (4, 16):
+        write(folder / f"address-{size}", bytes([0]) + noise(size, "address"))
+
+
 def main() -> None:
     """Fills the folder named on the command line."""
     root = Path(sys.argv[1])
-    for target in ("convert", "frame", "headers", "json", "stream", "tags"):
+    for target in ("convert", "frame", "headers", "json", "stream", "tags", "url"):
         (root / target).mkdir(parents=True, exist_ok=True)
     real_files(root / "convert")
     broken_files(root / "convert")
     json_bodies(root / "json")
+    urls(root / "url")
     for path in (root / "convert").glob("mp3*"):
         write(root / "frame" / path.name, path.read_bytes())
     for name, stream in chat_streams.SERVERS.items():

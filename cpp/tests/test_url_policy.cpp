@@ -97,6 +97,7 @@ TEST_CASE("addresses of this machine and its network, however they are written")
                                         "127\u30020\u30020\u30021",
                                         "\u24dbocalhost",
                                         "media\uff0eexample",
+                                        "10\uf3bc0\uff0e0\uff0e1",
                                         "127.0.0%2e1",
                                         "local%68ost",
                                         "[127.0.0.1]",

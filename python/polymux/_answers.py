@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from polymux._secrets import hidden, hidden_in
 from polymux._text import printable, shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
+    from polymux._connection import Connection
     from polymux.errors import APIStatusError
 
     #: As the native core gives it: status, header fields, body, tries, seconds.
@@ -32,14 +33,12 @@ class Answer:
 
     __slots__ = ("_fields", "body", "certificates", "elapsed_s", "host", "status", "tries")
 
-    def __init__(
-        self, native: Native, *, host: str | None = None, certificates: str | None = None
-    ) -> None:
+    def __init__(self, native: Native, connection: Connection | None = None) -> None:
         """Takes over what the native core gave, and where it came from."""
         self.status, self._fields, self.body, self.tries, self.elapsed_s = native
         #: ``name:port`` of the server, and the file of certificates that it was trusted by.
-        self.host = host
-        self.certificates = certificates
+        self.host = None if connection is None else connection.host
+        self.certificates = None if connection is None else connection.certificates
 
     @property
     def headers(self) -> dict[str, str]:
@@ -69,30 +68,23 @@ def request_id_of(headers: dict[str, str]) -> str | None:
     return next((headers[name] for name in _REQUEST_ID_FIELDS if headers.get(name)), None)
 
 
-def status_error(answer: Answer, secrets: Sequence[str]) -> APIStatusError:
+def status_error(answer: Answer) -> APIStatusError:
     """The exception for a status that is no success. What repeats a key of ours has it no more."""
     headers = answer.headers
-    text = redacted(answer.body.decode("utf-8", "backslashreplace"), secrets)
-    body = _parsed(text)
+    text = answer.body.decode("utf-8", "backslashreplace")
+    body = hidden_in(_parsed(text))
     told = _told(body)
-    error = _class_of(answer.status)(_message(answer.status, told, headers, text, secrets))
+    error = _class_of(answer.status)(_message(answer.status, told, headers, text))
     if isinstance(told.get("code"), (str, int)) and told["code"] != "":
         error.code = shortened(printable(str(told["code"])))
     error.type = _text_of(told.get("type"))
     error.param = _text_of(told.get("param"))
     error.status = answer.status
-    error.headers = {name: redacted(value, secrets) for name, value in headers.items()}
+    error.headers = {name: hidden(value) for name, value in headers.items()}
     error.request_id = _text_of(told.get("request_id")) or request_id_of(error.headers)
-    error.body = shortened(text, _MOST_BODY_CHARACTERS) if body is None else body
+    error.body = shortened(hidden(text), _MOST_BODY_CHARACTERS) if body is None else body
     error.tries = answer.tries
     return error
-
-
-def redacted(text: str, secrets: Sequence[str]) -> str:
-    """The text without the keys."""
-    for secret in secrets:
-        text = text.replace(secret, "***")
-    return text
 
 
 def _class_of(status: int) -> type[APIStatusError]:
@@ -140,15 +132,13 @@ def _told(body: Any) -> dict[str, Any]:
     return told
 
 
-def _message(
-    status: int, told: dict[str, Any], headers: dict[str, str], text: str, secrets: Sequence[str]
-) -> str:
+def _message(status: int, told: dict[str, Any], headers: dict[str, str], text: str) -> str:
     message = told.get("message")
     if isinstance(message, str) and message.strip():
         return shortened(printable(message.strip()), 2 * _FIRST_ERROR)
-    start = printable(" ".join(text[:_FIRST_ERROR].split()))
+    start = printable(" ".join(hidden(text)[:_FIRST_ERROR].split()))
     if 300 <= status < 400:
-        place = redacted(headers.get("location", ""), secrets)
+        place = headers.get("location", "")
         return (
             f"the server answered with status {status}, which points to "
             f"{shortened(printable(place)) or 'nothing'}; redirects are not followed: is the "

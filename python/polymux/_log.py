@@ -9,27 +9,34 @@ from __future__ import annotations
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
 def log(level: str, message: str, *arguments: object) -> None:
     """Tells the logger ``polymux``. Arguments never hold a key, a body or a header field."""
-    if "logging" not in sys.modules and not os.environ.get("POLYMUX_LOG"):
+    if _logger is None and not _find_logger():
         return
+    number = _LEVELS[level]
+    if _logger.isEnabledFor(number):
+        _logger.log(number, message, *arguments)
+
+
+_logger: Any = None
+
+
+def _find_logger() -> bool:
+    """Once there is somebody to tell: standard error where ``POLYMUX_LOG`` names a level, too."""
+    global _logger
+    wanted = os.environ.get("POLYMUX_LOG", "").lower()
+    if "logging" not in sys.modules and not wanted:
+        return False
     import logging
 
     logger = logging.getLogger("polymux")
-    if not logger.handlers:
-        _set_up(logger)
-    logger.log(_LEVELS[level], message, *arguments)
-
-
-def _set_up(logger: object) -> None:
-    """Once: to standard error where ``POLYMUX_LOG`` names a level, else to the program's own."""
-    import logging
-
-    assert isinstance(logger, logging.Logger)  # noqa: S101 - for type checkers
-    wanted = os.environ.get("POLYMUX_LOG", "").lower()
     if wanted in _LEVELS:
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
@@ -37,3 +44,5 @@ def _set_up(logger: object) -> None:
         logger.addHandler(handler)
     else:
         logger.addHandler(logging.NullHandler())
+    _logger = logger
+    return True

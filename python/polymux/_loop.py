@@ -9,12 +9,14 @@ from weakref import WeakKeyDictionary
 from polymux._native_core import core
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     OnUpload = Callable[[int, int | None], object]
 
 #: One for each running loop: a loop that is gone takes its port along.
 _PORTS: WeakKeyDictionary[asyncio.AbstractEventLoop, core.Port] = WeakKeyDictionary()
+#: Asynchronous generators, which a loop ends when it is shut down: so do the exchanges.
+_GUARDS: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncIterator[None]] = WeakKeyDictionary()
 _PROGRESS_INTERVAL_S = 0.05
 #: Bytes of an asynchronous part that may wait for the network.
 _MOST_WAITING_BYTES = 1 << 20
@@ -28,6 +30,14 @@ def port() -> core.Port:
         found = _PORTS[loop] = core.Port()
         loop.add_reader(found.descriptor, found.dispatch)
     return found
+
+
+async def _end_with_loop(port: core.Port) -> AsyncIterator[None]:
+    """Ends what runs for a loop that is shut down."""
+    try:
+        yield
+    finally:
+        port.close()
 
 
 async def outcome(
@@ -44,6 +54,14 @@ async def news(
 ) -> None:
     """Waits until an exchange has news. Cancelled or failed, it closes the exchange."""
     loop = asyncio.get_running_loop()
+    own = _PORTS.get(loop)
+    if own is None or not exchange.belongs_to(own):
+        raise RuntimeError(
+            "this stream belongs to another event loop, the one that it was begun in: read it there"
+        )
+    if loop not in _GUARDS:
+        _GUARDS[loop] = guard = _end_with_loop(own)
+        await anext(guard)
     try:
         while not exchange.has_news:
             future = loop.create_future()

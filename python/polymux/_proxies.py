@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from polymux._secrets import keep_secret
+
 
 def chosen(base_url: str, proxy: str | None, *, trust_env: bool) -> tuple[str, str]:
     """The proxy's address and the hosts that are reached without it; empty texts for none.
@@ -40,4 +42,8 @@ def _checked(proxy: str) -> str:
     if not proxy.lower().startswith(schemes):
         # Not shown: it may hold a password.
         raise InvalidRequestError(f"proxy: must begin with one of {', '.join(schemes)}")
+    from urllib.parse import unquote, urlsplit
+
+    password = urlsplit(proxy).password
+    keep_secret(password, None if password is None else unquote(password))
     return proxy

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from time import monotonic
 
-from polymux._calls import SUCCESSES, Call, Connection, Settings
+from polymux._connection import Connection
+from polymux._settings import Settings
 from polymux.operations import AsyncOperations
 
 TYPE_CHECKING = False
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn, Self
 
     from polymux import _core
+    from polymux._calls import Call, Plan
     from polymux.async_predictions import AsyncPredictions
     from polymux.call_options import Retry, Timeout
     from polymux.chat_stream import AsyncChatStream
@@ -61,6 +63,7 @@ class AsyncClient(AsyncOperations):
         )
         transport = {"proxy": proxy, "trust_env": trust_env, "verify": verify, "http2": http2}
         self._connection = Connection(base_url, api_key, transport)
+        self._plans: dict[Any, Plan] = {}
 
     def with_options(
         self,
@@ -80,6 +83,7 @@ class AsyncClient(AsyncOperations):
         made._settings = self._settings.changed(
             timeout=timeout, retry=retry, chat_model=chat_model, headers=headers, paths=paths
         )
+        made._plans = {}
         return made
 
     @property
@@ -129,29 +133,30 @@ class AsyncClient(AsyncOperations):
         wait: bool = True,
     ) -> Any:
         from polymux import _loop
+        from polymux._calls import Call
 
         started = monotonic()
         session = self._connection.session()
         call = Call(
             self._connection,
             self._settings,
+            self._plans,
             operation,
             values,
             model=model,
             extra_body=extra_body,
             timeout=timeout,
             on_upload=on_upload,
+            wait=wait,
             awaited=True,
         )
-        arguments = call.arguments(wait=wait)
+        arguments = call.arguments()
         if call.stream:
             return await self._stream(
                 call, session.start(_loop.port(), *arguments, "chat"), on_upload
             )
         exchange = session.start(_loop.port(), *arguments, "whole")
-        answer = call.checked(
-            self._connection.answer(await _loop.outcome(exchange, call.request.body, on_upload))
-        )
+        answer = call.answer(await _loop.outcome(exchange, call.body, on_upload))
         job = call.unfinished(answer)
         if job is None:
             return call.result(answer)
@@ -169,10 +174,10 @@ class AsyncClient(AsyncOperations):
         from polymux import _loop
         from polymux.chat_stream import opened_async_stream
 
-        await _loop.news(exchange, call.request.body, on_upload)
+        await _loop.news(exchange, call.body, on_upload)
         head = exchange.head
-        if exchange.ended and (head is None or head[0] not in SUCCESSES):
-            call.checked(self._connection.answer(exchange.outcome()))
+        if exchange.ended and (head is None or not 200 <= head[0] < 300):
+            call.answer(exchange.outcome())
         return opened_async_stream(exchange)
 
     async def aclose(self) -> None:
@@ -194,7 +199,7 @@ class AsyncClient(AsyncOperations):
 
     def __repr__(self) -> str:
         """The server, and nothing of the key."""
-        return f"{type(self).__name__}({self._connection.given_url!r})"
+        return f"{type(self).__name__}({self._connection.base_url!r})"
 
     def __copy__(self) -> Self:
         """A client that shares the connections of this one."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from polymux._answers import Answer
 from polymux.predictions import (
+    Events,
     Pages,
     Watch,
     as_prediction,
     checked_answer,
+    events_request,
     path_of,
     prediction_request,
 )
@@ -15,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from polymux._answers import Answer
-    from polymux._calls import Connection, Settings
+    from polymux._connection import Connection
+    from polymux._settings import Settings
     from polymux.call_options import Timeout
     from polymux.responses import Prediction
 
@@ -62,6 +65,31 @@ class AsyncPredictions:
         """Asks for the end of a job; see `Predictions.cancel`."""
         return as_prediction(await self._ask("POST", f"{path_of(prediction)}/cancel", timeout))
 
+    async def events(
+        self,
+        prediction: Prediction | str,
+        *,
+        timeout: float | Timeout | None = None,
+    ) -> AsyncIterator[Prediction]:
+        """A job as it changes; see `Predictions.events`."""
+        from polymux import _loop
+
+        session = self._connection.session()
+        request = events_request(self._connection, self._settings, prediction, timeout)
+        exchange = session.start(_loop.port(), *request, "pieces")
+        news = Events()
+        try:
+            while not news.ended:
+                await _loop.news(exchange)
+                ended = exchange.ended
+                for job in news.read(exchange.take_bytes()):
+                    yield job
+                if ended:
+                    checked_answer(Answer(exchange.outcome(), self._connection))
+                    news.finish()
+        finally:
+            exchange.close()
+
     async def wait(
         self,
         prediction: Prediction | str,
@@ -87,6 +115,4 @@ class AsyncPredictions:
         session = self._connection.session()
         request = prediction_request(self._connection, self._settings, method, target, timeout)
         exchange = session.start(_loop.port(), *request, "whole")
-        return checked_answer(
-            self._connection.answer(await _loop.outcome(exchange, None, None)), self._connection
-        )
+        return checked_answer(Answer(await _loop.outcome(exchange, None, None), self._connection))

@@ -13,7 +13,7 @@ __all__ = ["Retry", "Timeout"]
 _LONGEST_S = 10 * 365 * 86400.0
 _MOST_RETRIES = 100
 #: Longest answer that is collected, and longest event of a stream.
-LONGEST_ANSWER_BYTES = 256 << 20
+LONGEST_ANSWER_BYTES = 32 << 20
 LONGEST_EVENT_BYTES = 16 << 20
 
 

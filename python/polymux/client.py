@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from time import monotonic
 
-from polymux._calls import SUCCESSES, Call, Connection, Settings
+from polymux._connection import Connection
+from polymux._settings import Settings
 from polymux.operations import Operations
 
 TYPE_CHECKING = False
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, NoReturn, Self
 
+    from polymux._calls import Call, Plan
     from polymux.call_options import Retry, Timeout
     from polymux.chat_stream import ChatStream
     from polymux.predictions import Predictions
@@ -77,6 +79,7 @@ class Client(Operations):
         )
         transport = {"proxy": proxy, "trust_env": trust_env, "verify": verify, "http2": http2}
         self._connection = Connection(base_url, api_key, transport)
+        self._plans: dict[Any, Plan] = {}
 
     def with_options(
         self,
@@ -101,6 +104,7 @@ class Client(Operations):
         made._settings = self._settings.changed(
             timeout=timeout, retry=retry, chat_model=chat_model, headers=headers, paths=paths
         )
+        made._plans = {}
         return made
 
     @property
@@ -166,22 +170,26 @@ class Client(Operations):
         on_progress: Callable[[Prediction], object] | None = None,
         wait: bool = True,
     ) -> Any:
+        from polymux._calls import Call
+
         started = monotonic()
         session = self._connection.session()
         call = Call(
             self._connection,
             self._settings,
+            self._plans,
             operation,
             values,
             model=model,
             extra_body=extra_body,
             timeout=timeout,
             on_upload=on_upload,
+            wait=wait,
         )
-        arguments = call.arguments(wait=wait)
+        arguments = call.arguments()
         if call.stream:
             return self._stream(call, session.open(*arguments, "chat"))
-        answer = call.checked(self._connection.answer(session.perform(*arguments)))
+        answer = call.answer(session.perform(*arguments))
         job = call.unfinished(answer)
         if job is None:
             return call.result(answer)
@@ -196,8 +204,8 @@ class Client(Operations):
 
         exchange.wait_for_news()
         head = exchange.head
-        if exchange.ended and (head is None or head[0] not in SUCCESSES):
-            call.checked(self._connection.answer(exchange.outcome()))
+        if exchange.ended and (head is None or not 200 <= head[0] < 300):
+            call.answer(exchange.outcome())
         return opened_stream(exchange)
 
     def close(self) -> None:
@@ -219,7 +227,7 @@ class Client(Operations):
 
     def __repr__(self) -> str:
         """The server, and nothing of the key."""
-        return f"{type(self).__name__}({self._connection.given_url!r})"
+        return f"{type(self).__name__}({self._connection.base_url!r})"
 
     def __copy__(self) -> Self:
         """A client that shares the connections of this one."""

@@ -43,8 +43,8 @@ class FetchPolicy:
         allowed_networks: Networks whose addresses count as public, such as ``"10.1.0.0/16"``.
             Default: none.
         allowed_ports: Ports that any URL may have. Default: 80 and 443.
-        certificate_bundle: Path of the trusted certificates, in PEM. Default: what
-            ``SSL_CERT_FILE`` or ``CURL_CA_BUNDLE`` names, else the system's.
+        certificate_bundle: Path of the trusted certificates, in PEM. Default: what the environment
+            names in ``SSL_CERT_FILE`` or ``CURL_CA_BUNDLE``, else the system's.
 
     Raises:
         TypeError: A value of the wrong type.

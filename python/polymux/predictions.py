@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from polymux import call_options
 from polymux._answers import Answer, status_error
-from polymux._calls import SUCCESSES, Connection, Settings, native_call_options
+from polymux._calls import SUCCESSES, native_call_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from polymux._connection import Connection
+    from polymux._settings import Settings
     from polymux.call_options import Timeout
+    from polymux.errors import APIError
     from polymux.responses import Prediction
 
 __all__ = ["Predictions"]
@@ -77,7 +80,37 @@ class Predictions:
         request = prediction_request(
             self._connection, self._settings, "POST", f"{path_of(prediction)}/cancel", timeout
         )
-        return as_prediction(self._checked(self._connection.answer(session.perform(*request))))
+        return as_prediction(self._checked(Answer(session.perform(*request), self._connection)))
+
+    def events(
+        self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
+    ) -> Iterator[Prediction]:
+        """A job as it changes, from now until its end, as the server tells it by itself.
+
+        Args:
+            prediction: The job, or its id.
+            timeout: Seconds that this may take in all, or a `Timeout`. Default: the client's; there
+                is no limit on the whole then.
+
+        Raises:
+            NotFoundError: The server does not know it, or not any more.
+            APIStatusError: The server refuses or fails otherwise.
+            StreamInterruptedError: The server told no end.
+        """
+        session = self._connection.session()
+        request = events_request(self._connection, self._settings, prediction, timeout)
+        exchange = session.open(*request, "pieces")
+        news = Events()
+        try:
+            while not news.ended:
+                exchange.wait_for_news()
+                ended = exchange.ended
+                yield from news.read(exchange.take_bytes())
+                if ended:
+                    checked_answer(Answer(exchange.outcome(), self._connection))
+                    news.finish()
+        finally:
+            exchange.close()
 
     def wait(
         self,
@@ -116,10 +149,10 @@ class Predictions:
     def _get(self, target: str, timeout: float | Timeout | None) -> Answer:
         session = self._connection.session()
         request = prediction_request(self._connection, self._settings, "GET", target, timeout)
-        return self._checked(self._connection.answer(session.perform(*request)))
+        return self._checked(Answer(session.perform(*request), self._connection))
 
     def _checked(self, answer: Answer) -> Answer:
-        return checked_answer(answer, self._connection)
+        return checked_answer(answer)
 
 
 def path_of(prediction: Prediction | str) -> str:
@@ -155,17 +188,79 @@ def prediction_request(
     # Looking at a job, and cancelling it twice, does no harm.
     options = native_call_options(deadlines, settings.retry._replace(repeatable=True))
     fields = [f"{name}: {value}" for name, value in settings.headers]
-    return method, connection.url(target), fields, None, options
+    return method, f"{connection.base_url}{target}", fields, None, options
 
 
-def checked_answer(answer: Answer, connection: Connection) -> Answer:
+def events_request(
+    connection: Connection,
+    settings: Settings,
+    prediction: Prediction | str,
+    timeout: float | Timeout | None,
+) -> tuple[str, str, list[str], Any, Any]:
+    """The same for the events of a job."""
+    given = call_options.as_timeout(timeout).over(settings.timeout)
+    streamed = given.over(call_options.STREAMED)
+    method, url, fields, body, options = prediction_request(
+        connection, settings, "GET", f"{path_of(prediction)}/events", streamed
+    )
+    return method, url, [*fields, "Accept: text/event-stream"], body, options
+
+
+class Events:
+    """Jobs out of the bytes of a stream of events."""
+
+    def __init__(self) -> None:
+        """Nothing has come."""
+        from polymux._native_core import core
+
+        self.ended = False
+        self._splitter = core.EventSplitter(call_options.LONGEST_EVENT_BYTES)
+
+    def read(self, piece: bytes) -> Iterator[Prediction]:
+        """The jobs that these bytes complete.
+
+        Raises:
+            DecodeError: An event is no job.
+            APIError: The server told of a failure.
+        """
+        from polymux.responses import Prediction
+
+        for kind, data in self._splitter.feed(piece):
+            if kind == "error":
+                raise event_error(data)
+            job = Prediction.decode(data)
+            self.ended = job.finished
+            yield job
+
+    def finish(self) -> None:
+        """No more will come.
+
+        Raises:
+            StreamInterruptedError: The job's end was not told.
+        """
+        from polymux.errors import StreamInterruptedError
+
+        if not self.ended:
+            message = "the server ended the stream of events, and the job goes on still"
+            raise StreamInterruptedError(message)
+
+
+def event_error(data: bytes) -> APIError:
+    """The exception for an event by which a server tells of a failure."""
+    from polymux._text import printable, shortened
+    from polymux.errors import APIError
+
+    return APIError(shortened(printable(data.decode("utf-8", "backslashreplace"))))
+
+
+def checked_answer(answer: Answer) -> Answer:
     """The answer, when it is a success.
 
     Raises:
         APIStatusError: It is none.
     """
     if answer.status not in SUCCESSES:
-        raise status_error(answer, connection.secrets)
+        raise status_error(answer)
     return answer
 
 
@@ -207,7 +302,7 @@ class Pages:
 
     def _own(self, address: object) -> str | None:
         """The path of a page on this server: nothing else is asked with its key."""
-        base = self._connection.url("")
+        base = self._connection.base_url or ""
         if not isinstance(address, str):
             return None
         target = address.removeprefix(base)

@@ -258,7 +258,7 @@ def _checked(fetched: Fetched) -> Fetched:
     from polymux._answers import Answer, status_error
 
     fields = "".join(f"{name}: {value}\r\n" for name, value in fetched.headers)
-    raise status_error(Answer((fetched.status, fields.encode(), fetched.data or b"", 1, 0.0)), ())
+    raise status_error(Answer((fetched.status, fields.encode(), fetched.data or b"", 1, 0.0)))
 
 
 def _data_of(fetched: Fetched) -> bytes:

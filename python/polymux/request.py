@@ -10,7 +10,6 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Request", "build_request"]
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """One request as it goes over the wire: a POST.
 
     Attributes:

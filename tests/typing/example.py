@@ -92,8 +92,29 @@ assert_type(completion.content, str | None)
 assert_type(completion.usage, polymux.Usage | None)
 assert_type(completion.choices[0].message.tool_calls, tuple[polymux.ToolCall, ...])
 job = polymux.Prediction.decode(b"{}").raise_for_status()
-assert_type(job.images, tuple[str, ...])
+assert_type(job.images, tuple[polymux.MediaFile, ...])
+assert_type(job.audio, polymux.MediaFile | None)
 assert_type(job.chunks[0].end_s, float | None)
 songs = polymux.SongList.decode(b"[]")
 assert_type(songs[0], polymux.Song)
 assert_type(songs[1:], polymux.SongList)
+
+client = polymux.Client("http://127.0.0.1:8000", "key", timeout=polymux.Timeout(30), retry=0)
+assert_type(client.chat("Hello"), polymux.ChatCompletion)
+assert_type(client.chat("Hello", stream=True), polymux.ChatStream)
+assert_type(client.transcribe("talk.mp4", timeout=60), polymux.Prediction)
+assert_type(client.convert_to_mp3("talk.mp4"), polymux.MediaFile)
+assert_type(client.with_options(retry=polymux.Retry(3)), polymux.Client)
+assert_type(client.predictions.get("id"), polymux.Prediction)
+for text in client.chat("Hello", stream=True).texts():
+    assert_type(text, str)
+
+
+async def asynchronous_client() -> None:
+    async with polymux.AsyncClient("http://127.0.0.1:8000") as client:
+        assert_type(await client.chat("Hello"), polymux.ChatCompletion)
+        stream = await client.chat("Hello", stream=True)
+        assert_type(stream, polymux.AsyncChatStream)
+        async for chunk in stream:
+            assert_type(chunk, polymux.ChatChunk)
+        assert_type(await client.read_text("page.png"), polymux.OcrText)

@@ -69,10 +69,12 @@ def test_public_names_are_exactly_these() -> None:
         "convert_many", "convert_to_mp3", "decode_audio", "decode_chat_stream", "probe",
     }  # fmt: skip
     values = {
-        "AnswerMessage", "AsyncChatStream", "Chapter", "ChatChunk", "ChatCompletion", "ChatStream",
-        "Choice", "ConversionOutcome", "ConversionReport", "ConversionWarning", "Cover", "Limits",
+        "AnswerMessage", "AsyncChatStream", "AsyncClient", "Chapter", "ChatChunk", "ChatCompletion",
+        "ChatStream", "Choice", "Client", "ConversionOutcome", "ConversionReport",
+        "ConversionWarning", "Cover", "Limits",
         "MediaFile", "MediaInfo", "OcrText", "PcmAudio", "Prediction", "Problem", "Progress",
-        "Song", "SongList", "StreamInfo", "TextResponse", "ToolCall", "ToolFunction",
+        "Retry",
+        "Song", "SongList", "StreamInfo", "TextResponse", "Timeout", "ToolCall", "ToolFunction",
         "TranscriptChunk", "Usage",
     }  # fmt: skip
     assert set(polymux.__all__) == exceptions | functions | values | {

@@ -165,7 +165,8 @@ def test_prediction() -> None:
     assert (job.model, job.version) == (PREDICTION["model"], PREDICTION["version"])
     assert job.input == PREDICTION["input"]
     assert job.output == PREDICTION["output"]
-    assert job.images == job.videos == tuple(PREDICTION["output"])
+    assert job.images == job.videos
+    assert [str(one) for one in job.images] == PREDICTION["output"]
     assert (job.status, job.succeeded, job.failed, job.finished) == ("succeeded", True, False, True)
     assert (job.source, job.error, job.logs) == ("api", None, "Using seed: 5\n")
     assert job.urls == PREDICTION["urls"]
@@ -187,8 +188,8 @@ def test_a_prediction_that_has_not_begun() -> None:
 
 def test_one_address_as_a_plain_text() -> None:
     job = prediction(output="https://files.example/large.png")
-    assert job.images == ("https://files.example/large.png",)
-    assert job.audio == "https://files.example/large.png"
+    assert [str(one) for one in job.images] == ["https://files.example/large.png"]
+    assert str(job.audio) == "https://files.example/large.png"
     assert job.spectrogram is None
 
 
@@ -228,7 +229,8 @@ def test_music() -> None:
     job = prediction(
         output={"audio": "https://f.example/a.wav", "spectrogram": "https://f.example/a"}
     )
-    assert (job.audio, job.spectrogram) == ("https://f.example/a.wav", "https://f.example/a")
+    assert str(job.audio) == "https://f.example/a.wav"
+    assert str(job.spectrogram) == "https://f.example/a"
     assert prediction(output={"error": "no such seed"}).audio is None
 
 

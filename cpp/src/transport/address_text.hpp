@@ -97,9 +97,9 @@ constexpr std::optional<Address> ipv6(std::string_view text) noexcept {
     const int head_bytes = groups(before, address.bytes);
     const int tail_bytes = groups(behind, tail);
     if (head_bytes < 0 || tail_bytes < 0 || head_bytes + tail_bytes > 14) return {};
-    for (int index = 0; index < tail_bytes; ++index) {
-        address.bytes[static_cast<std::size_t>(16 - tail_bytes + index)] =
-            tail[static_cast<std::size_t>(index)];
+    const auto tail_size = static_cast<std::size_t>(tail_bytes);
+    for (std::size_t index = 0; index < tail_size; ++index) {
+        address.bytes[16 - tail_size + index] = tail[index];
     }
     return address;
 }

@@ -92,7 +92,10 @@ Result<void> AnswerHead::finish() {
     if (outcome == std::errc::result_out_of_range) {
         length = std::numeric_limits<std::uint64_t>::max();
     } else if (outcome != std::errc() || stopped != end) {
-        return {};  // libcurl refuses what is no number.
+        // libcurl would take the number in front of what follows it.
+        return Error{.code = ErrorCode::connection_lost,
+                     .message = "the answer's Content-Length is no number",
+                     .stage = "receive"};
     }
     length_ = length;
     if (length > limits_.body_bytes) {

@@ -157,14 +157,14 @@ bool Transfer::may_send_again() {
     }
     peer_had_nothing_ = sent_all_ = false;
     long new_connections = 0;
-    curl_socket_t socket = CURL_SOCKET_BAD;
+    leave_socket();
     curl_easy_getinfo(handle(), CURLINFO_NUM_CONNECTS, &new_connections);
-    curl_easy_getinfo(handle(), CURLINFO_ACTIVESOCKET, &socket);
-    if (const auto found = surroundings_.sockets.find(socket);
+    curl_easy_getinfo(handle(), CURLINFO_ACTIVESOCKET, &socket_);
+    if (const auto found = surroundings_.sockets.find(socket_);
         found != surroundings_.sockets.end()) {
         found->second = {
             .user = this,
-            .acknowledged_bytes = new_connections == 0 ? acknowledged_bytes(socket) : 0};
+            .acknowledged_bytes = new_connections == 0 ? acknowledged_bytes(socket_) : 0};
     }
     last_sent_ = surroundings_.now;
     phase_ = Phase::sending;
@@ -230,6 +230,11 @@ std::size_t Transfer::take_field(std::string_view line) {
     if (head_complete_) return line.size();  // Trailers, of which the interface has none.
     std::string_view field = line;
     while (!field.empty() && (field.back() == '\n' || field.back() == '\r')) field.remove_suffix(1);
+    // Informational answers count as well: there may be any number of them.
+    head_bytes_ += line.size();
+    if (head_bytes_ > most_field_bytes) {
+        return refuse(too_large("bytes of header fields", most_field_bytes));
+    }
     if (field.starts_with("HTTP/")) {
         building_ = {};
         fields_ = 0;
@@ -239,9 +244,6 @@ std::size_t Transfer::take_field(std::string_view line) {
         if (building_.status >= first_final_status) take_head();
     } else {
         if (++fields_ > most_fields) return refuse(too_large("header fields", most_fields));
-        if (building_.fields.size() + line.size() > most_field_bytes) {
-            return refuse(too_large("bytes of header fields", most_field_bytes));
-        }
         building_.fields.append(field).append("\r\n");
     }
     return own_failure_ ? 0 : line.size();
@@ -253,6 +255,8 @@ void Transfer::take_head() {
     phase_ = Phase::receiving;
     head_ = std::make_shared<const ResponseHead>(std::move(building_));
     SessionCommon& session = *surroundings_.session;
+    constexpr int http2 = 20;
+    if (head_->http_version >= http2) session.multiplexes.store(true, std::memory_order_relaxed);
     if (!session.options.idempotent_field.empty() &&
         !head_->field(session.options.idempotent_field).empty()) {
         session.repeatable.store(true, std::memory_order_relaxed);
@@ -293,8 +297,11 @@ std::size_t Transfer::collect(std::string_view bytes) {
         return bytes.size() > room ? 0 : bytes.size();
     }
     const std::size_t longest = exchange_->task().longest_answer_bytes;
-    if (bytes.size() > longest - collected_.size()) {
-        return refuse(too_large("bytes of body", longest));
+    const std::size_t size = collected_.size() + bytes.size();
+    if (size > longest) return refuse(too_large("bytes of body", longest));
+    // Left alone it would grow to twice of what is allowed.
+    if (size > collected_.capacity()) {
+        collected_.reserve(std::min(longest, std::max(size, 2 * collected_.capacity())));
     }
     collected_.append(bytes);
     return bytes.size();

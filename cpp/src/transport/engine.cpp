@@ -122,6 +122,28 @@ void Engine::start(std::shared_ptr<Exchange> exchange) {
         ports_.push_back(exchange->port_);
     }
     exchange->begin(inbox_);
+    if (!better_wait(exchange)) begin(std::move(exchange));
+}
+
+/// The end of a stream's answer comes right behind the event that ends the stream. Where nothing
+/// else is at work, that is awaited for a moment: else the next request would open a connection of
+/// its own.
+bool Engine::better_wait(const std::shared_ptr<Exchange>& exchange) {
+    constexpr milliseconds longest{5};
+    if (draining_ == 0 || draining_ != active_) return false;
+    if (waiting_.empty()) waiting_until_ = steady_clock::now() + longest;
+    waiting_.push_back(exchange);
+    return true;
+}
+
+void Engine::start_waiting() {
+    if (waiting_.empty() || (draining_ > 0 && surroundings_.now < waiting_until_)) return;
+    std::vector<std::shared_ptr<Exchange>> waited;
+    waited.swap(waiting_);
+    for (auto& exchange : waited) begin(std::move(exchange));
+}
+
+void Engine::begin(std::shared_ptr<Exchange> exchange) {
     if (exchange->cancel_asked_.load(std::memory_order_relaxed)) {
         exchange->end({.failure = Error{.code = ErrorCode::cancelled,
                                         .message = "the request was cancelled"}});
@@ -187,6 +209,7 @@ void Engine::end(Transfer& transfer, std::optional<Error> failure) {
 }
 
 void Engine::recycle(Transfer& transfer) {
+    if (transfer.counted_as_draining) --draining_;
     transfer.reset();
     --active_;
     if (free_.size() >= kept_handles) {
@@ -232,6 +255,11 @@ bool Engine::try_again(Transfer& transfer, const Error* failure) {
 }
 
 void Engine::cancel_all(const std::string& message) {
+    std::vector<std::shared_ptr<Exchange>> waited;
+    waited.swap(waiting_);
+    for (const auto& exchange : waited) {
+        exchange->end({.failure = Error{.code = ErrorCode::cancelled, .message = message}});
+    }
     for (const auto& transfer : slots_) {
         if (!transfer || !transfer->exchange()) continue;
         remove(*transfer);

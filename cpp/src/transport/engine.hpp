@@ -75,6 +75,9 @@ private:
     void check_deadlines();
     void pass_deadline(Transfer& transfer, const Due& due);
     [[nodiscard]] int wait_ms(milliseconds longest);
+    bool better_wait(const std::shared_ptr<Exchange>& exchange);
+    void start_waiting();
+    void begin(std::shared_ptr<Exchange> exchange);
     bool wait(milliseconds longest);
     bool try_again(Transfer& transfer, const Error* failure);
     void flush_ports();
@@ -85,7 +88,11 @@ private:
     std::vector<std::unique_ptr<Transfer>> slots_;  // Before `multi_`, which knows their handles.
     MultiHandle multi_;
     std::vector<std::uint32_t> free_;
-    std::size_t active_ = 0;  // Transfers that are at work, or wait to be.
+    std::size_t active_ = 0;    // Transfers that are at work, or wait to be.
+    std::size_t draining_ = 0;  // Of these, those whose exchange has ended.
+    // Exchanges that give a draining transfer the time to free its connection.
+    std::vector<std::shared_ptr<Exchange>> waiting_;
+    steady_clock::time_point waiting_until_;
     steady_clock::time_point curl_timer_ = steady_clock::time_point::max();
     std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
     std::vector<Inbox::Item> items_;

@@ -18,6 +18,12 @@ bool Engine::round(milliseconds longest) {
     if (due) run_timer_of_curl();
     const bool waited = wait(due ? milliseconds{0} : longest);
     if (curl_timer_ <= surroundings_.now) run_timer_of_curl();
+    for (Transfer* const transfer : surroundings_.draining) {
+        transfer->counted_as_draining = true;
+        ++draining_;
+        arm(*transfer);
+    }
+    surroundings_.draining.clear();
     check_deadlines();
     flush_ports();
     return waited;
@@ -54,6 +60,7 @@ bool Engine::wait(milliseconds longest) {
 
 int Engine::wait_ms(milliseconds longest) {
     auto until = curl_timer_;
+    if (!waiting_.empty()) until = std::min(until, waiting_until_);
     if (!timers_.empty()) until = std::min(until, timers_.top().at);
     std::int64_t wait = longest.count() < 0 ? std::numeric_limits<int>::max() : longest.count();
     if (until != steady_clock::time_point::max()) {
@@ -85,6 +92,9 @@ void Engine::handle(const Inbox::Item& item) {
         case Inbox::Wish::cancel:
             cancel(*item.exchange);
             return;
+        case Inbox::Wish::close:
+            cancel_all("the client was closed");
+            return;
         case Inbox::Wish::receive:
         case Inbox::Wish::send:
             resume(*item.exchange);
@@ -94,7 +104,15 @@ void Engine::handle(const Inbox::Item& item) {
 
 void Engine::cancel(Exchange& exchange) {
     Transfer* const transfer = exchange.transfer_;
-    if (transfer == nullptr) return;
+    if (transfer == nullptr) {
+        // It waits, or has ended.
+        const auto waits = [&exchange](const auto& one) { return one.get() == &exchange; };
+        if (std::erase_if(waiting_, waits) > 0) {
+            exchange.end({.failure = Error{.code = ErrorCode::cancelled,
+                                           .message = "the request was cancelled"}});
+        }
+        return;
+    }
     remove(*transfer);
     end(*transfer, Error{.code = ErrorCode::cancelled, .message = "the request was cancelled"});
     recycle(*transfer);
@@ -119,8 +137,7 @@ void Engine::arm(Transfer& transfer) {
 /// Deadlines move with every byte. A timer stays where it was armed, and looks then whether there
 /// is still time: so bytes cost nothing.
 void Engine::check_deadlines() {
-    for (Transfer* const transfer : surroundings_.draining) arm(*transfer);
-    surroundings_.draining.clear();
+    start_waiting();
     if (active_ == 0) {
         timers_ = {};  // Nobody is to be woken for what has ended.
         return;

@@ -40,6 +40,12 @@ Error lost(const CurlFailure& failure, const std::string& origin, std::string_vi
             .stage = stage};
 }
 
+Error too_large(const std::string& origin) {
+    return {.code = ErrorCode::answer_too_large,
+            .message = "the answer of " + origin + " is refused: a line of its head is too long",
+            .stage = "receive"};
+}
+
 std::string_view meaning_of(std::string_view name) noexcept {
     if (name == "connect") return "there was no connection";
     if (name == "write") return "nothing of the request could be sent any more";
@@ -103,7 +109,13 @@ Error error_of(const CurlFailure& failure, const Request& request, const Deadlin
         case CURLE_HTTP2_STREAM:
         case CURLE_ABORTED_BY_CALLBACK:
             return lost(failure, origin, "receive");
+#if LIBCURL_VERSION_NUM >= 0x080600
+        case CURLE_TOO_LARGE:
+            return too_large(origin);
+#endif
         case CURLE_OUT_OF_MEMORY:
+            // So older versions say that a line of the head is too long for them, 100 KiB.
+            if (failure.connected && !failure.answered) return too_large(origin);
             return {.code = ErrorCode::out_of_memory, .message = "not enough memory"};
         default:
             break;

@@ -210,7 +210,8 @@ Result<void> Hop::set_up() {
     set(CURLOPT_PROXY, "");  // Those of the environment too.
     set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
     set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-    set(CURLOPT_ACCEPT_ENCODING, "");  // Every one that libcurl can decode.
+    // Asked for as it is, and decoded where a server compresses it all the same.
+    set(CURLOPT_ACCEPT_ENCODING, "identity");
     set(CURLOPT_FRESH_CONNECT, 1L);
     set(CURLOPT_FORBID_REUSE, 1L);
     set(CURLOPT_NOSIGNAL, 1L);
@@ -284,6 +285,8 @@ Error Hop::failure_of(CURLcode outcome) const {
 Result<HopAnswer> Hop::finish(CURLcode outcome) {
     if (failure_) return *failure_;
     if (outcome != CURLE_OK && !stopped_at_redirect_) return failure_of(outcome);
+    // libcurl takes a head that breaks off for one that ended.
+    if (!head_.complete()) return curl_failure(CURLE_RECV_ERROR);
     HopAnswer answer{.status = head_.status(),
                      .location = {},
                      .headers = std::move(head_.headers),

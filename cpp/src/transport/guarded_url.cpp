@@ -26,9 +26,10 @@ bool is_ascii(std::string_view text) noexcept {
 /// A part of the parsed URL; empty where it has none.
 std::string part(CURLU* handle, CURLUPart which, unsigned int flags = 0) {
     char* text = nullptr;
-    if (curl_url_get(handle, which, &text, flags) != CURLUE_OK) return {};
-    const CurlText owner(text);
-    return text;
+    const CURLUcode outcome = curl_url_get(handle, which, &text, flags);
+    const CurlText owner(
+        text);  // Up to 8.x a host that is no IDN fails and leaves its text behind.
+    return outcome == CURLUE_OK ? std::string(text) : std::string();
 }
 
 std::size_t labels(std::string_view name) noexcept {
@@ -76,12 +77,12 @@ private:
 
 /// The host in ASCII; empty where it is no name that could be one.
 std::string ascii_host(CURLU* handle) {
-    const std::string written = part(handle, CURLUPART_HOST);
+    std::string written = part(handle, CURLUPART_HOST);
     if (is_ascii(written)) return written;
 #if LIBCURL_VERSION_NUM >= 0x075800
     const Utf8Locale locale;
     if (!locale.is_set()) return {};
-    const std::string encoded = part(handle, CURLUPART_HOST, CURLU_PUNYCODE);
+    std::string encoded = part(handle, CURLUPART_HOST, CURLU_PUNYCODE);
     if (is_ascii(encoded) && is_honest_idn(written, encoded)) return encoded;
 #endif
     return {};

@@ -26,6 +26,7 @@ public:
         cancel,
         receive,  ///< The consumer has taken what it was given.
         send,     ///< The body, which had run dry, has more.
+        close,    ///< Everything shall end; without an exchange.
     };
     struct Item {
         Wish wish;

@@ -42,12 +42,22 @@ struct Session::State {
     const pid_t process = getpid();
     std::mutex mutex;
     std::vector<std::unique_ptr<Engine>> idle;
+    std::vector<std::shared_ptr<Inbox>> lent;  // Of the engines that are out.
     std::unique_ptr<IoThread> thread;
     bool closed = false;
 
     void give_back(std::unique_ptr<Engine> engine) {
         const std::scoped_lock lock(mutex);
+        std::erase(lent, engine->inbox());
         if (!closed && idle.size() < most_idle_engines) idle.push_back(std::move(engine));
+    }
+
+    std::unique_ptr<Engine> take_idle() {
+        const std::scoped_lock lock(mutex);
+        if (idle.empty()) return nullptr;
+        std::unique_ptr<Engine> engine = std::move(idle.back());
+        idle.pop_back();
+        return engine;
     }
 
     /// For the child of a fork: everything here is the parent's.
@@ -84,22 +94,17 @@ std::shared_ptr<Session::State> Session::state() {
 
 Result<Lease> Session::lease() {
     const std::shared_ptr<State> current = state();
-    std::unique_ptr<Engine> engine;
-    {
-        const std::scoped_lock lock(current->mutex);
-        if (current->closed) return closed_error();
-        if (!current->idle.empty()) {
-            engine = std::move(current->idle.back());
-            current->idle.pop_back();
-        }
-    }
+    std::unique_ptr<Engine> engine = current->take_idle();
     if (!engine) {
         auto made = Engine::create(common_, kept_by_caller);
         if (!made) return std::move(made.error());
         engine = *std::move(made);
     } else if (!engine->idle()) {
-        engine->round(milliseconds{0});  // The last stream's end has come by now.
+        engine->round(milliseconds{0});  // The last stream's end has come by now, as a rule.
     }
+    const std::scoped_lock lock(current->mutex);
+    if (current->closed) return closed_error();
+    current->lent.push_back(engine->inbox());
     return Lease(std::move(engine), current);
 }
 
@@ -126,6 +131,7 @@ void Session::close(milliseconds longest) noexcept {
         const std::scoped_lock lock(current->mutex);
         current->closed = true;
         idle.swap(current->idle);
+        for (const auto& inbox : current->lent) inbox->post(Inbox::Wish::close, nullptr);
         thread = std::move(current->thread);
     }
     if (thread) thread->stop(longest);

@@ -44,11 +44,12 @@ struct SessionCommon {
     explicit SessionCommon(SessionOptions given);
 
     const SessionOptions options;
-    std::string certificates;  ///< The file that is trusted.
+    std::string certificates;              ///< The file that is trusted.
     std::optional<Error> no_certificates;  ///< Why there is none: matters over TLS alone.
     HeaderChain header_nodes;
     curl_slist* headers = nullptr;
-    std::atomic<bool> repeatable = false;  ///< The server has promised it.
+    std::atomic<bool> multiplexes = false;  ///< The server has answered over HTTP/2.
+    std::atomic<bool> repeatable = false;   ///< The server has promised it.
 };
 
 /// Of an open socket: whose request went over it last, and how much the peer had acknowledged then.

@@ -52,9 +52,6 @@ bool Transfer::set_constants() {
     set(CURLOPT_SSL_VERIFYPEER, options.verify ? 1L : 0L);
     set(CURLOPT_SSL_VERIFYHOST, options.verify ? 2L : 0L);
     set(CURLOPT_TCP_KEEPALIVE, 1L);
-    set(CURLOPT_PIPEWAIT, options.http2 ? 1L : 0L);
-    set(CURLOPT_HTTP_VERSION,
-        static_cast<long>(options.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
     return set.succeeded();
 }
 
@@ -72,7 +69,7 @@ Result<void> Transfer::configure() {
     any_chunk_ = paused_ = sent_all_ = asked_before_ = peer_had_nothing_ = head_complete_ = false;
     head_.reset();
     building_ = {};
-    fields_ = drained_bytes_ = text_offset_ = 0;
+    fields_ = head_bytes_ = drained_bytes_ = text_offset_ = 0;
     collected_.clear();
     own_failure_.reset();
     detail_[0] = '\0';
@@ -83,7 +80,16 @@ Result<void> Transfer::configure() {
     if (url_ != task.request.url) {
         url_ = task.request.url;
         set(CURLOPT_URL, url_.c_str());
+        // Without TLS nobody speaks HTTP/2, and for as long as libcurl hopes for it, it lets one
+        // request wait for another.
+        const bool http2 = surroundings_.session->options.http2 && url_.starts_with("https:");
+        set(CURLOPT_HTTP_VERSION,
+            static_cast<long>(http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
     }
+    // Before it is known that the server multiplexes, waiting would put the handshakes of many
+    // requests one behind another.
+    const bool wait = surroundings_.session->multiplexes.load(std::memory_order_relaxed);
+    set(CURLOPT_PIPEWAIT, wait ? 1L : 0L);
     set(CURLOPT_HTTPHEADER, header_nodes_.link(surroundings_.session->headers));
     const auto connect = task.deadlines.connect.value_or(milliseconds{0});
     set(CURLOPT_CONNECTTIMEOUT_MS,
@@ -242,7 +248,19 @@ void Transfer::end(std::optional<Error> failure) {
     collected_ = {};
 }
 
+/// A connection that is kept has no user: whoever closes it later tells nobody of this exchange.
+void Transfer::leave_socket() noexcept {
+    const auto found = surroundings_.sockets.find(socket_);
+    if (found != surroundings_.sockets.end() && found->second.user == this) {
+        found->second.user = nullptr;
+    }
+    socket_ = CURL_SOCKET_BAD;
+}
+
 void Transfer::reset() noexcept {
+    leave_socket();
+    std::erase(surroundings_.draining, this);
+    counted_as_draining = false;
     phase_ = Phase::idle;
     exchange_.reset();
     head_.reset();

@@ -82,6 +82,7 @@ public:
     /// For the engine: the slot, and whether a timer is armed for it.
     std::uint32_t slot = 0;
     std::uint32_t serial = 0;
+    bool counted_as_draining = false;
     steady_clock::time_point armed_at = steady_clock::time_point::max();
 
 private:
@@ -104,6 +105,7 @@ private:
     [[nodiscard]] bool repeatable() const noexcept;
     [[nodiscard]] bool can_rewind() const noexcept;
     void sent_all() noexcept;
+    void leave_socket() noexcept;
 
     EasyHandle easy_;
     Surroundings& surroundings_;
@@ -125,8 +127,10 @@ private:
     bool asked_before_ = false;  // libcurl has begun to send once in this try.
     bool peer_had_nothing_ = false;
     bool head_complete_ = false;
+    curl_socket_t socket_ = CURL_SOCKET_BAD;  // That the request went over last.
     ResponseHead building_;
     std::size_t fields_ = 0;
+    std::size_t head_bytes_ = 0;
     std::shared_ptr<const ResponseHead> head_;
     std::string collected_;
     std::size_t drained_bytes_ = 0;

@@ -41,8 +41,8 @@ class RequestTimeoutError(_AnswerError, _SystemError, TimeoutError):
     """A deadline passed.
 
     Attributes:
-        limit: Which: ``"connect"``, ``"write"``, ``"first_byte"``, ``"idle"``, ``"event"`` or
-            ``"total"``.
+        limit: Which: ``"connect"``, ``"write"``, ``"first_byte"``, ``"idle"``, ``"event"``,
+            ``"rate"`` or ``"total"``.
         text: Of a chat stream, the text so far; empty where none came.
         chunks: How many chunks were delivered before.
         offset_bytes: None.

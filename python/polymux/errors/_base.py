@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from polymux._secrets import hidden
 from polymux._text import printable, shortened
 
 _TELLING_CHARACTERS = 40
@@ -44,6 +45,7 @@ class PolymuxError(Exception):
         errno: int | None = None,
     ) -> None:
         """Keeps the arguments as attributes of the same names."""
+        message = hidden(message)
         super().__init__(message)
         self.message = message
         if code is not None:

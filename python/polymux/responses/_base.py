@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
+from polymux._secrets import hidden
 from polymux._text import shown
 from polymux.errors import DecodeError
 
@@ -162,7 +163,7 @@ class Result:
     def __repr__(self) -> str:
         """The telling members, shortened."""
         shown_members = ", ".join(f"{name}={shown(getattr(self, name))}" for name in self._shown)
-        return f"{type(self).__name__}({shown_members})"
+        return hidden(f"{type(self).__name__}({shown_members})")
 
     def __copy__(self) -> Self:
         """Itself, being immutable."""

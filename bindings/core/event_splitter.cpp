@@ -1,0 +1,49 @@
+#include "event_splitter.hpp"
+
+#include "errors.hpp"
+#include "polymux/stream/sse.hpp"
+#include "python_bytes.hpp"
+
+namespace polymux::bindings {
+
+namespace {
+
+class EventSplitter {
+public:
+    explicit EventSplitter(std::size_t longest_event_bytes)
+        : splitter_({.longest_event_bytes = longest_event_bytes}) {}
+
+    /// The events that are whole with these bytes: (type, data) each.
+    py::list feed(const py::object& bytes) {
+        const HeldBuffer held(bytes);
+        const auto view = held.bytes();
+        splitter_.append({reinterpret_cast<const char*>(view.data()), view.size()});
+        py::list events;
+        stream::SseEvent event;
+        for (;;) {
+            const auto found = splitter_.next(event);
+            if (found == stream::SseSplitter::Found::nothing) return events;
+            if (found == stream::SseSplitter::Found::too_long) {
+                raise({.code = ErrorCode::undecodable_answer,
+                       .message = "an event of the stream is over the limit of " +
+                                  std::to_string(splitter_.longest_event_bytes()) + " bytes"});
+            }
+            events.append(py::make_tuple(to_text(event.type),
+                                         py::bytes(event.data.data(), event.data.size())));
+        }
+    }
+
+private:
+    stream::SseSplitter splitter_;
+};
+
+}  // namespace
+
+void register_event_splitter(py::module_& module) {
+    py::class_<EventSplitter>(module, "EventSplitter", py::is_final(), plain_metaclass(),
+                              "Server-sent events out of bytes that arrive in pieces.")
+        .def(py::init<std::size_t>(), py::arg("longest_event_bytes"))
+        .def("feed", &EventSplitter::feed, py::arg("piece"));
+}
+
+}  // namespace polymux::bindings

@@ -1,0 +1,102 @@
+"""Where a client's requests go, and the native session that carries them."""
+
+from __future__ import annotations
+
+import os
+from _thread import allocate_lock
+
+from polymux._secrets import keep_secret
+from polymux.config import checked_base_url, checked_key, configuration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from polymux import _core
+
+
+class Connection:
+    """Where requests go, and the native session that carries them; made at the first request."""
+
+    __slots__ = (
+        "_given",
+        "_lock",
+        "_options",
+        "_session",
+        "base_url",
+        "certificates",
+        "chat_model",
+        "host",
+    )
+
+    def __init__(
+        self, base_url: str | None, api_key: str | None, options: Mapping[str, Any]
+    ) -> None:
+        """Checks what is given; looks at nothing else."""
+        self._given = (
+            None if base_url is None else checked_base_url(base_url),
+            None if api_key is None else checked_key(api_key),
+        )
+        self._options = dict(options)
+        self._session: _core.Session | None = None
+        #: The server's address, once it is known.
+        self.base_url = self._given[0]
+        #: Its ``name:port``, and the file of certificates that it is trusted by; from `session` on.
+        self.host: str | None = None
+        self.certificates: str | None = None
+        #: From the environment or the configuration file.
+        self.chat_model: str | None = None
+        keep_secret(api_key)
+        self._lock = allocate_lock()
+
+    def session(self) -> _core.Session:
+        """The session; made by whoever comes first."""
+        if self._session is not None:
+            return self._session
+        with self._lock:
+            if self._session is None:
+                self._session = self._open()
+            return self._session
+
+    def _open(self) -> _core.Session:
+        from polymux import _proxies
+        from polymux._native_core import core
+        from polymux._version import __version__
+
+        found = configuration(*self._given)
+        headers = [f"User-Agent: polymux/{__version__}", "Accept: application/json, */*;q=0.1"]
+        if found.api_key:
+            headers.append(f"Authorization: Bearer {found.api_key}")
+            keep_secret(found.api_key)
+        proxy, no_proxy = _proxies.chosen(
+            found.base_url, self._options["proxy"], trust_env=self._options["trust_env"]
+        )
+        verify = self._options["verify"]
+        if not isinstance(verify, bool):
+            self.certificates = os.fspath(verify)
+        self.base_url, self.host = found.base_url, host_of(found.base_url)
+        self.chat_model = found.chat_model
+        return core.Session(
+            headers=headers,
+            proxy=proxy,
+            no_proxy=no_proxy,
+            certificates=self.certificates or "",
+            verify=bool(verify),
+            http2=bool(self._options["http2"]),
+        )
+
+    def close(self) -> None:
+        """Closes all connections; what runs ends. Idempotent."""
+        with self._lock:
+            session = self._session
+        if session is not None:
+            session.close()
+
+
+def host_of(base_url: str) -> str:
+    """``name:port`` of a server's address, the port always there."""
+    scheme, _, rest = base_url.partition("://")
+    host = rest.partition("/")[0]
+    has_port = ":" in host.rpartition("]")[2]
+    return host if has_port else f"{host}:{443 if scheme == 'https' else 80}"

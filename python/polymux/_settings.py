@@ -1,0 +1,84 @@
+"""What a client was told: deadlines, retries, header fields, models."""
+
+from __future__ import annotations
+
+from polymux import call_options
+from polymux._frozen import Frozen
+from polymux._secrets import keep_secret
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from polymux.call_options import Retry, Timeout
+
+#: In names of fields whose values are nobody's business.
+_TELLING_WORDS = ("auth", "cookie", "key", "password", "secret", "token")
+#: The client's own; a caller's would break the exchange.
+_OWN_FIELDS = ("content-length", "transfer-encoding", "host", "connection", "expect", "te")
+
+
+class Settings(Frozen):
+    """What a client was told; clients made of each other share their connections."""
+
+    __slots__ = ("chat_model", "headers", "paths", "retry", "timeout")
+    chat_model: str | None
+    headers: tuple[tuple[str, str], ...]
+    paths: tuple[tuple[str, str], ...]
+    retry: Retry
+    timeout: Timeout
+
+    def __init__(
+        self,
+        *,
+        chat_model: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        paths: Mapping[str, str] | None = None,
+        retry: int | Retry | None = None,
+        timeout: float | Timeout | None = None,
+    ) -> None:
+        """Checks what is given."""
+        self._set(
+            chat_model=chat_model,
+            headers=tuple(checked_header(*one) for one in (headers or {}).items()),
+            paths=tuple((paths or {}).items()),
+            retry=call_options.as_retry(retry),
+            timeout=call_options.as_timeout(timeout),
+        )
+
+    def changed(self, **given: Any) -> Settings:
+        """A copy with what is given; header fields are added."""
+        new = Settings(**given)
+        changes: dict[str, Any] = {
+            name: getattr(new, name) for name in given if given[name] is not None
+        }
+        if new.headers:
+            changes["headers"] = tuple({**dict(self.headers), **dict(new.headers)}.items())
+        if "timeout" in changes:
+            changes["timeout"] = new.timeout.over(self.timeout)
+        return self._replace(**changes)
+
+
+def checked_header(name: str, value: str) -> tuple[str, str]:
+    """A header field that a caller adds to requests.
+
+    Raises:
+        InvalidRequestError: Not a field of HTTP (RFC 9110, 5), or one that is the client's own.
+        TypeError: Not a text.
+    """
+    from polymux._text import shown
+    from polymux.errors import InvalidRequestError
+
+    if not isinstance(name, str) or not isinstance(value, str):
+        raise TypeError("headers: names and values are str")
+    token = name.isascii() and name.replace("-", "a").replace("_", "a").isalnum()
+    if not token or name.lower() in _OWN_FIELDS:
+        raise InvalidRequestError(f"headers: {shown(name)} is no field that can be added")
+    if not value.isascii() or any(char < " " or char == "\x7f" for char in value):
+        # Not shown: it may well be a key.
+        message = f"headers: the value of {name} holds a control or non-ASCII character"
+        raise InvalidRequestError(message)
+    if any(word in name.lower() for word in _TELLING_WORDS):
+        keep_secret(value, *value.split())
+    return name, value

@@ -1,0 +1,73 @@
+"""Fetches from scripted servers on this machine, and what every error of theirs must be like."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux import errors
+from polymux.fetching import Fetched, FetchPolicy, fetch
+
+if TYPE_CHECKING:
+    from support.web import Exchange, Script, Server
+
+ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+|\[?[0-9a-f]*:[0-9a-f]*:")
+#: The first line of an answer.
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+def got(server: Server, path: str = "/", **options: Any) -> Fetched:
+    policy = FetchPolicy(allowed_hosts=(server.authority,))
+    return fetch(server.url(path), policy=policy, **options)
+
+
+def failure(
+    kind: type[errors.PolymuxError], server: Server, path: str = "/", **options: Any
+) -> errors.PolymuxError:
+    """The error of a fetch, which names no address and took no longer than it may."""
+    began = time.monotonic()
+    with pytest.raises(kind) as caught:
+        got(server, path, **options)
+    assert time.monotonic() - began < 20
+    said = f"{caught.value!s} {caught.value!r} {caught.value.to_dict()}"
+    assert not ADDRESS.search(said), said
+    assert type(caught.value) is kind
+    return caught.value
+
+
+def answering(status: int = 200, body: bytes = b"", *headers: str) -> Script:
+    async def script(exchange: Exchange) -> None:
+        await exchange.answer(status, body, *headers)
+
+    return script
+
+
+def sending(*pieces: bytes, then: str = "close") -> Script:
+    """Sends the pieces one by one; then closes, waits for ever, or resets."""
+
+    async def script(exchange: Exchange) -> None:
+        for piece in pieces:
+            await exchange.send(piece)
+        if then == "stall":
+            await exchange.closed()
+        elif then == "reset":
+            await asyncio.sleep(0.1)
+            exchange.reset()
+
+    return script
+
+
+def limit_of(error: errors.PolymuxError) -> str:
+    assert isinstance(error, errors.RequestTimeoutError)
+    return error.limit
+
+
+def wait_until(condition: Any) -> None:
+    for _ in range(2000):
+        if condition():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it did not come to that within 20 s")
