@@ -111,6 +111,8 @@ def busy(work):
 threads = [threading.Thread(target=busy, daemon=True, args=(lambda: calls(client, "busy", 1),)),
            threading.Thread(target=busy, daemon=True,
                             args=(lambda: asyncio.run(async_calls(other, "busy", 4)),))]
+calls(client, "before", 1)  # What is loaded late is there then: locks of imports are Python's.
+asyncio.run(async_calls(other, "before", 1))
 for thread in threads:
     thread.start()
 def work():
@@ -119,14 +121,40 @@ def work():
     asyncio.run(async_calls(other, "child", 2))
     client.close()
     asyncio.run(other.aclose())
-for _ in range(60):
+for _ in range(30):
     join(in_child(work))
 stop.set()
 for thread in threads:
     thread.join()
 assert not failures, failures
 """
-    run(code, reference.url, timeout_s=100, options=("-W", "error", "-W", "ignore::DeprecationWarning"))
+    run(code, reference.url, timeout_s=100)
+
+
+def test_a_fork_while_a_thread_makes_the_first_call(reference: ReferenceServer) -> None:
+    """K01: the child does not wait for what that thread has begun."""
+    code = CALLING + """
+client = polymux.Client(url, key)
+os.environ["POLYMUX_CONFIG"] = fifo = f"/tmp/polymux-{os.getpid()}.fifo"
+os.mkfifo(fifo)
+polymux.Client(url, key, chat_model="a").with_options().predictions  # Loads what is loaded late.
+first = threading.Thread(target=client.chat, args=("first",))
+first.start()
+time.sleep(0.5)  # It reads its configuration file.
+def work():
+    signal.alarm(10)
+    os.environ["POLYMUX_CONFIG"] = "/nowhere"
+    calls(client, "child", 1)
+child = in_child(work)
+try:
+    join(child)
+finally:
+    with open(fifo, "w"):
+        os.unlink(fifo)
+first.join()
+calls(client, "parent", 1)
+"""
+    run(code, reference.url, timeout_s=30)
 
 
 def test_a_stream_over_a_fork(server: MisbehavingServer) -> None:

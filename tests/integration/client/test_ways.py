@@ -1,0 +1,276 @@
+"""Redirects, netrc, proxies (K11, K12, C15), certificates (K13, C17) and HTTP/2."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux import errors
+from servers import steps
+from servers.certificates import Flavour
+from servers.misbehaving import MisbehavingServer
+from servers.proxies import nghttpx
+from servers.reference import ReferenceServer
+from support.client_children import KEY, eventually, run
+
+if TYPE_CHECKING:
+    from servers.certificates import Authority
+
+GOOD = steps.answer(200, b'{"response":"fine"}')
+CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirects(status: int, server: MisbehavingServer) -> None:
+    """K11, C15: not followed, not to another host, port or scheme, and not to the same."""
+    with MisbehavingServer() as decoy, MisbehavingServer(host_name="localhost") as named:
+        decoy.script(GOOD, times=None)
+        named.script(GOOD, times=None)
+        places = (
+            f"{decoy.url}/api/v1/freellm", f"{named.url}/x", "/api/v1/freellm", "//127.0.0.2/x",
+            decoy.url.replace("http:", "https:"), "ftp://127.0.0.1/x", "file:///etc/passwd", "",
+            "http://user:pass@127.0.0.1/x", "\x1b[2J",
+        )  # fmt: skip
+        headers = {"X-Custom": "custom-canary"}
+        with polymux.Client(server.url, KEY, headers=headers) as client:
+            for place in places:
+                for stream in (False, True):
+                    server.script(steps.redirect(status, place))
+                    with pytest.raises(errors.APIStatusError) as caught:
+                        client.free_chat("x", stream=stream)
+                    assert caught.value.status == status
+                    assert "\x1b" not in str(caught.value)
+                    assert KEY not in str(caught.value)
+        assert decoy.connections == named.connections == []
+    assert len(server.requests) == 2 * len(places)
+
+
+def test_netrc_and_proxies_of_the_environment(
+    server: MisbehavingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """K12: not used unless asked."""
+    with MisbehavingServer() as decoy:
+        decoy.script(GOOD, times=None)
+        lines = f"machine 127.0.0.1 login canary password canary\ndefault login a password b\n"
+        for name in (".netrc", "_netrc"):
+            (tmp_path / name).write_text(lines)
+            (tmp_path / name).chmod(0o600)
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+        for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY",
+                     "ALL_PROXY", "CURL_HOME", "SSL_CERT_FILE"):  # fmt: skip
+            monkeypatch.setenv(name, decoy.url)
+        (tmp_path / ".curlrc").write_text(f"proxy = {decoy.url}\n")
+        code = """
+for made in (polymux.Client(url), polymux.Client(url, key)):
+    assert made.free_chat("x").text == "fine"
+async def main():
+    async with polymux.AsyncClient(url) as client:
+        await client.free_chat("x")
+asyncio.run(main())
+"""
+        server.script(GOOD, times=None)
+        run(code, server.url)
+        assert decoy.connections == []
+    assert [one.header("authorization") for one in server.requests] == [None, f"Bearer {KEY}", None]
+
+
+def test_a_proxy_that_was_asked_for(server: MisbehavingServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """K12: by an argument, or by the environment with `trust_env`; never by HTTP_PROXY."""
+    with MisbehavingServer() as proxy:
+        proxy.script(GOOD, times=None)
+        with polymux.Client("http://server.example", KEY, proxy=proxy.url) as client:
+            assert client.free_chat("x").text == "fine"
+        assert proxy.requests[0].target == "http://server.example/api/v1/freellm"
+        monkeypatch.setenv("http_proxy", proxy.url)
+        with polymux.Client("http://server.example", KEY, trust_env=True) as client:
+            assert client.free_chat("x").text == "fine"
+        assert len(proxy.requests) == 2
+        server.script(GOOD, times=None)
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        with polymux.Client(server.url, KEY, trust_env=True) as client:
+            assert client.free_chat("x").text == "fine"
+        monkeypatch.delenv("http_proxy")
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        with polymux.Client(server.url, KEY, trust_env=True) as client:
+            assert client.free_chat("x").text == "fine"
+        assert len(proxy.requests) == 2
+
+
+def test_a_tunnel_that_is_refused() -> None:
+    """K12: a proxy that says no, and what goes to it: never the key."""
+    with MisbehavingServer() as proxy:
+        for status in (403, 407, 502):
+            proxy.script(steps.answer(status, b"no"))
+            with polymux.Client("https://server.example", KEY, proxy=proxy.url, retry=0) as client:
+                with pytest.raises(errors.PolymuxError) as caught:
+                    client.free_chat("x")
+                assert isinstance(caught.value, errors.TransportError), caught.value
+        for request in proxy.requests:
+            assert request.method == "CONNECT"
+            assert request.header("authorization") is None
+
+
+BAD: list[Flavour] = ["expired", "wrong_name", "self_signed", "tls_1_0", "bad_cipher"]
+
+
+@pytest.mark.parametrize("flavour", BAD)
+def test_bad_certificates(flavour: Flavour, authority: Authority) -> None:
+    """K13, C17: refused as that, with nothing sent, and not tried without looking."""
+    certificate = authority.certificate(flavour)
+    with MisbehavingServer(tls=certificate.context()) as server:
+        server.script(GOOD, times=None)
+        options: dict[str, Any] = {"verify": str(certificate.ca), "retry": 0}
+        with polymux.Client(server.url, KEY, **options) as client:
+            for stream in (False, True):
+                with pytest.raises(errors.TLSError) as caught:
+                    client.free_chat("x", stream=stream)
+                assert caught.value.stage == "tls"
+
+        async def main() -> None:
+            async with polymux.AsyncClient(server.url, KEY, **options) as client:
+                with pytest.raises(errors.TLSError):
+                    await client.free_chat("x")
+
+        asyncio.run(main())
+        assert server.requests == []
+
+
+def test_verify_off_for_one_client_only(authority: Authority) -> None:
+    """K13: others still verify, before, after and meanwhile, with the same server."""
+    certificate = authority.certificate("self_signed")
+    with MisbehavingServer(tls=certificate.context()) as server:
+        server.script(GOOD, times=None)
+        careless = polymux.Client(server.url, KEY, verify=False, retry=0)
+        trusting = polymux.Client(server.url, KEY, verify=str(certificate.chain), retry=0)
+        careful = [
+            polymux.Client(server.url, KEY, retry=0),
+            polymux.Client(server.url, KEY, verify=certificate.ca, retry=0),
+        ]
+        for _ in range(3):
+            assert careless.free_chat("x").text == "fine"
+            assert trusting.free_chat("x").text == "fine"
+            for client in careful:
+                with pytest.raises(errors.TLSError):
+                    client.free_chat("x")
+        assert len(server.requests) == 6
+        for client in (careless, trusting, *careful):
+            client.close()
+
+
+def test_files_of_certificates(authority: Authority, tmp_path: Path) -> None:
+    """K13: one that is not there, empty or no certificate is an error and trusts nobody."""
+    certificate = authority.certificate()
+    with MisbehavingServer(tls=certificate.context()) as server:
+        server.script(GOOD, times=None)
+        (tmp_path / "empty.pem").write_bytes(b"")
+        (tmp_path / "garbage.pem").write_bytes(b"\xff" * 1000)
+        for name in ("missing.pem", "empty.pem", "garbage.pem", "."):
+            with polymux.Client(server.url, KEY, verify=tmp_path / name, retry=0) as client:
+                with pytest.raises(errors.PolymuxError) as caught:
+                    client.free_chat("x")
+                assert isinstance(
+                    caught.value, (errors.TLSError, errors.InvalidRequestError, errors.InputError)
+                ), caught.value
+        assert server.requests == []
+        with polymux.Client(server.url, KEY, verify=certificate.ca, retry=0) as client:
+            assert client.free_chat("x").text == "fine"
+
+
+def test_a_name_and_an_address(authority: Authority) -> None:
+    """K13: a good certificate is good for the name it has, and TLS connections are kept."""
+    certificate = authority.certificate()
+    with MisbehavingServer(tls=certificate.context(), host_name="localhost") as server:
+        server.script(GOOD, times=None)
+        with polymux.Client(server.url, KEY, verify=certificate.ca) as client:
+            for _ in range(20):
+                assert client.free_chat("x").text == "fine"
+        assert len(server.connections) == 1
+        assert server.connections[0].tls_version == "TLSv1.3"
+
+
+def test_http_spoken_where_tls_is(server: MisbehavingServer) -> None:
+    """K13: https to a server of http is an error of TLS."""
+    url = server.url.replace("http:", "https:")
+    with polymux.Client(url, KEY, retry=0) as client, pytest.raises(errors.TransportError):
+        client.free_chat("x", timeout=5)
+
+
+def test_http_2(authority: Authority, tmp_path: Path) -> None:
+    """A.1: 40 streams and 40 calls at once over one connection; then one after another."""
+    with (
+        ReferenceServer(token=KEY) as server,
+        nghttpx(server.port, authority.certificate(), tmp_path) as proxy,
+    ):
+
+        async def main() -> None:
+            async with polymux.AsyncClient(proxy.url, KEY, verify=proxy.ca) as client:
+
+                async def one(number: int) -> None:
+                    text = f"number {number}"
+                    stream = await client.chat(text, stream=True)
+                    assert "".join([one async for one in stream.texts()]) == f"You said: {text}"
+                    assert stream.response is not None
+                    assert (await client.chat(text)).text == f"You said: {text}"
+
+                for _ in range(3):
+                    await asyncio.gather(*map(one, range(40)))
+                connections = [
+                    line for line in Path("/proc/self/net/tcp").read_text().splitlines()
+                    if f":{proxy.port:04X}" in line.split()[2] and line.split()[3] == "01"
+                ]  # fmt: skip
+                assert len(connections) == 1
+
+        asyncio.run(main())
+        with polymux.Client(proxy.url, KEY, verify=proxy.ca) as client:
+            for number in range(30):
+                assert client.chat(f"{number}").text == f"You said: {number}"
+                assert client.read_text(("a.png", b"x" * 300_000)).text
+
+
+def test_faults_over_http_2(authority: Authority, tmp_path: Path) -> None:
+    """C20, K05, K14: cut, reset and cancelled streams end alone; the others go on."""
+    with (
+        MisbehavingServer() as server,
+        nghttpx(server.port, authority.certificate(), tmp_path) as proxy,
+    ):
+        server.script(steps.chunked_head(content_type="text/event-stream"), steps.chunk(CHUNK),
+                      steps.sleep(0.3), steps.reset(), path="/cut", times=None)  # fmt: skip
+        server.script(steps.event_stream(), steps.send(CHUNK), steps.stall(), path="/stall",
+                      times=None)  # fmt: skip
+        server.script(steps.sleep(1), GOOD, path="/good", times=None)
+
+        async def main() -> None:
+            async with polymux.AsyncClient(proxy.url, KEY, verify=proxy.ca, retry=0) as client:
+
+                def on(path: str) -> polymux.AsyncClient:
+                    return client.with_options(paths={"chat": path, "free_chat": path})
+
+                async def cut() -> None:
+                    stream = await on("/cut").chat("x", stream=True)
+                    with pytest.raises(errors.StreamInterruptedError):
+                        async for _ in stream:
+                            pass
+                    assert stream.text == "x"
+
+                async def stalled() -> None:
+                    stream = await on("/stall").chat("x", stream=True)
+                    await anext(stream)
+                    with pytest.raises(TimeoutError):
+                        await asyncio.wait_for(anext(stream), 0.5)
+
+                async def late() -> None:
+                    with pytest.raises(errors.RequestTimeoutError):
+                        await on("/stall").free_chat("x", timeout=0.5)
+
+                async def good() -> None:
+                    assert (await on("/good").free_chat("x")).text == "fine"
+
+                await asyncio.gather(*(one() for one in (cut, stalled, late, good) for _ in range(5)))
+
+        asyncio.run(main())
+        assert eventually(lambda: not [one for one in server.open_connections if one.requests
+                                       and one.requests[-1].path == "/stall"])  # fmt: skip
