@@ -91,7 +91,8 @@ def configuration(
     if not base_url:
         raise InvalidRequestError(
             "no server: give base_url, set POLYMUX_BASE_URL, or write base_url into "
-            f"{display_name(os.fspath(config_path()))}"
+            f"{display_name(os.fspath(config_path()))}",
+            code="no_server",
         )
     return Configuration(
         checked_base_url(base_url), None if not api_key else checked_key(api_key), chat_model

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux._text import shown
@@ -208,7 +208,7 @@ def _texts(given: list[str]) -> str | list[str]:
 
 
 def _text_or_json(text: str) -> Any:
-    if text.startswith("@") and Path(text[1:]).is_file():
+    if text.startswith("@") and os.path.isfile(text[1:]):  # noqa: PTH113 - no pathlib for --help
         return _json_text(text)
     if text.lstrip().startswith(("{", "[")):
         with suppress(ValueError):  # It only looked like it.
@@ -220,7 +220,7 @@ def _json_text(text: str) -> Any:
     if text.lstrip().startswith("@"):
         path = text.lstrip()[1:]
         try:
-            with Path(path).open("rb") as file:
+            with open(path, "rb") as file:  # noqa: PTH123
                 body = file.read(LONGEST_JSON_BYTES + 1)
         except FileNotFoundError:
             raise InputNotFoundError("there is no such file", input_name=path) from None

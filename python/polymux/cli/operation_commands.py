@@ -169,7 +169,7 @@ COMMANDS = (
             Argument(name='negative_prompt', kind='text', options=('--negative-prompt', ), help="What it must not show. Default 'blurred, noisy, washed out, distorted, broken'."),
             Argument(name='init_weight', kind='number', options=('--init-weight', ), help='How much of init_video is kept: 1 keeps all of it, 0 nothing. 0 to 1; default 0.5.'),
             Argument(name='num_frames', kind='integer', options=('--num-frames', ), help='Length of the video. 1 to 100 frames; default 24.'),
-            Argument(name='num_inferences_steps', kind='integer', options=('--num-inference-steps', '--num-inference-steps', ), help='Steps of denoising. 1 to 500; default 50.'),
+            Argument(name='num_inferences_steps', kind='integer', options=('--num-inference-steps', ), help='Steps of denoising. 1 to 500; default 50.'),
             Argument(name='width', kind='integer', options=('--width', ), help='Width of the video. 256 to 2048 px; a multiple of 8; default 1024.'),
             Argument(name='height', kind='integer', options=('--height', ), help='Height of the video; the models were trained on 576 beside a width of 1024. 256 to 2048 px; a multiple of 8; default 1024.'),
             Argument(name='guidance_scale', kind='number', options=('--guidance-scale', ), help='How closely to follow the description. 1 to 100; default 17.5.'),

@@ -55,7 +55,7 @@ def _argument(operation: Operation, one: Field) -> str:
     if one.name == operation.first:
         lines.append(f"metavar={one.python_name.upper()!r}")
     else:
-        names = [one.python_name, *one.aliases]
+        names = dict.fromkeys([one.python_name, *one.aliases])
         lines.append(f"options={_strings('--' + name.replace('_', '-') for name in names)}")
     if choices and len(one.type) == 1:
         lines.append(f"choices={_strings(dict.fromkeys(choices))}")
