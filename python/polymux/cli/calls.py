@@ -109,22 +109,16 @@ def ask(
     from polymux.cli.operation_arguments import extra_body_of
     from polymux.cli.waiting import Waiting
 
-    waiting = Waiting(screen)
-    try:
-        with waiting:
-            return client.request(
-                command.operation,
-                values,
-                model=options.selected_model if command.models else None,
-                extra_body=extra_body_of(options),
-                on_upload=waiting.on_upload,
-                on_progress=waiting.on_progress,
-                wait=getattr(options, "wait_for_end", True),
-            )
-    except BaseException:
-        if waiting.advice:
-            screen.complain(f"polymux: {waiting.advice}")
-        raise
+    with Waiting(screen) as waiting:
+        return client.request(
+            command.operation,
+            values,
+            model=options.selected_model if command.models else None,
+            extra_body=extra_body_of(options),
+            on_upload=waiting.on_upload,
+            on_progress=waiting.on_progress,
+            wait=getattr(options, "wait_for_end", True),
+        )
 
 
 def _saver(command: Command, options: argparse.Namespace, values: dict[str, Any]) -> Saver | None:

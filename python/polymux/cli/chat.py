@@ -153,9 +153,9 @@ def print_stream(stream: ChatStream, screen: Screen) -> None:
                 screen.think(chunk.reasoning)
             if chunk.content:
                 screen.think("")
+                last = chunk.content[-1]  # Before a signal can come between.
                 write_text(chunk.content)
                 sys.stdout.flush()
-                last = chunk.content[-1]
     finally:
         screen.think("")
         if last != "\n":

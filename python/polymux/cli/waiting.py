@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from polymux.responses import Prediction
 
 _TICK_S = 0.5
-_HAVE_TIME = "'polymux predictions wait {0}' waits for it, 'polymux predictions cancel {0}' ends it"
+_ADVICE = "'polymux predictions wait {0}' waits for it, 'polymux predictions cancel {0}' ends it"
 
 
 class Waiting:
@@ -54,14 +54,6 @@ class Waiting:
             self._state = f"{job.status}  {display_name(last.strip())}".rstrip()
             self._draw()
 
-    @property
-    def advice(self) -> str:
-        """What to do about a job that goes on; empty where there is none."""
-        job = self._job
-        if job is None or job.finished or not job.id:
-            return ""
-        return f"the job {display_name(job.id)} goes on: {_HAVE_TIME.format(display_name(job.id))}"
-
     def _draw(self) -> None:
         elapsed_s = monotonic() - self._started
         if self._sent is not None:
@@ -87,8 +79,12 @@ class Waiting:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Removes the line."""
+        """Removes the line; where the waiting ended early, says what becomes of the job."""
         self._end.set()
         if self._thread is not None:
             self._thread.join()
         self._screen.clear()
+        job = self._job
+        if error is not None and job is not None and job.id and not job.finished:
+            name = display_name(job.id)
+            self._screen.complain(f"polymux: the job {name} goes on: {_ADVICE.format(name)}")
