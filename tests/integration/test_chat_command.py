@@ -171,27 +171,27 @@ def test_a_conversation(server: ReferenceServer, tmp_path: Path) -> None:
     with Terminal("chat", "--system", "Be brief.", cwd=tmp_path, server=server) as terminal:
         terminal.wait_for("/help lists")
         terminal.wait_for("> ")
-        terminal.type("first\r")
+        terminal.press("first\r")
         terminal.wait_for("\r\nYou said: first\r\n")
-        terminal.type("second\r")
+        terminal.press("second\r")
         terminal.wait_for("\r\nYou said: second\r\n")
-        terminal.type("/save talk.json\r")
+        terminal.press("/save talk.json\r")
         terminal.wait_for("saved talk.json")
-        terminal.type("/save talk.json\r")
+        terminal.press("/save talk.json\r")
         terminal.wait_for("exists already")
-        terminal.type("/save talk.txt\r")
+        terminal.press("/save talk.txt\r")
         terminal.wait_for("saved talk.txt")
-        terminal.type("/system Be long.\r")
+        terminal.press("/system Be long.\r")
         terminal.wait_for("the model is told: Be long.")
-        terminal.type("/clear\r")
+        terminal.press("/clear\r")
         terminal.wait_for("forgotten")
-        terminal.type("/usr/bin is what?\r")
+        terminal.press("/usr/bin is what?\r")
         terminal.wait_for("You said: /usr/bin is what")
-        terminal.type("/nothing\r")
+        terminal.press("/nothing\r")
         terminal.wait_for("there is no /nothing")
-        terminal.type("/help\r")
+        terminal.press("/help\r")
         terminal.wait_for("/clear .*\r\n/system .*\r\n/save .*\r\n/quit ")
-        terminal.type("\x04")
+        terminal.press("\x04")
         assert terminal.end() == 0
     assert said(server) == [
         [("system", "Be brief."), ("user", "first")],
@@ -208,12 +208,12 @@ def test_a_conversation(server: ReferenceServer, tmp_path: Path) -> None:
 def test_lines_are_edited_and_remembered(server: ReferenceServer, tmp_path: Path) -> None:
     with Terminal("free-chat", cwd=tmp_path, server=server) as terminal:
         terminal.wait_for("> ")
-        terminal.type("helXX\x7f\x7flo\r")
+        terminal.press("helXX\x7f\x7flo\r")
         terminal.wait_for("You said: hello")
         terminal.wait_for("> ")
-        terminal.type("\x1b[A again\r")
+        terminal.press("\x1b[A again\r")
         terminal.wait_for("You said: hello again")
-        terminal.type("/quit\r")
+        terminal.press("/quit\r")
         assert terminal.end() == 0
     assert said(server)[1][-1] == ("user", "hello again")
 
@@ -225,19 +225,19 @@ def test_control_c_ends_the_answer_and_then_the_conversation(
     server.chats.pause_s = 0.05
     with Terminal("chat", cwd=tmp_path, server=server) as terminal:
         terminal.wait_for("> ")
-        terminal.type("go\r")
+        terminal.press("go\r")
         terminal.wait_for("word word ")
-        terminal.type("\x03")
+        terminal.press("\x03")
         terminal.wait_for("the answer was ended")
         terminal.wait_for("> ")
         server.chats.text, server.chats.pause_s = "short", 0
-        terminal.type("on\r")
+        terminal.press("on\r")
         terminal.wait_for("short")
         terminal.wait_for("> ")
-        terminal.type("half a line")
+        terminal.press("half a line")
         terminal.wait_for("half a line")
         terminal.interrupt("Ctrl-C once more")
-        terminal.type("still here\r")
+        terminal.press("still here\r")
         terminal.wait_for("short")
         terminal.wait_for("> ")
         terminal.interrupt("Ctrl-C once more")
@@ -256,14 +256,14 @@ def test_control_c_before_the_first_word(tmp_path: Path, begins: bool) -> None:
         server.script(*([steps.event_stream()] if begins else []), steps.stall())
         with Terminal("chat", cwd=tmp_path, server=server) as terminal:
             terminal.wait_for("> ")
-            terminal.type("go\r")
+            terminal.press("go\r")
             server.wait_requests(1, 30)
             if not begins:
                 terminal.wait_for("0:01  waiting for the server")
             terminal.interrupt("the answer was ended")
             server.wait_closed(server.connections[0])
             terminal.wait_for("> ")
-            terminal.type("\x04")
+            terminal.press("\x04")
             assert terminal.end() == 0
 
 
@@ -271,11 +271,11 @@ def test_an_error_does_not_end_a_conversation(server: ReferenceServer, tmp_path:
     server.fail(400, "no such model", path=COMPLETION)
     with Terminal("chat", cwd=tmp_path, server=server) as terminal:
         terminal.wait_for("> ")
-        terminal.type("one\r")
+        terminal.press("one\r")
         terminal.wait_for(r"the server says: no such model \(status 400")
-        terminal.type("two\r")
+        terminal.press("two\r")
         terminal.wait_for("You said: two")
-        terminal.type("/quit\r")
+        terminal.press("/quit\r")
         assert terminal.end() == 0
     assert said(server) == [[("user", "two")]]
 
@@ -285,9 +285,9 @@ def test_a_conversation_into_a_file(server: ReferenceServer, tmp_path: Path) -> 
         "chat", "--no-stream", cwd=tmp_path, server=server, stdout=out.fileno()
     ) as terminal:  # fmt: skip
         terminal.wait_for("> ")
-        terminal.type("one\r")
+        terminal.press("one\r")
         terminal.wait_for("> ")
-        terminal.type("/quit\r")
+        terminal.press("/quit\r")
         assert terminal.end() == 0
     assert (tmp_path / "out").read_bytes() == b"You said: one\n"
 

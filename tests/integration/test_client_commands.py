@@ -263,7 +263,7 @@ def test_an_interrupted_wait_says_what_becomes_of_the_job(
     identity = run("generate-image", "x", "--no-wait", cwd=folder, server=server).stdout.split()[0]
     with Terminal("predictions", "wait", identity.decode(), cwd=folder, server=server) as terminal:
         terminal.wait_for("starting")
-        terminal.type("\x03")
+        terminal.press("\x03")
         assert terminal.end() == 130
         assert f"polymux predictions cancel {identity.decode()}" in terminal.text
 

@@ -1,4 +1,4 @@
-"""The `polymux` command as a process of its own, with a server to speak to and no one's settings."""
+"""The `polymux` command as a process of its own, without anybody's settings."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def started(
     )
 
 
-class Terminal:
-    """A command on a pseudo-terminal, as its controlling terminal: Ctrl-C comes as from keys.
+class Shell:
+    """A program on a pseudo-terminal, as its controlling terminal: Ctrl-C comes as from keys.
 
     Args:
-        words: Of the command line.
+        words: The program and its arguments.
         cwd: Its folder, and home.
         server: As `environment` has it.
         stdout: Something else for its standard output.
@@ -83,7 +83,7 @@ class Terminal:
     ) -> None:
         self._ours, theirs = pty.openpty()
         self.process = subprocess.Popen(
-            [*PROGRAM, *map(str, words)],
+            [*map(str, words)],
             cwd=cwd,
             env=environment(cwd, server),
             stdin=theirs,
@@ -107,7 +107,7 @@ class Terminal:
             assert time.monotonic() < deadline, f"no {pattern!r} in {self.text[self._seen :]!r}"
             assert self._read(), f"the end came before {pattern!r}: {self.text!r}"
 
-    def type(self, keys: str) -> None:
+    def press(self, keys: str) -> None:
         """Presses keys; ``"\\x03"`` is Ctrl-C, ``"\\x04"`` Ctrl-D."""
         os.write(self._ours, keys.encode())
 
@@ -117,7 +117,7 @@ class Terminal:
         Readline notices a signal that came just before it waits for keys only with the next one.
         """
         for _ in range(10):
-            self.type("\x03")
+            self.press("\x03")
             deadline = time.monotonic() + 3
             while time.monotonic() < deadline and self._read():
                 if re.compile(pattern).search(self.text, self._seen):
@@ -157,6 +157,15 @@ class Terminal:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(timeout=LONGEST_S)
         os.close(self._ours)
+
+
+class Terminal(Shell):
+    """The `polymux` command on a pseudo-terminal."""
+
+    def __init__(
+        self, *words: str | Path, cwd: Path, server: Any = None, stdout: int | None = None
+    ) -> None:
+        super().__init__(*PROGRAM, *words, cwd=cwd, server=server, stdout=stdout)
 
 
 def _take_terminal() -> None:

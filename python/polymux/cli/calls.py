@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux.cli import chat, exit_codes, server, transcript
-from polymux.cli.operation_commands import COMMANDS
+from polymux.cli.operation_names import NAMES
 
 if TYPE_CHECKING:
     from polymux.cli.operation_arguments import Command
@@ -23,33 +22,28 @@ _MADE_OF_TEXT = ("generate_image", "generate_video", "generate_music", "download
 
 def add_commands(commands: Any) -> None:
     """Describes the commands to argparse; their many arguments only when one is run."""
-    for command in COMMANDS:
-        if command.operation == "convert_to_mp3":
-            continue  # It runs here as well: `polymux.cli.convert`.
-        is_chat = command.operation in chat.OPERATIONS
-        parser = commands.add_parser(
-            command.name,
-            aliases=[command.alias],
-            help=title_of(command),
-            usage=f"%(prog)s [options] [{command.arguments[0].metavar}]",
-            description=command.summary,
-            epilog=(chat.HELP if is_chat else "") + server.KEY_HELP + exit_codes.EPILOG,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-            describe=partial(_describe, command),
-        )
-        parser.set_defaults(run=partial(chat.run if is_chat else run, command))
+    for operation, name, alias, title in NAMES:
+        if operation != "convert_to_mp3":  # It runs here as well: `polymux.cli.convert`.
+            commands.add_parser(
+                name,
+                aliases=[alias],
+                help=title[0].lower() + title[1:],
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+                allow_abbrev=False,
+                describe=partial(_describe, name),
+            )
 
 
-def title_of(command: Command) -> str:
-    """A command's title as the list of commands has it."""
-    return command.title[0].lower() + command.title[1:]
-
-
-def _describe(command: Command, parser: Parser) -> None:
-    from polymux.cli.operation_arguments import add_arguments
+def _describe(name: str, parser: Parser) -> None:
+    from polymux.cli.operation_arguments import add_arguments, find_command
     from polymux.operations.results import JOBS, RESULTS
 
+    command = find_command(name)
+    is_chat = command.operation in chat.OPERATIONS
+    parser.set_defaults(run=partial(chat.run if is_chat else run, command))
+    parser.usage = f"%(prog)s [options] [{command.arguments[0].metavar}]"
+    parser.description = command.summary
+    parser.epilog = (chat.HELP if is_chat else "") + server.KEY_HELP + exit_codes.EPILOG
     add_arguments(parser, command)
     group = parser.add_argument_group("answer")
     if command.operation == "transcribe":
@@ -68,7 +62,7 @@ def _describe(command: Command, parser: Parser) -> None:
             action="store_false",
             help="print the job's id and leave; 'polymux predictions' looks after it",
         )
-    if command.operation in chat.OPERATIONS:
+    if is_chat:
         chat.add_arguments(group)
     group.add_argument(
         "--json", dest="as_json", action="store_true", help="the whole answer as one JSON value"
@@ -125,6 +119,8 @@ def _saver(command: Command, options: argparse.Namespace, values: dict[str, Any]
     folder = getattr(options, "save_folder", None)
     if folder is None:
         return None
+    from pathlib import Path
+
     from polymux.cli.saving import Saver, stem_of
     from polymux.errors import InvalidRequestError
 

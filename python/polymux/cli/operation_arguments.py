@@ -46,7 +46,6 @@ class Command(NamedTuple):
         operation: Its name in the contract.
         name: The command.
         alias: Another name of it: the path's last segment.
-        title: A few words.
         summary: One sentence.
         models: Values of ``--model``; empty where there is no choice.
         arguments: Its fields, the positional one first.
@@ -55,7 +54,6 @@ class Command(NamedTuple):
     operation: str
     name: str
     alias: str
-    title: str
     summary: str
     models: tuple[str, ...]
     arguments: tuple[Argument, ...]
