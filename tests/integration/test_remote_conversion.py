@@ -115,3 +115,13 @@ def test_one_failure_gives_its_code(server: ReferenceServer, folder: Path) -> No
     assert b"no sound in it" in run(*words, cwd=folder, server=server, code=6).stderr
     assert b"2 failed" in run(*words, "two.wav", cwd=folder, server=server, code=1).stderr
     assert not (folder / "one.mp3").exists()
+
+
+def test_folders_for_outputs(server: ReferenceServer, folder: Path) -> None:
+    server.fail(422, headers=[], times=None)
+    words = ("convert-to-mp3", "--server", server.url, "one.wav", "-o")
+    run(*words, "a/b/one.mp3", cwd=folder, server=server, code=6)
+    assert not (folder / "a").exists()
+    done = run(*words, "two.wav/one.mp3", cwd=folder, server=server, code=1)
+    assert b"cannot write into 'two.wav'" in done.stderr
+    assert len(server.requests) == 1

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux._text import display_name, size
 from polymux.cli import convert, exit_codes, failures, server
+from polymux.cli.conversions import make_folder_of
 from polymux.cli.plan import STREAM, Item, plan
 from polymux.cli.saving import name_in
 from polymux.cli.terminal import Screen, standard_input, write_json
 from polymux.cli.waiting import Waiting
-from polymux.errors import InvalidRequestError, OutputExistsError, PolymuxError
+from polymux.errors import InvalidRequestError, OutputExistsError, OutputFailedError, PolymuxError
 
 if TYPE_CHECKING:
     import argparse
@@ -43,9 +45,14 @@ def run(options: argparse.Namespace) -> int:
     convert.refuse_what_cannot_be_printed(options, [item.output for item in items])
     screen = Screen(quiet=options.quiet or options.json)
     conversions = _Conversions(options, screen)
-    with server.connected(options, "convert-to-mp3 --server") as client:
-        for item in items:
-            conversions.run(client, item)
+    try:
+        with server.connected(options, "convert-to-mp3 --server") as client:
+            for item in items:
+                conversions.run(client, item)
+    finally:
+        for folder in reversed(conversions.made):
+            with suppress(OSError):  # Only those in which nothing was written are empty.
+                folder.rmdir()
     return conversions.end(len(items))
 
 
@@ -86,6 +93,8 @@ class _Conversions:
         self._screen = screen
         self._counts = {"converted": 0, "failed": 0, "skipped": 0}
         self._code = exit_codes.SUCCESS
+        #: Folders that had to be made.
+        self.made: list[Path] = []
         given = {name: getattr(options, ours) for name, ours in _FIELDS.items()}
         self._fields = {name: value for name, value in given.items() if value is not None}
 
@@ -121,6 +130,11 @@ class _Conversions:
                 "out)",
                 input_name=item.output,
             )
+        if item.output != STREAM and (error := make_folder_of(item.output, self.made)):
+            raise error
+        if item.output != STREAM and not Path(item.output).parent.is_dir():
+            folder = display_name(str(Path(item.output).parent))
+            raise OutputFailedError(f"cannot write into '{folder}': it is no folder")
         source: Any = ("stdin", standard_input()) if item.name == STREAM else item.name
         where = {"url": item.name} if self._options.url else {"file": source}
         with Waiting(self._screen) as waiting:
@@ -137,7 +151,6 @@ class _Conversions:
                 count += sys.stdout.buffer.write(piece)
             sys.stdout.buffer.flush()
         else:
-            Path(item.output).parent.mkdir(parents=True, exist_ok=True)
             saved = made.save(item.output, overwrite=self._options.overwrite)
             count = saved.stat().st_size
         self._screen.clear()
