@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -200,6 +201,27 @@ def test_a_traceback_only_when_it_is_asked_for(tmp_path: Path) -> None:
         assert b"this is a defect of polymux: TypeError" in done.stderr
         assert (b"Traceback" in done.stderr) is shown
         assert (b"POLYMUX_DEBUG=1 shows where" in done.stderr) is True
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
+)
+@pytest.mark.parametrize("reads", [False, True])
+def test_signals_end_a_call(tmp_path: Path, number: signal.Signals, code: int, reads: bool) -> None:
+    """An upload that nobody reads, and an answer that does not come."""
+    with (tmp_path / "long.wav").open("wb") as file:
+        file.truncate(1000 if reads else 64 << 20)
+    with MisbehavingServer() as server:
+        server.script(*([] if reads else [steps.read_nothing()]), steps.stall())
+        process = started("transcribe", "long.wav", cwd=tmp_path, server=server)
+        server.wait_requests(1, 30)
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=30)
+        if reads:
+            server.wait_closed(server.connections[0])
+    assert process.returncode == code
+    assert output == b""
+    one_line(errors)
 
 
 def test_a_full_disk_is_no_reader_that_went_away(server: ReferenceServer, tmp_path: Path) -> None:

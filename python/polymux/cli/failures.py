@@ -41,6 +41,8 @@ _CODES: tuple[tuple[type[PolymuxError], int], ...] = (
     (StreamInterruptedError, exit_codes.NO_CONNECTION),
 )
 _SECRETS: list[str] = []
+#: Shorter ones would be found in the middle of other words.
+_SHORTEST_SECRET = 4
 _STATUS_WORDS = "the server answered with status"
 
 
@@ -51,8 +53,8 @@ class ConfigurationError(PolymuxError):
 
 
 def hide(secret: str | None) -> None:
-    """Has a key left out of everything that is said from now on."""
-    if secret and secret not in _SECRETS:
+    """Has a key left out of everything that is said from now on, unless it is hardly one."""
+    if secret and len(secret) >= _SHORTEST_SECRET and secret not in _SECRETS:
         _SECRETS.append(secret)
 
 
