@@ -97,7 +97,8 @@ def configuration(
     if not base_url:
         raise InvalidRequestError(
             "no server: give base_url, set POLYMUX_BASE_URL, or write base_url into "
-            f"{display_name(_config_file())}"
+            f"{display_name(_config_file())}",
+            code="no_server",
         )
     return Configuration(
         checked_base_url(base_url), None if not api_key else checked_key(api_key), chat_model
