@@ -141,7 +141,8 @@ def compete(
         "priority_raised": raised,
     }
     BUILD.mkdir(parents=True, exist_ok=True)
-    (BUILD / f"{name}.json").write_text(json.dumps({**facts, "results": results}) + "\n")
+    kept = BUILD / f"{name}{'-quick' if options.quick else ''}.json"
+    kept.write_text(json.dumps({**facts, "results": results}) + "\n")
     lines = verdicts.goals_table([(case.goals, results[case.title], case) for case in cases])
     for case in cases:
         lines += ["", f"### {case.title}", ""]
