@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from _thread import allocate_lock
 
 from polymux._secrets import keep_secret
 from polymux.config import checked_base_url, checked_key, configuration
@@ -20,8 +19,9 @@ class Connection:
     """Where requests go, and the native session that carries them; made at the first request."""
 
     __slots__ = (
+        "_closed",
         "_given",
-        "_lock",
+        "_made",
         "_options",
         "_session",
         "base_url",
@@ -48,16 +48,28 @@ class Connection:
         #: From the environment or the configuration file.
         self.chat_model: str | None = None
         keep_secret(api_key)
-        self._lock = allocate_lock()
+        # Filled by `setdefault`, of which one thread's counts. A lock would not do: in the child of
+        # a fork it may be held for ever, by a thread that is not there.
+        self._made: dict[str, _core.Session] = {}
+        self._closed = False
 
     def session(self) -> _core.Session:
-        """The session; made by whoever comes first."""
+        """The session; made by whoever comes first.
+
+        Raises:
+            InvalidRequestError: The client was closed before its first request.
+        """
         if self._session is not None:
             return self._session
-        with self._lock:
-            if self._session is None:
-                self._session = self._open()
-            return self._session
+        if self._closed:
+            from polymux.errors import InvalidRequestError
+
+            raise InvalidRequestError("the client is closed")
+        own = self._open()
+        self._session = session = self._made.setdefault("session", own)
+        if session is not own or self._closed:
+            own.close()
+        return session
 
     def _open(self) -> _core.Session:
         from polymux import _proxies
@@ -88,8 +100,8 @@ class Connection:
 
     def close(self) -> None:
         """Closes all connections; what runs ends. Idempotent."""
-        with self._lock:
-            session = self._session
+        self._closed = True
+        session = self._made.get("session")
         if session is not None:
             session.close()
 

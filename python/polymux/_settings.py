@@ -42,7 +42,7 @@ class Settings(Frozen):
         self._set(
             chat_model=chat_model,
             headers=tuple(checked_header(*one) for one in (headers or {}).items()),
-            paths=tuple((paths or {}).items()),
+            paths=tuple(checked_path(*one) for one in (paths or {}).items()),
             retry=call_options.as_retry(retry),
             timeout=call_options.as_timeout(timeout),
         )
@@ -82,3 +82,25 @@ def checked_header(name: str, value: str) -> tuple[str, str]:
     if any(word in name.lower() for word in _TELLING_WORDS):
         keep_secret(value, *value.split())
     return name, value
+
+
+def checked_path(operation: str, path: str) -> tuple[str, str]:
+    """Where a server has an operation: a path, perhaps with a query, and nothing of a host.
+
+    Raises:
+        InvalidRequestError: Something else; joined to the server's address it could name another.
+        TypeError: Not a text.
+    """
+    from polymux._text import shown
+    from polymux.errors import InvalidRequestError
+
+    if not isinstance(operation, str) or not isinstance(path, str):
+        raise TypeError("paths: operations and paths are str")
+    printable = path.isascii() and path.isprintable() and not set(path) & set(" #\\")
+    if not path.startswith("/") or not printable:
+        message = (
+            f"paths: {shown(path)} is no path: it begins with '/', and holds no space, '#', "
+            "backslash, control or non-ASCII character"
+        )
+        raise InvalidRequestError(message)
+    return operation, path

@@ -215,6 +215,8 @@ class LoopbackServer:
             task = asyncio.create_task(self._connection(peer, record))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
+            # One that is cancelled before its first step has no transport that would close it.
+            task.add_done_callback(lambda task, peer=peer: peer.close() if task.cancelled() else 0)
 
     async def _connection(self, peer: socket.socket, record: Connection) -> None:
         wire = Wire(self.log, record, self._tls is not None)

@@ -1,0 +1,358 @@
+"""Deadlines of every kind (C07, C08, C14, C27, C38, C39, K25), on a clock that never jumps (K24)."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import math
+import os
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux import Retry, Timeout, errors
+from servers import steps
+from servers.listeners import full_port, silent_port
+from servers.misbehaving import MisbehavingServer
+from support import programs
+from support.client_children import KEY, check_flat, run, run_json, start, wait_for
+from support.hostile_check import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from servers.reference import ReferenceServer
+
+GOOD = steps.answer(200, b'{"response":"fine"}')
+SHORT_S = 0.4
+
+
+def passed(
+    limit: str, call: Callable[[], Any], length_s: float = SHORT_S
+) -> errors.RequestTimeoutError:
+    """The deadline of this name ends the call in time, and not before."""
+    begun = time.monotonic()
+    with pytest.raises(errors.RequestTimeoutError) as caught:
+        call()
+    taken = time.monotonic() - begun
+    assert caught.value.limit == limit, str(caught.value)
+    assert f"'{limit}'" in str(caught.value)
+    assert isinstance(caught.value, TimeoutError)
+    assert length_s - 0.02 <= taken <= length_s + 0.5 * PATIENCE + 0.5, taken
+    return caught.value
+
+
+def ask(server: MisbehavingServer, timeout: float | Timeout, **options: Any) -> Any:
+    with polymux.Client(server.url, KEY, retry=0, timeout=timeout, **options) as client:
+        return client.free_chat("x")
+
+
+def test_a_connection_that_is_never_accepted() -> None:
+    """C07: an accept queue that is full: `connect`, also over TLS and beside a longer total."""
+    with full_port() as port:
+        for scheme in ("http", "https"):
+            with polymux.Client(f"{scheme}://127.0.0.1:{port}", KEY, retry=0) as client:
+                limits = Timeout(30, connect=SHORT_S)
+                passed("connect", lambda: client.free_chat("x", timeout=limits))  # noqa: B023
+                passed("total", lambda: client.free_chat("x", timeout=SHORT_S))  # noqa: B023
+
+
+def test_tls_that_never_begins() -> None:
+    """C07: the kernel connects, and nobody shakes hands."""
+    with silent_port() as port, polymux.Client(f"https://127.0.0.1:{port}", retry=0) as client:
+        passed("connect", lambda: client.free_chat("x", timeout=Timeout(30, connect=SHORT_S)))
+
+
+def test_a_server_that_never_answers(server: MisbehavingServer) -> None:
+    """C08: `total`, and `first_byte` where that is set; the connection is closed."""
+    server.script(steps.stall(), times=None)
+    passed("total", lambda: ask(server, SHORT_S))
+    passed("first_byte", lambda: ask(server, Timeout(30, first_byte=SHORT_S)))
+    for request in server.requests:
+        server.wait_closed(request.connection)
+
+
+def test_a_server_that_reads_nothing(server: MisbehavingServer) -> None:
+    """C08: an upload that the server does not take: `write`."""
+    server.script(steps.read_nothing(), steps.stall(), times=None)
+    body = b"x" * (32 << 20)
+    with polymux.Client(server.url, KEY, retry=0) as client:
+        limits = Timeout(30, write=SHORT_S)
+        begun = time.monotonic()
+        with pytest.raises(errors.RequestTimeoutError) as caught:
+            client.read_text(("a.png", body), timeout=limits)
+        assert caught.value.limit == "write"
+        assert time.monotonic() - begun <= 3 * PATIENCE
+        with pytest.raises(errors.RequestTimeoutError) as caught:
+            client.free_chat("x" * (16 << 20), timeout=limits)
+        assert caught.value.limit == "write"
+
+
+def test_silence_in_an_answer(server: MisbehavingServer) -> None:
+    """C27: `idle`, counted from the last byte."""
+    server.script(steps.head(200, [("Content-Length", 9)]), steps.stall(), times=2)
+    passed("idle", lambda: ask(server, Timeout(30, idle=SHORT_S)))
+    passed("total", lambda: ask(server, Timeout(SHORT_S, idle=30)))
+
+
+def test_a_byte_now_and_then(server: MisbehavingServer) -> None:
+    """C14: one byte a tenth of a second: `idle` never passes, `total` does."""
+    server.script(steps.split(1, 0.1), steps.answer(200, b" " * 1000))
+    passed("total", lambda: ask(server, Timeout(1, idle=5)), 1)
+    server.script(steps.split(1, 0.02), GOOD)
+    assert ask(server, Timeout(30, idle=5, first_byte=5)).text == "fine"
+
+
+def test_the_deadline_of_the_call_goes_first(server: MisbehavingServer) -> None:
+    """A.4 4: the call's, then the client's, then the default."""
+    server.script(steps.stall(), times=None)
+    with polymux.Client(server.url, KEY, retry=0, timeout=30) as client:
+        passed("total", lambda: client.free_chat("x", timeout=SHORT_S))
+        passed("total", lambda: client.with_options(timeout=SHORT_S).free_chat("x"))
+        limits = Timeout(SHORT_S)
+        passed("total", lambda: client.request("freellm", {"messages": "x"}, timeout=limits))
+
+
+@pytest.mark.parametrize("wrong", [0, -1, math.nan, -math.inf, "5", True, [], b"1", 1j])
+def test_what_is_no_deadline(wrong: Any, server: MisbehavingServer) -> None:
+    """C38: refused before anything is sent, in every place."""
+    kinds = (errors.InvalidRequestError, TypeError)
+    with pytest.raises(kinds):
+        polymux.Client(server.url, KEY, timeout=wrong)
+    for name in ("total", "connect", "write", "first_byte", "idle", "event"):
+        with pytest.raises(kinds):
+            Timeout(**{name: wrong})
+    with polymux.Client(server.url, KEY) as client, pytest.raises(kinds):
+        client.free_chat("x", timeout=wrong)
+    assert server.connections == []
+
+
+@pytest.mark.parametrize("long", [math.inf, 1e300, 10**400, 10**9, 2**63 / 1000])
+def test_deadlines_that_never_come(long: float, server: MisbehavingServer) -> None:
+    """C38: nothing overflows."""
+    server.script(GOOD, times=None)
+    limits = Timeout(long, connect=long, write=long, first_byte=long, idle=long, event=long)
+    assert ask(server, limits).text == "fine"
+    assert ask(server, long).text == "fine"
+
+
+def test_the_server_s_own_deadline(server: MisbehavingServer) -> None:
+    """C39: 504 of the server is its error, and no deadline of the client."""
+    server.script(steps.answer(504, b'{"error":"the model took over 1 s"}'))
+    with pytest.raises(errors.InternalServerError, match="took over"):
+        ask(server, 30)
+
+
+def test_a_job_that_goes_on(reference: ReferenceServer) -> None:
+    """A.3 3: `total` holds over the waiting for a job too, in every way that waits."""
+    reference.predictions.job_s = 60
+    with polymux.Client(reference.url, KEY, retry=0) as client:
+        job = client.upscale_image(("a.png", b"x"), wait=False)
+        passed("total", lambda: client.predictions.wait(job, timeout=1), 1)
+        passed("total", lambda: client.predictions.wait(job.id, timeout=1), 1)
+        passed("total", lambda: client.upscale_image(("a.png", b"x"), timeout=1), 1)
+
+        async def wait() -> None:
+            async with polymux.AsyncClient(reference.url, KEY, retry=0) as other:
+                await other.predictions.wait(job, timeout=1)
+
+        passed("total", lambda: asyncio.run(wait()), 1)
+        assert client.predictions.cancel(job).status == "canceled"
+
+
+def test_a_slow_consumer_is_no_slow_server(server: MisbehavingServer) -> None:
+    """C27: the time that the reader takes for itself counts for nothing but `total`."""
+    chunk = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
+    play = [one for _ in range(3) for one in (steps.send(chunk), steps.sleep(0.05))]
+    end = steps.send(chunk[:-5] + b',"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n')
+    server.script(steps.event_stream(), *play, end)
+    limits = Timeout(first_byte=5, idle=0.5, event=0.5)
+    with polymux.Client(server.url, KEY, retry=0, timeout=limits) as client:
+        for _ in client.chat("x", stream=True):
+            time.sleep(0.8)
+
+
+def test_a_generator_that_takes_its_time(server: MisbehavingServer) -> None:
+    """C27: the same for an upload whose pieces come slowly, from a generator of either kind."""
+    server.script(steps.answer(200, b'{"text":"fine"}'), times=None)
+    limits = Timeout(30, write=0.5, first_byte=0.5)
+
+    def pieces() -> Any:
+        for _ in range(3):
+            yield b"x" * 1000
+            time.sleep(0.7)
+
+    async def awaited() -> Any:
+        for _ in range(3):
+            yield b"x" * 1000
+            await asyncio.sleep(0.7)
+
+    async def main() -> None:
+        async with polymux.AsyncClient(server.url, KEY, retry=0) as client:
+            for source in (awaited(), pieces()):
+                answer = await client.read_text(("a.png", source), timeout=limits)
+                assert answer.text == "fine"
+
+    asyncio.run(main())
+    with polymux.Client(server.url, KEY, retry=0) as client:
+        assert client.read_text(("a.png", pieces()), timeout=limits).text == "fine"
+
+
+TEN_MILLISECONDS = """
+client = polymux.Client(url, key, retry=0, timeout=0.01)
+def call(number):
+    try:
+        if number % 4 == 3:
+            list(client.chat("x", stream=True))
+        elif number % 4 == 2:
+            client.read_text(("a.png", b"x" * 100_000))
+        else:
+            client.free_chat("x")
+    except polymux.RequestTimeoutError:
+        return 1
+    return 0
+async def async_calls(count):
+    async with polymux.AsyncClient(url, key, retry=0, timeout=0.01) as other:
+        return [type(one).__name__ for one in await asyncio.gather(
+            *(other.free_chat("x") for _ in range(count)), return_exceptions=True)]
+count = int(sys.argv[2])
+timeouts, seen = 0, []
+for number in range(count):
+    timeouts += call(number)
+    if number % 100 == 99:
+        seen += set(asyncio.run(async_calls(20)))
+    if number + 1 in (count // 4, count):
+        say(json.dumps(settled()))
+say(json.dumps([timeouts, sorted(set(seen))]))
+"""
+
+
+def ten_milliseconds(server: MisbehavingServer, count: int) -> None:
+    server.script(steps.stall(), times=None)
+    lines = run(TEN_MILLISECONDS, server.url, count, timeout_s=60 + count / 20).splitlines()
+    first, last, (timeouts, seen) = (json.loads(line) for line in lines)
+    check_flat(first, last, growth_mib=3)
+    assert timeouts == count
+    assert seen == ["RequestTimeoutError"]
+
+
+def test_ten_milliseconds_on_everything(server: MisbehavingServer) -> None:
+    """K25: 800 calls of every kind; nothing is left of them."""
+    ten_milliseconds(server, 800)
+
+
+@pytest.mark.long
+def test_ten_milliseconds_ten_thousand_times(server: MisbehavingServer) -> None:
+    """K25."""
+    ten_milliseconds(server, 10_000)
+
+
+def test_a_stopped_process(server: MisbehavingServer) -> None:
+    """K24: after SIGSTOP and SIGCONT an answer that has come counts, and a deadline that passed."""
+    code = """
+client = polymux.Client(url, key, retry=0, timeout=1)
+def outcome():
+    try:
+        return client.free_chat("x").text
+    except polymux.RequestTimeoutError as error:
+        return error.limit
+say("started")
+say(outcome())
+say(outcome())
+"""
+    server.script(steps.sleep(0.5), GOOD)
+    server.script(steps.stall())
+    child = start(code, server.url)
+    for number, expected in ((1, "fine"), (2, "total")):
+        if number == 1:
+            wait_for(child, "started")
+        server.wait_requests(number, 10)
+        child.send_signal(signal.SIGSTOP)
+        time.sleep(1.6)
+        child.send_signal(signal.SIGCONT)
+        begun = time.monotonic()
+        wait_for(child, expected)
+        assert time.monotonic() - begun <= 1 * PATIENCE
+    assert child.wait(10) == 0
+    child.communicate()
+
+
+#: Every look at the time of day finds another one; clocks that never jump are left alone.
+JUMPING = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <time.h>
+static long jump(void) { return (random() % 3 - 1) * 86400L * 400; }
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+    int result = real(clock, time);
+    if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) time->tv_sec += jump();
+    return result;
+}
+time_t time(time_t *result) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (result) *result = now.tv_sec;
+    return now.tv_sec;
+}
+int gettimeofday(struct timeval *result, void *zone) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    result->tv_sec = now.tv_sec;
+    result->tv_usec = now.tv_nsec / 1000;
+    return 0;
+}
+"""
+
+
+def test_a_clock_that_jumps(server: MisbehavingServer, tmp_path: Path) -> None:
+    """K24: the time of day leaps 400 days to and fro at every look; deadlines and waits hold."""
+    (tmp_path / "jumping.c").write_text(JUMPING)
+    library = tmp_path / "jumping.so"
+    subprocess.run(
+        [programs.find("gcc"), "-shared", "-fPIC", "-o", library, tmp_path / "jumping.c", "-ldl"],
+        check=True,
+    )
+    code = """
+assert abs(max(time.time() for _ in range(50)) - min(time.time() for _ in range(50))) > 86400
+client = polymux.Client(url, key, retry=polymux.Retry(2, first_backoff=0.01), timeout=10)
+for _ in range(20):
+    assert client.free_chat("x").text == "fine"
+begun = time.monotonic()
+try:
+    client.free_chat("x", timeout=0.5)
+except polymux.RequestTimeoutError:
+    pass
+taken = time.monotonic() - begun
+say(json.dumps([taken, client.free_chat("x").text]))
+"""
+    for _ in range(20):
+        server.script(GOOD)
+    server.script(steps.stall())
+    server.script(steps.answer(503))
+    server.script(GOOD)
+    preloaded = f"{os.environ.get('LD_PRELOAD', '')} {library}".strip()
+    taken, text = run_json(code, server.url, environment={"LD_PRELOAD": preloaded})
+    assert 0.48 <= taken <= 1.5 * PATIENCE
+    assert text == "fine"
+
+
+def test_a_total_ends_the_waiting_between_tries(server: MisbehavingServer) -> None:
+    """A.3 3: there is no try whose waiting alone would pass the deadline."""
+    server.script(steps.answer(503), times=None)
+    retry = Retry(5, first_backoff=100, longest_backoff=100)
+    begun = time.monotonic()
+    with (
+        polymux.Client(server.url, KEY, retry=retry, timeout=1) as client,
+        pytest.raises((errors.OverloadedError, errors.RequestTimeoutError)),
+    ):
+        client.read_text(("a.png", io.BytesIO(b"x")))
+    assert time.monotonic() - begun <= 2 * PATIENCE

@@ -1,0 +1,302 @@
+"""Clients over forks and other ways to make processes (K01, K02)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from servers import steps
+from support.client_children import run
+
+if TYPE_CHECKING:
+    from servers.misbehaving import MisbehavingServer
+    from servers.reference import ReferenceServer
+
+#: What children and parents do: many calls, each with an answer of its own.
+CALLING = """
+def calls(client, who, count=20):
+    for number in range(count):
+        text = f"{who} {number}"
+        assert client.chat(text).text == f"You said: {text}", text
+        assert "".join(client.chat(text, stream=True).texts()) == f"You said: {text}"
+
+async def async_calls(client, who, count=20):
+    async def one(number):
+        text = f"{who} {number}"
+        assert (await client.chat(text)).text == f"You said: {text}", text
+        stream = await client.chat(text, stream=True)
+        assert "".join([one async for one in stream.texts()]) == f"You said: {text}"
+    await asyncio.gather(*map(one, range(count)))
+
+def in_child(work):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+            os._exit(0)
+        except BaseException:
+            import traceback
+            traceback.print_exc()
+            os._exit(1)
+    return pid
+
+def join(*pids):
+    codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+    assert not any(codes), codes
+"""
+
+SYNC = (
+    CALLING
+    + """
+client = polymux.Client(url, key)
+for generation in range(5):
+    calls(client, "before", 3)
+    children = [in_child(lambda: calls(client, f"child {number}")) for number in range(4)]
+    calls(client, "parent")
+    join(*children)
+calls(client, "after", 3)
+client.close()
+"""
+)
+
+
+def answered_apart(server: ReferenceServer) -> None:
+    """No connection was used by two processes: the requests of one name all a single one."""
+    for connection in server.connections:
+        names = set()
+        for request in connection.requests:
+            text = json.loads(request.body)["messages"][0]["content"]
+            names.add(text.rpartition(" ")[0])
+        assert len({name for name in names if name.startswith("child")}) <= 1, names
+        assert not ("parent" in names and any(name.startswith("child") for name in names)), names
+
+
+def test_parent_and_children_call(reference: ReferenceServer) -> None:
+    """K01: both work, no shared connection, no crossed answers."""
+    run(SYNC, reference.url, timeout_s=60)
+    assert len(reference.calls) == 5 * (2 * 3 + 2 * 20 * 5) + 2 * 3
+    answered_apart(reference)
+
+
+def test_parent_and_children_call_from_event_loops(reference: ReferenceServer) -> None:
+    """K01: the same where a thread of the client's own did the work, which the child has not."""
+    code = CALLING + """
+client = polymux.AsyncClient(url, key)
+for generation in range(5):
+    asyncio.run(async_calls(client, "before", 5))
+    children = [in_child(lambda: asyncio.run(async_calls(client, f"child {number}")))
+                for number in range(3)]
+    asyncio.run(async_calls(client, "parent"))
+    join(*children)
+asyncio.run(async_calls(client, "after"))
+asyncio.run(client.aclose())
+"""
+    run(code, reference.url, timeout_s=60)
+    answered_apart(reference)
+
+
+def test_forks_in_the_middle_of_work(reference: ReferenceServer) -> None:
+    """K01: threads and a loop are busy while children are made, which all work at once."""
+    code = CALLING + """
+client, other = polymux.Client(url, key), polymux.AsyncClient(url, key)
+stop = threading.Event()
+failures = []
+def busy(work):
+    try:
+        while not stop.is_set():
+            work()
+    except BaseException as error:
+        failures.append(error)
+threads = [threading.Thread(target=busy, daemon=True, args=(lambda: calls(client, "busy", 1),)),
+           threading.Thread(target=busy, daemon=True,
+                            args=(lambda: asyncio.run(async_calls(other, "busy", 4)),))]
+for thread in threads:
+    thread.start()
+def work():
+    signal.alarm(20)
+    calls(client, "child", 1)
+    asyncio.run(async_calls(other, "child", 2))
+    client.close()
+    asyncio.run(other.aclose())
+for _ in range(60):
+    join(in_child(work))
+stop.set()
+for thread in threads:
+    thread.join()
+assert not failures, failures
+"""
+    run(code, reference.url, timeout_s=100, options=("-W", "error", "-W", "ignore::DeprecationWarning"))
+
+
+def test_a_stream_over_a_fork(server: MisbehavingServer) -> None:
+    """K01: the parent's stream goes on; the child, which closes and drops it, harms it not."""
+    code = CALLING + """
+import gc
+client = polymux.Client(url, key)
+stream = client.chat("x", stream=True)
+assert next(stream).content == "a"
+def drop():
+    global stream
+    try:
+        stream.close()
+    except polymux.PolymuxError:
+        pass
+    stream = None
+    gc.collect()
+    client.close()
+join(in_child(drop))
+def read():
+    signal.alarm(10)
+    try:
+        list(stream)
+    except (polymux.PolymuxError, RuntimeError):
+        return
+    raise SystemExit("the child read the parent's stream")
+join(in_child(read))
+say("forked")
+assert "".join(stream.texts()) == "b"
+"""
+    chunk = b'data: {"choices":[{"index":0,"delta":{"content":"%b"}%b}]}\n\n'
+    server.script(
+        steps.event_stream(), steps.send(chunk % (b"a", b"")), steps.sleep(2),
+        steps.send(chunk % (b"b", b',"finish_reason":"stop"') + b"data: [DONE]\n\n"),
+    )  # fmt: skip
+    run(code, server.url, timeout_s=30)
+
+
+def test_a_call_under_way_in_a_loop_over_a_fork(server: MisbehavingServer) -> None:
+    """K01: a child that leaves at once, or collects what it inherited, ends nothing of the parent's."""
+    code = CALLING + """
+import gc
+client = polymux.AsyncClient(url, key)
+async def main():
+    calls = [asyncio.ensure_future(client.free_chat("x")) for _ in range(5)]
+    await asyncio.sleep(0.5)
+    join(in_child(lambda: None))
+    def collect():
+        signal.alarm(10)
+        global client
+        for call in calls:
+            call.get_coro().close()
+        calls.clear()
+        client = None
+        gc.collect()
+    join(in_child(collect))
+    return [answer.text for answer in await asyncio.gather(*calls)]
+assert asyncio.run(main()) == ["fine"] * 5
+"""
+    server.script(steps.sleep(2), steps.answer(200, b'{"response":"fine"}'), times=5)
+    run(code, server.url, timeout_s=30)
+
+
+def test_descriptors_of_a_child(reference: ReferenceServer) -> None:
+    """K01: the child closes what it inherited of the parent's once it uses the client itself."""
+    code = CALLING + """
+client = polymux.Client(url, key)
+def connections():
+    ours = {line.split()[9] for line in read("/proc/self/net/tcp").splitlines()[1:]}
+    found = 0
+    for one in os.listdir("/proc/self/fd"):
+        try:
+            link = os.readlink(f"/proc/self/fd/{one}")
+        except OSError:
+            continue
+        found += link.removeprefix("socket:[").rstrip("]") in ours
+    return found
+streams = [client.chat("x", stream=True) for _ in range(3)]
+for stream in streams:
+    list(stream)
+assert connections() >= 1
+def work():
+    client.chat("x")
+    assert connections() == 1, connections()
+join(in_child(work))
+calls(client, "parent", 3)
+"""
+    run(code, reference.url)
+
+
+def test_programs_that_a_program_starts(reference: ReferenceServer) -> None:
+    """K01: no connection of ours goes to them, and none of what waits for connections."""
+    code = """
+client, other = polymux.Client(url, key), polymux.AsyncClient(url, key)
+client.chat("x")
+async def main():
+    await other.chat("x")
+    ours = {line.split()[9] for line in read("/proc/self/net/tcp").splitlines()[1:]}
+    program = await asyncio.create_subprocess_exec(
+        "ls", "-l", "/proc/self/fd", close_fds=False, stdout=-1)
+    listing = (await program.communicate())[0].decode()
+    assert not any(f"socket:[{one}]" in listing for one in ours), listing
+    assert "eventfd" not in listing and "eventpoll" not in listing, listing
+asyncio.run(main())
+"""
+    run(code, reference.url)
+
+
+WITH_MULTIPROCESSING = """
+client = None
+def work(number):
+    assert client.chat(f"child {number}").text == f"You said: child {number}"
+    return number
+if __name__ == "__main__":
+    import multiprocessing
+    client = polymux.Client(url, key)
+    client.chat("before")
+    context = multiprocessing.get_context("fork")
+    with context.Pool(3) as pool:
+        assert pool.map(work, range(30)) == list(range(30))
+    from concurrent.futures import ProcessPoolExecutor
+    with ProcessPoolExecutor(3, mp_context=context) as pool:
+        assert list(pool.map(work, range(30))) == list(range(30))
+    client.chat("after")
+"""
+
+
+def test_multiprocessing_by_fork(reference: ReferenceServer) -> None:
+    """K02: a client in a global, in the pools of `multiprocessing` and `concurrent.futures`."""
+    run(WITH_MULTIPROCESSING, reference.url)
+    answered_apart(reference)
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_multiprocessing_by_other_ways(
+    method: str, reference: ReferenceServer, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """K02: there a client cannot be passed on, and says so; one made in each process works."""
+    folder = tmp_path_factory.mktemp("spawn")
+    (folder / "worker.py").write_text(
+        "import polymux\n"
+        "def work(url, key, number):\n"
+        "    with polymux.Client(url, key) as client:\n"
+        "        return client.chat(f'child {number}').text\n"
+        "def use(client):\n"
+        "    return client.chat('x').text\n"
+    )
+    code = f"""
+sys.path.insert(0, {str(folder)!r})
+import worker
+if __name__ == "__main__":
+    import multiprocessing
+    client = polymux.Client(url, key)
+    client.chat("before")
+    with multiprocessing.get_context({method!r}).Pool(2) as pool:
+        for number in range(4):
+            assert pool.apply(worker.work, (url, key, number)) == f"You said: child {{number}}"
+        try:
+            pool.apply(worker.use, (client,))
+        except TypeError as error:
+            assert "pickled" in str(error) and key not in str(error), error
+        else:
+            raise SystemExit("a client was pickled")
+        pool.close()
+        pool.join()
+"""
+    run(code, reference.url, environment={"PYTHONPATH": _path(folder)})
+
+
+def _path(folder: object) -> str:
+    import os
+
+    return os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])

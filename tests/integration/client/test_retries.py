@@ -1,0 +1,296 @@
+"""When a request is sent again and when never (K15, C03 to C06, C19, C48)."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import polymux
+import pytest
+from polymux import Retry, errors
+from servers import steps
+from servers.listeners import refusing_port
+from servers.misbehaving import MisbehavingServer
+from servers.replies import retry_after_forms
+from support.client_children import KEY
+from support.hostile_check import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GOOD = steps.answer(200, b'{"response":"fine"}')
+FAST = Retry(2, first_backoff=0.01, longest_backoff=0.05)
+VERSION = [("Polymux-Version", "0.1.0")]
+CHAT = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
+
+
+def client_of(server: MisbehavingServer, retry: Retry = FAST, timeout: float = 20) -> polymux.Client:
+    return polymux.Client(server.url, KEY, retry=retry, timeout=timeout)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_statuses_that_are_always_asked_again(server: MisbehavingServer, status: int) -> None:
+    """C03, C04, K15: as often as allowed, the last error to be seen; then never more."""
+    with client_of(server) as client:
+        server.script(steps.answer(status), times=2)
+        server.script(GOOD)
+        assert client.free_chat("x").text == "fine"
+        server.script(steps.answer(status, b'{"error":"first"}'), times=2)
+        server.script(steps.answer(status, b'{"error":"last"}', [("X-Request-ID", "r-3")]))
+        with pytest.raises(errors.APIStatusError, match="last") as caught:
+            client.free_chat("x")
+        assert (caught.value.tries, caught.value.request_id) == (3, "r-3")
+    assert len(server.requests) == 6
+
+
+@pytest.mark.parametrize("status", [408, 425, 500, 502, 504, 529])
+def test_statuses_after_which_work_may_be_done(server: MisbehavingServer, status: int) -> None:
+    """C04, K15: asked again only where that is known to do no harm."""
+    with client_of(server) as client:
+        server.script(steps.answer(status))
+        with pytest.raises(errors.APIStatusError):
+            client.free_chat("x")
+        assert len(server.requests) == 1
+        harmless = client.with_options(retry=Retry(2, first_backoff=0.01, repeatable=True))
+        server.script(steps.answer(status), times=2)
+        server.script(GOOD)
+        assert harmless.free_chat("x").text == "fine"
+        assert len(server.requests) == 4
+        server.script(steps.answer(status, b"{}", VERSION))
+        server.script(GOOD)
+        assert client.free_chat("x").text == "fine"
+        assert len(server.requests) == 6
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 415, 422, 501, 505, 507])
+def test_statuses_that_are_never_asked_again(server: MisbehavingServer, status: int) -> None:
+    """K15: 501 above all, which a repetition does not change."""
+    with client_of(server, Retry(2, first_backoff=0.01, repeatable=True)) as client:
+        server.script(steps.answer(status, b"{}", [*VERSION, ("Retry-After", "0")]), times=None)
+        with pytest.raises(errors.APIStatusError) as caught:
+            client.free_chat("x")
+        assert caught.value.status == status
+    assert len(server.requests) == 1
+
+
+#: What the client makes of each form: seconds that it waits at least and at most, or no repetition.
+SPREAD_S = 0.3
+OWN = (0.0, 0.05)
+EXPECTED: dict[str, tuple[float, float] | None] = {
+    "seconds": (2, 2 + SPREAD_S), "zero": (0, SPREAD_S), "date": (0, 2 + SPREAD_S),
+    "date in RFC 850's form": (0, 2 + SPREAD_S), "date in asctime's form": (0, 2 + SPREAD_S),
+    "date in the past": (0, SPREAD_S), "date in ten years": None, "negative": OWN,
+    "scientific": OWN, "huge": None, "beyond 64 bits": None, "fraction": (0.5, 0.5 + SPREAD_S),
+    "blanks": (2, 2 + SPREAD_S), "word": OWN, "empty": OWN, "twice": (1, 1 + SPREAD_S),
+    "list": OWN,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", retry_after_forms())
+def test_retry_after_in_every_form(form: str, server: MisbehavingServer) -> None:
+    """K15, C03: sane ones are followed, absurd ones end it at once, wrong ones do not count."""
+    values = retry_after_forms()[form]  # dates are counted from now on
+    server.script(steps.answer(503, b"{}", [("Retry-After", value) for value in values]))
+    server.script(GOOD)
+    expected = EXPECTED[form]
+    with client_of(server, Retry(1, first_backoff=0.05, longest_backoff=0.05)) as client:
+        if expected is None:
+            begun = time.monotonic()
+            with pytest.raises(errors.OverloadedError):
+                client.free_chat("x")
+            assert time.monotonic() - begun <= 2 * PATIENCE
+            assert len(server.requests) == 1
+            return
+        assert client.free_chat("x").text == "fine"
+    first, second = server.requests
+    waited = second.arrived_at - first.arrived_at
+    assert expected[0] - 0.02 <= waited <= expected[1] + 1.5 * PATIENCE, waited
+
+
+def test_retry_after_in_milliseconds(server: MisbehavingServer) -> None:
+    """K15: the finer field goes first; a wrong one leaves the other."""
+    with client_of(server) as client:
+        for exact, least_s in (("300", 0.3), ("soon", 1.0)):
+            fields = [("Retry-After", "1"), ("retry-after-ms", exact)]
+            server.script(steps.answer(429, b"{}", fields))
+            server.script(GOOD)
+            client.free_chat("x")
+            first, second = server.requests[-2:]
+            waited = second.arrived_at - first.arrived_at
+            assert least_s - 0.02 <= waited <= least_s + SPREAD_S + 1.5 * PATIENCE
+
+
+def test_longer_than_is_waited_for(server: MisbehavingServer) -> None:
+    """K15: over `longest_retry_after`, or past the deadline: told at once."""
+    server.script(steps.answer(503, b"{}", [("Retry-After", "60")]), times=None)
+    for retry, timeout in ((Retry(5, longest_retry_after=59), 1000), (Retry(5), 30)):
+        begun = time.monotonic()
+        with (
+            client_of(server, retry, timeout) as client,
+            pytest.raises(errors.OverloadedError),
+        ):
+            client.free_chat("x")
+        assert time.monotonic() - begun <= 3 * PATIENCE
+    assert len(server.requests) == 2
+
+
+def test_the_deadline_over_all_tries(server: MisbehavingServer) -> None:
+    """K15, A.3 3: `total` holds over all tries and the waiting between them."""
+    server.script(steps.sleep(0.4), steps.answer(503), times=None)
+    retry = Retry(100, first_backoff=0.3, longest_backoff=0.3)
+    with client_of(server, retry, timeout=2) as client:
+        begun = time.monotonic()
+        with pytest.raises((errors.RequestTimeoutError, errors.OverloadedError)):
+            client.free_chat("x")
+        assert time.monotonic() - begun <= 2 + 1 * PATIENCE
+    assert 2 <= len(server.requests) <= 6
+
+
+def test_jitter(server: MisbehavingServer) -> None:
+    """K15: waits are random, and never beyond their bound."""
+    server.script(steps.answer(503), times=None)
+    retry = Retry(20, first_backoff=0.1, longest_backoff=0.1)
+    with client_of(server, retry, timeout=60) as client, pytest.raises(errors.OverloadedError):
+        client.free_chat("x")
+    times = [one.arrived_at for one in server.requests]
+    assert len(times) == 21
+    waits = [after - before for before, after in itertools.pairwise(times)]
+    assert min(waits) < 0.05
+    assert len({round(wait, 3) for wait in waits}) > 5
+
+
+def test_what_is_the_same_over_all_tries(server: MisbehavingServer) -> None:
+    """A.4 6 and 7: one Idempotency-Key and one X-Request-ID for a call, new ones for the next."""
+    with client_of(server) as client:
+        for _ in range(2):
+            server.script(steps.answer(503), times=2)
+            server.script(GOOD)
+            client.free_chat("x")
+        own = {"Idempotency-Key": "mine", "X-Request-ID": "my-request"}
+        server.script(GOOD)
+        client.with_options(headers=own).free_chat("x")
+    for name, mine in own.items():
+        values = [one.all_of(name) for one in server.requests]
+        assert all(len(value) == 1 for value in values)
+        first, second = {value[0] for value in values[:3]}, {value[0] for value in values[3:6]}
+        assert len(first) == len(second) == 1
+        assert first != second
+        assert values[6] == [mine]
+
+
+def test_a_body_that_can_be_read_once_is_sent_once(server: MisbehavingServer) -> None:
+    """A.4 5: a generator and a file that cannot seek; a file that can is sent anew and whole."""
+
+    class Pipe(io.RawIOBase):
+        def __init__(self) -> None:
+            self._left = [b"ab", b"cd"]
+
+        def read(self, size: int = -1) -> bytes:
+            return self._left.pop(0) if self._left else b""
+
+    once = [iter([b"ab", b"cd"]), (piece for piece in (b"ab", b"cd")), Pipe()]
+    with client_of(server) as client:
+        for source in once:
+            server.script(steps.answer(503))
+            with pytest.raises(errors.OverloadedError):
+                client.read_text(("a.png", source))
+        assert len(server.requests) == len(once)
+        file = io.BytesIO(b"skip me abcd")
+        file.seek(8)
+        for again in (b"abcd", [b"ab", b"cd"], file):
+            server.script(steps.answer(503))
+            server.script(steps.answer(200, b'{"text":"fine"}'))
+            client.read_text(("a.png", again))
+            first, second = server.requests[-2:]
+            assert first.body == second.body
+            assert b"\r\n\r\nabcd\r\n" in second.body
+
+
+def test_never_after_a_chunk(server: MisbehavingServer) -> None:
+    """A.4 5: a stream that has given something is not begun again."""
+    head = steps.event_stream(VERSION)
+    with client_of(server, Retry(5, first_backoff=0.01, repeatable=True)) as client:
+        for end in (steps.reset(), steps.close()):
+            server.script(head, steps.send(CHAT), steps.sleep(0.2), end)
+            with pytest.raises(errors.StreamInterruptedError):
+                list(client.chat("x", stream=True))
+        server.script(head, steps.sleep(0.05), steps.reset())
+        with pytest.raises(errors.StreamInterruptedError):
+            list(client.chat("x", stream=True))
+    assert len(server.requests) == 3
+
+
+def test_a_reset_after_the_whole_request(server: MisbehavingServer) -> None:
+    """C48: nobody knows what the server did: sent again only where that does no harm."""
+    with client_of(server) as client:
+        for end in (steps.reset(), steps.close()):
+            server.script(steps.read_body(), end)
+            with pytest.raises(errors.ConnectionLostError):
+                client.free_chat("x")
+        assert len(server.requests) == 2
+        server.script(steps.answer(200, b'{"response":"fine"}', VERSION))
+        client.free_chat("x")
+        server.script(steps.read_body(), steps.reset())
+        server.script(GOOD)
+        assert client.free_chat("x").text == "fine"
+        assert len(server.requests) == 5
+
+
+def test_a_reset_over_a_kept_connection(server: MisbehavingServer) -> None:
+    """C48, C19: neither libcurl nor polymux repeats what the server has read, on a kept one too."""
+    with client_of(server) as client:
+        for _ in range(10):
+            server.script(GOOD)
+            client.free_chat("x")
+            server.script(steps.read_body(), steps.reset())
+            with pytest.raises(errors.ConnectionLostError):
+                client.free_chat("x")
+    assert len(server.requests) == 20
+    assert not server.unscripted
+
+
+@pytest.fixture
+def nobody() -> Iterator[int]:
+    with refusing_port() as port:
+        yield port
+
+
+def test_nobody_listens(nobody: int) -> None:
+    """C05, K15: as often as allowed, then an error that says where."""
+    with polymux.Client(f"http://127.0.0.1:{nobody}", KEY, retry=FAST) as client:
+        begun = time.monotonic()
+        with pytest.raises(errors.ConnectError, match=str(nobody)) as caught:
+            client.free_chat("x")
+        assert time.monotonic() - begun <= 1 * PATIENCE
+    assert caught.value.stage == "connect"
+    assert caught.value.errno is not None
+
+
+def test_a_server_that_comes_back(nobody: int) -> None:
+    """K15: the network is down for a while; the call outlives it."""
+    retry = Retry(50, first_backoff=0.1, longest_backoff=0.1)
+    with MisbehavingServer() as first:
+        port = first.port
+    texts: list[str] = []
+    with polymux.Client(f"http://127.0.0.1:{port}", KEY, retry=retry) as client:
+        caller = threading.Thread(target=lambda: texts.append(client.free_chat("x").text))
+        caller.start()
+        time.sleep(0.5)
+        with MisbehavingServer(port=port) as again:
+            again.script(GOOD)
+            caller.join(10 * PATIENCE)
+        assert texts == ["fine"]
+
+
+def test_a_name_that_leads_nowhere() -> None:
+    """C06: within 5 s, and told as that."""
+    with polymux.Client("http://nowhere.invalid", KEY, retry=0) as client:
+        begun = time.monotonic()
+        with pytest.raises((errors.ConnectError, errors.RequestTimeoutError)) as caught:
+            client.free_chat("x")
+        assert time.monotonic() - begun <= 6 * PATIENCE
+    if isinstance(caught.value, errors.ConnectError):
+        assert caught.value.stage == "resolve"
