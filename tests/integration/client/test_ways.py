@@ -112,6 +112,17 @@ def test_jobs(reference: ReferenceServer, ours: polymux.Client) -> None:
     assert states[-1] == "succeeded"
 
 
+def test_pages_of_jobs(reference: ReferenceServer, ours: polymux.Client) -> None:
+    """The list goes on over the server's pages, each asked for when it is reached."""
+    made = [ours.generate_image("a boat", wait=False).id for _ in range(205)]
+    jobs = ours.predictions.list()
+    asked = len(reference.requests)
+    assert next(jobs).id == made[-1]
+    assert len(reference.requests) == asked + 1
+    assert [one.id for one in jobs] == made[-2::-1]
+    assert len(reference.requests) == asked + 3
+
+
 def test_files_of_answers(reference: ReferenceServer, ours: polymux.Client, tmp_path: Path) -> None:
     """Fetched when they are asked for, without the key, whole or not at all; shown in notebooks."""
     job = ours.generate_image("a boat", num_outputs=2)
