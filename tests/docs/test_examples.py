@@ -4,8 +4,8 @@ Languages: `python` runs as a script; `console` runs its lines that begin with "
 compiled against the installed library and run as `example INPUT OUTPUT`. In a text block nothing
 runs. Commands of scripts/ cannot run inside the tests they start: for those, the script must exist
 and know the options shown. Any other language, or a block with nothing to run, is a failure, so no
-example can escape. A file that an example names with .mp3 must exist when it has run. A server of
-the interface runs on loopback, and the environment names it.
+example can escape. A file that an example names with .mp3, or hands to `save`, must exist when it
+has run. Examples of the client find a server: the environment names one that the tests start.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PAGES = [
 ]
 RUN_LANGUAGES = {"python", "console", "cpp"}
 FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-MADE_FILE = re.compile(r"[\w./-]+\.mp3\b")
+MADE_FILE = re.compile(r"[\w./-]+\.mp3\b|(?<=save\(\")[\w./-]+(?=\")")
 
 
 @dataclass(frozen=True)
@@ -77,18 +77,26 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> Path:
         programs.ffmpeg(*sine, folder / name)
     (folder / "letter.png").write_bytes(server_media.png(16, 16))
     (folder / "recordings/broken.wav").write_bytes(b"this is no audio at all")
+    (folder / "page.png").write_bytes(server_media.png(640, 480))
     return folder
-
-
-@pytest.fixture
-def folder(media: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(media, tmp_path / "work")
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ReferenceServer]:
-    with ReferenceServer() as server:
-        yield server
+    """Where examples of the client lead; its jobs take a moment."""
+    with ReferenceServer() as made:
+        made.predictions.job_s = 0.2
+        yield made
+
+
+@pytest.fixture
+def folder(
+    media: Path, server: ReferenceServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    monkeypatch.setenv("POLYMUX_BASE_URL", server.url)
+    monkeypatch.setenv("POLYMUX_API_KEY", server.token)
+    monkeypatch.setenv("POLYMUX_CONFIG", str(tmp_path / "no-configuration.toml"))
+    return shutil.copytree(media, tmp_path / "work")
 
 
 def run_script_check(command: str) -> None:
@@ -166,6 +174,8 @@ def test_readme_shows_every_use() -> None:
     [
         ("python", "raise SystemExit('broken')\n"),
         ("python", "open('other.txt', 'w').close()  # makes talk.mp3\n"),
+        ("python", 'never = lambda made: made.save("boat.png")\n'),
+        ("python", "import polymux\npolymux.Client(api_key='wrong').chat('Hello')\n"),
         ("console", "$ false\n"),
         ("console", "polymux convert-to-mp3 talk.mp4\n"),
         ("console", "$ polymux chat hello --server http://127.0.0.1:1 --retries 0\n"),
