@@ -38,5 +38,5 @@ extern "C" PYBIND11_EXPORT PyObject* PyInit__core() {
                         "one of the same process");
         return nullptr;
     }
-    return PyInit__core_of_main();
+    return polymux::bindings::PyInit__core_of_main();
 }

@@ -51,5 +51,5 @@ extern "C" PYBIND11_EXPORT PyObject* PyInit__media() {
             "one of the same process");
         return nullptr;
     }
-    return PyInit__media_of_main();
+    return polymux::bindings::PyInit__media_of_main();
 }

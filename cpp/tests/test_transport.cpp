@@ -85,23 +85,28 @@ private:
 };
 
 const std::string plain = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nX-Way: back\r\n\r\nfine";
+const std::string event = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
 const std::string streamed =
-    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-    "29\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\r\n0\r\n\r\n";
+    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: " +
+    std::to_string(event.size()) + "\r\n\r\n" + event;
 
 Task task(const std::string& url, Reading reading = Reading::whole) {
     return {.request = {.url = url, .body = std::string("{}")}, .reading = reading};
 }
 
-/// Drives an exchange to its end.
-void run(Lease& lease, const std::shared_ptr<Exchange>& exchange) {
+/// Drives an exchange to its end; how its stream ended, where it is one.
+stream::StreamState run(Lease& lease, const std::shared_ptr<Exchange>& exchange) {
     lease.start(exchange);
     stream::ChatBatch batch;
-    while (!exchange->ended()) {
-        lease.run(*exchange, 1000ms);
+    stream::StreamState state = stream::StreamState::open;
+    for (bool over = false; !over;) {
+        over = exchange->ended();
+        if (!over) lease.run(*exchange, 1000ms);
         batch.clear();
         exchange->take(batch);
+        if (batch.end()) state = batch.end()->state;
     }
+    return state;
 }
 
 /// Takes what a port has until `count` exchanges have ended.
@@ -225,7 +230,7 @@ TEST_SUITE("transport") {
         Session session({});
         auto lease = session.lease();
         const auto exchange = std::make_shared<Exchange>(task(server.url(), Reading::chat));
-        run(*lease, exchange);
+        CHECK(run(*lease, exchange) == stream::StreamState::interrupted);
         CHECK_FALSE(exchange->outcome().failure);
 
         const Server silent("");
