@@ -4,7 +4,8 @@ Languages: `python` runs as a script; `console` runs its lines that begin with "
 compiled against the installed library and run as `example INPUT OUTPUT`. In a text block nothing
 runs. Commands of scripts/ cannot run inside the tests they start: for those, the script must exist
 and know the options shown. Any other language, or a block with nothing to run, is a failure, so no
-example can escape. A file that an example names with .mp3 must exist when it has run.
+example can escape. A file that an example names with .mp3, or hands to `save`, must exist when it
+has run. Examples of the client find a server: the environment names one that the tests start.
 """
 
 from __future__ import annotations
@@ -19,10 +20,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
+from servers import media as server_media
+from servers.reference import ReferenceServer
 from support import programs
+from support.commands import environment
 from support.native_build import ROOT, installed_prefix, run
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 PAGES = [
@@ -31,7 +36,7 @@ PAGES = [
 ]
 RUN_LANGUAGES = {"python", "console", "cpp"}
 FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-MADE_FILE = re.compile(r"[\w./-]+\.mp3\b")
+MADE_FILE = re.compile(r"[\w./-]+\.mp3\b|(?<=save\(\")[\w./-]+(?=\")")
 
 
 @dataclass(frozen=True)
@@ -70,12 +75,27 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("recordings/one.wav", "recordings/two.ogg", "recordings/more/three.m4a"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         programs.ffmpeg(*sine, folder / name)
+    (folder / "letter.png").write_bytes(server_media.png(16, 16))
     (folder / "recordings/broken.wav").write_bytes(b"this is no audio at all")
+    (folder / "page.png").write_bytes(server_media.png(640, 480))
     return folder
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[ReferenceServer]:
+    """Where examples of the client lead; its jobs take a moment."""
+    with ReferenceServer() as made:
+        made.predictions.job_s = 0.2
+        yield made
+
+
 @pytest.fixture
-def folder(media: Path, tmp_path: Path) -> Path:
+def folder(
+    media: Path, server: ReferenceServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    monkeypatch.setenv("POLYMUX_BASE_URL", server.url)
+    monkeypatch.setenv("POLYMUX_API_KEY", server.token)
+    monkeypatch.setenv("POLYMUX_CONFIG", str(tmp_path / "no-configuration.toml"))
     return shutil.copytree(media, tmp_path / "work")
 
 
@@ -89,19 +109,17 @@ def run_script_check(command: str) -> None:
     assert not unknown, f"{script} does not know {unknown}"
 
 
-def run_console(text: str, folder: Path) -> int:
+def run_console(text: str, folder: Path, server: ReferenceServer) -> int:
     """Runs the commands of a console block; how many there were."""
     commands = [line[2:] for line in text.splitlines() if line.startswith("$ ")]
-    environment = os.environ | {
-        "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",  # noqa: PTH120
-        "NO_COLOR": "1",
-    }
+    path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"  # noqa: PTH120
+    variables = environment(folder, server, PATH=path, NO_COLOR="1")
     for command in commands:
         if command.startswith("scripts/"):
             run_script_check(command)
             continue
         done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", command], cwd=folder, env=environment, timeout=300,
+            ["bash", "-euo", "pipefail", "-c", command], cwd=folder, env=variables, timeout=300,
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
@@ -122,12 +140,12 @@ def run_cpp(text: str, folder: Path) -> None:
     run(folder / "build/example", cwd=folder)
 
 
-def run_example(example: Example, folder: Path) -> None:
+def run_example(example: Example, folder: Path, server: ReferenceServer) -> None:
     if example.language == "python":
         command = [sys.executable, "-W", "error", "-c", example.text]
         run(*command, cwd=folder)
     elif example.language == "console":
-        assert run_console(example.text, folder) > 0, f"{example}: no line begins with '$ '"
+        assert run_console(example.text, folder, server) > 0, f"{example}: no line begins with '$ '"
     elif example.language == "cpp":
         run_cpp(example.text, folder)
     else:
@@ -141,8 +159,8 @@ def run_example(example: Example, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("example", [each for each in ALL if each.language != "text"], ids=str)
-def test_example_runs(example: Example, folder: Path) -> None:
-    run_example(example, folder)
+def test_example_runs(example: Example, folder: Path, server: ReferenceServer) -> None:
+    run_example(example, folder, server)
 
 
 def test_readme_shows_every_use() -> None:
@@ -156,17 +174,22 @@ def test_readme_shows_every_use() -> None:
     [
         ("python", "raise SystemExit('broken')\n"),
         ("python", "open('other.txt', 'w').close()  # makes talk.mp3\n"),
+        ("python", 'never = lambda made: made.save("boat.png")\n'),
+        ("python", "import polymux\npolymux.Client(api_key='wrong').chat('Hello')\n"),
         ("console", "$ false\n"),
         ("console", "polymux convert-to-mp3 talk.mp4\n"),
+        ("console", "$ polymux chat hello --server http://127.0.0.1:1 --retries 0\n"),
         ("console", "$ scripts/no-such-script\n"),
         ("console", "$ scripts/test --no-such-option\n"),
         ("rust", "fn main() {}\n"),
         ("", "unmarked\n"),
     ],
 )
-def test_broken_example_is_found(language: str, text: str, folder: Path) -> None:
+def test_broken_example_is_found(
+    language: str, text: str, folder: Path, server: ReferenceServer
+) -> None:
     with pytest.raises(AssertionError):
-        run_example(Example("README.md", 1, language, text), folder)
+        run_example(Example("README.md", 1, language, text), folder, server)
 
 
 def test_every_relative_link_leads_somewhere() -> None:

@@ -83,7 +83,7 @@ class Operation:
 
 
 _FILES = {
-    "png": (media.png(), "image/png"),
+    "png": (media.png(256, 192), "image/png"),
     "jpg": (b"\xff\xd8\xff\xe0" + bytes(16) + b"\xff\xd9", "image/jpeg"),
     "wav": (media.wav(), "audio/wav"),
     "mp3": (media.mp3(), "audio/mpeg"),

@@ -1,4 +1,4 @@
-"""docs/testing.md names a test for every case, and every test it names exists."""
+"""docs/testing.md names a test for every case, docs/client.md for every feature; all exist."""
 
 from __future__ import annotations
 
@@ -71,3 +71,27 @@ def test_missing_tests_are_found() -> None:
     assert problem("tests/unit/test_testing_table.py::test_nothing") is not None
     assert problem("tests/unit/no_such_file.py") is not None
     assert problem("tests/unit/test_testing_table.py::test_missing_tests_are_found") is None
+
+
+def features() -> dict[str, str]:
+    """The cell with tests of each row of the client's table, by feature."""
+    found: dict[str, str] = {}
+    table = (ROOT / "docs/client.md").read_text().partition("\n| feature |")[2]
+    for line in table.splitlines()[2:]:
+        if not line.startswith("|"):
+            break
+        feature, _, tests, *others = (cell.strip() for cell in line.strip("|").split("|"))
+        assert len(others) == 6
+        found[feature] = tests
+    return found
+
+
+def test_every_feature_of_the_client_names_its_tests() -> None:
+    table = features()
+    assert len(table) > 30
+    for feature, tests in table.items():
+        names = re.findall(r"`([^`]+)`", tests)
+        assert names, feature
+        paths = [one if "/" in one else f"tests/integration/client/{one}" for one in names]
+        assert all("::" in path for path in paths)
+        assert [problem(path) for path in paths] == [None] * len(paths)

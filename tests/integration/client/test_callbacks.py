@@ -136,9 +136,9 @@ def test_an_async_generator_that_raises(server: MisbehavingServer) -> None:
             assert (await client.read_text(("a.png", b"x"))).text == "fine"
 
     asyncio.run(main())
-    assert [one.body_complete for one in server.requests] == [False] * (len(server.requests) - 1) + [
-        True
-    ]
+    assert [one.body_complete for one in server.requests] == [False] * (
+        len(server.requests) - 1
+    ) + [True]
 
 
 def test_a_job_s_callback_that_raises(reference: ReferenceServer) -> None:

@@ -126,7 +126,9 @@ def test_a_stream_in_another_loop(server: MisbehavingServer) -> None:
         await asyncio.wait_for(anext(stream), 8 * PATIENCE)
 
     stream = asyncio.run(begin())
-    with pytest.raises((RuntimeError, errors.OperationCancelledError, errors.StreamInterruptedError)):
+    with pytest.raises(
+        (RuntimeError, errors.OperationCancelledError, errors.StreamInterruptedError)
+    ):
         asyncio.run(read(stream))
     asyncio.run(client.aclose())
 

@@ -64,7 +64,7 @@ SYNC = {
 }
 ASYNC = {
     "Exchange": '_loop.outcome(client.start(_loop.port(), *request(), "whole"), None, None)',
-    "Exchange, dropped": 'dropped()',
+    "Exchange, dropped": "dropped()",
     "AsyncClient": "used_client()",
 }
 HELPERS = """

@@ -97,7 +97,9 @@ def test_a_stream_that_repeats_the_key(
         f'{{"error":{{"message":"wrong {key}","code":"{key}","type":"{key}","param":"{key}"}}}}',
         f'{{"{SECRET}": nonsense}}', SECRET,
     ):  # fmt: skip
-        server.script(steps.event_stream(), steps.send(f"data: {event}\n\n".encode()), steps.close())
+        server.script(
+            steps.event_stream(), steps.send(f"data: {event}\n\n".encode()), steps.close()
+        )
         with pytest.raises(errors.PolymuxError) as caught:
             list(secretive.chat("x", stream=True))
         check(caught.value)

@@ -78,7 +78,9 @@ asyncio.run(main())
     assert [one.header("authorization") for one in server.requests] == [None, f"Bearer {KEY}", None]
 
 
-def test_a_proxy_that_was_asked_for(server: MisbehavingServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_that_was_asked_for(
+    server: MisbehavingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """K12: by an argument, or by the environment with `trust_env`; never by HTTP_PROXY."""
     with MisbehavingServer() as proxy:
         proxy.script(GOOD, times=None)
@@ -269,7 +271,9 @@ def test_faults_over_http_2(authority: Authority, tmp_path: Path) -> None:
                 async def good() -> None:
                     assert (await on("/good").free_chat("x")).text == "fine"
 
-                await asyncio.gather(*(one() for one in (cut, stalled, late, good) for _ in range(5)))
+                await asyncio.gather(
+                    *(one() for one in (cut, stalled, late, good) for _ in range(5))
+                )
 
         asyncio.run(main())
         assert eventually(lambda: not [one for one in server.open_connections if one.requests

@@ -1,0 +1,239 @@
+"""With others' software: our client against llama.cpp's server, openai's package against ours.
+
+The model has 135 million parameters and answers in 20 tokens: what is tested is the talk between
+the programs, not what the model says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import openai
+import polymux
+import pytest
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from polymux import contract, errors
+from polymux.request import build_request
+from servers.reference import ReferenceServer
+from support.chat_model import CONTEXT_TOKENS, KEY, ChatModel, chat_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TOKENS = 20
+#: What makes the model answer alike each time.
+SAME: dict[str, Any] = {"max_completion_tokens": TOKENS, "temperature": 0, "seed": 1}
+PATIENCE_S = 30
+MESSAGES = [{"role": "user", "content": "süß and salty"}]
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ChatModel]:
+    with chat_model() as made:
+        yield made
+
+
+@pytest.fixture
+def client(model: ChatModel) -> Iterator[polymux.Client]:
+    paths = {"chat": "/v1/chat/completions"}
+    with polymux.Client(model.url, KEY, paths=paths, timeout=120, retry=0) as made:
+        yield made
+
+
+def test_llama_cpp_answers(client: polymux.Client) -> None:
+    answer = client.chat("Say hello.", **SAME)
+    assert answer.text.strip()
+    assert answer.finish_reason in ("length", "stop")
+    assert answer.usage is not None
+    assert 0 < (answer.usage.completion_tokens or 0) <= TOKENS
+    assert answer.usage.total_tokens == (answer.usage.prompt_tokens or 0) + (
+        answer.usage.completion_tokens or 0
+    )
+    assert answer.extra["timings"]["predicted_n"] == answer.usage.completion_tokens
+
+
+def test_llama_cpp_streams_what_it_answers(client: polymux.Client) -> None:
+    """The pieces are the whole answer, and the counts come at the end."""
+    whole = client.chat("Say hello.", **SAME)
+    counts = {"include_usage": True}
+    with client.chat("Say hello.", **SAME, stream=True, stream_options=counts) as stream:
+        assert stream.response is not None
+        assert stream.response.headers["content-type"].startswith("text/event-stream")
+        pieces = [chunk.content or "" for chunk in stream]
+    assert stream.finished
+    assert "".join(pieces) == stream.text == whole.text
+    assert sum(map(bool, pieces)) > 5
+    assert stream.finish_reason == whole.finish_reason
+    assert stream.usage.completion_tokens == whole.usage.completion_tokens  # type: ignore[union-attr]
+
+
+def test_llama_cpp_streams_to_asyncio(model: ChatModel) -> None:
+    """Two streams at once in one loop, each with the text of the other."""
+
+    async def main() -> list[str]:
+        paths = {"chat": "/v1/chat/completions"}
+        async with polymux.AsyncClient(model.url, KEY, paths=paths, retry=0) as client:
+
+            async def one() -> str:
+                async with await client.chat("Say hello.", **SAME, stream=True) as stream:
+                    return "".join([text async for text in stream.texts()])
+
+            return list(await asyncio.gather(one(), one()))
+
+    first, second = asyncio.run(main())
+    assert first
+    assert first == second
+
+
+def test_llama_cpp_refuses(client: polymux.Client, model: ChatModel) -> None:
+    """Its words, kinds and statuses come through: a wrong schema, too long a text, a wrong key."""
+    schema = {"name": "answer", "schema": {"type": "no such type"}}
+    form = {"type": "json_schema", "json_schema": schema}
+    with pytest.raises(errors.BadRequestError, match="no such type") as refused:
+        client.chat("Say hello.", **SAME, response_format=form)
+    assert refused.value.type == "invalid_request_error"
+    with pytest.raises(errors.BadRequestError, match="context") as too_long:
+        client.chat("word " * 5 * CONTEXT_TOKENS, **SAME, stream=True)
+    assert too_long.value.type == "exceed_context_size_error"
+    assert too_long.value.body["error"]["n_ctx"] == CONTEXT_TOKENS
+    with (
+        polymux.Client(model.url, "no-key-of-this-server", paths={"chat": "/v1/chat/completions"})
+        as stranger,
+        pytest.raises(errors.AuthenticationError) as unknown,
+    ):  # fmt: skip
+        stranger.chat("Say hello.")
+    assert unknown.value.status == 401
+
+
+def test_llama_cpp_stops_when_a_stream_is_closed(client: polymux.Client, model: ChatModel) -> None:
+    """It would go on for 900 tokens, and is free again long before."""
+    endless = {"ignore_eos": True}
+    stream = client.chat(
+        "Tell a very long story.", max_completion_tokens=900, stream=True, extra_body=endless
+    )
+    for _ in range(5):
+        next(stream)
+    working = [one for one in model.slots() if one["is_processing"]]
+    assert len(working) == 1
+    before = working[0]["next_token"][0]["n_remain"]
+    stream.close()
+    until = time.monotonic() + PATIENCE_S
+    remaining = before
+    while working and time.monotonic() < until:
+        remaining = working[0]["next_token"][0]["n_remain"]
+        time.sleep(0.02)
+        working = [one for one in model.slots() if one["is_processing"]]
+    assert not working
+    assert remaining > before / 2, "it went on without a reader"
+    assert client.chat("Say hello.", **SAME).text
+
+
+@pytest.fixture
+def reference() -> Iterator[ReferenceServer]:
+    with ReferenceServer() as server:
+        yield server
+
+
+@pytest.fixture
+def theirs(reference: ReferenceServer) -> Iterator[openai.OpenAI]:
+    """OpenAI's client; its own path to the chats is another one, so it is told ours."""
+    base_url = f"{reference.url}/api/v1/fastllm"
+    with openai.OpenAI(base_url=base_url, api_key=reference.token, max_retries=0) as made:
+        yield made
+
+
+def asked(client: openai.OpenAI, **more: Any) -> ChatCompletion:
+    body = {"model": "any", "messages": MESSAGES, **more}
+    return client.post("/chatcompletion", cast_to=ChatCompletion, body=body)
+
+
+def streamed(client: openai.OpenAI, **more: Any) -> openai.Stream[ChatCompletionChunk]:
+    body = {"model": "any", "messages": MESSAGES, "stream": True, **more}
+    return client.post(
+        "/chatcompletion", cast_to=ChatCompletion, body=body,
+        stream=True, stream_cls=openai.Stream[ChatCompletionChunk],
+    )  # fmt: skip
+
+
+def test_openai_and_polymux_read_the_same_answer(
+    reference: ReferenceServer, theirs: openai.OpenAI
+) -> None:
+    with polymux.Client(reference.url, reference.token) as ours:
+        our_answer, their_answer = ours.chat(MESSAGES, model="any"), asked(theirs)
+    assert our_answer.text == their_answer.choices[0].message.content == "You said: süß and salty"
+    assert their_answer.usage is not None
+    assert our_answer.usage is not None
+    assert our_answer.usage.total_tokens == their_answer.usage.total_tokens
+    # What one of them has read, the other reads again.
+    again = polymux.ChatCompletion.decode(their_answer.model_dump_json().encode())
+    assert again.text == our_answer.text
+
+
+def test_openai_and_polymux_read_the_same_stream(
+    reference: ReferenceServer, theirs: openai.OpenAI
+) -> None:
+    counts = {"stream_options": {"include_usage": True}}
+    their_chunks = list(streamed(theirs, **counts))
+    with (
+        polymux.Client(reference.url, reference.token) as client,
+        client.chat(MESSAGES, model="any", stream=True, **counts) as stream,
+    ):
+        our_chunks = list(stream)
+    their_texts = [one.choices[0].delta.content for one in their_chunks if one.choices]
+    assert [one.content or None for one in our_chunks][:-1] == [one or None for one in their_texts]
+    assert stream.text == "You said: süß and salty"
+    assert their_chunks[-1].usage is not None
+    assert stream.usage.total_tokens == their_chunks[-1].usage.total_tokens
+
+
+def test_their_chunks_are_ours(reference: ReferenceServer, theirs: openai.OpenAI) -> None:
+    """What openai's classes write of a stream is a stream for our decoder."""
+    chunks = list(streamed(theirs))
+    lines = [f"data: {one.model_dump_json(exclude_unset=True)}\n\n".encode() for one in chunks]
+    stream = polymux.decode_chat_stream([*lines, b"data: [DONE]\n\n"])
+    assert [one.id for one in stream] == [one.id for one in chunks]
+    assert stream.text == "You said: süß and salty"
+    assert stream.finished
+
+
+def test_openai_understands_failures(reference: ReferenceServer, theirs: openai.OpenAI) -> None:
+    """Before a stream by the status, within one by an event; ours tells the same."""
+    reference.fail(429, "slower, please")
+    with pytest.raises(openai.RateLimitError) as refused:
+        asked(theirs)
+    assert refused.value.request_id
+    reference.chats.fails_after = 2
+    with pytest.raises(openai.APIError, match="the model went away") as their_error:
+        list(streamed(theirs))
+    with (
+        polymux.Client(reference.url, reference.token, retry=0) as client,
+        pytest.raises(errors.APIError, match="the model went away") as our_error,
+    ):
+        list(client.chat(MESSAGES, stream=True))
+    assert our_error.value.code == their_error.value.code == "502"
+    assert our_error.value.type == their_error.value.type == "server_error"
+
+
+def test_openai_sends_what_the_contract_takes(
+    reference: ReferenceServer, theirs: openai.OpenAI
+) -> None:
+    """Its own method builds the body; our checker reads it, and our client sends the same."""
+    weather = {
+        "type": "function",
+        "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}},
+    }
+    fields: dict[str, Any] = {
+        "messages": [{"role": "system", "content": "Be brief."}, *MESSAGES],
+        "model": "any", "temperature": 0.5, "top_p": 0.9, "max_completion_tokens": 5,
+        "stop": ["\n"], "seed": 7, "tools": [weather], "tool_choice": "auto",
+        "response_format": {"type": "json_object"}, "user": "somebody",
+    }  # fmt: skip
+    with pytest.raises(openai.NotFoundError):  # The path is its own, and nothing is there.
+        theirs.chat.completions.create(**fields)
+    sent = reference.requests[-1].body
+    assert json.loads(sent) == fields
+    assert contract.read_json("chat", sent).values == fields
+    assert json.loads(build_request("chat", fields).body) == fields
