@@ -19,6 +19,8 @@ FLAGS = ("-std=c++20", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Werror")
 SOURCES = {
     "floor_server": ("benchmarks/servers/floor_server.cpp", ()),
     "curl_easy_loop": ("benchmarks/floors/curl_easy_loop.cpp", ("-lcurl",)),
+    "curl_multi_loop": ("benchmarks/floors/curl_multi_loop.cpp", ("-lcurl",)),
+    "curl_tls_loop": ("benchmarks/floors/curl_tls_loop.cpp", ("-lcurl",)),
     "epoll_client": ("benchmarks/floors/epoll_client.cpp", ()),
 }
 TIMEOUT_S = 300

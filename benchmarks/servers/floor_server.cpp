@@ -3,7 +3,8 @@
 //
 // It prints its port on 127.0.0.1, serves until standard input ends, and then prints what it did as
 // JSON. By the path of a request:
-//   /sink                            takes a body of any size and answers its length
+//   /sink                            takes a body of any size and answers its length, as a job
+//                                    that succeeded
 //   /stream?tokens=N&rate=R&stamp=1  N events of a streamed chat, R a second, each stream at a
 //   phase of
 //                                    its own; as fast as the client reads with rate=0. With stamp=1
@@ -264,8 +265,8 @@ void Server::end_request(Connection& connection) {
     ++counters_.requests;
     counters_.body_bytes += connection.body_bytes;
     if (connection.target.rfind("/sink", 0) == 0) {
-        const std::string body =
-            "{\"received_bytes\":" + std::to_string(connection.body_bytes) + "}";
+        const std::string body = R"({"status":"succeeded","received_bytes":)" +
+                                 std::to_string(connection.body_bytes) + "}";
         connection.output +=
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " +
             std::to_string(body.size()) + "\r\n\r\n" + body;

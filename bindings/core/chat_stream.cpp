@@ -117,6 +117,8 @@ bool pull(Stream& stream, ExchangeHandle& exchange) {
         stream.feed->take(exchange);
     } catch (py::error_already_set& raised) {
         raised.restore();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
     }
     stream.busy = false;
     return PyErr_Occurred() == nullptr;

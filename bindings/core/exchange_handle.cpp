@@ -58,6 +58,10 @@ ExchangeHandle::ExchangeHandle(std::shared_ptr<transport::Exchange> exchange,
 
 ExchangeHandle::~ExchangeHandle() {
     if (members_) members_->erase(this);
+    if (!exchange_->of_this_process()) {
+        leave_to_parent();
+        return;
+    }
     exchange_->owner = nullptr;
     if (!ended()) close();
     if (ended()) {
@@ -65,6 +69,22 @@ ExchangeHandle::~ExchangeHandle() {
     } else if (body_) {
         left_behind().push_back({.exchange = exchange_, .body = std::move(body_)});
     }
+}
+
+/// In a child of a fork: whatever belongs to the exchange is the parent's, locks and sockets too.
+void ExchangeHandle::leave_to_parent() noexcept {
+    lease_.end();
+    [[maybe_unused]] static std::vector<std::shared_ptr<transport::Exchange>>& left =
+        *new std::vector<std::shared_ptr<transport::Exchange>>;  // NOLINT: never freed.
+    left.push_back(std::move(exchange_));
+    body_.release();
+}
+
+void ExchangeHandle::check_process() const {
+    if (exchange_->of_this_process()) return;
+    throw std::runtime_error(
+        "this stream or request belongs to the process that began it: a child of a fork makes its "
+        "own, with the same client");
 }
 
 void ExchangeHandle::let_go_of_body() noexcept {
@@ -92,6 +112,7 @@ void ExchangeHandle::report_progress() {
 }
 
 void ExchangeHandle::wait_for_news() {
+    check_process();
     try {
         while (!has_news()) drive();
     } catch (...) {
@@ -112,6 +133,7 @@ void ExchangeHandle::wait_for_end() {
 }
 
 void ExchangeHandle::close() {
+    if (!exchange_->of_this_process()) return;
     exchange_->cancel();
     // Who drives it sees the wish; else nobody would.
     if (lease_ && !driving_) without_gil([this] { lease_.end(); });
@@ -146,6 +168,7 @@ int ExchangeHandle::traverse(visitproc visit, void* arg) const {
 }
 
 void ExchangeHandle::set_waiter(py::object future) {
+    check_process();
     waiter_ = future.is_none() ? py::object() : std::move(future);
 }
 

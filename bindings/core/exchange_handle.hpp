@@ -65,6 +65,8 @@ public:
 private:
     void drive();
     void let_go_of_body() noexcept;
+    void leave_to_parent() noexcept;
+    void check_process() const;
 
     std::shared_ptr<transport::Exchange> exchange_;
     transport::Lease lease_;

@@ -13,7 +13,7 @@
 
 namespace polymux::bindings {
 
-PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
+PYBIND11_MODULE(_core_of_main, module, py::mod_gil_not_used()) {
     module.doc() = "The native core module. Private: use the functions of `polymux`.";
     module.attr("__version__") = version();
     register_contract(module);
@@ -28,3 +28,15 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
 }
 
 }  // namespace polymux::bindings
+
+/// What Python looks up. Only the main interpreter can have the module: pybind11 would wait in
+/// others for a lock that the waiting thread holds.
+extern "C" PYBIND11_EXPORT PyObject* PyInit__core() {
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        PyErr_SetString(PyExc_ImportError,
+                        "polymux._core can be loaded in the main interpreter only, not in a second "
+                        "one of the same process");
+        return nullptr;
+    }
+    return PyInit__core_of_main();
+}

@@ -27,7 +27,7 @@ py::dict build_info() {
 
 }  // namespace
 
-PYBIND11_MODULE(_media, module, py::mod_gil_not_used()) {
+PYBIND11_MODULE(_media_of_main, module, py::mod_gil_not_used()) {
     module.doc() = "The native media module. Private: use the functions of `polymux`.";
     module.attr("__version__") = version();
     module.def("build_info", &build_info,
@@ -40,3 +40,16 @@ PYBIND11_MODULE(_media, module, py::mod_gil_not_used()) {
 }
 
 }  // namespace polymux::bindings
+
+/// What Python looks up. Only the main interpreter can have the module: pybind11 would wait in
+/// others for a lock that the waiting thread holds.
+extern "C" PYBIND11_EXPORT PyObject* PyInit__media() {
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        PyErr_SetString(
+            PyExc_ImportError,
+            "polymux._media can be loaded in the main interpreter only, not in a second "
+            "one of the same process");
+        return nullptr;
+    }
+    return PyInit__media_of_main();
+}

@@ -10,8 +10,7 @@ Example:
     'audio/mpeg'
 """
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from polymux import aio, contract
     from polymux._version import __version__

@@ -10,7 +10,7 @@ from polymux.config import checked_base_url, checked_key, configuration
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+    from typing import Any, NoReturn
 
     from polymux import _core
 
@@ -104,6 +104,10 @@ class Connection:
         session = self._made.get("session")
         if session is not None:
             session.close()
+
+    def __reduce__(self) -> NoReturn:
+        """Refused: it would write the key down."""
+        raise TypeError("a client's connection cannot be pickled or copied, as it holds a key")
 
 
 def host_of(base_url: str) -> str:

@@ -27,17 +27,31 @@ def port() -> core.Port:
     loop = asyncio.get_running_loop()
     found = _PORTS.get(loop)
     if found is None:
+        _forget_closed_loops()
         found = _PORTS[loop] = core.Port()
         loop.add_reader(found.descriptor, found.dispatch)
     return found
 
 
-async def _end_with_loop(port: core.Port) -> AsyncIterator[None]:
+def _forget_closed_loops() -> None:
+    """Drops the guards of loops that were closed without having been shut down.
+
+    A guard leads to its loop, which would never go otherwise.
+    """
+    for reference in _GUARDS.keyrefs():
+        loop = reference()
+        if loop is not None and loop.is_closed():
+            _PORTS[loop].close()
+            _GUARDS.pop(loop, None)
+
+
+async def _end_with_loop(loop: asyncio.AbstractEventLoop, port: core.Port) -> AsyncIterator[None]:
     """Ends what runs for a loop that is shut down."""
     try:
         yield
     finally:
         port.close()
+        _GUARDS.pop(loop, None)
 
 
 async def outcome(
@@ -60,7 +74,7 @@ async def news(
             "this stream belongs to another event loop, the one that it was begun in: read it there"
         )
     if loop not in _GUARDS:
-        _GUARDS[loop] = guard = _end_with_loop(own)
+        _GUARDS[loop] = guard = _end_with_loop(loop, own)
         await anext(guard)
     try:
         while not exchange.has_news:

@@ -1,5 +1,6 @@
 """How failures of the native modules become exceptions; called by them."""
 
+from polymux._secrets import hidden
 from polymux._text import printable
 from polymux.errors import (
     AnswerTooLargeError,
@@ -108,9 +109,9 @@ def stream_ended(
     """The exception for a stream that did not end well; `state` is a name of the core's."""
     error: APIError | StreamInterruptedError | DecodeError
     if state == "failed":
-        error = APIError(message, code=error_code or None)
-        error.type = error_type or None
-        error.param = error_param or None
+        error = APIError(message, code=hidden(error_code) or None)
+        error.type = hidden(error_type) or None
+        error.param = hidden(error_param) or None
     elif state == "interrupted":
         error = StreamInterruptedError(message)
     else:

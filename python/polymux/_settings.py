@@ -23,6 +23,7 @@ class Settings(Frozen):
     """What a client was told; clients made of each other share their connections."""
 
     __slots__ = ("chat_model", "headers", "paths", "retry", "timeout")
+    _hidden = ("headers",)
     chat_model: str | None
     headers: tuple[tuple[str, str], ...]
     paths: tuple[tuple[str, str], ...]

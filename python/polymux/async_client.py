@@ -6,7 +6,7 @@ from time import monotonic
 
 from polymux._connection import Connection
 from polymux._settings import Settings
-from polymux.operations import AsyncOperations
+from polymux.operations.asynchronous import AsyncOperations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from time import monotonic
 
 from polymux._connection import Connection
 from polymux._settings import Settings
-from polymux.operations import Operations
+from polymux.operations.synchronous import Operations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ __all__ = ["Configuration", "config_path", "configuration"]
 
 _KEYS = ("base_url", "api_key", "chat_model")
 _LARGEST_FILE_BYTES = 1 << 20
+_LARGEST_PORT = 65535
 
 
 class Configuration(Frozen):
@@ -51,13 +52,18 @@ def config_path() -> Path:
     """
     from pathlib import Path
 
+    return Path(_config_file())
+
+
+def _config_file() -> str:
+    """The same as text: `pathlib` would be the dearest part of a first request."""
     named = os.environ.get("POLYMUX_CONFIG")
     if named:
-        return Path(named)
-    home = os.environ.get("XDG_CONFIG_HOME", "")
-    # The specification has relative paths ignored.
-    folder = Path(home) if os.path.isabs(home) else Path.home() / ".config"  # noqa: PTH117
-    return folder / "polymux" / "config.toml"
+        return named
+    folder = os.environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(folder):  # noqa: PTH117 - the specification has relative ones ignored
+        folder = os.path.expanduser("~/.config")  # noqa: PTH111
+    return os.path.join(folder, "polymux", "config.toml")  # noqa: PTH118
 
 
 def configuration(
@@ -81,7 +87,7 @@ def configuration(
     api_key = api_key or os.environ.get("POLYMUX_API_KEY")
     chat_model = chat_model or os.environ.get("POLYMUX_CHAT_MODEL")
     if not (base_url and api_key and chat_model):
-        file = _from_file(config_path())
+        file = _from_file(_config_file())
         its_url = checked_base_url(file["base_url"]) if "base_url" in file else None
         if base_url is None:
             base_url = its_url
@@ -91,25 +97,26 @@ def configuration(
     if not base_url:
         raise InvalidRequestError(
             "no server: give base_url, set POLYMUX_BASE_URL, or write base_url into "
-            f"{display_name(os.fspath(config_path()))}"
+            f"{display_name(_config_file())}",
+            code="no_server",
         )
     return Configuration(
         checked_base_url(base_url), None if not api_key else checked_key(api_key), chat_model
     )
 
 
-def _from_file(path: Path) -> dict[str, str]:
-    import tomllib
-
-    name = display_name(os.fspath(path))
+def _from_file(path: str) -> dict[str, str]:
+    name = display_name(path)
     try:
-        with path.open("rb") as file:
+        with open(path, "rb") as file:  # noqa: PTH123
             text = file.read(_LARGEST_FILE_BYTES + 1)
     except FileNotFoundError:
         return {}
     except OSError as error:
         message = f"cannot read the configuration file {name}: {error.strerror}"
         raise InvalidRequestError(message) from error
+    import tomllib
+
     if len(text) > _LARGEST_FILE_BYTES:
         raise InvalidRequestError(f"the configuration file {name} is over 1 MiB")
     try:
@@ -131,28 +138,38 @@ def checked_base_url(url: str) -> str:
         InvalidRequestError: It is no http or https URL of a host, or has more than a path.
         TypeError: It is no text.
     """
-    from urllib.parse import urlsplit
-
     if not isinstance(url, str):
         raise TypeError(f"base_url is a str, not {type(url).__name__}")
     what = f"base_url {shown(_without_user(url))}"
     if not url.isascii() or any(char <= " " or char in '\\"<>^`{|}\x7f' for char in url):
         message = f"{what}: holds a space, a control character, or one that is not ASCII"
         raise InvalidRequestError(message)
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        raise InvalidRequestError(f"{what}: is no URL") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        message = f"{what}: must be http:// or https:// with a host, and perhaps a port"
-        raise InvalidRequestError(message)
-    if "@" in parts.netloc:
+    scheme, separator, rest = url.partition("://")
+    authority = rest.partition("/")[0]
+    if "?" in url or "#" in url:
+        raise InvalidRequestError(f"{what}: must end with its path, without '?' and '#'")
+    if "@" in authority:
         message = f"{what}: must not hold a name or password; the key is given as api_key"
         raise InvalidRequestError(message)
-    if parts.query or parts.fragment or "?" in url or "#" in url:
-        raise InvalidRequestError(f"{what}: must end with its path, without '?' and '#'")
+    if scheme.lower() not in ("http", "https") or not separator or not _is_host(authority):
+        message = f"{what}: must be http:// or https:// with a host, and perhaps a port"
+        raise InvalidRequestError(message)
+    url = f"{scheme.lower()}://{rest}"
     return url.rstrip("/").removesuffix("/api/v1")
+
+
+def _is_host(authority: str) -> bool:
+    """Whether it is a name or address, in brackets where it has colons, and perhaps a port."""
+    if authority.startswith("["):
+        host, bracket, port = authority[1:].partition("]")
+        named = bool(host) and bool(bracket) and set(host) <= set("0123456789abcdefABCDEF:.")
+    else:
+        host, colon, port = authority.partition(":")
+        named, port = bool(host) and "]" not in host and "[" not in host, colon + port
+    if not port:
+        return named
+    number = port[1:]
+    return named and port[0] == ":" and number.isdigit() and 0 < int(number) <= _LARGEST_PORT
 
 
 def _without_user(url: str) -> str:

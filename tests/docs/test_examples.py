@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from servers import media as made_media
+from servers import media as server_media
 from servers.reference import ReferenceServer
 from support import programs
+from support.commands import environment
 from support.native_build import ROOT, installed_prefix, run
 
 if TYPE_CHECKING:
@@ -74,8 +75,9 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("recordings/one.wav", "recordings/two.ogg", "recordings/more/three.m4a"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         programs.ffmpeg(*sine, folder / name)
+    (folder / "letter.png").write_bytes(server_media.png(16, 16))
     (folder / "recordings/broken.wav").write_bytes(b"this is no audio at all")
-    (folder / "page.png").write_bytes(made_media.png(640, 480))
+    (folder / "page.png").write_bytes(server_media.png(640, 480))
     return folder
 
 
@@ -107,19 +109,17 @@ def run_script_check(command: str) -> None:
     assert not unknown, f"{script} does not know {unknown}"
 
 
-def run_console(text: str, folder: Path) -> int:
+def run_console(text: str, folder: Path, server: ReferenceServer) -> int:
     """Runs the commands of a console block; how many there were."""
     commands = [line[2:] for line in text.splitlines() if line.startswith("$ ")]
-    environment = os.environ | {
-        "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",  # noqa: PTH120
-        "NO_COLOR": "1",
-    }
+    path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"  # noqa: PTH120
+    variables = environment(folder, server, PATH=path, NO_COLOR="1")
     for command in commands:
         if command.startswith("scripts/"):
             run_script_check(command)
             continue
         done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", command], cwd=folder, env=environment, timeout=300,
+            ["bash", "-euo", "pipefail", "-c", command], cwd=folder, env=variables, timeout=300,
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
@@ -140,12 +140,12 @@ def run_cpp(text: str, folder: Path) -> None:
     run(folder / "build/example", cwd=folder)
 
 
-def run_example(example: Example, folder: Path) -> None:
+def run_example(example: Example, folder: Path, server: ReferenceServer) -> None:
     if example.language == "python":
         command = [sys.executable, "-W", "error", "-c", example.text]
         run(*command, cwd=folder)
     elif example.language == "console":
-        assert run_console(example.text, folder) > 0, f"{example}: no line begins with '$ '"
+        assert run_console(example.text, folder, server) > 0, f"{example}: no line begins with '$ '"
     elif example.language == "cpp":
         run_cpp(example.text, folder)
     else:
@@ -159,8 +159,8 @@ def run_example(example: Example, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("example", [each for each in ALL if each.language != "text"], ids=str)
-def test_example_runs(example: Example, folder: Path) -> None:
-    run_example(example, folder)
+def test_example_runs(example: Example, folder: Path, server: ReferenceServer) -> None:
+    run_example(example, folder, server)
 
 
 def test_readme_shows_every_use() -> None:
@@ -178,15 +178,18 @@ def test_readme_shows_every_use() -> None:
         ("python", "import polymux\npolymux.Client(api_key='wrong').chat('Hello')\n"),
         ("console", "$ false\n"),
         ("console", "polymux convert-to-mp3 talk.mp4\n"),
+        ("console", "$ polymux chat hello --server http://127.0.0.1:1 --retries 0\n"),
         ("console", "$ scripts/no-such-script\n"),
         ("console", "$ scripts/test --no-such-option\n"),
         ("rust", "fn main() {}\n"),
         ("", "unmarked\n"),
     ],
 )
-def test_broken_example_is_found(language: str, text: str, folder: Path) -> None:
+def test_broken_example_is_found(
+    language: str, text: str, folder: Path, server: ReferenceServer
+) -> None:
     with pytest.raises(AssertionError):
-        run_example(Example("README.md", 1, language, text), folder)
+        run_example(Example("README.md", 1, language, text), folder, server)
 
 
 def test_every_relative_link_leads_somewhere() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polymux
@@ -17,7 +18,6 @@ from polymux.options import EncodingOptions
 
 if TYPE_CHECKING:
     import argparse
-    from pathlib import Path
 
 
 def parsed(*words: str) -> argparse.Namespace:
@@ -104,6 +104,15 @@ def test_help_documents_every_exit_code(capsys: pytest.CaptureFixture[str]) -> N
         text = capsys.readouterr().out
         codes = {value for name, value in vars(exit_codes).items() if isinstance(value, int)}
         assert codes <= set(map(int, re.findall(r"^  (\d+) ", text, re.MULTILINE)))
+
+
+def test_the_table_of_exit_codes_is_written_once() -> None:
+    """docs/commands.md has the rows of every command's help."""
+    page = (Path(__file__).resolve().parents[2] / "docs/commands.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| (.*) \|$", page, re.MULTILINE)
+    shown = re.findall(r"^  (\d+) +(.*)$", exit_codes.EPILOG, re.MULTILINE)
+    assert [(code, text.replace("`", "'")) for code, text in rows] == shown
+    assert len(rows) == sum(isinstance(value, int) for value in vars(exit_codes).values())
 
 
 def test_no_command_shows_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -170,8 +170,8 @@ def test_what_is_wrong_is_said_and_nothing_is_shown(
 
 
 def test_files_that_are_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["request", "songid", str(tmp_path / "none.mp3")]) == 1
-    assert main(["request", "chat", "x", "--extra-body", f"@{tmp_path}/none.json"]) == 1
+    assert main(["request", "songid", str(tmp_path / "none.mp3")]) == 5
+    assert main(["request", "chat", "x", "--extra-body", f"@{tmp_path}/none.json"]) == 5
     assert main(["request", "chat", "x", "--extra-body", f"@{tmp_path}"]) == 1
     out, err = capsys.readouterr()
     assert out == ""

@@ -6,6 +6,7 @@
 
 #include "polymux/transport/port.hpp"
 #include "transport/inbox.hpp"
+#include "transport/process.hpp"
 
 namespace polymux::transport {
 
@@ -37,9 +38,13 @@ std::string_view ResponseHead::field(std::string_view name) const noexcept {
 }
 
 Exchange::Exchange(Task task, std::shared_ptr<Port> port)
-    : task_(std::move(task)), port_(std::move(port)) {}
+    : task_(std::move(task)), port_(std::move(port)), process_(process_generation()) {}
 
 Exchange::~Exchange() = default;
+
+bool Exchange::of_this_process() const noexcept {
+    return process_ == process_generation();
+}
 
 void Exchange::cancel() {
     cancel_asked_.store(true, std::memory_order_relaxed);

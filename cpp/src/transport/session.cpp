@@ -1,13 +1,12 @@
 #include "polymux/transport/session.hpp"
 
-#include <unistd.h>
-
 #include <mutex>
 #include <utility>
 
 #include "transport/certificates.hpp"
 #include "transport/engine.hpp"
 #include "transport/io_thread.hpp"
+#include "transport/process.hpp"
 
 namespace polymux::transport {
 
@@ -39,7 +38,7 @@ SessionCommon::SessionCommon(SessionOptions given) : options(std::move(given)) {
 /// What a session has in one process.
 struct Session::State {
     std::shared_ptr<SessionCommon> common;
-    const pid_t process = getpid();
+    const unsigned process = process_generation();
     std::mutex mutex;
     std::vector<std::unique_ptr<Engine>> idle;
     std::vector<std::shared_ptr<Inbox>> lent;  // Of the engines that are out.
@@ -82,7 +81,7 @@ Session::~Session() {
 /// ever: it gets a new one, and the old one is neither locked nor destroyed.
 std::shared_ptr<Session::State> Session::state() {
     std::shared_ptr<State>* found = state_.load();
-    if ((*found)->process == getpid()) return *found;
+    if ((*found)->process == process_generation()) return *found;
     auto fresh = std::make_unique<std::shared_ptr<State>>(std::make_shared<State>());
     (*fresh)->common = common_;
     if (state_.compare_exchange_strong(found, fresh.get())) {
@@ -180,7 +179,7 @@ Stopped Lease::run(const Exchange& exchange, milliseconds longest) {
 void Lease::end() noexcept {
     if (!engine_) return;
     const std::shared_ptr<Session::State> state = std::move(state_);
-    if (state->process != getpid()) {
+    if (state->process != process_generation()) {
         Engine::abandon(std::move(engine_));
         return;
     }

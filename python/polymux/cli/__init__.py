@@ -1,7 +1,8 @@
 """The `polymux` command.
 
-Each family of commands is one module with `add_arguments`, which describes it to argparse, and
-`run`, which does it and returns the exit code. Nothing native is loaded before a command runs.
+Each family of commands is one module with `add_commands`, which describes it to argparse, and a
+function that does it and returns the exit code. Neither the native modules nor the client are
+loaded before a command that needs them runs.
 """
 
 from __future__ import annotations
@@ -10,29 +11,34 @@ import argparse
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn
+from io import TextIOWrapper
+from typing import TYPE_CHECKING
 
-from polymux._text import printable
-from polymux.cli import convert, exit_codes, installation, operations, probe, request
+from polymux.cli import (
+    calls,
+    completion,
+    convert,
+    exit_codes,
+    failures,
+    installation,
+    operations,
+    predictions,
+    probe,
+    request,
+)
+from polymux.cli.parsers import Parser
 from polymux.cli.signals import Terminated, termination_as_exception
-from polymux.errors import InvalidRequestError, MissingDependencyError, PolymuxError
+from polymux.errors import PolymuxError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-
-class _Parser(argparse.ArgumentParser):
-    """Shows what it was given without passing on control characters."""
-
-    def error(self, message: str) -> NoReturn:
-        """Ends the program with the usage and the message."""
-        self.print_usage(sys.stderr)
-        self.exit(exit_codes.USAGE, f"{self.prog}: error: {printable(message)}\n")
+_FAMILIES = (convert, calls, predictions, probe, operations, request, installation, completion)
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The whole command line."""
-    main_parser = _Parser(
+    main_parser = Parser(
         prog="polymux",
         description="AI and media tools behind one interface.",
         epilog=exit_codes.EPILOG,
@@ -40,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     )
     main_parser.add_argument("--version", action="store_true", help="print the version and leave")
     commands = main_parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
-    for family in (convert, probe, operations, request, installation):
+    for family in _FAMILIES:
         family.add_commands(commands)
     return main_parser
 
@@ -54,34 +60,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code; see `polymux.cli.exit_codes`.
     """
-    _open_missing_streams()
+    _prepare_streams()
     try:
         with termination_as_exception():
             code = _run(arguments)
             sys.stdout.flush()
             return code
     except KeyboardInterrupt:
-        _say("interrupted")
+        failures.say("interrupted")
         return exit_codes.INTERRUPTED
     except Terminated:
-        _say("terminated")
+        failures.say("terminated")
         return exit_codes.TERMINATED
     except BrokenPipeError:
         _abandon_standard_output()
         return exit_codes.FAILURE
-    except MissingDependencyError as error:
-        _say(f"{error} ('polymux doctor' shows what is there)")
-        return exit_codes.MISSING_DEPENDENCY
-    except InvalidRequestError as error:
-        _say(str(error))
-        return exit_codes.USAGE
     except PolymuxError as error:
-        _say(str(error))
-        return exit_codes.FAILURE
+        return failures.report(error)
     except OSError as error:
-        _say(f"writing to standard output failed: {error.strerror or error}")
+        failures.say(f"writing to standard output failed: {error.strerror or error}")
         _abandon_standard_output()
         return exit_codes.FAILURE
+    except Exception as error:
+        return failures.report(error)
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -96,16 +97,13 @@ def _run(arguments: Sequence[str] | None) -> int:
     return code
 
 
-def _open_missing_streams() -> None:
-    """Gives a program started with closed streams something harmless in their place."""
+def _prepare_streams() -> None:
+    """Something harmless in the place of closed streams, and an escape for what they cannot say."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
-
-
-def _say(text: str) -> None:
-    with suppress(OSError):
-        sys.stderr.write(f"polymux: {printable(text)}\n")
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _abandon_standard_output() -> None:

@@ -104,7 +104,7 @@ class Conversions:
             elif item.output == STREAM:
                 yield source, standard_output()
             else:
-                yield source, _make_folder_of(item.output, made) or item.output
+                yield source, make_folder_of(item.output, made) or item.output
 
     def _tell(self, outcome: ConversionOutcome) -> None:
         item = self._todo[outcome.index]
@@ -189,7 +189,7 @@ def _shown(name: str) -> str:
     return "standard stream" if name == STREAM else display_name(name)
 
 
-def _make_folder_of(output: str, made: list[Path]) -> OutputFailedError | None:
+def make_folder_of(output: str, made: list[Path]) -> OutputFailedError | None:
     """Makes the folder that the output lies in, and notes each one made."""
     missing = []
     folder = Path(output).parent

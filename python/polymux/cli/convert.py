@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from polymux._text import shown
-from polymux.cli import exit_codes, limits
+from polymux.cli import exit_codes, limits, server
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,6 +19,10 @@ _EPILOG = """\
 The output stands next to the input, with .mp3 in the place of its suffix, unless -o says
 otherwise. Existing files are kept unless --overwrite is given. With --recursive, files that are no
 media, or have no audio, are counted and left out; folders of the input appear below -o FOLDER.
+
+Everything is done on this computer unless --server names one that does it; options that only this
+computer has are refused then. A server is never taken from the environment here, so that no file
+leaves this computer unasked.
 
 With --json, each line of standard output is one object:
   {"status": "converted", "input", "output", "report": {duration_s, frames, bytes, warnings, ...}}
@@ -31,6 +35,7 @@ examples:
   polymux convert-to-mp3 --bitrate 128k -o short.mp3 --start 0:30 --end 1:00 talk.mp4
   polymux convert-to-mp3 --recursive --skip-existing -o mp3/ recordings/
   polymux convert-to-mp3 - < talk.mp4 > talk.mp3
+  polymux convert-to-mp3 talk.mp4 --server https://server.example
 
 """
 
@@ -46,7 +51,7 @@ def add_commands(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument(
-        "inputs", metavar="INPUT", nargs="+", help="a file, a folder, or - for standard input"
+        "inputs", metavar="INPUT", nargs="*", help="a file, a folder, or - for standard input"
     )
     command.add_argument(
         "-o", "--output", metavar="FILE_OR_FOLDER", help="where to write; - is standard output"
@@ -55,7 +60,9 @@ def add_commands(commands: Any) -> None:
     _add_encoding_arguments(command)
     _add_content_arguments(command)
     limits.add_argument(command)
-    command.set_defaults(run=run)
+    command.add_argument("--url", help="address of a media file, instead of INPUT; with --server")
+    server.add_arguments(command, where="have it done by this server; default: done here")
+    command.set_defaults(run=run, parser=command)
 
 
 def _add_file_arguments(command: argparse.ArgumentParser) -> None:
@@ -175,12 +182,24 @@ def _encoding(options: argparse.Namespace) -> EncodingOptions:
 
 def run(options: argparse.Namespace) -> int:
     """Converts every input; the exit code."""
+    if not options.inputs and options.url is None:
+        options.parser.error("the following arguments are required: INPUT")
+    if options.server is not None:
+        from polymux.cli import remote_conversion
+
+        return remote_conversion.run(options)
+    return _run_here(options)
+
+
+def _run_here(options: argparse.Namespace) -> int:
     from polymux._jobs import checked_concurrency
     from polymux.cli.conversions import Conversions
-    from polymux.cli.plan import STREAM, plan
-    from polymux.errors import InvalidRequestError
+    from polymux.cli.failures import ConfigurationError
+    from polymux.cli.plan import plan
     from polymux.options import native_options
 
+    if options.url is not None:
+        raise ConfigurationError("--url needs a server that fetches it: give --server URL")
     native = native_options(_encoding(options))
     places = checked_concurrency(options.jobs)
     items = plan(
@@ -189,13 +208,7 @@ def run(options: argparse.Namespace) -> int:
         recursive=options.recursive,
         skip_existing=options.skip_existing,
     )
-    if any(item.output == STREAM for item in items):
-        if options.json:
-            raise InvalidRequestError("--json and an MP3 cannot both go to standard output")
-        if sys.stdout.isatty():
-            raise InvalidRequestError(
-                "an MP3 is not written to a terminal: redirect standard output or give -o FILE"
-            )
+    refuse_what_cannot_be_printed(options, [item.output for item in items])
     conversions = Conversions(items, quiet=options.quiet, json=options.json)
     folders: list[Path] = []
     try:
@@ -205,3 +218,22 @@ def run(options: argparse.Namespace) -> int:
             with suppress(OSError):  # Only those in which nothing was written are empty.
                 folder.rmdir()
     return exit_codes.FAILURE if conversions.failed else exit_codes.SUCCESS
+
+
+def refuse_what_cannot_be_printed(options: argparse.Namespace, outputs: list[str]) -> None:
+    """Refuses an MP3 on a standard output that is a terminal, or has JSON.
+
+    Raises:
+        InvalidRequestError: It is one, or has.
+    """
+    from polymux.cli.plan import STREAM
+    from polymux.errors import InvalidRequestError
+
+    if STREAM not in outputs:
+        return
+    if options.json:
+        raise InvalidRequestError("--json and an MP3 cannot both go to standard output")
+    if sys.stdout.isatty():
+        raise InvalidRequestError(
+            "an MP3 is not written to a terminal: redirect standard output or give -o FILE"
+        )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux._text import shown
@@ -46,7 +46,6 @@ class Command(NamedTuple):
         operation: Its name in the contract.
         name: The command.
         alias: Another name of it: the path's last segment.
-        title: A few words.
         summary: One sentence.
         models: Values of ``--model``; empty where there is no choice.
         arguments: Its fields, the positional one first.
@@ -55,7 +54,6 @@ class Command(NamedTuple):
     operation: str
     name: str
     alias: str
-    title: str
     summary: str
     models: tuple[str, ...]
     arguments: tuple[Argument, ...]
@@ -208,7 +206,7 @@ def _texts(given: list[str]) -> str | list[str]:
 
 
 def _text_or_json(text: str) -> Any:
-    if text.startswith("@") and Path(text[1:]).is_file():
+    if text.startswith("@") and os.path.isfile(text[1:]):  # noqa: PTH113 - no pathlib for --help
         return _json_text(text)
     if text.lstrip().startswith(("{", "[")):
         with suppress(ValueError):  # It only looked like it.
@@ -220,7 +218,7 @@ def _json_text(text: str) -> Any:
     if text.lstrip().startswith("@"):
         path = text.lstrip()[1:]
         try:
-            with Path(path).open("rb") as file:
+            with open(path, "rb") as file:  # noqa: PTH123
                 body = file.read(LONGEST_JSON_BYTES + 1)
         except FileNotFoundError:
             raise InputNotFoundError("there is no such file", input_name=path) from None

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from polymux.progress import Progress
 
 _BAR_COLUMNS = 24
+#: Control characters (C0 and C1) to their escapes.
+_CONTROLS = {
+    code: printable(chr(code))
+    for code in (*range(0x20), *range(0x7F, 0xA0))
+    if chr(code) not in "\n\t"
+}
 
 
 def standard_input() -> FileIO:
@@ -33,8 +39,18 @@ def write_line(text: str) -> None:
     sys.stdout.write(printable(text) + "\n")
 
 
-def write_json(value: dict[str, Any]) -> None:
-    """Writes one JSON object as one line of ASCII to standard output."""
+def write_text(text: str) -> None:
+    """Writes a text of several lines to standard output: as it is, but safe on a terminal."""
+    sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)
+
+
+def harmless(text: str) -> str:
+    """The text without what would drive a terminal; line ends and tabs stay."""
+    return text.translate(_CONTROLS)
+
+
+def write_json(value: Any) -> None:
+    """Writes one JSON value as one line of ASCII to standard output."""
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
 
@@ -51,6 +67,7 @@ class Screen:
         self._quiet = quiet
         self._draws = not quiet and sys.stderr.isatty()
         self._drawn = False
+        self._thinks = False
 
     @property
     def draws(self) -> bool:
@@ -61,6 +78,21 @@ class Screen:
         """Shows a line about something that went well."""
         if not self._quiet:
             self.complain(text)
+
+    def say_text(self, text: str) -> None:
+        """Shows a text of several lines that is no part of the result."""
+        if not self._quiet:
+            self.clear()
+            sys.stderr.write(harmless(text if text.endswith("\n") else text + "\n"))
+            sys.stderr.flush()
+
+    def think(self, piece: str) -> None:
+        """Shows a piece of a model's thinking; an empty one ends it, and its line."""
+        if self._quiet or not (piece or self._thinks):
+            return
+        sys.stderr.write(harmless(piece) if piece else "\n")
+        sys.stderr.flush()
+        self._thinks = bool(piece)
 
     def complain(self, text: str) -> None:
         """Shows a line whatever happens."""
@@ -98,6 +130,19 @@ def progress_line(progress: Progress) -> str:
         parts.append(f"{progress.speed:.1f}x")
     if progress.eta_s is not None:
         parts.append(f"{clock(progress.eta_s)} left")
+    return "  ".join(parts)
+
+
+def upload_line(sent: int, total: int | None, elapsed_s: float) -> str:
+    """An upload: bar, bytes and speed. `total` is None where it is not known."""
+    parts = [f"sent {size(sent)}"]
+    if total:
+        parts = [
+            f"{_bar(sent / total)} {min(1.0, sent / total):4.0%}",
+            f"{parts[0]} of {size(total)}",
+        ]
+    if elapsed_s > 0:
+        parts.append(f"{size(sent / elapsed_s)}/s")
     return "  ".join(parts)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from polymux.errors._base import PolymuxError
 from polymux.errors._transport import _SystemError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from polymux.responses import Prediction
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 from polymux._secrets import hidden
 from polymux._text import printable, shortened
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
 
 _TELLING_CHARACTERS = 40
 
@@ -103,16 +105,37 @@ def _restored(kind: type[PolymuxError], message: str, details: dict[str, Any]) -
     return kind(message, **details)
 
 
-class Problem(NamedTuple):
-    """One thing that is wrong with a request.
+class Problem(tuple[str, str]):
+    """One thing that is wrong with a request: a tuple of both.
 
     Attributes:
         field: Path of the field, such as ``messages[0].role``; empty for the request as a whole.
         message: Field, value and rule: ``width=100: must be from 256 to 1280 px``.
     """
 
-    field: str
-    message: str
+    __slots__ = ()
+
+    def __new__(cls, field: str, message: str) -> Self:
+        """Takes both."""
+        return tuple.__new__(cls, (field, message))
+
+    @property
+    def field(self) -> str:
+        """Path of the field."""
+        return self[0]
+
+    @property
+    def message(self) -> str:
+        """Field, value and rule."""
+        return self[1]
+
+    def __repr__(self) -> str:
+        """Both, by name."""
+        return f"Problem(field={self.field!r}, message={self.message!r})"
+
+    def __getnewargs__(self) -> tuple[str, str]:
+        """For pickles."""
+        return self.field, self.message
 
 
 class InvalidRequestError(PolymuxError, ValueError):

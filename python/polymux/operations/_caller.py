@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any, overload
 
     from polymux.call_options import Timeout
     from polymux.responses import Prediction
+else:
+
+    def overload(function: object) -> object:
+        """As `typing.overload`, which costs more to load than a client."""
+        return function
+
+
+__all__ = ["AsyncCaller", "Caller", "overload"]
 
 
 class Caller:

@@ -119,18 +119,38 @@ class Result:
     _members: ClassVar[tuple[Member, ...]] = ()
     _also_known: ClassVar[frozenset[str]] = frozenset()
     _shown: ClassVar[tuple[str, ...]] = ()
+    _required: ClassVar[frozenset[str]] = frozenset()
+    _types: ClassVar[dict[str, tuple[type, ...]]] = {}
 
     def __init_subclass__(cls) -> None:
         own = [value for value in vars(cls).values() if isinstance(value, Member)]
         cls._members = (*cls._members, *own)
+        cls._required = frozenset(one.name for one in cls._members if one.required)
+        cls._types = {
+            one.name: (*_KINDS[one.kind], type(None))
+            for one in cls._members
+            if one.kind != "anything"
+        }
 
     def __init__(self, value: Any, *, path: str = "") -> None:
         """Takes over a parsed object; `path` is its place in the answer, for messages."""
         if not isinstance(value, dict):
             raise wrong(path, f"an object ({type(self).__name__})", value)
-        for one in self._members:
-            one.check(value, path)
+        if not self._is_plainly_right(value):
+            for one in self._members:
+                one.check(value, path)
         object.__setattr__(self, "_value", value)
+
+    def _is_plainly_right(self, value: dict[str, Any]) -> bool:
+        """Whether no member needs a second look: the answer has fewer of them than the class."""
+        if self._required and not all(value.get(name) is not None for name in self._required):
+            return False
+        types = self._types
+        for name, member in value.items():
+            kinds = types.get(name)
+            if kinds is not None and type(member) not in kinds:
+                return False
+        return True
 
     def json(self) -> Any:
         """The whole JSON as plain dicts and lists, unknown members too; a new copy each time."""

@@ -1,7 +1,8 @@
-"""The operations on the command line: python/polymux/cli/operation_commands.py."""
+"""The operations on the command line: their arguments, and apart from these their names."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from contract import docstrings
@@ -18,11 +19,29 @@ from polymux.cli.operation_arguments import Argument, Command
 '''
 
 
+NAMES_HEAD = '''"""Names of commands. Made by scripts/generate from contract/; change it there.
+
+Apart from their arguments, of which most commands need none.
+"""
+
+'''
+
+
 def files(contract: Contract) -> dict[str, str]:
-    """Path and text of the file."""
+    """Path and text of the files."""
     parts = "".join(_command(one) for one in contract.operations)
-    text = f"{HEAD}COMMANDS = (\n{parts})\n"
-    return {"python/polymux/cli/operation_commands.py": text}
+    names = "".join(_names(one) for one in contract.operations)
+    return {
+        "python/polymux/cli/operation_commands.py": f"{HEAD}COMMANDS = (\n{parts})\n",
+        "python/polymux/cli/operation_names.py": (
+            f"{NAMES_HEAD}#: Operation, command, alias, and title.\nNAMES = (\n{names})\n"
+        ),
+    }
+
+
+def _names(one: Operation) -> str:
+    words = ", ".join(map(json.dumps, (one.name, one.command, one.alias, one.title)))
+    return f"    ({words}),\n"
 
 
 def _command(one: Operation) -> str:
@@ -33,7 +52,6 @@ def _command(one: Operation) -> str:
         f"        operation={one.name!r},\n"
         f"        name={one.command!r},\n"
         f"        alias={one.alias!r},\n"
-        f"        title={one.title!r},\n"
         f"        summary={one.summary!r},\n"
         f"        models={_strings(models)},\n"
         f"        arguments=(\n{arguments}        ),\n"
@@ -55,7 +73,7 @@ def _argument(operation: Operation, one: Field) -> str:
     if one.name == operation.first:
         lines.append(f"metavar={one.python_name.upper()!r}")
     else:
-        names = [one.python_name, *one.aliases]
+        names = dict.fromkeys([one.python_name, *one.aliases])
         lines.append(f"options={_strings('--' + name.replace('_', '-') for name in names)}")
     if choices and len(one.type) == 1:
         lines.append(f"choices={_strings(dict.fromkeys(choices))}")

@@ -81,7 +81,9 @@ def test_parent_and_children_call(reference: ReferenceServer) -> None:
 
 def test_parent_and_children_call_from_event_loops(reference: ReferenceServer) -> None:
     """K01: the same where a thread of the client's own did the work, which the child has not."""
-    code = CALLING + """
+    code = (
+        CALLING
+        + """
 client = polymux.AsyncClient(url, key)
 for generation in range(5):
     asyncio.run(async_calls(client, "before", 5))
@@ -92,13 +94,16 @@ for generation in range(5):
 asyncio.run(async_calls(client, "after"))
 asyncio.run(client.aclose())
 """
+    )
     run(code, reference.url, timeout_s=60)
     answered_apart(reference)
 
 
 def test_forks_in_the_middle_of_work(reference: ReferenceServer) -> None:
     """K01: threads and a loop are busy while children are made, which all work at once."""
-    code = CALLING + """
+    code = (
+        CALLING
+        + """
 client, other = polymux.Client(url, key), polymux.AsyncClient(url, key)
 stop = threading.Event()
 failures = []
@@ -111,6 +116,8 @@ def busy(work):
 threads = [threading.Thread(target=busy, daemon=True, args=(lambda: calls(client, "busy", 1),)),
            threading.Thread(target=busy, daemon=True,
                             args=(lambda: asyncio.run(async_calls(other, "busy", 4)),))]
+calls(client, "before", 1)  # What is loaded late is there then: locks of imports are Python's.
+asyncio.run(async_calls(other, "before", 1))
 for thread in threads:
     thread.start()
 def work():
@@ -119,19 +126,51 @@ def work():
     asyncio.run(async_calls(other, "child", 2))
     client.close()
     asyncio.run(other.aclose())
-for _ in range(60):
+for _ in range(30):
     join(in_child(work))
 stop.set()
 for thread in threads:
     thread.join()
 assert not failures, failures
 """
-    run(code, reference.url, timeout_s=100, options=("-W", "error", "-W", "ignore::DeprecationWarning"))
+    )
+    run(code, reference.url, timeout_s=100)
+
+
+def test_a_fork_while_a_thread_makes_the_first_call(reference: ReferenceServer) -> None:
+    """K01: the child does not wait for what that thread has begun."""
+    code = (
+        CALLING
+        + """
+client = polymux.Client(url, key)
+os.environ["POLYMUX_CONFIG"] = fifo = f"/tmp/polymux-{os.getpid()}.fifo"
+os.mkfifo(fifo)
+polymux.Client(url, key, chat_model="a").with_options().predictions  # Loads what is loaded late.
+first = threading.Thread(target=client.chat, args=("first",))
+first.start()
+time.sleep(0.5)  # It reads its configuration file.
+def work():
+    signal.alarm(10)
+    os.environ["POLYMUX_CONFIG"] = "/nowhere"
+    calls(client, "child", 1)
+child = in_child(work)
+try:
+    join(child)
+finally:
+    with open(fifo, "w"):
+        os.unlink(fifo)
+first.join()
+calls(client, "parent", 1)
+"""
+    )
+    run(code, reference.url, timeout_s=30)
 
 
 def test_a_stream_over_a_fork(server: MisbehavingServer) -> None:
     """K01: the parent's stream goes on; the child, which closes and drops it, harms it not."""
-    code = CALLING + """
+    code = (
+        CALLING
+        + """
 import gc
 client = polymux.Client(url, key)
 stream = client.chat("x", stream=True)
@@ -157,6 +196,7 @@ join(in_child(read))
 say("forked")
 assert "".join(stream.texts()) == "b"
 """
+    )
     chunk = b'data: {"choices":[{"index":0,"delta":{"content":"%b"}%b}]}\n\n'
     server.script(
         steps.event_stream(), steps.send(chunk % (b"a", b"")), steps.sleep(2),
@@ -167,7 +207,9 @@ assert "".join(stream.texts()) == "b"
 
 def test_a_call_under_way_in_a_loop_over_a_fork(server: MisbehavingServer) -> None:
     """K01: a child that leaves at once, or collects what it inherited, ends nothing of the parent's."""
-    code = CALLING + """
+    code = (
+        CALLING
+        + """
 import gc
 client = polymux.AsyncClient(url, key)
 async def main():
@@ -186,13 +228,16 @@ async def main():
     return [answer.text for answer in await asyncio.gather(*calls)]
 assert asyncio.run(main()) == ["fine"] * 5
 """
+    )
     server.script(steps.sleep(2), steps.answer(200, b'{"response":"fine"}'), times=5)
     run(code, server.url, timeout_s=30)
 
 
 def test_descriptors_of_a_child(reference: ReferenceServer) -> None:
     """K01: the child closes what it inherited of the parent's once it uses the client itself."""
-    code = CALLING + """
+    code = (
+        CALLING
+        + """
 client = polymux.Client(url, key)
 def connections():
     ours = {line.split()[9] for line in read("/proc/self/net/tcp").splitlines()[1:]}
@@ -214,6 +259,7 @@ def work():
 join(in_child(work))
 calls(client, "parent", 3)
 """
+    )
     run(code, reference.url)
 
 

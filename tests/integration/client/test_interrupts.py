@@ -53,7 +53,7 @@ CALLS = {
     "file": 'client.read_text(("a.png", b"x" * (64 << 20)))',
     "generator": 'client.read_text(("a.png", (b"x" * 100_000 for _ in range(10**6))))',
     "job": 'client.predictions.get("a")',
-    "jobs": 'list(client.predictions.list())',
+    "jobs": "list(client.predictions.list())",
 }
 
 

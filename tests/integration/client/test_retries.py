@@ -27,7 +27,9 @@ VERSION = [("Polymux-Version", "0.1.0")]
 CHAT = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
 
 
-def client_of(server: MisbehavingServer, retry: Retry = FAST, timeout: float = 20) -> polymux.Client:
+def client_of(
+    server: MisbehavingServer, retry: Retry = FAST, timeout: float = 20
+) -> polymux.Client:
     return polymux.Client(server.url, KEY, retry=retry, timeout=timeout)
 
 

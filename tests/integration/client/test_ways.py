@@ -1,268 +1,280 @@
-"""What docs/client.md promises of uploads, jobs, files and the ways to a server."""
+"""Redirects, netrc, proxies (K11, K12, C15), certificates (K13, C17) and HTTP/2."""
 
 from __future__ import annotations
 
 import asyncio
-import copy
-import logging
-import os
-import pickle
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
 from polymux import errors
 from servers import steps
+from servers.certificates import Flavour
 from servers.misbehaving import MisbehavingServer
 from servers.proxies import nghttpx
 from servers.reference import ReferenceServer
-from support.client_children import KEY
+from support.client_children import KEY, eventually, run
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
-    from pathlib import Path
-
     from servers.certificates import Authority
 
-SAID = "You said: hello"
-FINE = steps.answer(200, b'{"response":"fine"}')
+GOOD = steps.answer(200, b'{"response":"fine"}')
+CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
 
 
-@pytest.fixture
-def ours(reference: ReferenceServer) -> Iterator[polymux.Client]:
-    with polymux.Client(reference.url, KEY, timeout=60) as made:
-        yield made
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirects(status: int, server: MisbehavingServer) -> None:
+    """K11, C15: not followed, not to another host, port or scheme, and not to the same."""
+    with MisbehavingServer() as decoy, MisbehavingServer(host_name="localhost") as named:
+        decoy.script(GOOD, times=None)
+        named.script(GOOD, times=None)
+        places = (
+            f"{decoy.url}/api/v1/freellm", f"{named.url}/x", "/api/v1/freellm", "//127.0.0.2/x",
+            decoy.url.replace("http:", "https:"), "ftp://127.0.0.1/x", "file:///etc/passwd", "",
+            "http://user:pass@127.0.0.1/x", "\x1b[2J",
+        )  # fmt: skip
+        headers = {"X-Custom": "custom-canary"}
+        with polymux.Client(server.url, KEY, headers=headers) as client:
+            for place in places:
+                for stream in (False, True):
+                    server.script(steps.redirect(status, place))
+                    with pytest.raises(errors.APIStatusError) as caught:
+                        client.free_chat("x", stream=stream)
+                    assert caught.value.status == status
+                    assert "\x1b" not in str(caught.value)
+                    assert KEY not in str(caught.value)
+        assert decoy.connections == named.connections == []
+    assert len(server.requests) == 2 * len(places)
 
 
-def pieces() -> Iterator[bytes]:
-    yield from (b"ab", b"cd")
-
-
-async def awaited_pieces() -> AsyncIterator[bytes]:
-    for piece in pieces():
-        await asyncio.sleep(0)
-        yield piece
-
-
-def test_uploads_of_every_kind(
-    reference: ReferenceServer, ours: polymux.Client, tmp_path: Path
+def test_netrc_and_proxies_of_the_environment(
+    server: MisbehavingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bytes, paths, files and iterables, of both kinds, arrive the same."""
-    path = tmp_path / "page.png"
-    path.write_bytes(b"abcd")
-    with path.open("rb") as file:
-        for image in (b"abcd", path, str(path), file, ("page.png", b"abcd"), pieces()):
-            assert ours.read_text(image).text == "Dear Ada,\nhello."
-
-    async def main() -> None:
-        async with polymux.AsyncClient(reference.url, KEY) as client:
-            for image in (b"abcd", path, pieces(), awaited_pieces()):
-                await client.read_text(image)
-
-    asyncio.run(main())
-    bodies = [call.request.body for call in reference.calls]
-    assert len(bodies) == 10
-    assert all(b"\r\n\r\nabcd\r\n--" in one for one in bodies)
-
-
-def test_upload_progress(ours: polymux.Client, tmp_path: Path) -> None:
-    """Bytes of the body so far, growing, of how many; the last are all."""
-    page = tmp_path / "page.png"
-    with page.open("wb") as file:
-        file.truncate(32 << 20)
-    told: list[tuple[int, int | None]] = []
-    ours.read_text(page, on_upload=lambda sent, total: told.append((sent, total)))
-    sent = [one for one, _ in told]
-    assert sent == sorted(sent)
-    assert told[-1][0] == told[-1][1]
-    assert told[-1][0] > 32 << 20
+    """K12: not used unless asked."""
+    with MisbehavingServer() as decoy:
+        decoy.script(GOOD, times=None)
+        lines = f"machine 127.0.0.1 login canary password canary\ndefault login a password b\n"
+        for name in (".netrc", "_netrc"):
+            (tmp_path / name).write_text(lines)
+            (tmp_path / name).chmod(0o600)
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+        for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY",
+                     "ALL_PROXY", "CURL_HOME", "SSL_CERT_FILE"):  # fmt: skip
+            monkeypatch.setenv(name, decoy.url)
+        (tmp_path / ".curlrc").write_text(f"proxy = {decoy.url}\n")
+        code = """
+for made in (polymux.Client(url), polymux.Client(url, key)):
+    assert made.free_chat("x").text == "fine"
+async def main():
+    async with polymux.AsyncClient(url) as client:
+        await client.free_chat("x")
+asyncio.run(main())
+"""
+        server.script(GOOD, times=None)
+        run(code, server.url)
+        assert decoy.connections == []
+    assert [one.header("authorization") for one in server.requests] == [None, f"Bearer {KEY}", None]
 
 
-def test_what_upload_progress_raises_ends_the_upload(ours: polymux.Client) -> None:
-    def refuse(sent: int, total: int | None) -> None:
-        raise LookupError("enough")
-
-    with pytest.raises(LookupError, match="enough"):
-        ours.read_text(bytes(8 << 20), on_upload=refuse)
-    assert ours.read_text(b"x").text
-
-
-def test_jobs(reference: ReferenceServer, ours: polymux.Client) -> None:
-    """Waited for, watched, looked at, listed, cancelled."""
-    reference.predictions.job_s = 0.3
-    assert ours.generate_image("a boat").succeeded
-    seen: list[str] = []
-    reference.predictions.unfinished_status = 202
-    job = ours.generate_image("a boat", wait=False)
-    assert not job.finished
-    done = ours.predictions.wait(job, on_progress=lambda one: seen.append(one.status))
-    assert done.succeeded
-    assert seen[-1] == "succeeded"
-    assert ours.predictions.get(job).id == done.id
-    assert next(ours.predictions.list()).id == done.id
-    reference.predictions.job_s = 60
-    begun = ours.generate_image("a boat", wait=False)
-    assert ours.predictions.cancel(begun).status == "canceled"
-    with pytest.raises(errors.PredictionFailedError) as failed:
-        ours.predictions.wait(begun)
-    assert failed.value.prediction is not None
-    reference.predictions.job_s = 0.3
-    watched = ours.generate_image("a boat", wait=False)
-    states = [one.status for one in ours.predictions.events(watched)]
-    assert states[-1] == "succeeded"
-
-
-def test_pages_of_jobs(reference: ReferenceServer, ours: polymux.Client) -> None:
-    """The list goes on over the server's pages, each asked for when it is reached."""
-    made = [ours.generate_image("a boat", wait=False).id for _ in range(205)]
-    jobs = ours.predictions.list()
-    asked = len(reference.requests)
-    assert next(jobs).id == made[-1]
-    assert len(reference.requests) == asked + 1
-    assert [one.id for one in jobs] == made[-2::-1]
-    assert len(reference.requests) == asked + 3
-
-
-def test_files_of_answers(reference: ReferenceServer, ours: polymux.Client, tmp_path: Path) -> None:
-    """Fetched when they are asked for, without the key, whole or not at all; shown in notebooks."""
-    job = ours.generate_image("a boat", num_outputs=2)
-    assert not reference.media.requests
-    first, second = job.images
-    assert first.save(tmp_path / "boat.png").read_bytes() == first.read()
-    assert b"".join(second).startswith(b"\x89PNG")
-    assert '<img src="data:image/png;base64,' in second._repr_html_()
-
-    async def main() -> tuple[bytes, Path]:
-        return await first.aread(), await second.asave(tmp_path / "other.png")
-
-    data, path = asyncio.run(main())
-    assert data == path.read_bytes()
-    assert len(reference.media.requests) == 6
-    assert all(one.header("authorization") is None for one in reference.media.requests)
-    reference.media.files.clear()
-    with pytest.raises(errors.NotFoundError):
-        first.save(tmp_path / "gone.png")
-    assert sorted(os.listdir(tmp_path)) == ["boat.png", "other.png"]  # noqa: PTH208
-
-
-def test_options_for_one_call_and_for_many(
-    reference: ReferenceServer, ours: polymux.Client
+def test_a_proxy_that_was_asked_for(
+    server: MisbehavingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client made of another shares its connections; fields that nobody knows go along."""
-    other = ours.with_options(headers={"X-Team": "blue"}, chat_model="large")
-    assert other.chat("hello", extra_body={"new_thing": 5}).text == SAID
-    call = reference.calls[-1]
-    assert call.request.header("x-team") == "blue"
-    assert call.body.get("model") == "large"
-    assert call.body.get("new_thing") == 5
-    assert ours.chat("hello").text == SAID
-    assert reference.calls[-1].request.header("x-team") is None
-    assert len(reference.connections) == 1
-    found = ours.request("musicsearch", {"song": "Blue Danube", "limit": 2})
-    assert len(found) == 2
-
-
-def test_a_path_of_another_server(server: MisbehavingServer) -> None:
-    server.script(steps.answer(200, b'{"choices":[{"message":{"content":"Hi"}}]}'))
-    with polymux.Client(server.url, paths={"chat": "/v1/chat/completions"}) as client:
-        assert client.chat("hello").text == "Hi"
-    assert server.requests[0].path == "/v1/chat/completions"
-    assert server.requests[0].header("authorization") is None
-
-
-@pytest.mark.parametrize("named", ["argument", "environment"])
-def test_proxies(named: str, server: MisbehavingServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is given, or that of the environment where that is asked for; else none."""
-    server.script(FINE, times=None)
-    options: dict[str, Any] = {"proxy": server.url}
-    if named == "environment":
-        monkeypatch.setenv("http_proxy", server.url)
-        options = {"trust_env": True}
-    with polymux.Client("http://server.example", KEY, **options) as client:
-        assert client.free_chat("hello").text == "fine"
-    assert server.requests[-1].target == "http://server.example/api/v1/freellm"
-    monkeypatch.setenv("http_proxy", server.url)
-    with ReferenceServer(token=KEY) as direct, polymux.Client(direct.url, KEY) as client:
-        assert client.chat("hello").text == SAID
-    if named == "environment":
+    """K12: by an argument, or by the environment with `trust_env`; never by HTTP_PROXY."""
+    with MisbehavingServer() as proxy:
+        proxy.script(GOOD, times=None)
+        with polymux.Client("http://server.example", KEY, proxy=proxy.url) as client:
+            assert client.free_chat("x").text == "fine"
+        assert proxy.requests[0].target == "http://server.example/api/v1/freellm"
+        monkeypatch.setenv("http_proxy", proxy.url)
+        with polymux.Client("http://server.example", KEY, trust_env=True) as client:
+            assert client.free_chat("x").text == "fine"
+        assert len(proxy.requests) == 2
+        server.script(GOOD, times=None)
         monkeypatch.setenv("no_proxy", "127.0.0.1")
-        with (
-            ReferenceServer(token=KEY) as direct,
-            polymux.Client(direct.url, KEY, trust_env=True) as client,
-        ):
-            assert client.chat("hello").text == SAID
+        with polymux.Client(server.url, KEY, trust_env=True) as client:
+            assert client.free_chat("x").text == "fine"
+        monkeypatch.delenv("http_proxy")
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        with polymux.Client(server.url, KEY, trust_env=True) as client:
+            assert client.free_chat("x").text == "fine"
+        assert len(proxy.requests) == 2
 
 
-def test_certificates(authority: Authority) -> None:
-    """One that nobody here trusts is refused; a file that trusts it, or no check, let it pass."""
-    with MisbehavingServer(tls=authority.certificate().context()) as server:
-        server.script(FINE, times=None)
-        with polymux.Client(server.url, KEY, retry=0) as client:
-            with pytest.raises(errors.TLSError, match="certificate") as refused:
-                client.free_chat("hello")
-            assert refused.value.stage == "tls"
-        assert not server.requests
-        for verify in (authority.ca, str(authority.ca), False):
-            with polymux.Client(server.url, KEY, verify=verify) as client:
-                assert client.free_chat("hello").text == "fine"
+def test_a_tunnel_that_is_refused() -> None:
+    """K12: a proxy that says no, and what goes to it: never the key."""
+    with MisbehavingServer() as proxy:
+        for status in (403, 407, 502):
+            proxy.script(steps.answer(status, b"no"))
+            with polymux.Client("https://server.example", KEY, proxy=proxy.url, retry=0) as client:
+                with pytest.raises(errors.PolymuxError) as caught:
+                    client.free_chat("x")
+                assert isinstance(caught.value, errors.TransportError), caught.value
+        for request in proxy.requests:
+            assert request.method == "CONNECT"
+            assert request.header("authorization") is None
+
+
+BAD: list[Flavour] = ["expired", "wrong_name", "self_signed", "tls_1_0", "bad_cipher"]
+
+
+@pytest.mark.parametrize("flavour", BAD)
+def test_bad_certificates(flavour: Flavour, authority: Authority) -> None:
+    """K13, C17: refused as that, with nothing sent, and not tried without looking."""
+    certificate = authority.certificate(flavour)
+    with MisbehavingServer(tls=certificate.context()) as server:
+        server.script(GOOD, times=None)
+        options: dict[str, Any] = {"verify": str(certificate.ca), "retry": 0}
+        with polymux.Client(server.url, KEY, **options) as client:
+            for stream in (False, True):
+                with pytest.raises(errors.TLSError) as caught:
+                    client.free_chat("x", stream=stream)
+                assert caught.value.stage == "tls"
+
+        async def main() -> None:
+            async with polymux.AsyncClient(server.url, KEY, **options) as client:
+                with pytest.raises(errors.TLSError):
+                    await client.free_chat("x")
+
+        asyncio.run(main())
+        assert server.requests == []
+
+
+def test_verify_off_for_one_client_only(authority: Authority) -> None:
+    """K13: others still verify, before, after and meanwhile, with the same server."""
+    certificate = authority.certificate("self_signed")
+    with MisbehavingServer(tls=certificate.context()) as server:
+        server.script(GOOD, times=None)
+        careless = polymux.Client(server.url, KEY, verify=False, retry=0)
+        trusting = polymux.Client(server.url, KEY, verify=str(certificate.chain), retry=0)
+        careful = [
+            polymux.Client(server.url, KEY, retry=0),
+            polymux.Client(server.url, KEY, verify=certificate.ca, retry=0),
+        ]
+        for _ in range(3):
+            assert careless.free_chat("x").text == "fine"
+            assert trusting.free_chat("x").text == "fine"
+            for client in careful:
+                with pytest.raises(errors.TLSError):
+                    client.free_chat("x")
+        assert len(server.requests) == 6
+        for client in (careless, trusting, *careful):
+            client.close()
+
+
+def test_files_of_certificates(authority: Authority, tmp_path: Path) -> None:
+    """K13: one that is not there, empty or no certificate is an error and trusts nobody."""
+    certificate = authority.certificate()
+    with MisbehavingServer(tls=certificate.context()) as server:
+        server.script(GOOD, times=None)
+        (tmp_path / "empty.pem").write_bytes(b"")
+        (tmp_path / "garbage.pem").write_bytes(b"\xff" * 1000)
+        for name in ("missing.pem", "empty.pem", "garbage.pem", "."):
+            with polymux.Client(server.url, KEY, verify=tmp_path / name, retry=0) as client:
+                with pytest.raises(errors.PolymuxError) as caught:
+                    client.free_chat("x")
+                assert isinstance(
+                    caught.value, (errors.TLSError, errors.InvalidRequestError, errors.InputError)
+                ), caught.value
+        assert server.requests == []
+        with polymux.Client(server.url, KEY, verify=certificate.ca, retry=0) as client:
+            assert client.free_chat("x").text == "fine"
+
+
+def test_a_name_and_an_address(authority: Authority) -> None:
+    """K13: a good certificate is good for the name it has, and TLS connections are kept."""
+    certificate = authority.certificate()
+    with MisbehavingServer(tls=certificate.context(), host_name="localhost") as server:
+        server.script(GOOD, times=None)
+        with polymux.Client(server.url, KEY, verify=certificate.ca) as client:
+            for _ in range(20):
+                assert client.free_chat("x").text == "fine"
+        assert len(server.connections) == 1
+        assert server.connections[0].tls_version == "TLSv1.3"
+
+
+def test_http_spoken_where_tls_is(server: MisbehavingServer) -> None:
+    """K13: https to a server of http is an error of TLS."""
+    url = server.url.replace("http:", "https:")
+    with polymux.Client(url, KEY, retry=0) as client, pytest.raises(errors.TransportError):
+        client.free_chat("x", timeout=5)
+
+
+def test_http_2(authority: Authority, tmp_path: Path) -> None:
+    """A.1: 40 streams and 40 calls at once over one connection; then one after another."""
     with (
-        MisbehavingServer(tls=authority.certificate("expired").context()) as server,
-        polymux.Client(server.url, KEY, verify=authority.ca, retry=0) as client,
-        pytest.raises(errors.TLSError, match="expired"),
+        ReferenceServer(token=KEY) as server,
+        nghttpx(server.port, authority.certificate(), tmp_path) as proxy,
     ):
-        client.free_chat("hello")
+
+        async def main() -> None:
+            async with polymux.AsyncClient(proxy.url, KEY, verify=proxy.ca) as client:
+
+                async def one(number: int) -> None:
+                    text = f"number {number}"
+                    stream = await client.chat(text, stream=True)
+                    assert "".join([one async for one in stream.texts()]) == f"You said: {text}"
+                    assert stream.response is not None
+                    assert (await client.chat(text)).text == f"You said: {text}"
+
+                for _ in range(3):
+                    await asyncio.gather(*map(one, range(40)))
+                connections = [
+                    line for line in Path("/proc/self/net/tcp").read_text().splitlines()
+                    if f":{proxy.port:04X}" in line.split()[2] and line.split()[3] == "01"
+                ]  # fmt: skip
+                assert len(connections) == 1
+
+        asyncio.run(main())
+        with polymux.Client(proxy.url, KEY, verify=proxy.ca) as client:
+            for number in range(30):
+                assert client.chat(f"{number}").text == f"You said: {number}"
+                assert client.read_text(("a.png", b"x" * 300_000)).text
 
 
-def test_http2(authority: Authority, tmp_path: Path) -> None:
-    """Where the server offers it; calls at once share a connection then."""
+def test_faults_over_http_2(authority: Authority, tmp_path: Path) -> None:
+    """C20, K05, K14: cut, reset and cancelled streams end alone; the others go on."""
     with (
-        ReferenceServer(token=KEY) as reference,
-        nghttpx(reference.port, authority.certificate(), tmp_path) as proxy,
+        MisbehavingServer() as server,
+        nghttpx(server.port, authority.certificate(), tmp_path) as proxy,
     ):
-        reference.chats.pause_s = 0.05
+        server.script(steps.chunked_head(content_type="text/event-stream"), steps.chunk(CHUNK),
+                      steps.sleep(0.3), steps.reset(), path="/cut", times=None)  # fmt: skip
+        server.script(steps.event_stream(), steps.send(CHUNK), steps.stall(), path="/stall",
+                      times=None)  # fmt: skip
+        server.script(steps.sleep(1), GOOD, path="/good", times=None)
 
-        async def main(**options: bool) -> list[str]:
-            made = polymux.AsyncClient(proxy.url, KEY, verify=proxy.ca, **options)
-            async with made as client:
-                await client.chat("hello")
-                answers = await asyncio.gather(*(client.chat("hello") for _ in range(20)))
-                async with await client.chat("hello", stream=True) as stream:
-                    texts = [one async for one in stream.texts()]
-            return [*(one.text for one in answers), "".join(texts)]
+        async def main() -> None:
+            async with polymux.AsyncClient(proxy.url, KEY, verify=proxy.ca, retry=0) as client:
 
-        assert asyncio.run(main()) == [SAID] * 21
-        via = {one.header("via") for one in reference.requests}
-        assert via == {"2 nghttpx"}
-        assert asyncio.run(main(http2=False)) == [SAID] * 21
-        assert reference.requests[-1].header("via") == "1.1 nghttpx"
+                def on(path: str) -> polymux.AsyncClient:
+                    return client.with_options(paths={"chat": path, "free_chat": path})
 
+                async def cut() -> None:
+                    stream = await on("/cut").chat("x", stream=True)
+                    with pytest.raises(errors.StreamInterruptedError):
+                        async for _ in stream:
+                            pass
+                    assert stream.text == "x"
 
-def test_the_log(
-    reference: ReferenceServer, ours: polymux.Client, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Operation, status and time, and neither key nor content."""
-    with caplog.at_level(logging.DEBUG, logger="polymux"):
-        ours.chat("a secret between us")
-    (record,) = [one for one in caplog.records if one.name == "polymux"]
-    assert "chat: status 200" in record.getMessage()
-    assert KEY not in caplog.text
-    assert "secret between" not in caplog.text
+                async def stalled() -> None:
+                    stream = await on("/stall").chat("x", stream=True)
+                    await anext(stream)
+                    with pytest.raises(TimeoutError):
+                        await asyncio.wait_for(anext(stream), 0.5)
 
+                async def late() -> None:
+                    with pytest.raises(errors.RequestTimeoutError):
+                        await on("/stall").free_chat("x", timeout=0.5)
 
-def test_nothing_shows_the_key(reference: ReferenceServer, ours: polymux.Client) -> None:
-    """Not the client, nor its errors where the server repeats it; and it is not pickled."""
-    reference.fail(401, f"{KEY} is not known here", body=f'{{"error":"{KEY} is wrong"}}'.encode())
-    with pytest.raises(errors.AuthenticationError) as refused:
-        ours.chat("hello")
-    for shown in (repr(ours), str(refused.value), repr(refused.value), str(vars(refused.value))):
-        assert KEY not in shown
-    assert "*** is wrong" in str(refused.value)
-    with pytest.raises(TypeError, match="key"):
-        pickle.dumps(ours)
+                async def good() -> None:
+                    assert (await on("/good").free_chat("x")).text == "fine"
 
+                await asyncio.gather(
+                    *(one() for one in (cut, stalled, late, good) for _ in range(5))
+                )
 
-@pytest.mark.parametrize("operation", [polymux.Client, polymux.AsyncClient])
-def test_copies_share_connections(operation: Callable[..., Any]) -> None:
-    client = operation("http://127.0.0.1:8000", KEY)
-    assert copy.copy(client)._connection is client._connection
-    assert copy.deepcopy(client)._connection is client._connection
+        asyncio.run(main())
+        assert eventually(lambda: not [one for one in server.open_connections if one.requests
+                                       and one.requests[-1].path == "/stall"])  # fmt: skip

@@ -55,7 +55,7 @@ struct RetryPolicy {
 struct Request {
     std::string method = "POST";  ///< "POST" or "GET".
     std::string url;
-    std::vector<std::string> headers;  ///< "Name: value"; those of the session come with them.
+    std::vector<std::string> headers = {};  ///< "Name: value"; those of the session come with them.
     std::variant<std::monostate, std::string, std::shared_ptr<request::MultipartBody>> body = {};
 };
 
@@ -127,6 +127,8 @@ public:
     /// Exchanges `bytes`, which must be empty, for those of the answer that have come.
     void take(std::string& bytes);
 
+    /// False in a child of a fork, where it must not be touched: it is the parent's.
+    [[nodiscard]] bool of_this_process() const noexcept;
     /// Only once it has ended.
     [[nodiscard]] const Outcome& outcome() const noexcept { return outcome_; }
     [[nodiscard]] const Task& task() const noexcept { return task_; }
@@ -169,6 +171,7 @@ private:
 
     Task task_;
     std::shared_ptr<Port> port_;
+    const unsigned process_;
     std::atomic<bool> ended_ = false;
     std::atomic<bool> news_ = false;
     std::atomic<bool> cancel_asked_ = false;

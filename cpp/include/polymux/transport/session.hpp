@@ -17,12 +17,12 @@ struct SessionCommon;
 /// What all exchanges of a session share.
 struct SessionOptions {
     /// "Name: value" each, sent with every request: who asks, and the key.
-    std::vector<std::string> headers;
-    std::string proxy;         ///< URL; empty: none. The environment is never asked.
-    std::string no_proxy;      ///< Hosts that are reached without it, with commas between them.
-    std::string certificates;  ///< File of certificates to trust (PEM); empty: the system's.
-    bool verify = true;        ///< False: any certificate will do.
-    bool http2 = true;         ///< Where a server offers it over TLS.
+    std::vector<std::string> headers = {};
+    std::string proxy = {};     ///< URL; empty: none. The environment is never asked.
+    std::string no_proxy = {};  ///< Hosts that are reached without it, with commas between them.
+    std::string certificates = {};  ///< File of certificates to trust (PEM); empty: the system's.
+    bool verify = true;             ///< False: any certificate will do.
+    bool http2 = true;              ///< Where a server offers it over TLS.
     /// The server keeps the promise of an `Idempotency-Key` once an answer has this field.
     std::string idempotent_field = "Polymux-Version";
 };

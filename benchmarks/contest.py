@@ -1,0 +1,180 @@
+"""Clients that take turns: every round runs each of them once, in a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from benchmarks import verdicts
+from benchmarks.measure import BUILD, ROOT, load_average, machine, raise_priority, run
+from benchmarks.verdicts import CPU, Figure, Goal, Rounds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+DOCUMENT = ROOT / "docs" / "benchmarks.md"
+LEAST_ROUNDS = 7
+OURS = "polymux"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One contender. Its command prints one line of JSON, which `figures` may make of the process.
+
+    Attributes:
+        name: As tables show it.
+        command: Program and arguments.
+        ours: Without it, or floors of ours, there is no measurement.
+        env: Changes to the environment.
+        figures: Makes the figures of the whole process where the program prints none.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    ours: bool = False
+    env: Mapping[str, str] = field(default_factory=dict)
+    figures: Callable[[Any], dict[str, Any]] | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is compared, and what its table shows beside the ratio of CPU time."""
+
+    title: str
+    variants: tuple[Variant, ...]
+    figures: tuple[Figure, ...] = (CPU,)
+    goals: tuple[Goal, ...] = ()
+    reference: str = OURS
+
+
+def arguments(name: str, about: str, given: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line, which is the same for all."""
+    parser = argparse.ArgumentParser(prog=f"scripts/bench {name}", description=about)
+    parser.add_argument("--rounds", type=int, default=9, help="default: 9; to publish, at least 7")
+    parser.add_argument("--only", action="append", help="cases whose title holds this text")
+    parser.add_argument(
+        "--quick", action="store_true", help="one small round of polymux and the floors: it works"
+    )
+    parser.add_argument(
+        "--peers", action="store_true", help="with --quick: the peers too (installs them)"
+    )
+    parser.add_argument("--publish", action="store_true", help="write the tables to docs/")
+    options = parser.parse_args(given)
+    options.rounds = 1 if options.quick else options.rounds
+    if options.publish and (options.rounds < LEAST_ROUNDS or options.only):
+        parser.error(f"only all cases and {LEAST_ROUNDS} rounds or more can be published")
+    options.with_peers = options.peers or not options.quick
+    return options
+
+
+def chosen(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
+    """The cases that were asked for, without peers where none were."""
+    found = []
+    for case in cases:
+        if options.only and not any(text in case.title for text in options.only):
+            continue
+        variants = tuple(one for one in case.variants if options.with_peers or one.ours)
+        found.append(Case(case.title, variants, case.figures, case.goals, case.reference))
+    return found
+
+
+def once(variant: Variant) -> dict[str, Any]:
+    """What one run of a contender measured, or `error`."""
+    try:
+        usage = run(variant.command, env=variant.env)
+    except OSError as error:
+        return {"error": str(error.strerror)}
+    if usage.status != 0:
+        return {"error": usage.error}
+    if variant.figures is not None:
+        return variant.figures(usage)
+    measured: dict[str, Any] = json.loads(usage.stdout.splitlines()[-1])
+    for name in ("requests", "events"):
+        if name in measured:
+            measured["count"] = measured.pop(name)
+    return measured
+
+
+def measure(cases: Sequence[Case], rounds: int) -> dict[str, Rounds]:
+    """Case to contender to what each round measured.
+
+    A peer that fails is not tried again, and stays in the table with its reason.
+
+    Raises:
+        SystemExit: polymux or a floor failed.
+    """
+    results: dict[str, Rounds] = {case.title: {} for case in cases}
+    for number in range(rounds):
+        print(f"round {number + 1} of {rounds} ...", flush=True)
+        for case in cases:
+            found = results[case.title]
+            turn = number % len(case.variants)
+            for variant in case.variants[turn:] + case.variants[:turn]:
+                known = found.setdefault(variant.name, [])
+                if known and "error" in known[0]:
+                    continue
+                measured = once(variant)
+                if variant.ours and "error" in measured:
+                    raise SystemExit(f"{case.title}: {variant.name}: {measured['error']}")
+                known.append(measured)
+    return results
+
+
+def compete(
+    name: str, cases: Sequence[Case], options: argparse.Namespace, versions: Mapping[str, str]
+) -> None:
+    """Measures, prints the tables, keeps the figures, and publishes where that is asked for."""
+    raised = raise_priority()
+    cases = chosen(cases, options)
+    before = load_average()
+    results = measure(cases, options.rounds)
+    load = (before, load_average())
+    facts = {
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
+        "machine": machine(),
+        "versions": dict(versions),
+        "load": load,
+        "rounds": options.rounds,
+        "priority_raised": raised,
+    }
+    BUILD.mkdir(parents=True, exist_ok=True)
+    kept = BUILD / f"{name}{'-quick' if options.quick else ''}.json"
+    kept.write_text(json.dumps({**facts, "results": results}) + "\n")
+    lines = verdicts.goals_table([(case.goals, results[case.title], case) for case in cases])
+    for case in cases:
+        lines += ["", f"### {case.title}", ""]
+        lines += verdicts.case_table(
+            results[case.title], [one.name for one in case.variants], case.figures, case.reference
+        )
+    lines += ["", *circumstances(facts)]
+    measured = "\n".join(lines)
+    print(measured)
+    if options.publish:
+        DOCUMENT.write_text(insert(DOCUMENT.read_text(), name, measured))
+        print(f"written: {DOCUMENT.relative_to(ROOT)}")
+
+
+def circumstances(facts: Mapping[str, Any]) -> list[str]:
+    """Machine, load and versions, in one paragraph."""
+    known = facts["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
+    priority = "raised" if facts["priority_raised"] else "normal"
+    return [
+        f"{facts['date']}. {known['processor']} ({known['architecture']}), {known['cores']} cores, "
+        f"{known['memory_gib']} GiB, {known['kernel']}, Python {known['python']}. "
+        f"{facts['rounds']} rounds at {priority} priority; load {facts['load'][0]:.1f} to "
+        f"{facts['load'][1]:.1f}. {versions}."
+    ]
+
+
+def insert(document: str, name: str, measured: str) -> str:
+    """The document with the part of this benchmark replaced, or added at its end."""
+    begin, end = (f"<!-- measured by scripts/bench {name}: {mark} -->" for mark in ("begin", "end"))
+    before, found, rest = document.partition(begin)
+    if not found:
+        title = f"## {name.capitalize()}"
+        return f"{document.rstrip()}\n\n{title}\n\n{begin}\n\n{measured}\n\n{end}\n"
+    return f"{before}{begin}\n\n{measured}\n\n{end}{rest.partition(end)[2]}"

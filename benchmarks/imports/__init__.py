@@ -1,0 +1,1 @@
+"""What importing a client costs, and making the first one, and its first request."""

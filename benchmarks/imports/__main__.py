@@ -1,0 +1,133 @@
+"""`scripts/bench imports`: instructions above a bare interpreter until a client is of use."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from functools import partial
+from typing import Any
+
+from benchmarks.contest import OURS, Case, Variant, arguments, compete
+from benchmarks.environment import Environment
+from benchmarks.floors.programs import floor_server
+from benchmarks.measure import BUILD, Usage, first_line, run
+from benchmarks.verdicts import Figure, Goal, plain
+
+MILLIONS = Figure("instructions, M", plain("instructions", 1e-6))
+WALL = Figure("wall under valgrind, s", plain("wall_s"), 2)
+VALGRIND = ("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null")
+IMPORT, CLIENT, REQUEST = "import", "import and first client", "and its first request"
+CHAT = "chat.completions.create(model='m', messages=[{'role': 'user', 'content': 'Hi'}])"
+
+#: Contender to its import, its first client, its first request to the server at `url`.
+PROGRAMS = {
+    OURS: (
+        "import polymux",
+        "client = polymux.Client(url, 'key', chat_model='m')",
+        "client.chat('Hi')",
+    ),
+    "httpx": (
+        "import httpx",
+        "client = httpx.Client()",
+        "client.post(url, json={'messages': []}).json()",
+    ),
+    "requests": (
+        "import requests",
+        "client = requests.Session()",
+        "client.post(url, json={'messages': []}).json()",
+    ),
+    "aiohttp": (
+        "import asyncio, aiohttp",
+        "async def main(ask):\n"
+        "    async with aiohttp.ClientSession() as client:\n"
+        "        if ask:\n"
+        "            async with client.post(url, json={'messages': []}) as answer:\n"
+        "                await answer.json()\n"
+        "asyncio.run(main(False))",
+        "asyncio.run(main(True))",
+    ),
+    "openai": ("import openai", "client = openai.OpenAI(base_url=url, api_key='key')",
+               f"client.{CHAT}"),
+    "groq": ("import groq", "client = groq.Groq(base_url=url, api_key='key')", f"client.{CHAT}"),
+    "litellm": (
+        "import litellm",
+        "",
+        "litellm.completion(model='openai/m', api_base=url, api_key='key',"
+        " messages=[{'role': 'user', 'content': 'Hi'}])",
+    ),
+}  # fmt: skip
+
+
+def instructions(usage: Usage, *, bare: int = 0) -> dict[str, Any]:
+    """Of the whole process, without those of a bare interpreter.
+
+    Raises:
+        SystemExit: valgrind has not counted.
+    """
+    found = re.search(r"Collected : (\d+)", usage.stderr)
+    if found is None:
+        raise SystemExit(f"valgrind: {usage.error}")
+    return {"instructions": int(found[1]) - bare, "wall_s": usage.wall_s, "count": 1}
+
+
+#: Of every process that is counted. Byte code is ours, and there from the first run on.
+ENVIRONMENT = {
+    "PYTHONPYCACHEPREFIX": str(BUILD / "byte-code"),
+    "PYTHONDONTWRITEBYTECODE": "",
+    "PYTHONHASHSEED": "0",
+    "NO_PROXY": "*",
+}
+
+
+def bare_instructions(python: str) -> int:
+    """Of an interpreter that does nothing."""
+    run([python, "-c", "pass"], env=ENVIRONMENT)
+    usage = run([*VALGRIND, python, "-c", "pass"], env=ENVIRONMENT)
+    count: int = instructions(usage)["instructions"]
+    return count
+
+
+def variant(name: str, python: str, lines: tuple[str, ...], bare: int, url: str) -> Variant:
+    """One contender; run once before, so that its byte code is there."""
+    program = "\n".join((f"url = {url!r}", *lines))
+    run([python, "-c", program], env=ENVIRONMENT)
+    command = (*VALGRIND, python, "-c", program)
+    return Variant(name, command, name == OURS, ENVIRONMENT, partial(instructions, bare=bare))
+
+
+def cases(environment: Environment, url: str, names: list[str]) -> list[Case]:
+    """Three stages, each with all that comes before."""
+    pythons = {name: sys.executable if name == OURS else environment.python for name in names}
+    bare = {python: bare_instructions(python) for python in set(pythons.values())}
+    found = []
+    for depth, title in enumerate((IMPORT, CLIENT, REQUEST), start=1):
+        variants = tuple(
+            variant(name, python, PROGRAMS[name][:depth], bare[python], url)
+            for name, python in pythons.items()
+        )
+        bound = {IMPORT: 5, CLIENT: 28}.get(title)
+        goals = [] if bound is None else [
+            Goal("millions of instructions", bound, figure=MILLIONS, at_most=True)
+        ]  # fmt: skip
+        found.append(Case(title, variants, (MILLIONS, WALL), tuple(goals)))
+    return found
+
+
+def main() -> None:
+    """Counts; a few rounds are enough, as instructions do not depend on the machine's mood."""
+    options = arguments("imports", __doc__)
+    if shutil.which("valgrind") is None:
+        raise SystemExit("valgrind is not installed: sudo apt-get install valgrind")
+    environment = Environment("imports")
+    if options.with_peers:
+        environment.prepare()
+    names = list(PROGRAMS) if options.with_peers else [OURS]
+    with floor_server() as server:
+        versions = environment.versions() if options.with_peers else {}
+        versions["valgrind"] = first_line(["valgrind", "--version"])
+        compete("imports", cases(environment, server.url, names), options, versions)
+
+
+if __name__ == "__main__":
+    main()

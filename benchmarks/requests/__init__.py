@@ -1,0 +1,1 @@
+"""Small requests: one after another, many at once, and over new TLS connections."""

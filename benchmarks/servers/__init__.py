@@ -1,0 +1,1 @@
+"""Servers that the benchmarks of clients talk to."""

@@ -1,0 +1,1 @@
+"""Upload of one large file in a form."""

@@ -1,0 +1,155 @@
+"""Answers of servers on standard output: texts, addresses, saved files, or JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from polymux._text import display_name, printable
+from polymux.cli import exit_codes
+from polymux.cli.terminal import write_json, write_line, write_text
+
+if TYPE_CHECKING:
+    from polymux.cli.saving import Saver
+    from polymux.cli.terminal import Screen
+    from polymux.media_file import MediaFile
+    from polymux.responses import ChatCompletion, Prediction, Song
+
+
+def show(result: Any, screen: Screen, *, as_json: bool = False, saver: Saver | None = None) -> int:
+    """Prints a result of an operation, and saves its files.
+
+    Args:
+        result: What the client gave.
+        screen: For what is no part of the answer.
+        as_json: Print the whole answer as one JSON value.
+        saver: Saves files, whose paths are printed then in the place of their addresses.
+
+    Returns:
+        The exit code.
+    """
+    from polymux.media_file import MediaFile
+
+    files = files_of(result)
+    if as_json:
+        write_json({"url": str(result)} if isinstance(result, MediaFile) else result.json())
+    elif not files:
+        return _text(result, screen)
+    for label, file in files:
+        if saver is not None:
+            screen.draw(f"fetching {file}")
+            path = display_name(str(_saved(saver, file, label, screen)))
+            screen.clear()
+            screen.say(f"saved {path}") if as_json else write_line(path)
+        elif not as_json:
+            write_line(str(file))
+    return exit_codes.SUCCESS
+
+
+def show_job(result: Any, screen: Screen, *, as_json: bool) -> bool:
+    """Prints the id of a job that nobody waits for; False where the result is no job."""
+    from polymux.responses import Prediction
+
+    if not isinstance(result, Prediction):
+        return False
+    if as_json:
+        write_json(result.json())
+    else:
+        write_line(result.id or "")
+        screen.say(f"the job is {printable(result.status)}")
+    return True
+
+
+def files_of(result: Any) -> list[tuple[str, MediaFile]]:
+    """The files of a result, each with what tells it from the others where that needs a word."""
+    from polymux.media_file import MediaFile
+    from polymux.responses import Prediction
+
+    if isinstance(result, MediaFile):
+        return [("", result)]
+    if not isinstance(result, Prediction):
+        return []
+    output = result.output
+    if isinstance(output, dict) and "audio" in output:
+        found = (("", result.audio), ("spectrogram", result.spectrogram))
+        return [(label, file) for label, file in found if file is not None]
+    addresses = [output] if isinstance(output, str) else output
+    if isinstance(addresses, list) and addresses and all(map(_is_address, addresses)):
+        return [("", file) for file in result.images]
+    return []
+
+
+def _is_address(value: object) -> bool:
+    return isinstance(value, str) and value.startswith(("https://", "http://", "data:"))
+
+
+def _saved(saver: Saver, file: MediaFile, label: str, screen: Screen) -> Any:
+    try:
+        return saver.save(file, label)
+    except Exception:
+        # The work is done and perhaps paid for: nobody shall have to ask for it again.
+        screen.complain(f"polymux: the file is at {file}")
+        raise
+
+
+def _text(result: Any, screen: Screen) -> int:
+    from polymux.responses import ChatCompletion, Prediction, Song, SongList
+
+    if isinstance(result, SongList):
+        for song in result:
+            _song(song)
+        if not result:
+            screen.say("nothing was found")
+    elif isinstance(result, Song):
+        _song(result)
+    elif isinstance(result, ChatCompletion):
+        _completion(result, screen)
+    elif isinstance(result, Prediction):
+        return _prediction(result, screen)
+    else:
+        write_whole(result.text)
+    return exit_codes.SUCCESS
+
+
+def write_whole(text: str) -> None:
+    """A text with a line end at its end, for terminals and programs that read lines."""
+    write_text(text if text.endswith("\n") else text + "\n")
+
+
+def _song(song: Song) -> None:
+    names = (song.name, song.url)
+    write_text("\t".join(printable(name) for name in names if name) + "\n")
+
+
+def _prediction(job: Prediction, screen: Screen) -> int:
+    output = job.output
+    if output is None:
+        screen.complain("polymux: the job has come to its end and has made nothing")
+        return exit_codes.SERVER_FAILED
+    readable = isinstance(output, (str, list)) or (isinstance(output, dict) and "text" in output)
+    if readable and not (isinstance(output, list) and any(isinstance(o, str) for o in output)):
+        write_whole(job.text)
+    else:
+        write_json(output)
+    return exit_codes.SUCCESS
+
+
+def _completion(completion: ChatCompletion, screen: Screen) -> None:
+    for number, choice in enumerate(completion.choices):
+        message = choice.message
+        if message.reasoning:
+            screen.say_text(message.reasoning)
+        if message.content:
+            write_whole(("\n" if number else "") + message.content)
+        tell_end(
+            choice.finish_reason, [(one.name, one.arguments) for one in message.tool_calls], screen
+        )
+
+
+def tell_end(reason: str | None, calls: list[tuple[str, str]], screen: Screen) -> None:
+    """Says how an answer ended, where that is more than its good end."""
+    for name, arguments in calls:
+        screen.say(f"the model asks for {display_name(name)}({printable(arguments)})")
+    if reason == "length":
+        screen.say("the answer is cut: it has reached its longest length")
+    elif reason == "content_filter":
+        screen.say("the answer is cut: the server's filter stopped it")

@@ -1,0 +1,139 @@
+"""The operations as commands: `polymux generate-image "a lighthouse"`, each against a server."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from polymux.cli import chat, exit_codes, server, transcript
+from polymux.cli.operation_names import NAMES
+
+if TYPE_CHECKING:
+    from polymux.cli.operation_arguments import Command
+    from polymux.cli.parsers import Parser
+    from polymux.cli.saving import Saver
+    from polymux.cli.terminal import Screen
+    from polymux.client import Client
+
+#: What stands in the names of files that were made of a text.
+_MADE_OF_TEXT = ("generate_image", "generate_video", "generate_music", "download_music")
+
+
+def add_commands(commands: Any) -> None:
+    """Describes the commands to argparse; their many arguments only when one is run."""
+    for operation, name, alias, title in NAMES:
+        if operation != "convert_to_mp3":  # It runs here as well: `polymux.cli.convert`.
+            commands.add_parser(
+                name,
+                aliases=[alias],
+                help=title[0].lower() + title[1:],
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+                allow_abbrev=False,
+                describe=partial(_describe, name),
+            )
+
+
+def _describe(name: str, parser: Parser) -> None:
+    from polymux.cli.operation_arguments import add_arguments, find_command
+    from polymux.operations.results import JOBS, RESULTS
+
+    command = find_command(name)
+    is_chat = command.operation in chat.OPERATIONS
+    parser.set_defaults(run=partial(chat.run if is_chat else run, command))
+    parser.usage = f"%(prog)s [options] [{command.arguments[0].metavar}]"
+    parser.description = command.summary
+    parser.epilog = (chat.HELP if is_chat else "") + server.KEY_HELP + exit_codes.EPILOG
+    add_arguments(parser, command)
+    group = parser.add_argument_group("answer")
+    if command.operation == "transcribe":
+        transcript.add_arguments(group)
+    elif RESULTS[command.operation] in ("MediaFile", "Prediction"):
+        group.add_argument(
+            "--save",
+            dest="save_folder",
+            metavar="FOLDER",
+            help="fetch the files into a folder and print their paths; nothing is overwritten",
+        )
+    if command.operation in JOBS:
+        group.add_argument(
+            "--no-wait",
+            dest="wait_for_end",
+            action="store_false",
+            help="print the job's id and leave; 'polymux predictions' looks after it",
+        )
+    if is_chat:
+        chat.add_arguments(group)
+    group.add_argument(
+        "--json", dest="as_json", action="store_true", help="the whole answer as one JSON value"
+    )
+    group.add_argument("-q", "--quiet", action="store_true", help="show errors only")
+    server.add_arguments(parser)
+
+
+def run(command: Command, options: argparse.Namespace) -> int:
+    """Asks a server and shows its answer; the exit code."""
+    from polymux.cli import answers
+    from polymux.cli.operation_arguments import values_of
+    from polymux.cli.terminal import Screen
+
+    values = values_of(command, options)
+    screen = Screen(quiet=options.quiet)
+    saver = _saver(command, options, values)
+    wanted = transcript.wanted(options) if command.operation == "transcribe" else None
+    with server.connected(options, command.name) as client:
+        result = ask(client, command, values, options, screen)
+        if not getattr(options, "wait_for_end", True) and answers.show_job(
+            result, screen, as_json=options.as_json
+        ):
+            return exit_codes.SUCCESS
+        if wanted is not None:
+            return wanted.show(result)
+        return answers.show(result, screen, as_json=options.as_json, saver=saver)
+
+
+def ask(
+    client: Client,
+    command: Command,
+    values: dict[str, Any],
+    options: argparse.Namespace,
+    screen: Screen,
+) -> Any:
+    """Runs the operation, showing how it goes; what the client gives."""
+    from polymux.cli.operation_arguments import extra_body_of
+    from polymux.cli.waiting import Waiting
+
+    with Waiting(screen) as waiting:
+        return client.request(
+            command.operation,
+            values,
+            model=options.selected_model if command.models else None,
+            extra_body=extra_body_of(options),
+            on_upload=waiting.on_upload,
+            on_progress=waiting.on_progress,
+            wait=getattr(options, "wait_for_end", True),
+        )
+
+
+def _saver(command: Command, options: argparse.Namespace, values: dict[str, Any]) -> Saver | None:
+    folder = getattr(options, "save_folder", None)
+    if folder is None:
+        return None
+    from pathlib import Path
+
+    from polymux.cli.saving import Saver, stem_of
+    from polymux.errors import InvalidRequestError
+
+    if not getattr(options, "wait_for_end", True):
+        raise InvalidRequestError("--save needs the end of the job: leave out --no-wait")
+    first = command.arguments[0]
+    value, stem = values.get(first.name), ""
+    if first.kind == "file":
+        stem = "upscaled"
+        if isinstance(value, str):
+            stem = f"{Path(value).stem[:60]}-{stem}"
+    elif command.operation in _MADE_OF_TEXT and isinstance(value, str):
+        stem = stem_of(value)
+    saver = Saver(folder, stem)
+    saver.prepare()
+    return saver

@@ -1,0 +1,107 @@
+"""From an exception to the line that people read and the exit code that programs read."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+
+from polymux._text import printable
+from polymux.cli import exit_codes
+from polymux.errors import (
+    APIError,
+    APIStatusError,
+    AuthenticationError,
+    InputNotFoundError,
+    InternalServerError,
+    InvalidRequestError,
+    MissingDependencyError,
+    NoMatchError,
+    NotFoundError,
+    PolymuxError,
+    PredictionFailedError,
+    RequestTimeoutError,
+    StreamInterruptedError,
+    TransportError,
+)
+
+#: The first that fits counts.
+_CODES: tuple[tuple[type[PolymuxError], int], ...] = (
+    (MissingDependencyError, exit_codes.MISSING_DEPENDENCY),
+    (InvalidRequestError, exit_codes.USAGE),
+    (NotFoundError, exit_codes.NOT_FOUND),
+    (NoMatchError, exit_codes.NOT_FOUND),
+    (InputNotFoundError, exit_codes.NOT_FOUND),
+    (RequestTimeoutError, exit_codes.TIMED_OUT),
+    (InternalServerError, exit_codes.SERVER_FAILED),
+    (APIStatusError, exit_codes.REFUSED),
+    (APIError, exit_codes.SERVER_FAILED),
+    (PredictionFailedError, exit_codes.SERVER_FAILED),
+    (TransportError, exit_codes.NO_CONNECTION),
+    (StreamInterruptedError, exit_codes.NO_CONNECTION),
+)
+_SECRETS: list[str] = []
+#: Shorter ones would be found in the middle of other words.
+_SHORTEST_SECRET = 4
+_STATUS_WORDS = "the server answered with status"
+
+
+class ConfigurationError(PolymuxError):
+    """No server is named, or what the environment or the configuration file says is wrong."""
+
+    code = "not_configured"
+
+
+def hide(secret: str | None) -> None:
+    """Has a key left out of everything that is said from now on, unless it is hardly one."""
+    if secret and len(secret) >= _SHORTEST_SECRET and secret not in _SECRETS:
+        _SECRETS.append(secret)
+
+
+def say(text: str) -> None:
+    """One line on standard error, without control characters and without any key."""
+    for secret in _SECRETS:
+        text = text.replace(secret, "***")
+    with suppress(OSError):
+        sys.stderr.write(f"polymux: {printable(text)}\n")
+        sys.stderr.flush()
+
+
+def code_of(error: BaseException) -> int:
+    """The exit code for an exception."""
+    if isinstance(error, ConfigurationError):
+        return exit_codes.NOT_CONFIGURED
+    return next((code for kind, code in _CODES if isinstance(error, kind)), exit_codes.FAILURE)
+
+
+def message_of(error: PolymuxError) -> str:
+    """What to say about an exception: what was wrong, and what can be done."""
+    text = str(error)
+    if isinstance(error, MissingDependencyError):
+        return f"{text} ('polymux doctor' shows what is there)"
+    if not isinstance(error, APIStatusError):
+        return text
+    facts = [] if text.startswith(_STATUS_WORDS) else [f"status {error.status}"]
+    if error.request_id:
+        facts.append(f"request {error.request_id}")
+    if error.headers.get("retry-after"):
+        facts.append(f"it asks for a pause of {error.headers['retry-after']}")
+    if isinstance(error, AuthenticationError):
+        facts.append("the key comes from POLYMUX_API_KEY or the configuration file")
+    text = text if text.startswith(_STATUS_WORDS) else f"the server says: {text}"
+    return f"{text} ({'; '.join(facts)})" if facts else text
+
+
+def report(error: Exception) -> int:
+    """Says what went wrong; the exit code."""
+    if os.environ.get("POLYMUX_DEBUG") == "1":
+        from traceback import format_exc
+
+        for line in format_exc().splitlines():
+            say(line)
+    if isinstance(error, PolymuxError):
+        say(message_of(error))
+    else:
+        what = f"{type(error).__name__}: {error}"
+        say(f"this is a defect of polymux: {what} (POLYMUX_DEBUG=1 shows where it happened)")
+    return code_of(error)

@@ -1,0 +1,151 @@
+"""`polymux predictions`: jobs on a server, listed, looked at, waited for and cancelled."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from polymux._text import printable
+from polymux.cli import exit_codes, server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from polymux.cli.terminal import Screen
+    from polymux.client import Client
+    from polymux.responses import Prediction
+
+_MOST_LISTED = 100
+_EPILOG = """\
+examples:
+  id=$(polymux generate-video "waves at dusk" --no-wait)
+  polymux predictions wait "$id" --save videos
+
+"""
+
+
+def add_commands(commands: Any) -> None:
+    """Describes the command to argparse."""
+    parser = commands.add_parser(
+        "predictions",
+        help="look after the jobs of a server",
+        description="Jobs that models work on: what --no-wait starts, and all others of the key.",
+        epilog=_EPILOG + server.KEY_HELP + exit_codes.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
+    listed = _add(actions, "list", _list, "print id, status, model and time of each, newest first")
+    listed.add_argument(
+        "--limit",
+        dest="most",
+        type=int,
+        default=_MOST_LISTED,
+        metavar="N",
+        help=f"how many at most (default: {_MOST_LISTED})",
+    )
+    _add(actions, "get", _get, "print what is known of a job")
+    _add(actions, "cancel", _cancel, "ask for the end of a job")
+    waited = _add(actions, "wait", _wait, "wait for the end of a job and print what it made")
+    waited.add_argument(
+        "--save",
+        dest="save_folder",
+        metavar="FOLDER",
+        help="fetch its files into a folder and print their paths; nothing is overwritten",
+    )
+
+
+def _add(actions: Any, name: str, act: Callable[..., int], said: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name,
+        help=said,
+        description=said[0].upper() + said[1:] + ".",
+        epilog=server.KEY_HELP + exit_codes.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    if name != "list":
+        parser.add_argument("id", metavar="ID", help="the job's id, as --no-wait prints it")
+    parser.add_argument("--json", dest="as_json", action="store_true", help="one JSON value")
+    parser.add_argument("-q", "--quiet", action="store_true", help="show errors only")
+    server.add_arguments(parser)
+    parser.set_defaults(run=partial(_run, act))
+    return parser
+
+
+def _run(act: Callable[..., int], options: argparse.Namespace) -> int:
+    from polymux.cli.terminal import Screen
+
+    with server.connected(options, f"predictions {options.action}") as client:
+        return act(client, options, Screen(quiet=options.quiet))
+
+
+def _list(client: Client, options: argparse.Namespace, screen: Screen) -> int:
+    from itertools import islice
+
+    from polymux.cli.terminal import write_json, write_text
+    from polymux.errors import InvalidRequestError
+
+    if options.most < 1:
+        raise InvalidRequestError("--limit must be at least 1")
+    jobs = islice(client.predictions.list(), options.most)
+    if options.as_json:
+        write_json([job.json() for job in jobs])
+        return exit_codes.SUCCESS
+    count = 0
+    for count, job in enumerate(jobs, 1):  # noqa: B007 - how many there were
+        facts = (job.id, job.status, job.model, job.created_at)
+        write_text("\t".join(printable(fact or "-") for fact in facts) + "\n")
+    if not count:
+        screen.say("there are no jobs")
+    return exit_codes.SUCCESS
+
+
+def _get(client: Client, options: argparse.Namespace, screen: Screen) -> int:  # noqa: ARG001
+    return _describe(client.predictions.get(options.id), options)
+
+
+def _cancel(client: Client, options: argparse.Namespace, screen: Screen) -> int:  # noqa: ARG001
+    return _describe(client.predictions.cancel(options.id), options)
+
+
+def _wait(client: Client, options: argparse.Namespace, screen: Screen) -> int:
+    from polymux.cli import answers
+    from polymux.cli.saving import Saver
+    from polymux.cli.waiting import Waiting
+
+    saver = None
+    if options.save_folder is not None:
+        saver = Saver(options.save_folder)
+        saver.prepare()
+    with Waiting(screen) as waiting:
+        job = client.predictions.wait(options.id, on_progress=waiting.on_progress)
+    return answers.show(job, screen, as_json=options.as_json, saver=saver)
+
+
+def _describe(job: Prediction, options: argparse.Namespace) -> int:
+    from polymux.cli.terminal import write_json, write_line
+
+    if options.as_json:
+        write_json(job.json())
+    else:
+        for name, value in _facts(job):
+            write_line(f"{name:<10} {value}")
+    return exit_codes.SUCCESS
+
+
+def _facts(job: Prediction) -> Iterator[tuple[str, object]]:
+    from polymux.cli.answers import files_of
+
+    for name in ("id", "status", "model", "created_at", "started_at", "completed_at", "error"):
+        value = getattr(job, name)
+        if value is not None:
+            yield name.removesuffix("_at"), value
+    files = files_of(job)
+    for _, file in files:
+        yield "file", file
+    if not files and job.output is not None:
+        import json
+
+        yield "output", json.dumps(job.output, ensure_ascii=False)
+    for line in job.logs.splitlines():
+        yield "log", line

@@ -1,0 +1,170 @@
+"""`polymux convert-to-mp3 --server`: the same conversions, done by a server."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux._text import display_name, size
+from polymux.cli import convert, exit_codes, failures, server
+from polymux.cli.conversions import make_folder_of
+from polymux.cli.plan import STREAM, Item, plan
+from polymux.cli.saving import name_in
+from polymux.cli.terminal import Screen, standard_input, write_json
+from polymux.cli.waiting import Waiting
+from polymux.errors import InvalidRequestError, OutputExistsError, OutputFailedError, PolymuxError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from polymux.client import Client
+
+#: The options of the interface, by their names there.
+_FIELDS = {
+    "bitrate": "bitrate",
+    "vbr_quality": "vbr_quality",
+    "sample_rate": "sample_rate",
+    "channels": "channels",
+    "start": "start",
+    "end": "end",
+    "stream": "audio_stream",
+}
+_HERE_ONLY = (
+    "recursive", "jobs", "abr", "preset", "threads", "exact", "verify", "identical_file", "tags",
+    "tag", "cover", "id3v2_version", "strict", "limit",
+)  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    """Has every input converted; the exit code."""
+    _refuse_what_works_here_only(options)
+    items = _items(options)
+    convert.refuse_what_cannot_be_printed(options, [item.output for item in items])
+    screen = Screen(quiet=options.quiet or options.json)
+    conversions = _Conversions(options, screen)
+    try:
+        with server.connected(options, "convert-to-mp3 --server") as client:
+            for item in items:
+                conversions.run(client, item)
+    finally:
+        for folder in reversed(conversions.made):
+            with suppress(OSError):  # Only those in which nothing was written are empty.
+                folder.rmdir()
+    return conversions.end(len(items))
+
+
+def _refuse_what_works_here_only(options: argparse.Namespace) -> None:
+    given = [
+        f"--{name.replace('_', '-')}"
+        for name in _HERE_ONLY
+        if getattr(options, name) != options.parser.get_default(name)
+    ]
+    if given:
+        raise InvalidRequestError(
+            f"{', '.join(given)}: works on this computer only, without --server"
+        )
+
+
+def _items(options: argparse.Namespace) -> list[Item]:
+    if options.url is None:
+        return plan(
+            options.inputs,
+            options.output,
+            recursive=False,
+            skip_existing=options.skip_existing,
+        )
+    if options.inputs:
+        raise InvalidRequestError("give either an INPUT or --url")
+    output = options.output or f"{name_in(options.url)[0] or 'converted'}.mp3"
+    if output != STREAM and (output.endswith(os.sep) or Path(output).is_dir()):
+        output = str(Path(output, f"{name_in(options.url)[0] or 'converted'}.mp3"))
+    skipped = "exists" if options.skip_existing and os.path.lexists(output) else ""
+    return [Item(options.url, output, skipped=skipped)]
+
+
+class _Conversions:
+    """One conversion after the other, and what is said of them."""
+
+    def __init__(self, options: argparse.Namespace, screen: Screen) -> None:
+        self._options = options
+        self._screen = screen
+        self._counts = {"converted": 0, "failed": 0, "skipped": 0}
+        self._code = exit_codes.SUCCESS
+        #: Folders that had to be made.
+        self.made: list[Path] = []
+        given = {name: getattr(options, ours) for name, ours in _FIELDS.items()}
+        self._fields = {name: value for name, value in given.items() if value is not None}
+
+    def run(self, client: Client, item: Item) -> None:
+        """Converts one input; only what concerns all of them is raised."""
+        if item.skipped:
+            self._count("skipped", {"input": item.name, "reason": item.skipped})
+            return
+        try:
+            url, count = self._convert(client, item)
+        except InvalidRequestError:
+            raise  # So it would be with every other input.
+        except PolymuxError as error:
+            self._code = failures.code_of(error)
+            self._count("failed", {"input": item.name, "error": error.to_dict()})
+            if not self._options.json:
+                self._screen.clear()
+                failures.say(failures.message_of(error))
+            return
+        self._count("converted", {"input": item.name, "output": item.output, "url": url})
+        names = [
+            "standard stream" if name == STREAM else display_name(name)
+            for name in (item.name, item.output)
+        ]
+        self._screen.say(f"{' -> '.join(names)}  ({size(count)})")
+
+    def _convert(self, client: Client, item: Item) -> tuple[str, int]:
+        if item.error is not None:
+            raise item.error
+        if item.output != STREAM and not self._options.overwrite and os.path.lexists(item.output):
+            raise OutputExistsError(
+                "it exists already (--overwrite replaces it, --skip-existing leaves such inputs "
+                "out)",
+                input_name=item.output,
+            )
+        if item.output != STREAM and (error := make_folder_of(item.output, self.made)):
+            raise error
+        if item.output != STREAM and not Path(item.output).parent.is_dir():
+            folder = display_name(str(Path(item.output).parent))
+            raise OutputFailedError(f"cannot write into '{folder}': it is no folder")
+        source: Any = ("stdin", standard_input()) if item.name == STREAM else item.name
+        where = {"url": item.name} if self._options.url else {"file": source}
+        with Waiting(self._screen) as waiting:
+            made = client.request(
+                "convert_to_mp3",
+                {**where, **self._fields},
+                on_upload=waiting.on_upload,
+                on_progress=waiting.on_progress,
+            )
+        self._screen.draw(f"fetching {made}")
+        if item.output == STREAM:
+            count = 0
+            for piece in made:
+                count += sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.flush()
+        else:
+            saved = made.save(item.output, overwrite=self._options.overwrite)
+            count = saved.stat().st_size
+        self._screen.clear()
+        return str(made), count
+
+    def _count(self, status: str, facts: dict[str, Any]) -> None:
+        self._counts[status] += 1
+        if self._options.json:
+            write_json({"status": status, **facts})
+
+    def end(self, inputs: int) -> int:
+        """Says how it went altogether; the exit code."""
+        if self._options.json:
+            write_json({"status": "summary", **self._counts})
+        elif inputs != 1 or self._counts["skipped"]:
+            self._screen.say(", ".join(f"{count} {word}" for word, count in self._counts.items()))
+        return self._code if inputs == 1 or not self._counts["failed"] else exit_codes.FAILURE

@@ -1,0 +1,107 @@
+"""Options of the commands that speak to a server, and the client that they make."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from polymux._text import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from polymux.client import Client
+
+KEY_HELP = """\
+The server's address comes from --server, then POLYMUX_BASE_URL, then base_url in the configuration
+file (POLYMUX_CONFIG, else polymux/config.toml in the folder of configurations). Its key comes from
+POLYMUX_API_KEY, then api_key in that file: never from the command line, which others can see.
+
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser, *, where: str = "") -> None:
+    """Adds `--server`, `--timeout` and `--retries`; `where` is what the address is for."""
+    group = parser.add_argument_group("server")
+    group.add_argument("--server", metavar="URL", help=where or "its address; default: see below")
+    group.add_argument(
+        "--timeout",
+        dest="deadline_s",
+        type=_seconds,
+        metavar="SECONDS",
+        help="that everything may take, waiting for a job included",
+    )
+    group.add_argument(
+        "--retries",
+        type=_count,
+        metavar="N",
+        help="how often a request is sent again at most (default: 2)",
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is no number of seconds above 0")
+    return seconds
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 3 or int(text) > 100:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is no whole number from 0 to 100")
+    return int(text)
+
+
+@contextmanager
+def connected(options: argparse.Namespace, command: str) -> Iterator[Client]:
+    """A client as the options, the environment and the configuration file want it.
+
+    Args:
+        options: Parsed; with what `add_arguments` adds.
+        command: What needs it, for messages.
+
+    Raises:
+        ConfigurationError: No server is named, or the configuration is wrong.
+        InvalidRequestError: `--server` is no address.
+    """
+    found_url, found_key, chat_model = _configuration(options.server, command)
+    from polymux.client import Client
+
+    client = Client(
+        found_url,
+        found_key,
+        chat_model=chat_model,
+        timeout=options.deadline_s,
+        retry=options.retries,
+    )
+    with client:
+        yield client
+
+
+def _configuration(server: str | None, command: str) -> tuple[str, str | None, str | None]:
+    from polymux.cli.failures import ConfigurationError, hide
+    from polymux.config import checked_base_url, config_path, configuration
+    from polymux.errors import InvalidRequestError
+
+    if server is not None:
+        try:
+            server = checked_base_url(server)
+        except InvalidRequestError as error:
+            text = error.message.removeprefix("base_url ")
+            raise InvalidRequestError(f"--server {text}") from None
+    try:
+        found = configuration(server)
+    except InvalidRequestError as error:
+        if error.code != "no_server":
+            raise ConfigurationError(error.message) from None
+        raise ConfigurationError(
+            f"'polymux {command}' needs a server, as it has no engine on this computer yet: give "
+            f"--server URL, set POLYMUX_BASE_URL, or write base_url into {config_path()}"
+        ) from None
+    hide(found.api_key)
+    return found.base_url, found.api_key, found.chat_model

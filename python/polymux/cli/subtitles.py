@@ -1,0 +1,90 @@
+"""Transcripts as subtitles: SubRip (.srt) and WebVTT (.vtt)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from polymux.responses import TranscriptChunk
+
+#: How long a text stays that has no end of its own: a usual speed of reading, within bounds.
+_READ_CHARACTERS_PER_S = 15
+_SHORTEST_MS = 1000
+_LONGEST_MS = 7000
+
+
+class Cue(NamedTuple):
+    """A text and when it is shown, in milliseconds from the beginning."""
+
+    start_ms: int
+    end_ms: int
+    text: str
+
+
+def cues(chunks: Sequence[TranscriptChunk]) -> list[Cue]:
+    """What is shown when: every end is after its start.
+
+    A start that is missing is the end of the text before. An end that is missing, or not after the
+    start, is guessed: the text stays as long as it takes to read, but not into the next one.
+    Chunks without a text are left out.
+
+    Example:
+        >>> from polymux import TranscriptChunk
+        >>> from polymux.cli.subtitles import cues
+        >>> cues([TranscriptChunk({"text": " Hello there.", "timestamp": [1.5, None]})])
+        [Cue(start_ms=1500, end_ms=2500, text='Hello there.')]
+    """
+    spoken = [(_line(one.text), _ms(one.start_s), _ms(one.end_s)) for one in chunks]
+    spoken = [one for one in spoken if one[0]]
+    found: list[Cue] = []
+    for index, (text, start, end) in enumerate(spoken):
+        begins = start if start is not None else (found[-1].end_ms if found else 0)
+        following = spoken[index + 1][1] if index + 1 < len(spoken) else None
+        if end is None or end <= begins:
+            end = _guessed_end(begins, text)
+            if following is not None and following > begins:
+                end = min(end, following)
+        found.append(Cue(begins, end, text))
+    return found
+
+
+def _line(text: str) -> str:
+    """The text without what would end a cue: empty lines."""
+    return "\n".join(filter(None, (" ".join(line.split()) for line in text.splitlines())))
+
+
+def _ms(seconds: float | None) -> int | None:
+    return None if seconds is None else max(0, round(seconds * 1000))
+
+
+def _guessed_end(start_ms: int, text: str) -> int:
+    reading_ms = len(text) * 1000 // _READ_CHARACTERS_PER_S
+    return start_ms + min(max(reading_ms, _SHORTEST_MS), _LONGEST_MS)
+
+
+def srt(chunks: Sequence[TranscriptChunk]) -> str:
+    """SubRip: numbered cues, times with a comma."""
+    return "".join(
+        f"{number}\n{_clock(cue.start_ms, ',')} --> {_clock(cue.end_ms, ',')}\n{cue.text}\n\n"
+        for number, cue in enumerate(cues(chunks), 1)
+    )
+
+
+def vtt(chunks: Sequence[TranscriptChunk]) -> str:
+    """WebVTT (https://www.w3.org/TR/webvtt1/): times with a full stop, markup escaped."""
+    return "WEBVTT\n\n" + "".join(_vtt_cues(cues(chunks)))
+
+
+def _vtt_cues(found: Iterable[Cue]) -> Iterator[str]:
+    for cue in found:
+        text = cue.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        yield f"{_clock(cue.start_ms, '.')} --> {_clock(cue.end_ms, '.')}\n{text}\n\n"
+
+
+def _clock(milliseconds: int, separator: str) -> str:
+    seconds, thousandths = divmod(milliseconds, 1000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:02}:{minutes:02}:{seconds:02}{separator}{thousandths:03}"

@@ -1,0 +1,90 @@
+"""What is shown while a server works: the upload, then the job and the time that has passed."""
+
+from __future__ import annotations
+
+import threading
+from time import monotonic
+from typing import TYPE_CHECKING, Self
+
+from polymux._text import clock, display_name
+from polymux.cli.terminal import upload_line
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from polymux.cli.terminal import Screen
+    from polymux.responses import Prediction
+
+_TICK_S = 0.5
+_ADVICE = "'polymux predictions wait {0}' waits for it, 'polymux predictions cancel {0}' ends it"
+
+
+class Waiting:
+    """A progress line, drawn where standard error is a terminal, and gone when its block ends.
+
+    A thread of its own moves the clock, as the one that waits is in the native core.
+
+    Args:
+        screen: Where it is drawn.
+        what: Shown until the server says something better.
+    """
+
+    def __init__(self, screen: Screen, what: str = "waiting for the server") -> None:
+        """Draws nothing yet."""
+        self._screen = screen
+        self._state = what
+        self._sent: tuple[int, int | None] | None = None
+        self._started = monotonic()
+        self._lock = threading.Lock()
+        self._end = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._job: Prediction | None = None
+
+    def on_upload(self, sent: int, total: int | None) -> None:
+        """Takes how much of the request was sent."""
+        with self._lock:
+            self._sent = None if sent == total else (sent, total)
+            self._draw()
+
+    def on_progress(self, job: Prediction) -> None:
+        """Takes what became of the job."""
+        last = next((line for line in reversed(job.logs.splitlines()) if line.strip()), "")
+        with self._lock:
+            self._job = job
+            self._state = f"{job.status}  {display_name(last.strip())}".rstrip()
+            self._draw()
+
+    def _draw(self) -> None:
+        elapsed_s = monotonic() - self._started
+        if self._sent is not None:
+            self._screen.draw(upload_line(*self._sent, elapsed_s))
+        else:
+            self._screen.draw(f"{clock(elapsed_s)}  {self._state}")
+
+    def _tick(self) -> None:
+        while not self._end.wait(_TICK_S):
+            with self._lock:
+                self._draw()
+
+    def __enter__(self) -> Self:
+        """Starts the clock."""
+        if self._screen.draws:
+            self._thread = threading.Thread(target=self._tick, daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Removes the line; where the waiting ended early, says what becomes of the job."""
+        self._end.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._screen.clear()
+        job = self._job
+        if error is not None and job is not None and job.id and not job.finished:
+            name = display_name(job.id)
+            self._screen.complain(f"polymux: the job {name} goes on: {_ADVICE.format(name)}")

@@ -1,0 +1,387 @@
+"""Event loops that come, go and are many; tasks that are cancelled (K05, K08, A.3 6)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import time
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux import errors
+from servers import steps
+from support.client_children import KEY, check_flat, descriptors, eventually, run, run_json
+from support.hostile_check import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from servers.misbehaving import MisbehavingServer
+    from servers.reference import ReferenceServer
+
+CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
+STREAM = steps.event_stream(), steps.send(CHUNK), steps.stall()
+
+
+async def answered(client: polymux.AsyncClient, text: str) -> None:
+    assert (await client.chat(text)).text == f"You said: {text}"
+    stream = await client.chat(text, stream=True)
+    assert "".join([one async for one in stream.texts()]) == f"You said: {text}"
+
+
+def test_two_runs_in_a_row(reference: ReferenceServer) -> None:
+    """A.3 6: one client in one loop after another, closed in a third."""
+    client = polymux.AsyncClient(reference.url, KEY)
+    for number in range(5):
+        asyncio.run(answered(client, f"run {number}"))
+    asyncio.run(client.aclose())
+    assert eventually(lambda: not reference.open_connections)
+    # The thread is the client's and not a loop's: so are the connections.
+    assert len(reference.connections) <= 2
+
+
+def test_loops_in_many_threads(reference: ReferenceServer) -> None:
+    """A.3 6: eight loops at once, with one client."""
+    client = polymux.AsyncClient(reference.url, KEY)
+    failures: list[BaseException] = []
+
+    async def work(number: int) -> None:
+        await asyncio.gather(*(answered(client, f"{number} {one}") for one in range(20)))
+
+    def loop(number: int) -> None:
+        try:
+            for _ in range(3):
+                asyncio.run(work(number))
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=loop, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert failures == []
+    assert not any(thread.is_alive() for thread in threads)
+    asyncio.run(client.aclose())
+
+
+def test_a_notebook_s_loop(reference: ReferenceServer) -> None:
+    """A.3 6: a loop that stands still between calls, beside others that come and go."""
+    client = polymux.AsyncClient(reference.url, KEY)
+    loop = asyncio.new_event_loop()
+    stream = loop.run_until_complete(client.chat("a b c", stream=True))
+    asyncio.run(answered(client, "between"))
+    time.sleep(0.3)
+    first = loop.run_until_complete(anext(stream))
+    asyncio.run(answered(client, "between"))
+
+    async def rest() -> list[str]:
+        return [chunk.content async for chunk in stream]
+
+    assert "".join([first.content, *loop.run_until_complete(rest())]) == "You said: a b c"
+    loop.run_until_complete(client.aclose())
+    loop.close()
+
+
+def test_a_hundred_loops_leave_nothing(reference: ReferenceServer) -> None:
+    """N17: each loop takes its port along."""
+    code = """
+client = polymux.AsyncClient(url, key)
+async def main():
+    await client.chat("x")
+    async for _ in await client.chat("x", stream=True):
+        pass
+measured = []
+for number in range(200):
+    if number % 2:
+        asyncio.run(main())
+    else:  # Closed without what `asyncio.run` does before.
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(main())
+        loop.close()
+        del loop
+    if number in (49, 199):
+        asyncio.run(main())
+        import gc; gc.collect()
+        measured.append(settled())
+say(json.dumps(measured))
+"""
+    check_flat(*run_json(code, reference.url), growth_mib=3)
+
+
+def test_a_stream_in_another_loop(server: MisbehavingServer) -> None:
+    """A.3 6: is refused there, and never waited for in vain."""
+    server.script(*STREAM, times=None)
+    client = polymux.AsyncClient(server.url, KEY, retry=0, timeout=polymux.Timeout(event=5))
+
+    async def begin() -> polymux.AsyncChatStream:
+        stream = await client.chat("x", stream=True)
+        await anext(stream)
+        return stream
+
+    async def read(stream: polymux.AsyncChatStream) -> None:
+        await asyncio.wait_for(anext(stream), 8 * PATIENCE)
+
+    stream = asyncio.run(begin())
+    with pytest.raises(
+        (RuntimeError, errors.OperationCancelledError, errors.StreamInterruptedError)
+    ):
+        asyncio.run(read(stream))
+    asyncio.run(client.aclose())
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_loop_that_is_closed_with_streams_open(held: bool, server: MisbehavingServer) -> None:
+    """A.3 6: they end with it, whether somebody holds them or not."""
+    server.script(*STREAM, times=None)
+    client = polymux.AsyncClient(server.url, KEY, retry=0)
+    kept: list[Any] = []
+
+    async def begin() -> None:
+        for _ in range(3):
+            stream = await client.chat("x", stream=True)
+            await anext(stream)
+            kept.append(stream)
+
+    asyncio.run(begin())
+    if not held:
+        kept.clear()
+    gc.collect()
+    assert eventually(lambda: not server.open_connections)
+    asyncio.run(client.aclose())
+
+
+def test_a_loop_that_is_closed_under_calls(server: MisbehavingServer) -> None:
+    """A.3 6: `asyncio.run` cancels what still runs; connections close, nothing is said."""
+    server.script(steps.stall(), times=None)
+    run("""
+client = polymux.AsyncClient(url, key, retry=0)
+async def main():
+    for _ in range(5):
+        asyncio.ensure_future(client.free_chat("x"))
+    await asyncio.sleep(0.3)
+asyncio.run(main())
+import gc; gc.collect()
+loop = asyncio.new_event_loop()
+task = loop.create_task(client.free_chat("x"))
+loop.run_until_complete(asyncio.sleep(0.3))
+task.cancel()
+try:
+    loop.run_until_complete(task)
+except asyncio.CancelledError:
+    pass
+loop.close()
+""", server.url)  # fmt: skip
+    assert len(server.requests) == 6
+    assert eventually(lambda: not server.open_connections)
+
+
+Call = "Callable[[polymux.AsyncClient], Coroutine[Any, Any, Any]]"
+
+
+async def upload_slowly(client: polymux.AsyncClient) -> None:
+    async def pieces() -> Any:
+        while True:
+            yield b"x" * 1000
+            await asyncio.sleep(0.01)
+
+    await client.read_text(("a.png", pieces()))
+
+
+async def read_stream(client: polymux.AsyncClient) -> None:
+    async for _ in await client.chat("stream", stream=True):
+        pass
+
+
+CALLS: dict[str, Callable[[polymux.AsyncClient], Coroutine[Any, Any, Any]]] = {
+    "before the head": lambda client: client.free_chat("x"),
+    "a stream, before its head": lambda client: client.chat("x", stream=True),
+    "in the middle of a stream": read_stream,
+    "an upload": upload_slowly,
+    "a job": lambda client: client.predictions.wait("a"),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("how", ["cancel", "wait_for", "timeout"])
+def test_a_task_that_is_cancelled(call: str, how: str, server: MisbehavingServer) -> None:
+    """K05: the connection is closed within a second, and the client works on."""
+    if call == "in the middle of a stream":
+        server.script(*STREAM)
+    else:
+        server.script(*([steps.read_slowly(1 << 20)] * (call == "an upload")), steps.stall())
+
+    async def main() -> None:
+        async with polymux.AsyncClient(server.url, KEY, retry=0) as client:
+            task = asyncio.ensure_future(CALLS[call](client))
+            await asyncio.to_thread(server.wait_requests, 1, 10)
+            await asyncio.sleep(0.1)
+            begun = time.monotonic()
+            if how == "cancel":
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+            elif how == "wait_for":
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(task, 0.05)
+            else:
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.05):
+                        await task
+            assert time.monotonic() - begun <= 1 * PATIENCE
+            await asyncio.to_thread(server.wait_closed, server.connections[0], 1 * PATIENCE)
+            server.script(steps.answer(200, b'{"response":"fine"}'))
+            assert (await client.free_chat("x")).text == "fine"
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        asyncio.run(main(), debug=True)
+        gc.collect()
+
+
+def test_cancelled_at_every_moment(reference: ReferenceServer) -> None:
+    """K05: from before the first step on; nothing of it is left, and answers stay with their calls."""
+    before = descriptors()
+
+    async def main() -> None:
+        async with polymux.AsyncClient(reference.url, KEY) as client:
+            await answered(client, "first")
+            for number in range(150):
+                task = asyncio.ensure_future(answered(client, f"{number}"))
+                for _ in range(number % 15):
+                    await asyncio.sleep(0)
+                if number % 2:
+                    await asyncio.sleep(number / 50_000)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                if number % 10 == 0:
+                    await answered(client, f"after {number}")
+
+    asyncio.run(main())
+    assert eventually(lambda: not reference.open_connections)
+    assert eventually(lambda: descriptors() <= before)
+
+
+def test_streams_that_are_left(server: MisbehavingServer) -> None:
+    """K08: by `break`, by the end of `async with`, and without a word."""
+    server.script(*STREAM, times=None)
+
+    async def main() -> None:
+        async with polymux.AsyncClient(server.url, KEY, retry=0) as client:
+
+            def closed() -> bool:
+                return not server.open_connections
+
+            async for _ in await client.chat("x", stream=True):
+                break
+            gc.collect()
+            assert await asyncio.to_thread(eventually, closed)
+            async with await client.chat("x", stream=True) as stream:
+                await anext(stream)
+            assert await asyncio.to_thread(eventually, closed)
+            texts = (await client.chat("x", stream=True)).texts()
+            await anext(texts)
+            await texts.aclose()  # type: ignore[attr-defined]
+            del texts
+            gc.collect()
+            assert await asyncio.to_thread(eventually, closed)
+            stream = await client.chat("x", stream=True)
+            waiting = asyncio.ensure_future(_read_all(stream))
+            await asyncio.sleep(0.1)
+            await stream.aclose()
+            await stream.aclose()
+            with pytest.raises((errors.OperationCancelledError, errors.StreamInterruptedError)):
+                await asyncio.wait_for(waiting, 5)
+            assert await asyncio.to_thread(eventually, closed)
+
+    asyncio.run(main())
+
+
+async def _read_all(stream: polymux.AsyncChatStream) -> None:
+    async for _ in stream:
+        pass
+
+
+def test_streams_that_are_left_in_blocking_code(server: MisbehavingServer) -> None:
+    """K08: the same without a loop; a generator dropped half-read."""
+    server.script(*STREAM, times=None)
+    with polymux.Client(server.url, KEY, retry=0) as client:
+        for _ in client.chat("x", stream=True):
+            break
+        server.wait_closed(server.connections[-1])
+        texts = client.chat("x", stream=True).texts()
+        next(texts)
+        del texts
+        server.wait_closed(server.connections[-1])
+        with client.chat("x", stream=True) as stream:
+            next(stream)
+        server.wait_closed(server.connections[-1])
+        client.chat("x", stream=True)
+        server.wait_closed(server.connections[-1])
+
+
+def test_closing_the_client_under_tasks(server: MisbehavingServer) -> None:
+    """K18: all of them end, and say why."""
+    server.script(*STREAM, times=30)
+    server.script(steps.stall(), times=None)
+
+    async def main() -> list[Any]:
+        client = polymux.AsyncClient(server.url, KEY, retry=0)
+        streams = [asyncio.ensure_future(read_stream(client)) for _ in range(30)]
+        await asyncio.to_thread(server.wait_requests, 30, 10)
+        calls = [asyncio.ensure_future(client.free_chat("x")) for _ in range(30)]
+        await asyncio.to_thread(server.wait_requests, 60, 10)
+        await client.aclose()
+        return await asyncio.wait_for(asyncio.gather(*streams, *calls, return_exceptions=True), 10)
+
+    for error in asyncio.run(main()):
+        assert isinstance(error, (errors.OperationCancelledError, errors.StreamInterruptedError))
+    assert eventually(lambda: not server.open_connections)
+
+
+def test_many_exchanges_at_once(reference: ReferenceServer) -> None:
+    """A.3 7, N17: 700 streams and 700 calls at once, several times; more than are kept for later."""
+    code = """
+async def one(client, number):
+    stream = await client.chat(f"{number}", stream=True)
+    assert "".join([text async for text in stream.texts()]) == f"You said: {number}"
+    assert (await client.chat(f"{number}")).text == f"You said: {number}"
+async def main():
+    async with polymux.AsyncClient(url, key) as client:
+        for _ in range(2):
+            await asyncio.gather(*(one(client, number) for number in range(700)))
+asyncio.run(main())
+"""
+    # What is freed is filled with something, so that a use of it shows.
+    run(code, reference.url, environment={"MALLOC_PERTURB_": "165"})
+
+
+def test_the_loop_is_not_blocked(server: MisbehavingServer) -> None:
+    """A.3 5: making a client, calling and closing it leave the loop free."""
+    server.script(steps.stall(), times=None)
+
+    async def main() -> float:
+        worst = 0.0
+
+        async def beat() -> None:
+            nonlocal worst
+            while True:
+                before = time.monotonic()
+                await asyncio.sleep(0.005)
+                worst = max(worst, time.monotonic() - before)
+
+        beating = asyncio.ensure_future(beat())
+        for _ in range(5):
+            client = polymux.AsyncClient(server.url, KEY, retry=0)
+            calls = [asyncio.ensure_future(client.free_chat("x")) for _ in range(20)]
+            await asyncio.sleep(0.1)
+            await client.aclose()
+            await asyncio.gather(*calls, return_exceptions=True)
+        beating.cancel()
+        return worst
+
+    asyncio.run(main())  # What is loaded late is loaded here.
+    assert min(asyncio.run(main()) for _ in range(3)) <= 0.25 * PATIENCE

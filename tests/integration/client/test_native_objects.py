@@ -1,0 +1,173 @@
+"""Native objects of the client: made and dropped a thousand times (N17), copied, half made (K19)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from servers import steps
+from support.client_children import check_flat, run, run_json
+from support.hostile_check import SANITIZED
+
+if TYPE_CHECKING:
+    from servers.misbehaving import MisbehavingServer
+
+#: Makes and drops something so often, and measures after a fifth and at the end.
+TIMES = """
+import copy, gc, pickle, tracemalloc
+from polymux import _core as core, _loop
+from polymux.call_options import QUICK, Retry, native_options
+
+def session():
+    return core.Session(headers=["Authorization: Bearer " + key], proxy="", no_proxy="",
+                        certificates="", verify=True, http2=True)
+
+def request(body=None):
+    return "POST", url + "/x", ["X-A: b"], body, options
+
+options = native_options(QUICK, Retry(0))
+client = session()
+
+def measured(work, count):
+    figures_at = []
+    for number in range(count):
+        work()
+        if number + 1 in (count // 5, count):
+            gc.collect()
+            figures_at.append(settled() | {"traced": tracemalloc.get_traced_memory()[0]})
+    return figures_at
+
+async def async_measured(work, count):
+    figures_at = []
+    for number in range(count):
+        await work()
+        if number + 1 in (count // 5, count):
+            gc.collect()
+            await asyncio.sleep(0.2)
+            figures_at.append(settled() | {"traced": tracemalloc.get_traced_memory()[0]})
+    return figures_at
+"""
+
+SYNC = {
+    "CallOptions": "native_options(QUICK, Retry(0))",
+    "Session": "session()",
+    "Session, closed": "session().close()",
+    "Session, used": "session().perform(*request())",
+    "Port": "core.Port()",
+    "Port, closed": "core.Port().close()",
+    "Exchange": 'list(iter(client.open(*request(b"{}"), "pieces").take_bytes, b""))',
+    "Exchange, dropped": 'client.open(*request(), "whole")',
+    "Exchange, closed": 'client.open(*request(), "chat").close()',
+    "Exchange of a body": 'client.open(*request(core.MultipartBody([("a", "b")], [], None)), "whole")',
+    "perform": 'client.perform(*request(b"{}"))',
+    "Client": "polymux.Client(url, key).close()",
+}
+ASYNC = {
+    "Exchange": '_loop.outcome(client.start(_loop.port(), *request(), "whole"), None, None)',
+    "Exchange, dropped": "dropped()",
+    "AsyncClient": "used_client()",
+}
+HELPERS = """
+async def dropped():
+    client.start(_loop.port(), *request(), "whole")
+async def used_client():
+    async with polymux.AsyncClient(url, key, retry=0) as one:
+        await one.request("freellm", {"messages": "x"})
+"""
+
+
+def check(figures: list[dict[str, int]]) -> None:
+    first, last = figures
+    check_flat(first, last, growth_mib=2)
+    assert SANITIZED or last["traced"] - first["traced"] <= 64 << 10, figures
+
+
+@pytest.mark.parametrize("what", SYNC)
+def test_a_thousand_times(what: str, server: MisbehavingServer) -> None:
+    """N17: memory, traced memory, descriptors and threads are as after a fifth of them."""
+    server.script(steps.answer(200, b'{"response":"x"}'), times=None)
+    code = f"{TIMES}\ntracemalloc.start()\nsay(json.dumps(measured(lambda: {SYNC[what]}, 1000)))"
+    check(run_json(code, server.url))
+
+
+@pytest.mark.parametrize("what", ASYNC)
+def test_a_thousand_times_in_a_loop(what: str, server: MisbehavingServer) -> None:
+    """N17: the same for what a thread of the client's does."""
+    server.script(steps.answer(200, b'{"response":"x"}'), times=None)
+    code = (
+        f"{TIMES}{HELPERS}\ntracemalloc.start()\nasync def main():\n"
+        f"    return await async_measured(lambda: {ASYNC[what]}, 1000)\n"
+        "say(json.dumps(asyncio.run(main())))"
+    )
+    check(run_json(code, server.url))
+
+
+def test_half_made_copied_and_pickled(server: MisbehavingServer) -> None:
+    """K19: refused with TypeError, for every native class; no crash."""
+    server.script(steps.answer(200, b'{"response":"x"}'), times=None)
+    code = (
+        TIMES
+        + """
+made = [options, client, core.Port(), client.open(*request(), "whole"), core.CancelToken(),
+        core.MultipartBody([("a", "b")], [], None)]
+for one in made:
+    for work in (copy.copy, copy.deepcopy,
+                 *(lambda one, p=p: pickle.dumps(one, p) for p in range(6))):
+        try:
+            work(one)
+        except (TypeError, pickle.PicklingError):
+            continue
+        raise SystemExit(f"{type(one)} was copied")
+for name in dir(core):
+    kind = getattr(core, name)
+    if not isinstance(kind, type) or issubclass(kind, BaseException):
+        continue
+    try:
+        half = kind.__new__(kind)
+    except TypeError:
+        continue
+    for member in dir(half):
+        if not member.startswith("__"):
+            try:
+                found = getattr(half, member)
+                found()
+            except Exception:
+                pass
+    repr(half)
+    del half
+gc.collect()
+"""
+    )
+    run(code, server.url)
+
+
+def test_wrong_arguments_to_native_objects(server: MisbehavingServer) -> None:
+    """K19: whatever is given, an exception comes back."""
+    server.script(steps.answer(200, b'{"response":"x"}'), times=None)
+    code = (
+        TIMES
+        + """
+wrong = [None, 5, -1, 2**70, 1.5, "x", "", b"x", b"\\\\xff", [], {}, (), object(), key * 1000,
+         "\\\\ud800", "a\\\\0b", client, options]
+import itertools
+exchange = client.open(*request(), "whole")
+calls = [client.perform, client.open, client.start, core.Session, core.Port, exchange.set_waiter]
+good = list(request()) + ["whole"]
+for call in calls:
+    for count in range(8):
+        for one in wrong:
+            try:
+                call(*[one] * count)
+            except Exception:
+                pass
+for place, one in itertools.product(range(6), wrong):
+    arguments = list(good)
+    arguments[place] = one
+    try:
+        client.open(*arguments).close()
+    except Exception:
+        pass
+assert client.perform(*request())[0] == 200
+"""
+    )
+    run(code.replace("\\\\\\\\", "\\\\"), server.url)

@@ -1,0 +1,302 @@
+"""One client in many threads (K03), closed by another (K18), and the interpreter's lock (N13)."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import gc
+import json
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux import errors
+from servers import steps
+from support.client_children import KEY, eventually
+from support.hostile_check import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from servers.misbehaving import MisbehavingServer
+    from servers.reference import ReferenceServer
+
+CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
+CLOSED = (errors.OperationCancelledError, errors.StreamInterruptedError)
+
+
+def threads_call(reference: ReferenceServer, calls: int) -> None:
+    def work(thread: int) -> None:
+        for number in range(calls // 64):
+            text = f"thread {thread} {number}"
+            assert client.chat(text).text == f"You said: {text}"
+            if number % 4 == 0:
+                with client.chat(text, stream=True) as stream:
+                    assert "".join(stream.texts()) == f"You said: {text}"
+
+    with (
+        polymux.Client(reference.url, KEY, timeout=120) as client,
+        concurrent.futures.ThreadPoolExecutor(64) as pool,
+    ):
+        list(pool.map(work, range(64)))
+    assert len(reference.connections) <= 2 * 64
+
+
+def test_64_threads_on_one_client(reference: ReferenceServer) -> None:
+    """K03: 1,600 calls and 448 streams, each with its own answer."""
+    threads_call(reference, 1600)
+
+
+@pytest.mark.long
+def test_64_threads_10_000_calls(reference: ReferenceServer) -> None:
+    """K03."""
+    threads_call(reference, 10_000)
+
+
+def test_the_first_call_of_64_threads_at_once(reference: ReferenceServer) -> None:
+    """K03: who comes first makes the session; there is one."""
+    client = polymux.Client(reference.url, KEY)
+    barrier = threading.Barrier(64)
+
+    def work(number: int) -> str:
+        barrier.wait(30)
+        return client.chat(f"{number}").text
+
+    with concurrent.futures.ThreadPoolExecutor(64) as pool:
+        assert list(pool.map(work, range(64))) == [f"You said: {one}" for one in range(64)]
+    client.close()
+    assert eventually(lambda: not reference.open_connections)
+
+
+def outcome_in_thread(work: Callable[[], Any]) -> concurrent.futures.Future[Any]:
+    future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
+CALLS: dict[str, Callable[[polymux.Client], Any]] = {
+    "call": lambda client: client.free_chat("x"),
+    "stream, before its head": lambda client: client.chat("x", stream=True),
+    "upload": lambda client: client.read_text(("a.png", b"x" * 1_000_000)),
+    "job": lambda client: client.predictions.get("a"),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_closing_under_a_call(call: str, server: MisbehavingServer) -> None:
+    """K18: the call of the other thread ends at once, and says why."""
+    server.script(steps.stall(), times=None)
+    client = polymux.Client(server.url, KEY, retry=0, timeout=30)
+    outcome = outcome_in_thread(lambda: CALLS[call](client))
+    server.wait_requests(1)
+    begun = time.monotonic()
+    client.close()
+    error = outcome.exception(5 * PATIENCE)
+    assert isinstance(error, errors.OperationCancelledError), error
+    assert "closed" in str(error)
+    assert time.monotonic() - begun <= 1 * PATIENCE
+    server.wait_closed(server.connections[0])
+
+
+def test_closing_under_a_wait_for_another_try(server: MisbehavingServer) -> None:
+    """K18: a call that waits to be repeated is not repeated."""
+    server.script(steps.answer(503, b"{}", [("Retry-After", "20")]), times=None)
+    client = polymux.Client(server.url, KEY, retry=5, timeout=60)
+    outcome = outcome_in_thread(lambda: client.free_chat("x"))
+    server.wait_requests(1)
+    time.sleep(0.2)
+    client.close()
+    assert isinstance(outcome.exception(3 * PATIENCE), errors.OperationCancelledError)
+
+
+def test_closing_under_a_wait_for_a_job(reference: ReferenceServer) -> None:
+    """K18: the next look at the job says that the client is closed."""
+    reference.predictions.job_s = 60
+    client = polymux.Client(reference.url, KEY)
+    job = client.upscale_image(("a.png", b"x"), wait=False)
+    outcome = outcome_in_thread(lambda: client.predictions.wait(job))
+    time.sleep(0.2)
+    client.close()
+    error = outcome.exception(8 * PATIENCE)
+    assert isinstance(error, (errors.OperationCancelledError, errors.InvalidRequestError)), error
+
+
+@pytest.mark.parametrize("closed", ["stream", "client"])
+def test_closing_under_a_reader(closed: str, server: MisbehavingServer) -> None:
+    """K18: the reader of the other thread ends at once; what came before stays."""
+    for _ in range(5):
+        server.script(steps.event_stream(), steps.send(CHUNK * 2), steps.stall())
+        client = polymux.Client(server.url, KEY, retry=0, timeout=30)
+        stream = client.chat("x", stream=True)
+        assert next(stream).content == next(stream).content == "x"
+        outcome = outcome_in_thread(lambda: next(stream))  # noqa: B023
+        time.sleep(0.1)
+        begun = time.monotonic()
+        (stream if closed == "stream" else client).close()
+        assert isinstance(outcome.exception(5 * PATIENCE), CLOSED)
+        assert time.monotonic() - begun <= 1 * PATIENCE
+        assert stream.text == "xx"
+        server.wait_closed(server.connections[-1])
+        stream.close()
+        client.close()
+
+
+def test_closing_in_the_middle_of_a_flood(server: MisbehavingServer) -> None:
+    """K18: at any moment of a fast stream, from another thread, again and again."""
+    server.script(steps.event_stream(), steps.repeat_forever(CHUNK), times=None)
+    client = polymux.Client(server.url, KEY, retry=0, timeout=30)
+    for number in range(60):
+        stream = client.chat("x", stream=True)
+        closer = threading.Timer(number / 4000, stream.close)
+        closer.start()
+        with pytest.raises(CLOSED):
+            for _ in stream:
+                pass
+        closer.join()
+    client.close()
+    assert eventually(lambda: not server.open_connections)
+
+
+def test_use_after_close(server: MisbehavingServer) -> None:
+    """K18: a clear error from everything, however often it was closed, used before or not."""
+    server.script(steps.answer(200, b'{"response":"fine"}'), times=None)
+    for used in (False, True):
+        client = polymux.Client(server.url, KEY)
+        if used:
+            client.free_chat("x")
+        other = client.with_options(timeout=5)
+        for _ in range(3):
+            client.close()
+        for one in (client, other):
+            for call in CALLS.values():
+                with pytest.raises(errors.InvalidRequestError, match="closed"):
+                    call(one)
+
+        async def main() -> None:
+            client = polymux.AsyncClient(server.url, KEY)
+            if used:  # noqa: B023
+                await client.free_chat("x")
+            for _ in range(3):
+                await client.aclose()
+            for stream in (False, True):
+                with pytest.raises(errors.InvalidRequestError, match="closed"):
+                    await client.free_chat("x", stream=stream)
+            with pytest.raises(errors.InvalidRequestError, match="closed"):
+                await client.predictions.get("a")
+
+        asyncio.run(main())
+    assert eventually(lambda: not server.open_connections)
+
+
+def test_two_readers_of_a_stream(server: MisbehavingServer) -> None:
+    """K18: the second is refused, the first goes on."""
+    server.script(
+        steps.event_stream(), steps.send(CHUNK), steps.sleep(1), steps.send(CHUNK), steps.stall()
+    )
+    with polymux.Client(server.url, KEY, retry=0) as client:
+        stream = client.chat("x", stream=True)
+        next(stream)
+        outcome = outcome_in_thread(lambda: next(stream))
+        time.sleep(0.3)
+        with pytest.raises(RuntimeError, match="one reader"):
+            next(stream)
+        assert outcome.result(10).content == "x"
+
+
+def test_dropped_in_another_thread(server: MisbehavingServer) -> None:
+    """K08: a stream that another thread drops, or collects as a cycle, lets its connection go."""
+    server.script(steps.event_stream(), steps.send(CHUNK), steps.stall(), times=None)
+    with polymux.Client(server.url, KEY, retry=0) as client:
+        for number in range(4):
+            holder: list[Any] = [client.chat("x", stream=True)]
+            next(holder[0])
+            if number % 2:
+                holder.append(holder)
+
+            def drop() -> None:
+                holder.pop(0)  # noqa: B023
+                gc.collect()
+
+            dropping = threading.Thread(target=drop)
+            dropping.start()
+            dropping.join()
+            del holder
+            gc.collect()
+            server.wait_closed(server.connections[-1])
+
+
+# One thread counts; "kept" is the share of the time in which it ran or waited for a core: what is
+# missing is time in which it waited for the interpreter's lock.
+COUNTING = """
+import json, sys, threading, time
+import polymux
+url, kind, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
+SLICE_S = 0.4
+
+def schedule():
+    with open(f"/proc/self/task/{threading.get_native_id()}/schedstat") as file:
+        ran, waited, _ = file.read().split()
+    return (int(ran) + int(waited)) / 1e9
+
+def count():
+    begun, before = time.monotonic(), schedule()
+    while (now := time.monotonic()) - begun < SLICE_S:
+        for _ in range(1000):
+            pass
+    return (schedule() - before) / (now - begun)
+
+client = polymux.Client(url, "key", retry=0, timeout=20)
+def waits():
+    client.free_chat("x")
+def reads():
+    list(client.chat("x", stream=True))
+def uploads():
+    client.read_text(("a.png", b"x" * (64 << 20)))
+def works():
+    try:
+        {"waits": waits, "reads": reads, "uploads": uploads}[kind]()
+    except polymux.PolymuxError:
+        pass
+kept = []
+for _ in range(rounds):
+    thread = threading.Thread(target=works, daemon=True)
+    thread.start()
+    time.sleep(0.2)
+    kept.append(count())
+print(json.dumps(sorted(kept)))
+import os
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("kind", ["waits", "reads", "uploads"])
+def test_another_thread_keeps_its_speed(kind: str, server: MisbehavingServer) -> None:
+    """N13: a call that waits, a stream that is silent, an upload that the server takes slowly."""
+    play = {
+        "waits": (steps.stall(),),
+        "reads": (steps.event_stream(), steps.send(CHUNK), steps.stall()),
+        "uploads": (steps.read_slowly(4 << 20), steps.stall()),
+    }
+    server.script(*play[kind], times=None)
+    seen: list[float] = []
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", COUNTING, server.url, kind, "5"],
+            capture_output=True, text=True, check=True, timeout=120,
+        )  # fmt: skip
+        seen = json.loads(done.stdout)
+        if seen[2] >= 0.95:
+            return
+    raise AssertionError(seen)

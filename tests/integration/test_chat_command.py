@@ -1,0 +1,298 @@
+"""`polymux chat`: one answer, streamed or whole, and conversations on a pseudo-terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from servers import steps
+from servers.misbehaving import MisbehavingServer
+from servers.reference import ReferenceServer
+from support.commands import Terminal, run, started
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+COMPLETION = "/api/v1/fastllm/chatcompletion"
+DONE = b"data: [DONE]\n\n"
+
+
+@pytest.fixture
+def server() -> Iterator[ReferenceServer]:
+    with ReferenceServer() as server:
+        yield server
+
+
+def event(**choice: Any) -> bytes:
+    """One chunk of a chat's stream."""
+    return b"data: " + json.dumps({"choices": [{"index": 0, **choice}]}).encode() + b"\n\n"
+
+
+def said(server: ReferenceServer) -> list[list[tuple[str, str]]]:
+    """Role and text of the messages of every call."""
+    bodies = [call.body.values["messages"] for call in server.calls]
+    return [[(one["role"], one["content"]) for one in messages] for messages in bodies]
+
+
+@pytest.mark.parametrize("name", ["chat", "free-chat"])
+def test_the_answer_is_shown_as_it_comes(
+    server: ReferenceServer, tmp_path: Path, name: str
+) -> None:
+    server.chats.pause_s = 0.5
+    process = started(name, "one two three four five", cwd=tmp_path, server=server)
+    assert process.stdout is not None
+    first = os.read(process.stdout.fileno(), 1000)
+    assert process.poll() is None
+    assert first == b"You "
+    rest, errors = process.communicate(timeout=60)
+    assert (first + rest, errors) == (b"You said: one two three four five\n", b"")
+    assert server.calls[0].body.get("stream") is True
+
+
+@pytest.mark.parametrize("words", [[], ["-"]])
+def test_the_text_from_standard_input(
+    server: ReferenceServer, tmp_path: Path, words: list[str]
+) -> None:
+    text = "\ufeffGrüße,\n  [a] {b} @c\r\n\n".encode()
+    run("chat", *words, "--system", "Be kind.", cwd=tmp_path, server=server, stdin=text)
+    assert said(server) == [[("system", "Be kind."), ("user", "Grüße,\n  [a] {b} @c")]]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"), [(b" \n", b"no text"), (b"ab\xff", b"'\\xff' at byte 2")]
+)
+def test_no_text_on_standard_input(
+    server: ReferenceServer, tmp_path: Path, text: bytes, says: bytes
+) -> None:
+    assert says in run("chat", cwd=tmp_path, server=server, stdin=text, code=2).stderr
+    assert server.requests == []
+
+
+def test_a_list_of_messages_after_a_system_text(server: ReferenceServer, tmp_path: Path) -> None:
+    (tmp_path / "m.json").write_text('[{"role": "user", "content": "a"}]')
+    run("chat", "@m.json", "--system", "s", cwd=tmp_path, server=server)
+    assert said(server) == [[("system", "s"), ("user", "a")]]
+
+
+def test_a_whole_answer(server: ReferenceServer, tmp_path: Path) -> None:
+    done = run("chat", "hi", "--no-stream", "--n", "2", cwd=tmp_path, server=server)
+    assert done.stdout == b"You said: hi\n\nYou said: hi\n"
+    assert server.calls[0].body.get("stream") is None
+    several = run("chat", "hi", "--n", "2", "--stream", cwd=tmp_path, server=server)
+    assert several.stdout == b"You said: hi\n"
+
+
+def test_chunks_as_json(server: ReferenceServer, tmp_path: Path) -> None:
+    done = run("chat", "hi", "--stream", "--json", cwd=tmp_path, server=server)
+    chunks = [json.loads(line) for line in done.stdout.splitlines()]
+    texts = [chunk["choices"][0]["delta"].get("content", "") for chunk in chunks]
+    assert "".join(texts) == "You said: hi"
+
+
+def test_the_model_that_is_set(server: ReferenceServer, tmp_path: Path) -> None:
+    run("chat", "hi", cwd=tmp_path, server=server, POLYMUX_CHAT_MODEL="mine")
+    run("chat", "hi", "--model", "other", cwd=tmp_path, server=server, POLYMUX_CHAT_MODEL="mine")
+    assert [call.body.get("model") for call in server.calls] == ["mine", "other"]
+
+
+def test_thinking_and_notices_go_to_standard_error(tmp_path: Path) -> None:
+    call = {"index": 0, "function": {"name": "weather", "arguments": '{"city":'}}
+    with MisbehavingServer() as server:
+        server.script(
+            steps.event_stream(),
+            steps.send(event(delta={"reasoning": "Let me "}) + event(delta={"reasoning": "see."})),
+            steps.send(event(delta={"content": "Blue"})),
+            steps.send(event(delta={"tool_calls": [call]})),
+            steps.send(
+                event(delta={"tool_calls": [{"index": 0, "function": {"arguments": "1}"}}]})
+            ),
+            steps.send(event(delta={}, finish_reason="length") + DONE),
+            steps.close(),
+        )
+        done = run("chat", "why?", cwd=tmp_path, server=server)
+    assert done.stdout == b"Blue\n"
+    assert done.stderr.decode().splitlines() == [
+        "Let me see.",
+        'the model asks for weather({"city":1})',
+        "the answer is cut: it has reached its longest length",
+    ]
+
+
+def test_a_terminal_is_not_driven_by_an_answer(tmp_path: Path) -> None:
+    text = "a\x1b]0;title\x07\tb\nc\u200dd\x9b1m"
+    body = [steps.event_stream(), steps.send(event(delta={"content": text}, finish_reason="stop"))]
+    with MisbehavingServer() as server:
+        server.script(*body, steps.send(DONE), steps.close(), times=2)
+        with Terminal("chat", "x", cwd=tmp_path, server=server) as terminal:
+            terminal.wait_for(r"a\\x1b\]0;title\\x07\s+b\r\nc\u200dd\\x9b1m\r\n")
+            assert terminal.end() == 0
+        assert run("chat", "x", cwd=tmp_path, server=server).stdout.decode() == text + "\n"
+
+
+@pytest.mark.parametrize(
+    ("attribute", "code", "says"),
+    [("fails_after", 9, b"the model went away"), ("ends_after", 7, b"broke off")],
+)
+def test_an_answer_that_breaks_off(
+    server: ReferenceServer, tmp_path: Path, attribute: str, code: int, says: bytes
+) -> None:
+    setattr(server.chats, attribute, 3)
+    done = run("chat", "one two", cwd=tmp_path, server=server, code=code)
+    assert done.stdout == b"You said: \n"
+    assert says in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "says"),
+    [(signal.SIGINT, 130, b"interrupted"), (signal.SIGTERM, 143, b"terminated")],
+)
+def test_signals_end_an_answer(
+    server: ReferenceServer, tmp_path: Path, number: signal.Signals, code: int, says: bytes
+) -> None:
+    server.chats.text = "word " * 1000
+    server.chats.pause_s = 0.05
+    process = started("chat", "x", cwd=tmp_path, server=server)
+    assert process.stdout is not None
+    assert os.read(process.stdout.fileno(), 5) == b"word "
+    process.send_signal(number)
+    rest, errors = process.communicate(timeout=20)
+    assert process.returncode == code
+    assert rest.endswith(b"\n")
+    assert errors == b"polymux: " + says + b"\n"
+    server.wait_closed(server.connections[0])
+
+
+def test_a_conversation(server: ReferenceServer, tmp_path: Path) -> None:
+    with Terminal("chat", "--system", "Be brief.", cwd=tmp_path, server=server) as terminal:
+        terminal.wait_for("/help lists")
+        terminal.wait_for("> ")
+        terminal.press("first\r")
+        terminal.wait_for("\r\nYou said: first\r\n")
+        terminal.press("second\r")
+        terminal.wait_for("\r\nYou said: second\r\n")
+        terminal.press("/save talk.json\r")
+        terminal.wait_for("saved talk.json")
+        terminal.press("/save talk.json\r")
+        terminal.wait_for("exists already")
+        terminal.press("/save talk.txt\r")
+        terminal.wait_for("saved talk.txt")
+        terminal.press("/system Be long.\r")
+        terminal.wait_for("the model is told: Be long.")
+        terminal.press("/clear\r")
+        terminal.wait_for("forgotten")
+        terminal.press("/usr/bin is what?\r")
+        terminal.wait_for("You said: /usr/bin is what")
+        terminal.press("/nothing\r")
+        terminal.wait_for("there is no /nothing")
+        terminal.press("/help\r")
+        terminal.wait_for("/clear .*\r\n/system .*\r\n/save .*\r\n/quit ")
+        terminal.press("\x04")
+        assert terminal.end() == 0
+    assert said(server) == [
+        [("system", "Be brief."), ("user", "first")],
+        [("system", "Be brief."), ("user", "first"), ("assistant", "You said: first"),
+         ("user", "second")],
+        [("system", "Be long."), ("user", "/usr/bin is what?")],
+    ]  # fmt: skip
+    saved = json.loads((tmp_path / "talk.json").read_text())
+    assert [one["role"] for one in saved] == ["system", *["user", "assistant"] * 2]
+    assert (tmp_path / "talk.txt").read_text().startswith("system:\nBe brief.\n\nuser:\nfirst\n")
+    assert len(server.connections) == 1
+
+
+def test_lines_are_edited_and_remembered(server: ReferenceServer, tmp_path: Path) -> None:
+    with Terminal("free-chat", cwd=tmp_path, server=server) as terminal:
+        terminal.wait_for("> ")
+        terminal.press("helXX\x7f\x7flo\r")
+        terminal.wait_for("You said: hello")
+        terminal.wait_for("> ")
+        terminal.press("\x1b[A again\r")
+        terminal.wait_for("You said: hello again")
+        terminal.press("/quit\r")
+        assert terminal.end() == 0
+    assert said(server)[1][-1] == ("user", "hello again")
+
+
+def test_control_c_ends_the_answer_and_then_the_conversation(
+    server: ReferenceServer, tmp_path: Path
+) -> None:
+    server.chats.text = "word " * 1000
+    server.chats.pause_s = 0.05
+    with Terminal("chat", cwd=tmp_path, server=server) as terminal:
+        terminal.wait_for("> ")
+        terminal.press("go\r")
+        terminal.wait_for("word word ")
+        terminal.press("\x03")
+        terminal.wait_for("the answer was ended")
+        terminal.wait_for("> ")
+        server.chats.text, server.chats.pause_s = "short", 0
+        terminal.press("on\r")
+        terminal.wait_for("short")
+        terminal.wait_for("> ")
+        terminal.press("half a line")
+        terminal.wait_for("half a line")
+        terminal.interrupt("Ctrl-C once more")
+        terminal.press("still here\r")
+        terminal.wait_for("short")
+        terminal.wait_for("> ")
+        terminal.interrupt("Ctrl-C once more")
+        terminal.wait_for("> ")
+        terminal.interrupt("\r\n$")
+        assert terminal.end() == 130
+    calls = said(server)
+    assert [role for role, _ in calls[1]] == ["user", "assistant", "user"]
+    assert calls[1][1][1].startswith("word word")
+    assert calls[2][-1] == ("user", "still here")
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_control_c_before_the_first_word(tmp_path: Path, begins: bool) -> None:
+    with MisbehavingServer() as server:
+        server.script(*([steps.event_stream()] if begins else []), steps.stall())
+        with Terminal("chat", cwd=tmp_path, server=server) as terminal:
+            terminal.wait_for("> ")
+            terminal.press("go\r")
+            server.wait_requests(1, 30)
+            if not begins:
+                terminal.wait_for("0:01  waiting for the server")
+            terminal.interrupt("the answer was ended")
+            server.wait_closed(server.connections[0])
+            terminal.wait_for("> ")
+            terminal.press("\x04")
+            assert terminal.end() == 0
+
+
+def test_an_error_does_not_end_a_conversation(server: ReferenceServer, tmp_path: Path) -> None:
+    server.fail(400, "no such model", path=COMPLETION)
+    with Terminal("chat", cwd=tmp_path, server=server) as terminal:
+        terminal.wait_for("> ")
+        terminal.press("one\r")
+        terminal.wait_for(r"the server says: no such model \(status 400")
+        terminal.press("two\r")
+        terminal.wait_for("You said: two")
+        terminal.press("/quit\r")
+        assert terminal.end() == 0
+    assert said(server) == [[("user", "two")]]
+
+
+def test_a_conversation_into_a_file(server: ReferenceServer, tmp_path: Path) -> None:
+    with (tmp_path / "out").open("wb") as out, Terminal(
+        "chat", "--no-stream", cwd=tmp_path, server=server, stdout=out.fileno()
+    ) as terminal:  # fmt: skip
+        terminal.wait_for("> ")
+        terminal.press("one\r")
+        terminal.wait_for("> ")
+        terminal.press("/quit\r")
+        assert terminal.end() == 0
+    assert (tmp_path / "out").read_bytes() == b"You said: one\n"
+
+
+def test_a_conversation_is_no_json(server: ReferenceServer, tmp_path: Path) -> None:
+    with Terminal("chat", "--json", cwd=tmp_path, server=server) as terminal:
+        terminal.wait_for("--json is for one answer")
+        assert terminal.end() == 2

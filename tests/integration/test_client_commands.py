@@ -1,0 +1,291 @@
+"""Every operation as a command, in a process, against a server of the interface."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.cli.operation_commands import COMMANDS
+from servers import media
+from servers.reference import ReferenceServer
+from support.commands import Terminal, run, started
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ADDRESS = "https://videos.example/watch"
+
+
+@pytest.fixture
+def server() -> Iterator[ReferenceServer]:
+    with ReferenceServer() as server:
+        yield server
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "talk.wav").write_bytes(media.wav())
+    (tmp_path / "pic.png").write_bytes(media.png())
+    return tmp_path
+
+
+#: Command, its words, and what the server answers with, as it is printed.
+PRINTED = {
+    "chat": (["hello there"], "You said: hello there\n"),
+    "free-chat": (["hello there"], "You said: hello there\n"),
+    "search-music": (
+        ["danube", "--limit", "2"],
+        "danube 1 - Reference\thttps://songs.example/1\n"
+        "danube 2 - Reference\thttps://songs.example/1\n",
+    ),
+    "transcribe": (["talk.wav"], "This is a test.\n"),
+    "identify-song": (["talk.wav"], "Blue Danube - Strauss\thttps://songs.example/1\n"),
+    "summarize-video": ([ADDRESS], "It is about boats.\n"),
+    "read-text": (["pic.png"], "Dear Ada,\nhello.\n"),
+}
+#: Command, its words, and the names of the files that it saves.
+SAVED = {
+    "generate-image": (["A cat, asleep"], ["a-cat-asleep.png"]),
+    "upscale-image": (["pic.png"], ["pic-upscaled.png"]),
+    "generate-video": (["waves/../at dusk", "--batch-size", "2"],
+                       ["waves-at-dusk.mp4", "waves-at-dusk-2.mp4"]),
+    "generate-music": (["slow piano"], ["slow-piano.wav", "slow-piano-spectrogram.jpg"]),
+    "download-video": ([ADDRESS], ["000001-0.mp4"]),
+    "download-music": (["blue danube"], ["blue-danube.mp3"]),
+}  # fmt: skip
+
+
+def test_every_operation_is_here() -> None:
+    assert {*PRINTED, *SAVED, "convert-to-mp3"} == {command.name for command in COMMANDS}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_answers_that_are_printed(server: ReferenceServer, folder: Path, name: str) -> None:
+    words, expected = PRINTED[name]
+    done = run(name, *words, cwd=folder, server=server)
+    assert done.stdout.decode() == expected
+    assert done.stderr == b""
+    assert server.calls[0].request.header("authorization") == f"Bearer {server.token}"
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_files_are_addresses_or_saved(server: ReferenceServer, folder: Path, name: str) -> None:
+    words, names = SAVED[name]
+    done = run(name, *words, "--save", "made/here", cwd=folder, server=server)
+    assert done.stdout.decode().splitlines() == [f"made/here/{one}" for one in names]
+    for one, served in zip(names, server.media.files.values(), strict=True):
+        assert (folder / "made/here" / one).read_bytes() == served.content
+    assert all(one.header("authorization") is None for one in server.media.requests)
+    fetched = len(server.media.requests)
+    addresses = run(name, *words, cwd=folder, server=server).stdout.decode().splitlines()
+    assert len(addresses) == len(names)
+    assert all(one.startswith(f"{server.url}/media/0") for one in addresses)
+    assert len(server.media.requests) == fetched
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.name)
+def test_the_last_segment_of_the_path_is_another_name(
+    server: ReferenceServer, folder: Path, command: Any
+) -> None:
+    if command.name == "convert-to-mp3":
+        run(command.alias, "talk.wav", "--server", server.url, cwd=folder, server=server)
+    else:
+        words = (PRINTED.get(command.name) or SAVED[command.name])[0]
+        assert run(command.alias, *words, cwd=folder, server=server).stdout
+    assert server.calls[0].path.rpartition("/")[2] == command.alias
+
+
+@pytest.mark.parametrize("name", [*PRINTED, *SAVED])
+def test_the_whole_answer_as_json(server: ReferenceServer, folder: Path, name: str) -> None:
+    words = (PRINTED.get(name) or SAVED[name])[0]
+    done = run(name, *words, "--json", cwd=folder, server=server)
+    assert done.stdout.count(b"\n") == 1
+    answer = json.loads(done.stdout)
+    first = answer[0] if isinstance(answer, list) else answer
+    known = {"chat": "choices", "free-chat": "response", "search-music": "song_name",
+             "identify-song": "song_name", "summarize-video": "response", "read-text": "text",
+             "download-video": "url", "download-music": "url"}.get(name, "output")  # fmt: skip
+    assert first[known]
+
+
+def test_fields_go_to_the_server(server: ReferenceServer, folder: Path) -> None:
+    run(
+        "generate-image", "dusk", "--width", "512", "--guidance-scale", "1.5", "--extra-body",
+        '{"new": [1]}', "--disable-safety-checker", cwd=folder, server=server,
+    )  # fmt: skip
+    assert server.calls[0].model == "bytedance/sdxl-lightning-4step"
+    assert server.calls[0].body.values == {
+        "prompt": "dusk", "width": 512, "guidance_scale": 1.5, "new": [1],
+        "disable_safety_checker": True,
+    }  # fmt: skip
+    model = "playgroundai/playground-v2.5-1024px-aesthetic"
+    run("generate-image", "dusk", "--model", model, cwd=folder, server=server)
+    assert server.calls[1].model == model
+
+
+def test_a_file_from_standard_input(server: ReferenceServer, folder: Path) -> None:
+    run("transcribe", "-", cwd=folder, server=server, stdin=b"RIFF of some kind")
+    audio = server.calls[0].body.file("audio")
+    assert audio is not None
+    assert (audio.file_name, audio.size_bytes) == ("stdin", 17)
+
+
+def test_nothing_is_overwritten(server: ReferenceServer, folder: Path) -> None:
+    (folder / "a-cat.png").write_bytes(b"mine")
+    (folder / "a-cat-2.png").symlink_to("nowhere")
+    done = run(
+        "generate-image", "a cat", "--save", ".", "--num-outputs", "2", cwd=folder, server=server
+    )
+    assert done.stdout == b"a-cat-3.png\na-cat-4.png\n"
+    assert (folder / "a-cat.png").read_bytes() == b"mine"
+    assert not (folder / "nowhere").exists()
+
+
+def test_saved_files_beside_json(server: ReferenceServer, folder: Path) -> None:
+    done = run("generate-image", "a cat", "--save", ".", "--json", cwd=folder, server=server)
+    assert json.loads(done.stdout)["status"] == "succeeded"
+    assert done.stderr == b"saved a-cat.png\n"
+    quiet = run("generate-image", "a cat", "--save", ".", "--json", "-q", cwd=folder, server=server)
+    assert quiet.stderr == b""
+
+
+def test_a_folder_that_cannot_be_is_refused_before_the_work(
+    server: ReferenceServer, folder: Path
+) -> None:
+    done = run("generate-image", "x", "--save", "pic.png", cwd=folder, server=server, code=1)
+    assert b"cannot save into the folder 'pic.png'" in done.stderr
+    assert server.calls == []
+
+
+def test_an_address_is_told_where_saving_fails(server: ReferenceServer, folder: Path) -> None:
+    path = "/media/000001-0.png"
+    server.fail(404, path=path)
+    done = run("generate-image", "x", "--save", "out", cwd=folder, server=server, code=5)
+    assert f"the file is at {server.url}{path}?exp=".encode() in done.stderr
+    assert list((folder / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("txt", "This is a test.\n"),
+        ("srt", "1\n00:00:00,000 --> 00:00:01,500\nThis is\n\n"
+                "2\n00:00:01,500 --> 00:00:02,500\na test.\n\n"),
+        ("vtt", "WEBVTT\n\n00:00:00.000 --> 00:00:01.500\nThis is\n\n"
+                "00:00:01.500 --> 00:00:02.500\na test.\n\n"),
+        ("json", '{"text": "This is a test.", "chunks": [{"text": " This is", "start_s": 0.0, '
+                 '"end_s": 1.5}, {"text": " a test.", "start_s": 1.5, "end_s": null}]}\n'),
+    ],
+)  # fmt: skip
+def test_forms_of_a_transcript(
+    server: ReferenceServer, folder: Path, form: str, expected: str
+) -> None:
+    done = run("transcribe", "talk.wav", "--format", form, cwd=folder, server=server)
+    assert done.stdout.decode() == expected
+    run("stt", "talk.wav", "--format", form, "-o", "talk.out", cwd=folder, server=server)
+    assert (folder / "talk.out").read_text() == expected
+
+
+def test_a_transcript_that_exists_is_kept(server: ReferenceServer, folder: Path) -> None:
+    (folder / "talk.srt").write_text("mine")
+    words = ("transcribe", "talk.wav", "--format", "srt", "-o", "talk.srt")
+    done = run(*words, cwd=folder, server=server, code=1)
+    assert b"--overwrite" in done.stderr
+    assert server.calls == []
+    run(*words, "--overwrite", cwd=folder, server=server)
+    assert (folder / "talk.srt").read_text().startswith("1\n00:00:00,000")
+
+
+def test_a_job_that_nobody_waits_for(server: ReferenceServer, folder: Path) -> None:
+    server.predictions.job_s = 3
+    done = run("generate-video", "waves", "--no-wait", cwd=folder, server=server)
+    identity = done.stdout.decode().strip()
+    assert identity in server.predictions.jobs
+    assert server.calls[0].request.header("prefer") == "respond-async"
+    listed = run("predictions", "list", cwd=folder, server=server).stdout.decode()
+    assert listed.startswith(f"{identity}\t")
+    assert "\tanotherjesse/zeroscope-v2-xl\t20" in listed
+    waited = run("predictions", "wait", identity, "--save", "out", cwd=folder, server=server)
+    assert waited.stdout == b"out/000001-0.mp4\n"
+    shown = run("predictions", "get", identity, cwd=folder, server=server).stdout.decode()
+    assert f"id         {identity}\nstatus     succeeded\n" in shown
+    assert f"file       {server.url}/media/000001-0.mp4?" in shown
+    assert json.loads(
+        run("predictions", "get", identity, "--json", cwd=folder, server=server).stdout
+    )["id"] == identity  # fmt: skip
+
+
+def test_a_job_is_cancelled(server: ReferenceServer, folder: Path) -> None:
+    server.predictions.job_s = 60
+    identity = run("generate-image", "x", "--no-wait", cwd=folder, server=server).stdout.split()[0]
+    done = run("predictions", "cancel", identity.decode(), cwd=folder, server=server)
+    assert b"status     canceled\n" in done.stdout
+    waited = run("predictions", "wait", identity.decode(), cwd=folder, server=server, code=9)
+    assert waited.stdout == b""
+    assert b"canceled" in waited.stderr
+
+
+def test_a_list_ends_where_it_is_asked_to(server: ReferenceServer, folder: Path) -> None:
+    assert run("predictions", "list", cwd=folder, server=server).stderr == b"there are no jobs\n"
+    for _ in range(3):
+        run("generate-image", "x", cwd=folder, server=server)
+    done = run("predictions", "list", "--limit", "2", "--json", cwd=folder, server=server)
+    assert [one["id"] for one in json.loads(done.stdout)] == [*server.predictions.jobs][:0:-1]
+
+
+def test_progress_on_a_terminal(server: ReferenceServer, folder: Path) -> None:
+    server.predictions.job_s = 3
+    with Terminal("generate-image", "x", cwd=folder, server=server) as terminal:
+        terminal.wait_for(r"\r0:01  waiting for the server\x1b\[K")
+        terminal.wait_for(r"\r\x1b\[K")
+        terminal.wait_for(r"http://127\.0\.0\.1:\d+/media/000001-0\.png")
+        assert terminal.end() == 0
+    with Terminal("generate-image", "x", "-q", cwd=folder, server=server) as terminal:
+        assert terminal.end() == 0
+        assert "waiting" not in terminal.text
+
+
+def test_an_upload_on_a_terminal(server: ReferenceServer, folder: Path) -> None:
+    with (folder / "long.wav").open("wb") as file:
+        file.truncate(256 << 20)
+    with Terminal("transcribe", "long.wav", cwd=folder, server=server) as terminal:
+        terminal.wait_for(r"\r\[#*-+\] +\d+%  sent [\d.]+ MB of 268\.4 MB  [\d.]+ [MG]B/s\x1b\[K")
+        terminal.wait_for("This is a test")
+        assert terminal.end() == 0
+
+
+def test_an_interrupted_wait_says_what_becomes_of_the_job(
+    server: ReferenceServer, folder: Path
+) -> None:
+    server.predictions.job_s = 60
+    identity = run("generate-image", "x", "--no-wait", cwd=folder, server=server).stdout.split()[0]
+    with Terminal("predictions", "wait", identity.decode(), cwd=folder, server=server) as terminal:
+        terminal.wait_for("starting")
+        terminal.press("\x03")
+        assert terminal.end() == 130
+        assert f"polymux predictions cancel {identity.decode()}" in terminal.text
+
+
+def test_a_reader_that_goes_away(server: ReferenceServer, folder: Path) -> None:
+    server.chats.text = "word " * 200_000
+    process = started("chat", "x", cwd=folder, server=server)
+    assert process.stdout is not None
+    assert process.stdout.read(10) == b"word word "
+    process.stdout.close()
+    assert process.wait(timeout=60) == 1
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    process.stderr.close()
+
+
+def test_configuration_from_a_file(server: ReferenceServer, folder: Path) -> None:
+    path = folder / ".config/polymux/config.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text(f'base_url = "{server.url}"\napi_key = "{server.token}"\n')
+    assert run("chat", "x", cwd=folder).stdout == b"You said: x\n"
+    other = folder / "other.toml"
+    other.write_text(f'base_url = "{server.url}"\napi_key = "wrong"\n')
+    run("chat", "x", cwd=folder, POLYMUX_CONFIG=str(other), code=6)
+    run("chat", "x", "--server", server.url, cwd=folder, POLYMUX_API_KEY=server.token)

@@ -1,0 +1,176 @@
+"""The `polymux` command as a process of its own, without anybody's settings."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+PROGRAM = [sys.executable, "-W", "error", "-m", "polymux"]
+LONGEST_S = 60
+
+
+def environment(home: Path, server: Any = None, **more: str) -> dict[str, str]:
+    """This process's, without settings of polymux but for the server's address and key."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("POLYMUX_")}
+    kept.pop("XDG_CONFIG_HOME", None)
+    kept |= {"HOME": str(home), "TERM": "xterm", "COLUMNS": "100"}
+    if server is not None:
+        kept |= {"POLYMUX_BASE_URL": server.url, "POLYMUX_API_KEY": getattr(server, "token", "k")}
+    return kept | more
+
+
+def run(
+    *words: str | Path,
+    cwd: Path,
+    server: Any = None,
+    stdin: bytes = b"",
+    code: int | None = 0,
+    **more: str,
+) -> subprocess.CompletedProcess[bytes]:
+    """Runs a command to its end; `more` are variables of its environment.
+
+    Whatever happens, no traceback is shown, and nothing but an exit code that was meant.
+    """
+    done = subprocess.run(
+        [*PROGRAM, *map(str, words)],
+        cwd=cwd,
+        env=environment(cwd, server, **more),
+        input=stdin,
+        capture_output=True,
+        check=False,
+        timeout=LONGEST_S,
+    )
+    if code is not None:
+        assert done.returncode == code, done.stderr.decode()
+    assert b"Traceback" not in done.stderr, done.stderr.decode()
+    return done
+
+
+def started(
+    *words: str | Path, cwd: Path, server: Any = None, **options: Any
+) -> subprocess.Popen[bytes]:
+    """A command that goes on."""
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(
+        [*PROGRAM, *map(str, words)], cwd=cwd, env=environment(cwd, server), **(pipes | options)
+    )
+
+
+class Shell:
+    """A program on a pseudo-terminal, as its controlling terminal: Ctrl-C comes as from keys.
+
+    Args:
+        words: The program and its arguments.
+        cwd: Its folder, and home.
+        server: As `environment` has it.
+        stdout: Something else for its standard output.
+    """
+
+    def __init__(
+        self, *words: str | Path, cwd: Path, server: Any = None, stdout: int | None = None
+    ) -> None:
+        self._ours, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            [*map(str, words)],
+            cwd=cwd,
+            env=environment(cwd, server),
+            stdin=theirs,
+            stdout=theirs if stdout is None else stdout,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=_take_terminal,
+        )
+        os.close(theirs)
+        self.text = ""
+        self._seen = 0
+
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        """Reads until what came since the last match fits the pattern."""
+        deadline = time.monotonic() + LONGEST_S
+        while True:
+            found = re.compile(pattern).search(self.text, self._seen)
+            if found:
+                self._seen = found.end()
+                return found
+            assert time.monotonic() < deadline, f"no {pattern!r} in {self.text[self._seen :]!r}"
+            assert self._read(), f"the end came before {pattern!r}: {self.text!r}"
+
+    def press(self, keys: str) -> None:
+        """Presses keys; ``"\\x03"`` is Ctrl-C, ``"\\x04"`` Ctrl-D."""
+        os.write(self._ours, keys.encode())
+
+    def interrupt(self, pattern: str) -> None:
+        """Presses Ctrl-C until the text fits the pattern.
+
+        Readline notices a signal that came just before it waits for keys only with the next one.
+        """
+        for _ in range(10):
+            self.press("\x03")
+            deadline = time.monotonic() + 3
+            while time.monotonic() < deadline and self._read():
+                if re.compile(pattern).search(self.text, self._seen):
+                    break
+            if self.process.poll() is not None or re.compile(pattern).search(self.text, self._seen):
+                break
+        self.wait_for(pattern)
+
+    def end(self) -> int:
+        """Reads on to the end of the process; its exit code."""
+        deadline = time.monotonic() + LONGEST_S
+        while self._read():
+            assert time.monotonic() < deadline, self.text
+        return self.process.wait(timeout=LONGEST_S)
+
+    def _read(self) -> bool:
+        """Reads what is there; False at the end."""
+        if not select.select([self._ours], [], [], 0.1)[0]:
+            return self.process.poll() is None
+        try:
+            data = os.read(self._ours, 65_536)
+        except OSError:  # As a terminal reports that the other end was closed.
+            return False
+        self.text += data.decode()
+        return bool(data)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(timeout=LONGEST_S)
+        os.close(self._ours)
+
+
+class Terminal(Shell):
+    """The `polymux` command on a pseudo-terminal."""
+
+    def __init__(
+        self, *words: str | Path, cwd: Path, server: Any = None, stdout: int | None = None
+    ) -> None:
+        super().__init__(*PROGRAM, *words, cwd=cwd, server=server, stdout=stdout)
+
+
+def _take_terminal() -> None:
+    """Makes standard input the controlling terminal of the new session."""
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
