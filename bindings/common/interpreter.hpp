@@ -9,6 +9,7 @@
 #include <Python.h>
 
 #include <functional>
+#include <string>
 #include <utility>
 
 #include <pybind11/pybind11.h>
@@ -41,6 +42,13 @@ void close_interpreter() noexcept;
 /// For every class: without static properties, none of which is used, `type` will do.
 inline py::metaclass plain_metaclass() {
     return py::metaclass(py::type::of(py::type::of(py::none())));
+}
+
+/// `__reduce__` of classes that hold what cannot be written down. Without it Python would copy an
+/// object that was never made.
+inline void refuse_pickling(const py::object& self) {
+    throw py::type_error(std::string(Py_TYPE(self.ptr())->tp_name) +
+                         " cannot be pickled or copied");
 }
 
 /// One owned reference to a Python object that may be dropped on any thread.

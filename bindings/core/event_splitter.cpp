@@ -42,6 +42,7 @@ private:
 void register_event_splitter(py::module_& module) {
     py::class_<EventSplitter>(module, "EventSplitter", py::is_final(), plain_metaclass(),
                               "Server-sent events out of bytes that arrive in pieces.")
+        .def("__reduce__", &refuse_pickling)
         .def(py::init<std::size_t>(), py::arg("longest_event_bytes"))
         .def("feed", &EventSplitter::feed, py::arg("piece"));
 }

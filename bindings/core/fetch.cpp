@@ -148,16 +148,19 @@ std::vector<std::tuple<std::string, std::string, std::string>> reserved_networks
 void register_fetch(py::module_& module) {
     py::class_<CancelToken>(module, "CancelToken", py::is_final(), plain_metaclass(),
                             "One flag, shared by whoever asks and whoever works.")
+        .def("__reduce__", &refuse_pickling)
         .def(py::init<>())
         .def("cancel", &CancelToken::cancel)
         .def_property_readonly("cancelled", &CancelToken::cancelled);
     py::class_<Policy>(module, "FetchPolicy", py::is_final(), plain_metaclass(),
                        "polymux::transport::FetchPolicy, checked.")
+        .def("__reduce__", &refuse_pickling)
         .def(py::init(&make_policy), py::arg("allowed_hosts"), py::arg("allowed_networks"),
              py::arg("allowed_ports"), py::arg("certificate_bundle"));
     const FetchLimits defaults;
     py::class_<FetchLimits>(module, "FetchLimits", py::is_final(), plain_metaclass(),
                             "polymux::transport::FetchLimits, checked.")
+        .def("__reduce__", &refuse_pickling)
         .def(py::init(&make_limits), py::kw_only(), py::arg("body_bytes") = defaults.body_bytes,
              py::arg("header_bytes") = defaults.header_bytes,
              py::arg("header_count") = defaults.header_count,

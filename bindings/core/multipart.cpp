@@ -39,6 +39,7 @@ void register_multipart(py::module_& module) {
     py::class_<MultipartObject>(module, "MultipartBody", py::is_final(), plain_metaclass(),
                                 py::custom_type_setup(&collect_cycles),
                                 "A multipart/form-data body that is made while it is read.")
+        .def("__reduce__", &refuse_pickling)
         .def(py::init<const std::vector<std::pair<std::string, std::string>>&,
                       const std::vector<UploadedFile>&, py::object>(),
              py::arg("fields"), py::arg("files"), py::arg("on_progress") = py::none())

@@ -202,6 +202,7 @@ void register_handles(py::module_& module) {
     py::class_<ExchangeHandle>(module, "Exchange", py::is_final(), plain_metaclass(),
                                py::custom_type_setup(&collect_cycles),
                                "A request on its way, and what comes of it.")
+        .def("__reduce__", &refuse_pickling)
         .def("wait_for_news", &ExchangeHandle::wait_for_news)
         .def("close", &ExchangeHandle::close)
         .def("outcome", &ExchangeHandle::outcome)
@@ -224,6 +225,7 @@ void register_handles(py::module_& module) {
             "sent_bytes", [](const ExchangeHandle& self) { return self.exchange().sent_bytes(); });
     py::class_<PyPort>(module, "Port", py::is_final(), plain_metaclass(),
                        "Where an event loop learns of news.")
+        .def("__reduce__", &refuse_pickling)
         .def(py::init<>())
         .def("dispatch", &PyPort::dispatch)
         .def("close", &PyPort::close)
@@ -235,6 +237,7 @@ void register_handles(py::module_& module) {
 void register_transport(py::module_& module) {
     py::class_<CallOptions>(module, "CallOptions", py::is_final(), plain_metaclass(),
                             "Deadlines, retries and limits of a call; None is no limit.")
+        .def("__reduce__", &refuse_pickling)
         .def(py::init(&make_options), py::kw_only(), py::arg("connect_ms"), py::arg("write_ms"),
              py::arg("first_byte_ms"), py::arg("idle_ms"), py::arg("event_ms"), py::arg("total_ms"),
              py::arg("max_retries"), py::arg("first_backoff_ms"), py::arg("longest_backoff_ms"),
@@ -243,6 +246,7 @@ void register_transport(py::module_& module) {
     register_handles(module);
     py::class_<PySession>(module, "Session", py::is_final(), plain_metaclass(),
                           "Connections to one server, and who works on them.")
+        .def("__reduce__", &refuse_pickling)
         .def(py::init([](std::vector<std::string> headers, std::string proxy, std::string no_proxy,
                          std::string certificates, bool verify, bool http2) {
                  return std::make_unique<PySession>(

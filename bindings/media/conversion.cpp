@@ -220,6 +220,7 @@ void register_conversion(py::module_& module) {
         module, "Conversion", py::is_final(), plain_metaclass(),
         py::custom_type_setup(&collect_cycles),
         "A conversion that runs on the process-wide pool. Dropping it cancels it.")
+        .def("__reduce__", &refuse_pickling)
         .def_property_readonly("done", &Conversion::done)
         .def_property_readonly("progress", &Conversion::progress)
         .def("cancel", &Conversion::cancel)

@@ -104,6 +104,7 @@ void optional_named_field(Class& python_class, const char* name, Value ConvertOp
 void register_limits(py::module_& module) {
     py::class_<Limits> limits(module, "Limits", py::is_final(), plain_metaclass(),
                               "polymux::media::Limits; the same fields and defaults, writable.");
+    limits.def("__reduce__", &refuse_pickling);
     limits.def(py::init<>());
     field(limits, "probe_bytes", &Limits::probe_bytes);
     field(limits, "streams", &Limits::streams);
@@ -118,6 +119,7 @@ void register_convert_options(py::module_& module) {
     py::class_<ConvertOptions> options(
         module, "ConvertOptions", py::is_final(), plain_metaclass(),
         "polymux::media::ConvertOptions; the same fields and defaults, writable.");
+    options.def("__reduce__", &refuse_pickling);
     options.def(py::init<>());
     field(options, "bitrate_bps", &ConvertOptions::bitrate_bps);
     field(options, "vbr_quality", &ConvertOptions::vbr_quality);

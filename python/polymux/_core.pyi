@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from typing import Any, Self, final
+from typing import Any, Never, Self, final
 
 from _typeshed import ReadableBuffer
 from typing_extensions import disjoint_base
@@ -385,6 +385,9 @@ class CallOptions:
 @final
 class Exchange:
     """A request on its way, and what comes of it."""
+
+    def __init__(self, *args: Never, **kwargs: Never) -> None:
+        """Raises TypeError: a session makes them."""
 
     def wait_for_news(self) -> None: ...
     def close(self) -> None: ...

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <new>
@@ -166,6 +167,10 @@ bool Transfer::may_send_again() {
             .user = this,
             .acknowledged_bytes = new_connections == 0 ? acknowledged_bytes(socket_) : 0};
     }
+    if (new_connections == 0 && is_spoiled()) {
+        spoiled_ = true;
+        return false;
+    }
     last_sent_ = surroundings_.now;
     phase_ = Phase::sending;
     const Request& request = exchange_->task().request;
@@ -174,6 +179,16 @@ bool Transfer::may_send_again() {
                               (text != nullptr && text->size() <= small_body_bytes);
     if (sent_at_once) sent_all();
     return true;
+}
+
+/// A kept connection on which the server has something to say before it was asked, or which it has
+/// closed: whatever comes over it next would be taken for the answer. Over TLS there may be
+/// tickets, which are no answer.
+bool Transfer::is_spoiled() const noexcept {
+    char byte = 0;
+    const auto count = ::recv(socket_, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
+    if (count > 0) return url_.starts_with("http:");
+    return count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
 void Transfer::sent_all() noexcept {

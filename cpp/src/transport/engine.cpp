@@ -236,6 +236,11 @@ void Engine::finish_try(Transfer& transfer, CURLcode code) {
         recycle(transfer);
         return;
     }
+    if (transfer.take_spoiled()) {
+        remove(transfer);
+        begin_try(transfer);
+        return;
+    }
     if (code == CURLE_OK && transfer.decodes()) {
         transfer.exchange()->finish_decoding(surroundings_.parser);
     }

@@ -13,6 +13,7 @@ namespace polymux::transport {
 
 bool Engine::round(milliseconds longest) {
     read_inbox();
+    if (stopped_) return true;
     surroundings_.now = steady_clock::now();
     const bool due = curl_timer_ <= surroundings_.now;
     if (due) run_timer_of_curl();

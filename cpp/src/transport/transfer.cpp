@@ -66,7 +66,8 @@ Result<void> Transfer::configure() {
     const Task& task = exchange_->task();
     ++tries_;
     phase_ = Phase::connecting;
-    any_chunk_ = paused_ = sent_all_ = asked_before_ = peer_had_nothing_ = head_complete_ = false;
+    spoiled_ = any_chunk_ = paused_ = sent_all_ = asked_before_ = peer_had_nothing_ =
+        head_complete_ = false;
     head_.reset();
     building_ = {};
     fields_ = head_bytes_ = drained_bytes_ = text_offset_ = 0;
@@ -198,6 +199,12 @@ bool Transfer::can_rewind() const noexcept {
     const auto* form =
         std::get_if<std::shared_ptr<request::MultipartBody>>(&exchange_->task().request.body);
     return form == nullptr || tries_ == 0 || (*form)->can_rewind();
+}
+
+bool Transfer::take_spoiled() noexcept {
+    if (!std::exchange(spoiled_, false)) return false;
+    --tries_;
+    return true;
 }
 
 std::optional<Error> Transfer::failure_of(CURLcode code) {

@@ -62,6 +62,9 @@ public:
     /// Goes on where a callback paused.
     void resume() noexcept;
 
+    /// True where a try has ended before it began, over a connection that is closed now: it is
+    /// begun anew, and does not count.
+    bool take_spoiled() noexcept;
     /// What a try that libcurl has ended came to; none where there is an answer.
     std::optional<Error> failure_of(CURLcode code);
     /// Time until the next try, where there is to be one.
@@ -94,6 +97,7 @@ private:
     std::size_t read_text(char* buffer, std::size_t size);
     int seek(curl_off_t offset);
     bool may_send_again();
+    [[nodiscard]] bool is_spoiled() const noexcept;
     std::size_t take_field(std::string_view line);
     void take_head();
     std::size_t take_body(std::string_view bytes);
@@ -127,6 +131,7 @@ private:
     bool asked_before_ = false;  // libcurl has begun to send once in this try.
     bool peer_had_nothing_ = false;
     bool head_complete_ = false;
+    bool spoiled_ = false;                    // The kept connection was no good.
     curl_socket_t socket_ = CURL_SOCKET_BAD;  // That the request went over last.
     ResponseHead building_;
     std::size_t fields_ = 0;
