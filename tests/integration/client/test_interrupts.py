@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 from servers import steps
 from servers.listeners import full_port, silent_port
-from servers.misbehaving import MisbehavingServer
 from support import programs
 from support.client_children import finish, run, start, wait_for
 from support.hostile_check import PATIENCE
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
+    from servers.misbehaving import MisbehavingServer
     from servers.reference import ReferenceServer
 
 TRIES = 3
