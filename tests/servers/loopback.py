@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import socket
 import threading
 import traceback
@@ -73,6 +74,12 @@ class Exchange:
                 self.wire.stop_reading()
                 await asyncio.sleep(len(piece) / bytes_per_s)
         log.body_end(self.request)
+
+
+def _close_if_cancelled(peer: socket.socket, task: asyncio.Task[None]) -> None:
+    """One that is cancelled before its first step has no transport that would close its socket."""
+    if task.cancelled():
+        peer.close()
 
 
 class LoopbackServer:
@@ -215,8 +222,7 @@ class LoopbackServer:
             task = asyncio.create_task(self._connection(peer, record))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
-            # One that is cancelled before its first step has no transport that would close it.
-            task.add_done_callback(lambda task, peer=peer: peer.close() if task.cancelled() else 0)
+            task.add_done_callback(functools.partial(_close_if_cancelled, peer))
 
     async def _connection(self, peer: socket.socket, record: Connection) -> None:
         wire = Wire(self.log, record, self._tls is not None)

@@ -1,4 +1,4 @@
-"""Processes of their own for tests of the client: what forks, exits, is interrupted, or is measured.
+"""Processes of their own for tests of the client: what forks, exits, is interrupted or measured.
 
 The code of a child finds the address of the test's server in `url`, and what else it needs in
 `sys.argv[2:]`.
@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from support.hostile_check import PATIENCE, SANITIZED
@@ -44,7 +45,7 @@ def figures():
             "descriptors": len(os.listdir("/proc/self/fd"))}
 
 def settled(seconds=5):
-    \"\"\"Figures once nothing changes any more: threads and sockets end a little after their call.\"\"\"
+    # Once nothing changes any more: threads and sockets end a little after their call.
     before, end = figures(), time.monotonic() + seconds
     while time.monotonic() < end:
         time.sleep(0.1)
@@ -117,7 +118,7 @@ def check_flat(first: dict[str, int], last: dict[str, int], growth_mib: float) -
 
 def descriptors() -> int:
     """Open descriptors of this process."""
-    return len(os.listdir("/proc/self/fd"))
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 def eventually(holds: Callable[[], object], timeout_s: float = 5) -> bool:

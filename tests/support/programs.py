@@ -19,6 +19,8 @@ PACKAGES = {
     "mpg123": "mpg123",
     "nghttpx": "nghttp2-proxy",
     "sox": "sox",
+    "strace": "strace",
+    "unshare": "util-linux",
 }
 
 

@@ -9,13 +9,14 @@ import polymux
 import pytest
 from polymux import errors
 from servers import steps
-from servers.misbehaving import MisbehavingServer
-from servers.steps import Step
 from support.client_children import KEY, MIB, run_json
 from support.hostile_check import SANITIZED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from servers.misbehaving import MisbehavingServer
+    from servers.steps import Step
 
 
 GOOD = steps.answer(200, b'{"response":"fine"}')

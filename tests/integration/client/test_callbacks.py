@@ -196,11 +196,9 @@ def test_a_callback_that_closes(server: MisbehavingServer) -> None:
         def on_upload(sent: int, total: int | None) -> None:
             client.close()  # noqa: B023
 
+        source, callback = (FILE, on_upload) if attempt else (Closing(FILE), None)
         with pytest.raises(errors.OperationCancelledError, match="closed"):
-            if attempt:
-                client.read_text(("a.png", FILE), on_upload=on_upload)
-            else:
-                client.read_text(("a.png", Closing(FILE)))
+            client.read_text(("a.png", source), on_upload=callback)
         with pytest.raises(errors.InvalidRequestError, match="closed"):
             client.free_chat("x")
 
@@ -223,9 +221,11 @@ def test_a_callback_of_a_loop_that_closes(server: MisbehavingServer) -> None:
         await closing[0]
         server.script(steps.event_stream(), steps.send(chunk), steps.stall())
         client = polymux.AsyncClient(server.url, KEY, retry=0, timeout=30)
+        stream = await client.chat("x", stream=True)
+        await anext(stream)
+        await client.aclose()
         with pytest.raises((errors.OperationCancelledError, errors.StreamInterruptedError)):
-            async for _ in await client.chat("x", stream=True):
-                await client.aclose()
+            await anext(stream)
 
     asyncio.run(asyncio.wait_for(main(), 30))
 

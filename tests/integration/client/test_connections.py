@@ -160,7 +160,8 @@ def call(number):
     answer = client.chat(f"{text} {number}")
     assert answer.text.endswith(f" {number}")
 def stream(number):
-    assert "".join(client.chat(f"{number} a b c", stream=True).texts()) == f"You said: {number} a b c"
+    asked = f"{number} a b c"
+    assert "".join(client.chat(asked, stream=True).texts()) == f"You said: {asked}"
 async def async_work(client, numbers):
     async def one(number):
         assert (await client.chat(f"{number}")).text == f"You said: {number}"
@@ -188,8 +189,8 @@ say(json.dumps(measured[1:]))
 
 
 def test_memory_over_many_requests_and_streams(reference: ReferenceServer) -> None:
-    """K22, in short: 5,000 requests and 400 streams, half of which in a loop."""
-    check_flat(*run_json(ENDURANCE, reference.url, 4000, 300, timeout_s=240), growth_mib=3)
+    """K22, in short: 2,500 requests and 500 streams, half of which in a loop."""
+    check_flat(*run_json(ENDURANCE, reference.url, 2000, 200, timeout_s=240), growth_mib=3)
 
 
 @pytest.mark.long
@@ -208,7 +209,7 @@ def test_clients_that_come_and_go(reference: ReferenceServer) -> None:
     """A.3 4: a client for each request leaves nothing, closed or not."""
     code = """
 measured = []
-for number in range(600):
+for number in range(300):
     with polymux.Client(url, key) as client:
         client.chat("x")
     polymux.Client(url, key).chat("x")
@@ -217,7 +218,7 @@ for number in range(600):
             await client.chat("x")
         await polymux.AsyncClient(url, key).chat("x")
     asyncio.run(main())
-    if number in (199, 599):
+    if number in (99, 299):
         import gc; gc.collect()
         measured.append(settled())
 say(json.dumps(measured))

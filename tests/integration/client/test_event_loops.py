@@ -179,9 +179,6 @@ loop.close()
     assert eventually(lambda: not server.open_connections)
 
 
-Call = "Callable[[polymux.AsyncClient], Coroutine[Any, Any, Any]]"
-
-
 async def upload_slowly(client: polymux.AsyncClient) -> None:
     async def pieces() -> Any:
         while True:
@@ -208,7 +205,7 @@ CALLS: dict[str, Callable[[polymux.AsyncClient], Coroutine[Any, Any, Any]]] = {
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("how", ["cancel", "wait_for", "timeout"])
 def test_a_task_that_is_cancelled(call: str, how: str, server: MisbehavingServer) -> None:
-    """K05: the connection is closed within a second, and the client works on."""
+    """K05, C32, C33, C34: the connection is closed within a second, and the client works on."""
     if call == "in the middle of a stream":
         server.script(*STREAM)
     else:
@@ -243,7 +240,7 @@ def test_a_task_that_is_cancelled(call: str, how: str, server: MisbehavingServer
 
 
 def test_cancelled_at_every_moment(reference: ReferenceServer) -> None:
-    """K05: from before the first step on; nothing of it is left, and answers stay with their calls."""
+    """K05: from before the first step on; nothing is left, and answers stay with their calls."""
     before = descriptors()
 
     async def main() -> None:
@@ -343,7 +340,7 @@ def test_closing_the_client_under_tasks(server: MisbehavingServer) -> None:
 
 
 def test_many_exchanges_at_once(reference: ReferenceServer) -> None:
-    """A.3 7, N17: 700 streams and 700 calls at once, several times; more than are kept for later."""
+    """A.3 7, N17: 700 streams and 700 calls at once, twice; more than are kept for later."""
     code = """
 async def one(client, number):
     stream = await client.chat(f"{number}", stream=True)

@@ -81,7 +81,7 @@ def test_an_interpreter_that_ends(state: str, ending: str, server: MisbehavingSe
     child = start(STATES[state] + busy + ENDINGS[ending], server.url, options=())
     wait_for(child, "busy")
     begun = time.monotonic()
-    out, errors = child.communicate(timeout=30)
+    _out, errors = child.communicate(timeout=30)
     assert time.monotonic() - begun <= 2.0 * PATIENCE + 1
     assert child.returncode == 0, errors
     # A daemon thread may be told why its call has ended, and be cut off while it says so.
@@ -112,7 +112,7 @@ time.sleep(0.3)
 """
     for _ in range(8):
         child = start(code, reference.url, options=())
-        out, errors = child.communicate(timeout=30)
+        _out, errors = child.communicate(timeout=30)
         assert child.returncode == 0, errors
         assert "Fatal" not in errors
         assert "terminate" not in errors
@@ -143,7 +143,7 @@ finally:
         with nghttpx(server.port, authority.certificate(), tmp_path) as proxy:
             for _ in range(4):
                 child = start(code, proxy.url, proxy.ca, options=())
-                out, errors = child.communicate(timeout=30)
+                _out, errors = child.communicate(timeout=30)
                 assert child.returncode == 0, errors
 
 
@@ -158,7 +158,7 @@ threading.Thread(target=load, daemon=True).start()
 time.sleep(float(sys.argv[2]))
 """
         child = start(code, "http://127.0.0.1:9", delay, options=())
-        out, errors = child.communicate(timeout=30)
+        _out, errors = child.communicate(timeout=30)
         assert child.returncode == 0, errors
         assert "Fatal" not in errors
 

@@ -206,7 +206,7 @@ assert "".join(stream.texts()) == "b"
 
 
 def test_a_call_under_way_in_a_loop_over_a_fork(server: MisbehavingServer) -> None:
-    """K01: a child that leaves at once, or collects what it inherited, ends nothing of the parent's."""
+    """K01: a child that leaves at once, or collects what it inherited, ends no call of ours."""
     code = (
         CALLING
         + """

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 from servers import steps
 from servers.listeners import full_port, silent_port
-from servers.misbehaving import MisbehavingServer
 from support import programs
 from support.client_children import finish, run, start, wait_for
 from support.hostile_check import PATIENCE
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
+    from servers.misbehaving import MisbehavingServer
     from servers.reference import ReferenceServer
 
 TRIES = 3
@@ -171,8 +171,10 @@ names.bind(("127.0.0.53", 53))
 
 
 def in_a_silent_network(code: str, folder: Path) -> subprocess.Popen[str]:
-    """The child alone with a name server that says nothing; needs the rights of root."""
-    inside = (programs.find("unshare"), "--net", "--mount", "sh", "-c", SILENT_NAMES, "sh")
+    """The child alone with a name server that says nothing."""
+    rights = () if os.getuid() == 0 else ("--user", "--map-root-user")
+    unshare = (programs.find("unshare"), *rights, "--net", "--mount")
+    inside = (*unshare, "sh", "-c", SILENT_NAMES, "sh")
     return start(NAME_SERVER + code, "http://slow.example", before=(*inside, str(folder)))
 
 

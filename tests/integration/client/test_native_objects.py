@@ -1,4 +1,4 @@
-"""Native objects of the client: made and dropped a thousand times (N17), copied, half made (K19)."""
+"""Native objects of the client: made and dropped 1,000 times (N17), copied, half made (K19)."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ def session():
 
 def request(body=None):
     return "POST", url + "/x", ["X-A: b"], body, options
+
+def body():
+    return core.MultipartBody([("a", "b")], [], None)
 
 options = native_options(QUICK, Retry(0))
 client = session()
@@ -58,7 +61,7 @@ SYNC = {
     "Exchange": 'list(iter(client.open(*request(b"{}"), "pieces").take_bytes, b""))',
     "Exchange, dropped": 'client.open(*request(), "whole")',
     "Exchange, closed": 'client.open(*request(), "chat").close()',
-    "Exchange of a body": 'client.open(*request(core.MultipartBody([("a", "b")], [], None)), "whole")',
+    "Exchange of a body": 'client.open(*request(body()), "whole")',
     "perform": 'client.perform(*request(b"{}"))',
     "Client": "polymux.Client(url, key).close()",
 }

@@ -230,7 +230,7 @@ BROKEN = ["\r\nX-Injected: 1", "\n", "\x00", " ", "\t", "ü", "\u202e", "\x7f", 
 
 @pytest.mark.parametrize("bad", BROKEN)
 def test_what_cannot_be_sent(bad: str, server: MisbehavingServer) -> None:
-    """K10: ValueError before a byte is sent, for keys, addresses, fields, paths; it is not shown."""
+    """K10: ValueError before a byte is sent, for keys, addresses, fields, paths; never shown."""
 
     def client_of(**options: Any) -> polymux.Client:
         return polymux.Client(server.url, "key", retry=0, **options)
@@ -287,9 +287,8 @@ def test_keys_of_the_environment_and_the_file(
 )  # fmt: skip
 def test_addresses_that_are_none(url: str) -> None:
     """K10: refused when the client is made."""
-    with pytest.raises(ValueError) as caught:
-        with polymux.Client(url, SECRET, retry=0) as client:
-            client.free_chat("x", timeout=1)
+    with pytest.raises(ValueError) as caught, polymux.Client(url, SECRET, retry=0) as client:
+        client.free_chat("x", timeout=1)
     check(caught.value)
     assert "pass@" not in str(caught.value)
 

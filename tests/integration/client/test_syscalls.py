@@ -34,7 +34,7 @@ def work(client):
     client.read_text(path)
     list(client.free_chat("x", stream=True))
 async def async_work():
-    async with polymux.AsyncClient(url, key, retry=0, timeout=5) as other:
+    async with polymux.AsyncClient(url, key, retry=0, timeout=1.5) as other:
         await other.free_chat("x")
         await other.read_text(path)
 def outcome(call):
@@ -57,7 +57,7 @@ signal.sigwait([signal.SIGUSR1])
 """
 WORK = """
 retry = polymux.Retry(1, first_backoff=0.01)
-clients = [polymux.Client(url, key, retry=retry, timeout=5) for _ in range(2)]
+clients = [polymux.Client(url, key, retry=retry, timeout=1.5) for _ in range(2)]
 say(json.dumps([outcome(lambda: work(clients[0])),
                 outcome(lambda: loop.run_until_complete(async_work())),
                 outcome(lambda: work(clients[1]))]))
@@ -119,8 +119,7 @@ def test_a_system_call_that_fails(
     call: str, error: str, file: Path, server: MisbehavingServer
 ) -> None:
     """N05: at the first time, and at every third: an error of polymux's or success, no hang."""
-    for when in ("1", "2+3"):
-        assert len(under_faults(WORK, server.url, file, call, error, when)) == 3
+    assert len(under_faults(WORK, server.url, file, call, error, "1+3")) == 3
 
 
 @pytest.mark.parametrize(
@@ -134,7 +133,7 @@ def test_a_call_after_faults_is_good(
     assert found[-6:] == ["fine"] * 6, found
 
 
-@pytest.mark.parametrize("limit", range(3, 27, 2))
+@pytest.mark.parametrize("limit", range(3, 27, 3))
 def test_few_descriptors(limit: int, server: MisbehavingServer) -> None:
     """N05: whichever descriptor is the first that there is not; the client works afterwards."""
     code = """
@@ -174,10 +173,10 @@ def test_little_memory(server: MisbehavingServer) -> None:
 import resource
 client = polymux.Client(url, key, retry=0)
 client.free_chat("x")
-for room in (1, 4, 16, 64):
+for room in (1, 8, 64):
     used = status("VmSize") * 1024
     resource.setrlimit(resource.RLIMIT_AS, (used + (room << 20), -1))
-    for number in range(5):
+    for number in range(3):
         try:
             client.free_chat("x" * (3 << 20))
         except (MemoryError, polymux.PolymuxError):

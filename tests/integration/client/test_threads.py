@@ -224,11 +224,12 @@ def test_dropped_in_another_thread(server: MisbehavingServer) -> None:
             if number % 2:
                 holder.append(holder)
 
-            def drop() -> None:
-                holder.pop(0)  # noqa: B023
+            def drop(held: list[Any]) -> None:
+                held.pop(0)
+                del held
                 gc.collect()
 
-            dropping = threading.Thread(target=drop)
+            dropping = threading.Thread(target=drop, args=(holder,))
             dropping.start()
             dropping.join()
             del holder

@@ -10,14 +10,13 @@ import polymux
 import pytest
 from polymux import errors
 from servers import steps
-from servers.certificates import Flavour
 from servers.misbehaving import MisbehavingServer
 from servers.proxies import nghttpx
 from servers.reference import ReferenceServer
 from support.client_children import KEY, eventually, run
 
 if TYPE_CHECKING:
-    from servers.certificates import Authority
+    from servers.certificates import Authority, Flavour
 
 GOOD = steps.answer(200, b'{"response":"fine"}')
 CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
@@ -54,7 +53,7 @@ def test_netrc_and_proxies_of_the_environment(
     """K12: not used unless asked."""
     with MisbehavingServer() as decoy:
         decoy.script(GOOD, times=None)
-        lines = f"machine 127.0.0.1 login canary password canary\ndefault login a password b\n"
+        lines = "machine 127.0.0.1 login canary password canary\ndefault login a password b\n"
         for name in (".netrc", "_netrc"):
             (tmp_path / name).write_text(lines)
             (tmp_path / name).chmod(0o600)
