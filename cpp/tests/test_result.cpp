@@ -16,18 +16,31 @@ TEST_SUITE("result") {
         for (int value = 0; value <= static_cast<int>(ErrorCode::internal); ++value) {
             names.emplace(to_string(static_cast<ErrorCode>(value)));
         }
-        CHECK(names == std::set<std::string>{"invalid_argument", "unsupported_encoding",
-                                             "input_not_found",  "input_unreadable",
-                                             "input_changed",    "unsupported_media",
-                                             "undecodable",      "no_audio",
-                                             "encrypted",        "limit_exceeded",
-                                             "output_exists",    "output_refused",
-                                             "output_failed",    "cancelled",
-                                             "callback_failed",  "encoder_failed",
-                                             "url_refused",      "connect_failed",
-                                             "tls_failed",       "connection_lost",
-                                             "timed_out",        "answer_too_large", "undecodable_answer",
-                                             "out_of_memory",    "internal"});
+        CHECK(names == std::set<std::string>{"invalid_argument",
+                                             "unsupported_encoding",
+                                             "input_not_found",
+                                             "input_unreadable",
+                                             "input_changed",
+                                             "unsupported_media",
+                                             "undecodable",
+                                             "no_audio",
+                                             "encrypted",
+                                             "limit_exceeded",
+                                             "output_exists",
+                                             "output_refused",
+                                             "output_failed",
+                                             "cancelled",
+                                             "callback_failed",
+                                             "encoder_failed",
+                                             "url_refused",
+                                             "connect_failed",
+                                             "tls_failed",
+                                             "connection_lost",
+                                             "timed_out",
+                                             "answer_too_large",
+                                             "undecodable_answer",
+                                             "out_of_memory",
+                                             "internal"});
         CHECK(to_string(ErrorCode::no_audio) == "no_audio");
         CHECK(to_string(ErrorCode::internal) == "internal");
     }
