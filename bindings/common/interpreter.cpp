@@ -1,5 +1,7 @@
 #include "interpreter.hpp"
 
+#include <string_view>
+
 #include <unistd.h>
 
 #include <atomic>
@@ -86,6 +88,25 @@ void Reference::reset() noexcept {
     PyObject* const dropped = std::exchange(pointer_, nullptr);
     if (dropped != nullptr) {
         with_gil([dropped] { Py_DECREF(dropped); });
+    }
+}
+
+namespace {
+
+/// As the base's; but being another function it tells Python that the base's `__new__` will not do.
+PyObject* new_by_call(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
+    return type->tp_base->tp_new(type, arguments, keywords);
+}
+
+}  // namespace
+
+void refuse_half_made(py::handle module) {
+    for (const auto& [name, value] : py::dict(module.attr("__dict__"))) {
+        if (!PyType_Check(value.ptr())) continue;
+        auto* const type = reinterpret_cast<PyTypeObject*>(value.ptr());
+        const bool ours = type->tp_base != nullptr &&
+                          std::string_view(type->tp_base->tp_name).ends_with("pybind11_object");
+        if (ours) type->tp_new = &new_by_call;
     }
 }
 

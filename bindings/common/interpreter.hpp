@@ -51,6 +51,10 @@ inline void refuse_pickling(const py::object& self) {
                          " cannot be pickled or copied");
 }
 
+/// Makes `T.__new__(T)` a TypeError for the module's classes: an object that was never initialised
+/// has nothing in it. Called when all of them are there.
+void refuse_half_made(py::handle module);
+
 /// One owned reference to a Python object that may be dropped on any thread.
 /// When the interpreter is closed the reference is leaked: nobody may touch it any more.
 class Reference {

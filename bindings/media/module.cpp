@@ -37,6 +37,7 @@ PYBIND11_MODULE(_media_of_main, module, py::mod_gil_not_used()) {
     register_probe(module);
     register_pcm(module);
     register_exit_handler();
+    refuse_half_made(module);
 }
 
 }  // namespace polymux::bindings

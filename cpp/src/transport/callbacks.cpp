@@ -185,6 +185,9 @@ bool Transfer::may_send_again() {
 /// closed: whatever comes over it next would be taken for the answer. Over TLS there may be
 /// tickets, which are no answer.
 bool Transfer::is_spoiled() const noexcept {
+    // libcurl may name the connection that this handle used before, or none.
+    const auto found = surroundings_.sockets.find(socket_);
+    if (found == surroundings_.sockets.end() || found->second.user != nullptr) return false;
     char byte = 0;
     const auto count = ::recv(socket_, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
     if (count > 0) return url_.starts_with("http:");
