@@ -274,7 +274,7 @@ void Transfer::take_head() {
     head_ = std::make_shared<const ResponseHead>(std::move(building_));
     SessionCommon& session = *surroundings_.session;
     constexpr int http2 = 20;
-    if (head_->http_version >= http2) session.multiplexes.store(true, std::memory_order_relaxed);
+    session.multiplexes.store(head_->http_version >= http2, std::memory_order_relaxed);
     if (!session.options.idempotent_field.empty() &&
         !head_->field(session.options.idempotent_field).empty()) {
         session.repeatable.store(true, std::memory_order_relaxed);

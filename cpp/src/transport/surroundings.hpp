@@ -48,8 +48,8 @@ struct SessionCommon {
     std::optional<Error> no_certificates;  ///< Why there is none: matters over TLS alone.
     HeaderChain header_nodes;
     curl_slist* headers = nullptr;
-    std::atomic<bool> multiplexes = false;  ///< The server has answered over HTTP/2.
-    std::atomic<bool> repeatable = false;   ///< The server has promised it.
+    std::atomic<bool> multiplexes = true;  ///< Until the server has answered without HTTP/2.
+    std::atomic<bool> repeatable = false;  ///< The server has promised it.
 };
 
 /// Of an open socket: whose request went over it last, and how much the peer had acknowledged then.

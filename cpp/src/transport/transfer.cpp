@@ -87,8 +87,8 @@ Result<void> Transfer::configure() {
         set(CURLOPT_HTTP_VERSION,
             static_cast<long>(http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
     }
-    // Before it is known that the server multiplexes, waiting would put the handshakes of many
-    // requests one behind another.
+    // Requests that start together wait for the first one's connection, and share it. Where that is
+    // known to be impossible, each has one of its own.
     const bool wait = surroundings_.session->multiplexes.load(std::memory_order_relaxed);
     set(CURLOPT_PIPEWAIT, wait ? 1L : 0L);
     set(CURLOPT_HTTPHEADER, header_nodes_.link(surroundings_.session->headers));
