@@ -50,12 +50,6 @@ PROGRAMS = {
     "openai": ("import openai", "client = openai.OpenAI(base_url=url, api_key='key')",
                f"client.{CHAT}"),
     "groq": ("import groq", "client = groq.Groq(base_url=url, api_key='key')", f"client.{CHAT}"),
-    "litellm": (
-        "import litellm",
-        "",
-        "litellm.completion(model='openai/m', api_base=url, api_key='key',"
-        " messages=[{'role': 'user', 'content': 'Hi'}])",
-    ),
 }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import sys
 from benchmarks.contest import OURS, Case, Variant, arguments, compete
 from benchmarks.environment import Environment
 from benchmarks.floors.programs import FloorServer, built, floor_server
-from benchmarks.measure import BUILD, first_line
+from benchmarks.measure import first_line
 from benchmarks.requests import tls
 from benchmarks.verdicts import CPU, LOOP, USER, WALL, Goal
 
@@ -115,14 +115,12 @@ def main() -> None:
     if options.with_peers:
         environment.prepare()
     one, some, many, connections = SIZES[options.quick]
-    folder = BUILD / "tls"
-    bundle = tls.certificates(folder)
-    with floor_server() as server, tls.tls_server(folder) as tls_url:
+    with floor_server() as server, tls.tls_server() as (tls_url, bundle):
         cases = [
             sequential(server, environment, one),
             at_once(server, environment, some, 64),
             at_once(server, environment, many, 1_000 if not options.quick else 100),
-            new_connections(tls_url, str(bundle), environment, connections),
+            new_connections(tls_url, bundle, environment, connections),
         ]
         versions = environment.versions() if options.with_peers else {}
         versions["libcurl of the floors"] = first_line(["curl-config", "--version"])

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from benchmarks.measure import ROOT
@@ -25,7 +26,6 @@ def _openssl(folder: Path, *arguments: str) -> None:
 
 def certificates(folder: Path) -> Path:
     """Makes ``server.pem``, ``server.key`` and the authorities' bundle, whose path it gives."""
-    folder.mkdir(parents=True, exist_ok=True)
     _openssl(folder, "req", "-x509", *KEY, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2",
              "-subj", "/CN=polymux benchmark authority",
              "-addext", "keyUsage=critical,keyCertSign,cRLSign")  # fmt: skip
@@ -41,14 +41,16 @@ def certificates(folder: Path) -> Path:
 
 
 @contextmanager
-def tls_server(folder: Path) -> Iterator[str]:
-    """The address of a server that closes each connection after one answer."""
-    command = [sys.executable, "-m", "benchmarks.servers.tls_server", str(folder)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
-    ) as process:
-        assert process.stdout is not None
-        try:
-            yield f"https://127.0.0.1:{int(process.stdout.readline())}"
-        finally:
-            process.kill()
+def tls_server() -> Iterator[tuple[str, str]]:
+    """A server that closes each connection after one answer: its address, and whom to trust."""
+    with TemporaryDirectory() as folder:
+        bundle = certificates(Path(folder))
+        command = [sys.executable, "-m", "benchmarks.servers.tls_server", folder]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+        ) as process:
+            assert process.stdout is not None
+            try:
+                yield f"https://127.0.0.1:{int(process.stdout.readline())}", str(bundle)
+            finally:
+                process.kill()

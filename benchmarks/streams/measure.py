@@ -96,7 +96,7 @@ async def cancel(read: Read, url: str, streams: int, cancelled: int) -> None:
         tasks[number].cancel()
         await asyncio.sleep(PAUSE_S)
     await asyncio.sleep(SETTLE_S)
-    with await asyncio.to_thread(urllib.request.urlopen, f"{url}/closed", b"{}") as answer:
+    with await asyncio.to_thread(urllib.request.urlopen, f"{url}/closed") as answer:
         closed_ns = {int(number): at for number, at in json.load(answer).items()}
     lost = [number for number in asked_ns if number not in closed_ns]
     if lost:
