@@ -89,7 +89,7 @@ def configuration(
     if not (base_url and api_key and chat_model):
         file = _from_file(_config_file())
         its_url = checked_base_url(file["base_url"]) if "base_url" in file else None
-        if base_url is None:
+        if not base_url:
             base_url = its_url
         if its_url is None or (base_url and checked_base_url(base_url) == its_url):
             api_key = api_key or file.get("api_key")

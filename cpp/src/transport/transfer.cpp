@@ -149,12 +149,13 @@ std::optional<Due> Transfer::due() const {
     const Deadlines& deadlines = exchange_->task().deadlines;
     consider(began_, "total", deadlines.total);
     if (paused_) return first;
-    const bool chat = exchange_->task().reading == Reading::chat;
+    const bool chat = exchange_->task().reading == Reading::chat && (!head_ || succeeded());
     if (phase_ == Phase::sending) consider(last_sent_, "write", deadlines.write);
     if (phase_ == Phase::waiting || (phase_ == Phase::receiving && chat && !any_chunk_)) {
         consider(last_sent_, "first_byte", deadlines.first_byte);
     }
-    if (phase_ == Phase::receiving) {
+    // A server may send its head at once, and think for as long as it likes about the first chunk.
+    if (phase_ == Phase::receiving && (any_chunk_ || !chat)) {
         consider(last_received_, "idle", deadlines.idle);
         if (any_chunk_) consider(last_chunk_, "event", deadlines.event);
     }
