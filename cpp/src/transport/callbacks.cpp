@@ -1,5 +1,6 @@
 #include "transport/callbacks.hpp"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -55,9 +56,9 @@ struct Callbacks {
     static Transfer& of(void* self) { return *static_cast<Transfer*>(self); }
 
     /// Before the request is sent over a connection that is there.
-    static int before_request(void* self, char*, char*, int, int) {
+    static int before_request(void* self, char*, char*, int, int local_port) {
         try {
-            return of(self).may_send_again() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+            return of(self).may_send_again(local_port) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
         } catch (const std::bad_alloc&) {
             return CURL_PREREQFUNC_ABORT;
         }
@@ -129,6 +130,22 @@ struct Callbacks {
     }
 };
 
+curl_socket_t Surroundings::socket_at(int local_port) noexcept {
+    for (auto& [socket, use] : sockets) {
+        if (use.local_port == 0) {
+            sockaddr_storage address{};
+            socklen_t size = sizeof address;
+            if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) continue;
+            // The port stands at the same place in both families.
+            if (address.ss_family == AF_INET || address.ss_family == AF_INET6) {
+                use.local_port = ntohs(reinterpret_cast<sockaddr_in&>(address).sin_port);
+            }
+        }
+        if (use.local_port == local_port) return socket;
+    }
+    return CURL_SOCKET_BAD;
+}
+
 bool set_callbacks(Transfer& transfer, Surroundings& surroundings) {
     Setter set(transfer.handle());
     set(CURLOPT_PREREQFUNCTION, &Callbacks::before_request);
@@ -150,7 +167,7 @@ bool set_callbacks(Transfer& transfer, Surroundings& surroundings) {
 
 /// libcurl sends a request again by itself when a connection that it used before turns out to be
 /// closed. That is right only where the server has seen nothing of it.
-bool Transfer::may_send_again() {
+bool Transfer::may_send_again(int local_port) {
     if (std::exchange(asked_before_, true) && sent_all_ && !peer_had_nothing_ && !repeatable()) {
         own_failure_ = error_of({.code = CURLE_GOT_NOTHING, .detail = {}, .connected = true},
                                 exchange_->task().request, exchange_->task().deadlines);
@@ -160,11 +177,12 @@ bool Transfer::may_send_again() {
     long new_connections = 0;
     leave_socket();
     curl_easy_getinfo(handle(), CURLINFO_NUM_CONNECTS, &new_connections);
-    curl_easy_getinfo(handle(), CURLINFO_ACTIVESOCKET, &socket_);
+    socket_ = surroundings_.socket_at(local_port);
     if (const auto found = surroundings_.sockets.find(socket_);
-        found != surroundings_.sockets.end()) {
+        found != surroundings_.sockets.end() && found->second.user == nullptr) {
         found->second = {
             .user = this,
+            .local_port = local_port,
             .acknowledged_bytes = new_connections == 0 ? acknowledged_bytes(socket_) : 0};
     }
     if (new_connections == 0 && is_spoiled()) {
@@ -185,9 +203,8 @@ bool Transfer::may_send_again() {
 /// closed: whatever comes over it next would be taken for the answer. Over TLS there may be
 /// tickets, which are no answer.
 bool Transfer::is_spoiled() const noexcept {
-    // libcurl may name the connection that this handle used before, or none.
     const auto found = surroundings_.sockets.find(socket_);
-    if (found == surroundings_.sockets.end() || found->second.user != nullptr) return false;
+    if (found == surroundings_.sockets.end() || found->second.user != this) return false;
     char byte = 0;
     const auto count = ::recv(socket_, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
     if (count > 0) return url_.starts_with("http:");

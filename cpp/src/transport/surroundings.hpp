@@ -55,6 +55,7 @@ struct SessionCommon {
 /// Of an open socket: whose request went over it last, and how much the peer had acknowledged then.
 struct SocketUse {
     Transfer* user = nullptr;
+    int local_port = 0;  ///< 0: not asked for yet.
     std::uint64_t acknowledged_bytes = 0;
 };
 
@@ -63,6 +64,10 @@ struct Surroundings {
     steady_clock::time_point now = steady_clock::now();  ///< Of this round.
     stream::ChunkParser parser;
     std::unordered_map<curl_socket_t, SocketUse> sockets;
+    /// The socket with that port on this side: libcurl tells nothing else of a connection before it
+    /// sends. CURL_SOCKET_BAD where there is none.
+    curl_socket_t socket_at(int local_port) noexcept;
+
     std::vector<Transfer*> draining;  ///< Began to in this round.
 };
 

@@ -96,7 +96,7 @@ private:
     std::size_t read(char* buffer, std::size_t size);
     std::size_t read_text(char* buffer, std::size_t size);
     int seek(curl_off_t offset);
-    bool may_send_again();
+    bool may_send_again(int local_port);
     [[nodiscard]] bool is_spoiled() const noexcept;
     std::size_t take_field(std::string_view line);
     void take_head();

@@ -170,3 +170,8 @@ __all__ = [
     "UnsupportedEncodingError",
     "UnsupportedMediaError",
 ]
+
+# Where people find them, and import them from.
+for _name in __all__:
+    globals()[_name].__module__ = __name__
+del _name

@@ -87,7 +87,8 @@ class PolymuxError(Exception):
             ``type``, ``code``, ``message`` and those attributes that are set.
 
         Example:
-            >>> NoAudioError("there is no audio stream", input_name="a.mkv").to_dict()["code"]
+            >>> import polymux
+            >>> polymux.NoAudioError("there is no audio stream", input_name="a.mkv").to_dict()["code"]
             'no_audio'
         """
         details = {

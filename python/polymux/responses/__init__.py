@@ -10,7 +10,7 @@ Example:
     >>> body = b'{"status": "succeeded", "output": ["https://files.example/1.png"], "new": 1}'
     >>> job = polymux.Prediction.decode(body)
     >>> job.images, job.extra
-    (('https://files.example/1.png',), {'new': 1})
+    ((RemoteFile('https://files.example/1.png'),), {'new': 1})
 """
 
 from polymux.responses.chat import (
