@@ -83,7 +83,7 @@ async def news(
             if _came(exchange):  # In between.
                 break
             if exchange.starved:
-                await _feed(exchange, body, future)
+                await _feed(exchange, body)
             elif on_upload is not None:
                 await asyncio.wait({future}, timeout=_PROGRESS_INTERVAL_S)
                 exchange.report_progress()
@@ -102,17 +102,25 @@ def _came(exchange: core.Exchange) -> bool:
     return exchange.has_news
 
 
-async def _feed(
-    exchange: core.Exchange, body: core.MultipartBody, news: asyncio.Future[None]
-) -> None:
+async def _feed(exchange: core.Exchange, body: core.MultipartBody) -> None:
     """Gives an upload that has run dry what its asynchronous part has next, unless news comes."""
+    loop = asyncio.get_running_loop()
     fed = 0
-    while fed < _MOST_WAITING_BYTES and not news.done():
+    while fed < _MOST_WAITING_BYTES and not exchange.has_news:
         step = asyncio.ensure_future(_piece(body))
-        await asyncio.wait({step, news}, return_when=asyncio.FIRST_COMPLETED)
-        if not step.done():
-            step.cancel()
-            await asyncio.wait({step})
+        try:
+            while not step.done() and not _came(exchange):
+                # Whoever completes it may have no news: a body that runs dry is told of, too.
+                future = loop.create_future()
+                exchange.set_waiter(future)
+                if _came(exchange):
+                    break
+                await asyncio.wait({step, future}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not step.done():
+                step.cancel()
+                await asyncio.wait({step})
+        if step.cancelled():
             return
         piece = step.result()
         body._feed(piece)  # noqa: SLF001 - of this package
@@ -128,8 +136,7 @@ async def _piece(body: core.MultipartBody) -> Any:
         return await anext(body._awaited())  # noqa: SLF001 - of this package
     except StopAsyncIteration:
         return None
-    except asyncio.CancelledError:
-        raise
     except BaseException as error:
+        # Cancelled too: the iterator would give its end next, and the upload would look whole.
         body._fail(error)  # noqa: SLF001
         raise

@@ -88,7 +88,7 @@ class PolymuxError(Exception):
 
         Example:
             >>> import polymux
-            >>> polymux.NoAudioError("there is no audio stream", input_name="a.mkv").to_dict()["code"]
+            >>> polymux.NoAudioError("no sound", input_name="a.mkv").to_dict()["code"]
             'no_audio'
         """
         details = {
