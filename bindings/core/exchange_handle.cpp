@@ -168,7 +168,7 @@ int ExchangeHandle::traverse(visitproc visit, void* arg) const {
 }
 
 void ExchangeHandle::set_waiter(py::object future) {
-    check_process();
+    if (!future.is_none()) check_process();
     waiter_ = future.is_none() ? py::object() : std::move(future);
 }
 
