@@ -194,11 +194,15 @@ def test_a_name_and_an_address(authority: Authority) -> None:
 
 
 def test_http_spoken_where_tls_is(server: MisbehavingServer) -> None:
-    """K13: https to a server of http is an error, of TLS or, where it waits for more, of time."""
+    """K13: https to a server of http, which waits for a request or says that it is none."""
     url = server.url.replace("http:", "https:")
-    expected = (errors.TransportError, errors.RequestTimeoutError)
-    with polymux.Client(url, KEY, retry=0) as client, pytest.raises(expected):
-        client.free_chat("x", timeout=2)
+    with polymux.Client(url, KEY, retry=0) as client:
+        with pytest.raises(errors.RequestTimeoutError) as caught:
+            client.free_chat("x", timeout=polymux.Timeout(20, connect=0.5))
+        assert caught.value.limit == "connect"
+        server.on_connect(steps.answer(400, b"no"), steps.close())
+        with pytest.raises(errors.TLSError):
+            client.free_chat("x")
 
 
 def test_http_2(authority: Authority, tmp_path: Path) -> None:
