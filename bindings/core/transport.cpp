@@ -128,13 +128,13 @@ public:
     PySession(const PySession&) = delete;
     PySession& operator=(const PySession&) = delete;
 
-    py::tuple perform(Given given, const CallOptions& options) {
-        const auto handle = open(std::move(given), options);
+    py::tuple perform(const Given& given, const CallOptions& options) {
+        const auto handle = open(given, options);
         handle->wait_for_end();
         return handle->outcome();
     }
 
-    std::unique_ptr<ExchangeHandle> open(Given given, const CallOptions& options) {
+    std::unique_ptr<ExchangeHandle> open(const Given& given, const CallOptions& options) {
         auto task = task_of(given, options);
         auto exchange = std::make_shared<transport::Exchange>(std::move(task));
         Result<transport::Lease> lease = Error{};
@@ -147,7 +147,7 @@ public:
                                                 lent(given));
     }
 
-    std::unique_ptr<ExchangeHandle> start(const PyPort& port, Given given,
+    std::unique_ptr<ExchangeHandle> start(const PyPort& port, const Given& given,
                                           const CallOptions& options) {
         auto exchange = std::make_shared<transport::Exchange>(task_of(given, options), port.port());
         auto handle = std::make_unique<ExchangeHandle>(exchange, transport::Lease(), lent(given),

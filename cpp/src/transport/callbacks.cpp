@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <new>
 #include <span>
 #include <utility>
@@ -236,8 +235,7 @@ std::size_t Transfer::read(char* buffer, std::size_t size) {
 
 std::size_t Transfer::read_text(char* buffer, std::size_t size) {
     const auto& text = std::get<std::string>(exchange_->task().request.body);
-    const std::size_t count = std::min(size, text.size() - text_offset_);
-    std::memcpy(buffer, text.data() + text_offset_, count);
+    const std::size_t count = text.copy(buffer, size, text_offset_);
     text_offset_ += count;
     exchange_->sent_bytes_.store(text_offset_, std::memory_order_relaxed);
     if (text_offset_ == text.size()) sent_all();

@@ -25,7 +25,7 @@ Error closed_error() {
 }  // namespace
 
 SessionCommon::SessionCommon(SessionOptions given) : options(std::move(given)) {
-    for (const std::string& field : options.headers) header_nodes.add(field);
+    for (const std::string& field : options.headers) header_nodes.add(field.c_str());
     headers = header_nodes.link(nullptr);
     auto bundle = certificate_bundle(options.certificates);
     if (bundle) {

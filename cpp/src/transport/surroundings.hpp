@@ -22,8 +22,8 @@ class Transfer;
 /// list. The strings must stay where they are for as long as it is used.
 class HeaderChain {
 public:
-    void add(const std::string& field) {
-        nodes_.push_back({const_cast<char*>(field.c_str()), nullptr});  // NOLINT: libcurl reads it.
+    void add(const char* field) {
+        nodes_.push_back({const_cast<char*>(field), nullptr});  // NOLINT: libcurl reads it.
     }
     /// The first node, once nothing more is added.
     curl_slist* link(curl_slist* tail) noexcept {

@@ -16,8 +16,8 @@ constexpr long file_buffer_bytes = 256L << 10U;
 /// The fastest size on two of three kinds of machine, and near the best on the third.
 constexpr long upload_buffer_bytes = 80L << 10U;
 constexpr milliseconds drain_time{1000};
-const std::string no_expect = "Expect:";  // Else libcurl waits a second for servers without it.
-const std::string chunked = "Transfer-Encoding: chunked";
+constexpr const char* no_expect = "Expect:";  // Else libcurl waits a second for servers without it.
+constexpr const char* chunked = "Transfer-Encoding: chunked";
 
 }  // namespace
 
@@ -75,7 +75,7 @@ Result<void> Transfer::configure() {
     own_failure_.reset();
     detail_[0] = '\0';
     header_nodes_.clear();
-    for (const std::string& field : task.request.headers) header_nodes_.add(field);
+    for (const std::string& field : task.request.headers) header_nodes_.add(field.c_str());
     if (auto body = set_body(); !body) return body;
     Setter set(handle());
     if (url_ != task.request.url) {
