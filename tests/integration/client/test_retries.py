@@ -241,6 +241,8 @@ def test_a_reset_after_the_whole_request(server: MisbehavingServer) -> None:
         assert len(server.requests) == 5
 
 
+# libcurl opens one more connection and leaves it at once: the server's side may lie in its queue.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_reset_over_a_kept_connection(server: MisbehavingServer) -> None:
     """C48, C19: neither libcurl nor polymux repeats what the server has read, on a kept one too."""
     with client_of(server) as client:
