@@ -207,7 +207,7 @@ bool Transfer::is_spoiled() const noexcept {
     char byte = 0;
     const auto count = ::recv(socket_, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
     if (count > 0) return url_.starts_with("http:");
-    return count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+    return count == 0 || (errno != EAGAIN && errno != EINTR);
 }
 
 void Transfer::sent_all() noexcept {
