@@ -55,6 +55,24 @@ inline void refuse_pickling(const py::object& self) {
 /// has nothing in it. Called when all of them are there.
 void refuse_half_made(py::handle module);
 
+/// For classes that hold Python objects which may refer back to them: lets the collector see these.
+/// `T` has `int traverse(visitproc, void*)` and `void clear()`.
+template <typename T>
+void collect_cycles(PyHeapTypeObject* heap_type) {
+    PyTypeObject& type = heap_type->ht_type;
+    type.tp_flags |= Py_TPFLAGS_HAVE_GC;
+    type.tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
+        Py_VISIT(Py_TYPE(self));
+        return py::detail::is_holder_constructed(self)
+                   ? py::cast<T&>(py::handle(self)).traverse(visit, arg)
+                   : 0;
+    };
+    type.tp_clear = [](PyObject* self) {
+        if (py::detail::is_holder_constructed(self)) py::cast<T&>(py::handle(self)).clear();
+        return 0;
+    };
+}
+
 /// One owned reference to a Python object that may be dropped on any thread.
 /// When the interpreter is closed the reference is leaked: nobody may touch it any more.
 class Reference {

@@ -3,34 +3,14 @@
 #include <memory>
 #include <new>
 
+#include "awaited_chunk.hpp"
 #include "chat_chunk.hpp"
-#include "chat_feed.hpp"
+#include "chat_stream_object.hpp"
 #include "errors.hpp"
-#include "exchange_handle.hpp"
 
 namespace polymux::bindings {
 
 namespace {
-
-/// Both types have this layout. Where threads run at once, each call holds the object's lock.
-struct Stream {
-    PyObject_HEAD PyObject* source;  // An iterator, or an asynchronous one; null once it is closed.
-    ExchangeHandle* exchange;        // The source, where it is an exchange of ours; else null.
-    ChatFeed* feed;                  // Owned: a Python object has no constructor.
-    bool busy;                       // Waiting for the source.
-};
-
-#if PY_VERSION_HEX >= 0x030D0000
-#define POLYMUX_BEGIN_LOCKED(object) Py_BEGIN_CRITICAL_SECTION(object)
-#define POLYMUX_END_LOCKED() Py_END_CRITICAL_SECTION()
-#else
-#define POLYMUX_BEGIN_LOCKED(object) {
-#define POLYMUX_END_LOCKED() }
-#endif
-
-Stream* as_stream(PyObject* object) noexcept {
-    return reinterpret_cast<Stream*>(object);
-}
 
 /// `Stream(source, longest_event_bytes, templates)`, of whose source an iterator was made.
 PyObject* make_stream(PyTypeObject* type, PyObject* arguments,
@@ -88,24 +68,6 @@ void stream_free(PyObject* self) {
     PyTypeObject* const type = Py_TYPE(self);
     type->tp_free(self);
     Py_DECREF(type);
-}
-
-bool refuse_second_reader(const Stream& stream) {
-    if (!stream.busy) return false;
-    PyErr_SetString(PyExc_RuntimeError,
-                    "this chat stream is being read already: a stream has one reader at a time");
-    return true;
-}
-
-/// What the end of the stream is for whoever asks for a chunk: null, with `stop` set where all went
-/// well.
-PyObject* tell_end(const ChatFeed& feed, PyObject* stop) {
-    if (!feed.finished()) {
-        feed.raise_end();
-    } else if (stop != nullptr) {
-        PyErr_SetNone(stop);
-    }
-    return nullptr;
 }
 
 /// What the exchange has decoded meanwhile; where that is nothing, it works until there is
@@ -188,14 +150,6 @@ PyObject* async_feed(PyObject* self, PyObject* bytes) {
     Py_RETURN_NONE;
 }
 
-PyObject* async_take(PyObject* self, PyObject*) {
-    Stream& stream = *as_stream(self);
-    POLYMUX_BEGIN_LOCKED(self);
-    if (stream.exchange != nullptr) stream.feed->take(*stream.exchange);
-    POLYMUX_END_LOCKED();
-    Py_RETURN_NONE;
-}
-
 PyObject* async_finish(PyObject* self, PyObject*) {
     POLYMUX_BEGIN_LOCKED(self);
     as_stream(self)->feed->finish();
@@ -252,54 +206,6 @@ PyGetSetDef properties[] = {
     {"_source", &stream_source, nullptr, nullptr, nullptr},
     {}};
 
-/// An awaitable whose value is there already: no event loop is entered for it.
-struct Ready {
-    PyObject_HEAD PyObject* value;
-};
-
-PyTypeObject* ready_type = nullptr;
-
-PyObject* new_ready(PyObject* stolen_value) {
-    Ready* const ready = PyObject_New(Ready, ready_type);
-    if (ready == nullptr) {
-        Py_DECREF(stolen_value);
-        return nullptr;
-    }
-    ready->value = stolen_value;
-    return reinterpret_cast<PyObject*>(ready);
-}
-
-void free_ready(PyObject* self) {
-    PyTypeObject* const type = Py_TYPE(self);
-    Py_XDECREF(reinterpret_cast<Ready*>(self)->value);
-    PyObject_Free(self);
-    Py_DECREF(type);
-}
-
-PyObject* take_value(PyObject* self) {
-    PyObject* const value = std::exchange(reinterpret_cast<Ready*>(self)->value, nullptr);
-    if (value == nullptr) PyErr_SetString(PyExc_RuntimeError, "a chunk can be awaited once only");
-    return value;
-}
-
-PySendResult ready_send(PyObject* self, PyObject*, PyObject** result) {
-    *result = take_value(self);
-    return *result == nullptr ? PYGEN_ERROR : PYGEN_RETURN;
-}
-
-PyObject* ready_next(PyObject* self) {
-    PyObject* const value = take_value(self);
-    if (value != nullptr) {
-        PyErr_SetObject(PyExc_StopIteration, value);
-        Py_DECREF(value);
-    }
-    return nullptr;
-}
-
-PyObject* itself(PyObject* self) {
-    return Py_NewRef(self);
-}
-
 PyObject* async_next(PyObject* self) {
     Stream& stream = *as_stream(self);
     PyObject* chunk = nullptr;
@@ -308,18 +214,14 @@ PyObject* async_next(PyObject* self) {
         chunk = stream.feed->next();
         POLYMUX_END_LOCKED();
     }
-    if (chunk != nullptr) return new_ready(chunk);
+    if (chunk != nullptr) return new_ready_chunk(chunk);
     if (PyErr_Occurred() != nullptr) return nullptr;
+    if (stream.exchange != nullptr) return new_awaited_chunk(self);
     PyObject* const module = PyImport_ImportModule("polymux._async_chunks");
     if (module == nullptr) return nullptr;
     PyObject* const waiting = PyObject_CallMethod(module, "advance", "O", self);
     Py_DECREF(module);
     return waiting;
-}
-
-PyTypeObject* make_type(const char* name, PyType_Slot* slots, int size, unsigned flags) {
-    PyType_Spec spec = {name, size, 0, flags, slots};
-    return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
 }
 
 /// Subclassed in Python for what is not worth writing here: closing, context managers.
@@ -343,7 +245,6 @@ PyTypeObject* make_async_type() {
     static PyMethodDef methods[] = {{"_detach", &stream_detach, METH_NOARGS, nullptr},
                                     {"_pop", &async_pop, METH_NOARGS, nullptr},
                                     {"_feed", &async_feed, METH_O, nullptr},
-                                    {"_take", &async_take, METH_NOARGS, nullptr},
                                     {"_finish", &async_finish, METH_NOARGS, nullptr},
                                     {"_hold", &async_hold, METH_O, nullptr},
                                     {}};
@@ -359,25 +260,13 @@ PyTypeObject* make_async_type() {
     return make_type("polymux._core.AsyncChatStream", slots, sizeof(Stream), stream_flags);
 }
 
-PyTypeObject* make_ready_type() {
-    static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&free_ready)},
-                                  {Py_tp_iter, reinterpret_cast<void*>(&itself)},
-                                  {Py_tp_iternext, reinterpret_cast<void*>(&ready_next)},
-                                  {Py_am_await, reinterpret_cast<void*>(&itself)},
-                                  {Py_am_send, reinterpret_cast<void*>(&ready_send)},
-                                  {}};
-    return make_type("polymux._core.ReadyChunk", slots, sizeof(Ready),
-                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION);
-}
-
 }  // namespace
 
 void register_chat_stream(py::module_& module) {
     PyTypeObject* const sync_type = make_sync_type();
     PyTypeObject* const async_type = make_async_type();
-    ready_type = make_ready_type();
-    if (sync_type == nullptr || async_type == nullptr || ready_type == nullptr)
-        throw py::error_already_set();
+    if (sync_type == nullptr || async_type == nullptr) throw py::error_already_set();
+    register_awaited_chunks();
     module.add_object("ChatStream", py::handle(reinterpret_cast<PyObject*>(sync_type)));
     module.add_object("AsyncChatStream", py::handle(reinterpret_cast<PyObject*>(async_type)));
 }

@@ -1,7 +1,6 @@
 #include "exchange_handle.hpp"
 
 #include <chrono>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -51,13 +50,13 @@ ExchangeHandle::ExchangeHandle(std::shared_ptr<transport::Exchange> exchange,
       lease_(std::move(lease)),
       body_(std::move(body)),
       members_(std::move(members)) {
-    if (members_) members_->insert(this);
+    if (members_) members_->handles.insert(this);
     if (!left_behind().empty()) bury_ended();
     exchange_->owner = this;
 }
 
 ExchangeHandle::~ExchangeHandle() {
-    if (members_) members_->erase(this);
+    if (members_) members_->handles.erase(this);
     if (!exchange_->of_this_process()) {
         leave_to_parent();
         return;
@@ -174,8 +173,13 @@ void ExchangeHandle::set_waiter(py::object future) {
 
 void ExchangeHandle::tell() {
     if (!waiter_) return;
+    // Interned: this is done for every token.
+    static PyObject* const done = owned(PyUnicode_InternFromString("done")).release().ptr();
+    static PyObject* const complete =
+        owned(PyUnicode_InternFromString("set_result")).release().ptr();
     const py::object future = std::exchange(waiter_, py::object());
-    if (!py::cast<bool>(future.attr("done")())) future.attr("set_result")(py::none());
+    if (owned(PyObject_CallMethodNoArgs(future.ptr(), done)).is(py::bool_(true))) return;
+    owned(PyObject_CallMethodOneArg(future.ptr(), complete, Py_None));
 }
 
 void raise_failure(const Error& failure, py::handle body) {

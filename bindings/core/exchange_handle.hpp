@@ -14,8 +14,11 @@ namespace polymux::bindings {
 
 class ExchangeHandle;
 
-/// The exchanges of one event loop that Python holds. GIL held.
-using Members = std::unordered_set<ExchangeHandle*>;
+/// An event loop, and its exchanges that Python holds. GIL held.
+struct Members {
+    std::unordered_set<ExchangeHandle*> handles;
+    py::weakref loop;
+};
 
 /// GIL held by every caller. One consumer; `close` may come from any thread.
 class ExchangeHandle {
@@ -41,6 +44,9 @@ public:
     [[nodiscard]] bool has_news() const noexcept { return exchange_->has_news(); }
     [[nodiscard]] bool is_of(const std::shared_ptr<Members>& members) const noexcept {
         return members_ == members;
+    }
+    [[nodiscard]] bool is_of_loop(py::handle loop) const {
+        return members_ != nullptr && members_->loop().is(loop);
     }
     [[nodiscard]] transport::Exchange& exchange() const noexcept { return *exchange_; }
 

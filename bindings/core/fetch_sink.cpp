@@ -9,6 +9,8 @@
 #include <tuple>
 #include <vector>
 
+#include "python_writer.hpp"
+
 namespace polymux::bindings {
 namespace {
 
@@ -77,42 +79,15 @@ private:
 class FileObjectSink final : public BodySink {
 public:
     FileObjectSink(const py::object& file, std::shared_ptr<PythonCalls> calls)
-        : calls_(std::move(calls)) {
-        if (py::isinstance(file, py::module_::import("io").attr("TextIOBase"))) {
-            throw py::type_error(
-                "the destination is a file in text mode; open it in binary mode, "
-                "open(path, \"wb\")");
-        }
-        if (!py::hasattr(file, "write")) {
-            throw py::type_error(std::string("the destination is no path and no binary file: an "
-                                             "object of type ") +
-                                 Py_TYPE(file.ptr())->tp_name + " has no write() method");
-        }
-        write_ = Reference(file.attr("write"));
-    }
+        : calls_(std::move(calls)), writer_(file) {}
 
     Result<void> write(std::span<const std::byte> piece) override {
-        return calls_->call([&] {
-            while (!piece.empty()) {
-                const py::bytes bytes(reinterpret_cast<const char*>(piece.data()), piece.size());
-                const py::object returned = invoke(write_.get(), py::make_tuple(bytes));
-                piece = piece.subspan(returned.is_none() ? piece.size() : taken(returned, piece));
-            }
-        });
+        return calls_->call([&] { writer_.write_all(piece); });
     }
 
 private:
-    static std::size_t taken(const py::object& returned, std::span<const std::byte> offered) {
-        const auto count = returned.cast<long long>();
-        if (count <= 0 || static_cast<unsigned long long>(count) > offered.size()) {
-            throw py::value_error("write() of the destination returned " + std::to_string(count) +
-                                  " for " + std::to_string(offered.size()) + " bytes");
-        }
-        return static_cast<std::size_t>(count);
-    }
-
     std::shared_ptr<PythonCalls> calls_;
-    Reference write_;
+    PythonWriter writer_;
 };
 
 }  // namespace

@@ -32,6 +32,7 @@ PYBIND11_MODULE(_core_of_main, module, py::mod_gil_not_used()) {
 
 /// What Python looks up. Only the main interpreter can have the module: pybind11 would wait in
 /// others for a lock that the waiting thread holds.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the name is CPython's rule.
 extern "C" PYBIND11_EXPORT PyObject* PyInit__core() {
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
         PyErr_SetString(PyExc_ImportError,

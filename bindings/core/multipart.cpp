@@ -17,27 +17,11 @@ py::object in_python(const char* function, const py::object& self,
     return py::module_::import("polymux._multipart").attr(function)(self, *rest);
 }
 
-void collect_cycles(PyHeapTypeObject* heap_type) {
-    PyTypeObject& type = heap_type->ht_type;
-    type.tp_flags |= Py_TPFLAGS_HAVE_GC;
-    type.tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
-        Py_VISIT(Py_TYPE(self));
-        return py::detail::is_holder_constructed(self)
-                   ? py::cast<MultipartObject&>(py::handle(self)).traverse(visit, arg)
-                   : 0;
-    };
-    type.tp_clear = [](PyObject* self) {
-        if (py::detail::is_holder_constructed(self))
-            py::cast<MultipartObject&>(py::handle(self)).clear();
-        return 0;
-    };
-}
-
 }  // namespace
 
 void register_multipart(py::module_& module) {
     py::class_<MultipartObject>(module, "MultipartBody", py::is_final(), plain_metaclass(),
-                                py::custom_type_setup(&collect_cycles),
+                                py::custom_type_setup(&collect_cycles<MultipartObject>),
                                 "A multipart/form-data body that is made while it is read.")
         .def("__reduce__", &refuse_pickling)
         .def(py::init<const std::vector<std::pair<std::string, std::string>>&,

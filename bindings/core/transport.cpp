@@ -1,6 +1,5 @@
 #include "transport.hpp"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -95,7 +94,9 @@ py::object lent(const Given& given) {
 
 class PyPort {
 public:
-    PyPort() : port_(value_or_raise(transport::Port::create())) {}
+    explicit PyPort(const py::object& loop)
+        : port_(value_or_raise(transport::Port::create())),
+          members_(std::make_shared<Members>(Members{.handles = {}, .loop = py::weakref(loop)})) {}
     int descriptor() const noexcept { return port_->descriptor(); }
     const std::shared_ptr<transport::Port>& port() const noexcept { return port_; }
 
@@ -111,14 +112,15 @@ public:
 
     /// Ends all exchanges of a loop that is no more.
     void close() {
-        const Members open = *members_;
+        const auto open = members_->handles;
+        // In any order: NOLINTNEXTLINE(bugprone-nondeterministic-pointer-iteration-order)
         for (ExchangeHandle* const handle : open) handle->close();
     }
     const std::shared_ptr<Members>& members() const noexcept { return members_; }
 
 private:
     std::shared_ptr<transport::Port> port_;
-    std::shared_ptr<Members> members_ = std::make_shared<Members>();
+    std::shared_ptr<Members> members_;
 };
 
 class PySession {
@@ -181,26 +183,9 @@ Given given_of(std::string method, std::string url, std::vector<std::string> hea
             .reading = std::move(reading)};
 }
 
-void collect_cycles(PyHeapTypeObject* heap_type) {
-    PyTypeObject& type = heap_type->ht_type;
-    type.tp_flags |= Py_TPFLAGS_HAVE_GC;
-    type.tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
-        Py_VISIT(Py_TYPE(self));
-        return py::detail::is_holder_constructed(self)
-                   ? py::cast<ExchangeHandle&>(py::handle(self)).traverse(visit, arg)
-                   : 0;
-    };
-    type.tp_clear = [](PyObject* self) {
-        if (py::detail::is_holder_constructed(self)) {
-            py::cast<ExchangeHandle&>(py::handle(self)).clear();
-        }
-        return 0;
-    };
-}
-
 void register_handles(py::module_& module) {
     py::class_<ExchangeHandle>(module, "Exchange", py::is_final(), plain_metaclass(),
-                               py::custom_type_setup(&collect_cycles),
+                               py::custom_type_setup(&collect_cycles<ExchangeHandle>),
                                "A request on its way, and what comes of it.")
         .def("__reduce__", &refuse_pickling)
         .def("wait_for_news", &ExchangeHandle::wait_for_news)
@@ -226,7 +211,7 @@ void register_handles(py::module_& module) {
     py::class_<PyPort>(module, "Port", py::is_final(), plain_metaclass(),
                        "Where an event loop learns of news.")
         .def("__reduce__", &refuse_pickling)
-        .def(py::init<>())
+        .def(py::init<const py::object&>(), py::arg("loop"))
         .def("dispatch", &PyPort::dispatch)
         .def("close", &PyPort::close)
         .def_property_readonly("descriptor", &PyPort::descriptor);

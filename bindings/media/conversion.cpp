@@ -195,30 +195,12 @@ std::unique_ptr<Conversion> start_conversion(const py::object& source,
     return std::make_unique<Conversion>(std::move(job));
 }
 
-/// Lets the collector see a failed conversion's exception, whose frames often refer back to it.
-void collect_cycles(PyHeapTypeObject* heap_type) {
-    PyTypeObject& type = heap_type->ht_type;
-    type.tp_flags |= Py_TPFLAGS_HAVE_GC;
-    type.tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
-        Py_VISIT(Py_TYPE(self));
-        return py::detail::is_holder_constructed(self)
-                   ? py::cast<Conversion&>(py::handle(self)).traverse(visit, arg)
-                   : 0;
-    };
-    type.tp_clear = [](PyObject* self) {
-        if (py::detail::is_holder_constructed(self)) {
-            py::cast<Conversion&>(py::handle(self)).clear();
-        }
-        return 0;
-    };
-}
-
 }  // namespace
 
 void register_conversion(py::module_& module) {
     py::class_<Conversion>(
         module, "Conversion", py::is_final(), plain_metaclass(),
-        py::custom_type_setup(&collect_cycles),
+        py::custom_type_setup(&collect_cycles<Conversion>),
         "A conversion that runs on the process-wide pool. Dropping it cancels it.")
         .def("__reduce__", &refuse_pickling)
         .def_property_readonly("done", &Conversion::done)

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "python_source.hpp"
+#include "python_writer.hpp"
 
 namespace polymux::bindings {
 namespace {
@@ -18,32 +19,15 @@ bool appends(const py::object& file) {
     return flags >= 0 && (flags & O_APPEND) != 0;
 }
 
-py::object bytes_object(std::span<const std::byte> bytes) {
-    return py::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-}
-
 /// A binary file object with write(); patched in place when it can seek.
 class FileObjectSink final : public media::ByteSink {
 public:
     /// GIL held; raises what the object raises.
     FileObjectSink(const py::object& file, std::shared_ptr<PythonCalls> calls)
-        : calls_(std::move(calls)) {
-        const py::module_ io = py::module_::import("io");
-        if (py::isinstance(file, io.attr("TextIOBase"))) {
-            throw py::type_error(
-                "the destination is a file in text mode; open it in binary mode, "
-                "open(path, \"wb\")");
-        }
-        if (!py::hasattr(file, "write")) {
-            throw py::type_error(std::string("the destination is no path and no binary file: an "
-                                             "object of type ") +
-                                 Py_TYPE(file.ptr())->tp_name + " has no write() method");
-        }
-        write_ = Reference(file.attr("write"));
+        : calls_(std::move(calls)), writer_(file) {
         if (py::hasattr(file, "flush")) {
             flush_ = Reference(file.attr("flush"));
         }
-        raw_ = py::isinstance(file, io.attr("RawIOBase"));
         can_patch_ = py::hasattr(file, "seekable") && py::hasattr(file, "seek") &&
                      py::hasattr(file, "tell") && file.attr("seekable")().is(py::bool_(true)) &&
                      !appends(file);
@@ -55,14 +39,14 @@ public:
     }
 
     Result<void> write(std::span<const std::byte> bytes) override {
-        return calls_->call([&] { write_all(bytes); });
+        return calls_->call([&] { writer_.write_all(bytes); });
     }
 
     Result<void> patch(std::uint64_t offset_bytes, std::span<const std::byte> bytes) override {
         return calls_->call([&] {
             const py::object end = invoke(tell_.get());
             invoke(seek_.get(), py::make_tuple(start_ + offset_bytes));
-            write_all(bytes);
+            writer_.write_all(bytes);
             invoke(seek_.get(), py::make_tuple(end));
         });
     }
@@ -78,39 +62,12 @@ public:
     }
 
 private:
-    void write_all(std::span<const std::byte> bytes) {
-        while (!bytes.empty()) {
-            const py::object returned = invoke(write_.get(), py::make_tuple(bytes_object(bytes)));
-            bytes = bytes.subspan(written(returned, bytes.size()));
-        }
-    }
-
-    /// What write() returned, read as Python's file types mean it.
-    std::size_t written(const py::object& returned, std::size_t offered) const {
-        if (returned.is_none()) {
-            if (!raw_) {
-                return offered;
-            }
-            PyErr_SetString(PyExc_BlockingIOError,
-                            "write() of the destination returned None, so it takes no data now; "
-                            "open it in blocking mode");
-            throw py::error_already_set();
-        }
-        const auto count = returned.cast<long long>();
-        if (count <= 0 || static_cast<unsigned long long>(count) > offered) {
-            throw py::value_error("write() of the destination returned " + std::to_string(count) +
-                                  " for " + std::to_string(offered) + " bytes");
-        }
-        return static_cast<std::size_t>(count);
-    }
-
     std::shared_ptr<PythonCalls> calls_;
-    Reference write_;  // The bound methods keep the object.
-    Reference flush_;
+    PythonWriter writer_;
+    Reference flush_;  // The bound methods keep the object.
     Reference seek_;
     Reference tell_;
     std::uint64_t start_ = 0;
-    bool raw_ = false;
     bool can_patch_ = false;
 };
 

@@ -1,11 +1,8 @@
-"""Where an asynchronous chat stream waits for its source; called by the native module."""
+"""Where an asynchronous chat stream waits for a source that is no exchange; called natively."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-
-from polymux import _loop
-from polymux._native_core import core
 
 if TYPE_CHECKING:
     from polymux._core import AsyncChatStream, ChatChunk
@@ -25,10 +22,6 @@ async def advance(stream: AsyncChatStream) -> ChatChunk:
             source = stream._source  # noqa: SLF001
             if source is None:
                 stream._finish()  # noqa: SLF001
-                continue
-            if isinstance(source, core.Exchange):
-                await _loop.news(source)
-                stream._take()  # noqa: SLF001
                 continue
             try:
                 piece = await anext(source)

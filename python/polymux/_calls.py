@@ -131,6 +131,12 @@ class Call:
             raise NoMatchError(error.message) from error
         raise error
 
+    def check_begun(self, exchange: _core.Exchange) -> None:
+        """Raises what ended a stream before it began; as `answer`."""
+        head = exchange.head
+        if exchange.ended and (head is None or head[0] not in SUCCESSES):
+            self.answer(exchange.outcome())
+
     def result(self, answer: Answer) -> Any:
         """The answer as the operation's class.
 

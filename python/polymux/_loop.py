@@ -28,7 +28,7 @@ def port() -> core.Port:
     found = _PORTS.get(loop)
     if found is None:
         _forget_closed_loops()
-        found = _PORTS[loop] = core.Port()
+        found = _PORTS[loop] = core.Port(loop)
         loop.add_reader(found.descriptor, found.dispatch)
     return found
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from time import monotonic
 
-from polymux._connection import Connection
-from polymux._settings import Settings
+from polymux._client_base import ClientBase
 from polymux.operations.synchronous import Operations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Mapping
     from types import TracebackType
-    from typing import Any, NoReturn, Self
+    from typing import Any, Self
 
-    from polymux._calls import Call, Plan
-    from polymux.call_options import Retry, Timeout
+    from polymux._calls import Call
+    from polymux.call_options import Timeout
     from polymux.chat_stream import ChatStream
     from polymux.predictions import Predictions
     from polymux.responses import Prediction
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Client"]
 
 
-class Client(Operations):
+class Client(ClientBase, Operations):
     """Speaks to a server of the interface.
 
     One client serves any number of threads, and children of a fork too; a stream belongs to one
@@ -57,55 +55,6 @@ class Client(Operations):
         ...     print(client)
         Client('http://127.0.0.1:8000')
     """
-
-    def __init__(
-        self,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        *,
-        timeout: float | Timeout | None = None,
-        retry: int | Retry | None = None,
-        chat_model: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        paths: Mapping[str, str] | None = None,
-        proxy: str | None = None,
-        trust_env: bool = False,
-        verify: bool | str | os.PathLike[str] = True,
-        http2: bool = True,
-    ) -> None:
-        """Keeps what is given."""
-        self._settings = Settings(
-            chat_model=chat_model, headers=headers, paths=paths, retry=retry, timeout=timeout
-        )
-        transport = {"proxy": proxy, "trust_env": trust_env, "verify": verify, "http2": http2}
-        self._connection = Connection(base_url, api_key, transport)
-        self._plans: dict[Any, Plan] = {}
-
-    def with_options(
-        self,
-        *,
-        timeout: float | Timeout | None = None,
-        retry: int | Retry | None = None,
-        chat_model: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        paths: Mapping[str, str] | None = None,
-    ) -> Self:
-        """A client that differs in this, and shares the connections of this one.
-
-        Closing either closes both. What is not given stays; header fields are added.
-
-        Example:
-            >>> import polymux
-            >>> client = polymux.Client("http://127.0.0.1:8000")
-            >>> patient = client.with_options(timeout=3600, retry=5)
-        """
-        made = object.__new__(type(self))
-        made._connection = self._connection
-        made._settings = self._settings.changed(
-            timeout=timeout, retry=retry, chat_model=chat_model, headers=headers, paths=paths
-        )
-        made._plans = {}
-        return made
 
     @property
     def predictions(self) -> Predictions:
@@ -203,9 +152,7 @@ class Client(Operations):
         from polymux.chat_stream import opened_stream
 
         exchange.wait_for_news()
-        head = exchange.head
-        if exchange.ended and (head is None or not 200 <= head[0] < 300):
-            call.answer(exchange.outcome())
+        call.check_begun(exchange)
         return opened_stream(exchange)
 
     def close(self) -> None:
@@ -224,19 +171,3 @@ class Client(Operations):
     ) -> None:
         """Closes."""
         self.close()
-
-    def __repr__(self) -> str:
-        """The server, and nothing of the key."""
-        return f"{type(self).__name__}({self._connection.base_url!r})"
-
-    def __copy__(self) -> Self:
-        """A client that shares the connections of this one."""
-        return self.with_options()
-
-    def __deepcopy__(self, memo: object) -> Self:
-        """A client that shares the connections of this one."""
-        return self.with_options()
-
-    def __reduce__(self) -> NoReturn:
-        """Refused: it would write the key down."""
-        raise TypeError("a client cannot be pickled, as it holds a key: make one where it is used")

@@ -51,7 +51,7 @@ class Predictions:
             APIStatusError: The server refuses or fails otherwise.
             DecodeError: The answer is no job.
         """
-        return as_prediction(self._get(path_of(prediction), timeout))
+        return as_prediction(self._ask("GET", path_of(prediction), timeout))
 
     def list(self, *, timeout: float | Timeout | None = None) -> Iterator[Prediction]:
         """The jobs of the client's key, newest first; further pages are asked for as they are read.
@@ -61,7 +61,7 @@ class Predictions:
         """
         pages = Pages(self._connection)
         while pages.target:
-            yield from pages.read(self._get(pages.target, timeout))
+            yield from pages.read(self._ask("GET", pages.target, timeout))
 
     def cancel(
         self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
@@ -76,11 +76,7 @@ class Predictions:
             NotFoundError: The server does not know it, or not any more.
             APIStatusError: The server refuses or fails otherwise.
         """
-        session = self._connection.session()
-        request = prediction_request(
-            self._connection, self._settings, "POST", f"{path_of(prediction)}/cancel", timeout
-        )
-        return as_prediction(self._checked(Answer(session.perform(*request), self._connection)))
+        return as_prediction(self._ask("POST", f"{path_of(prediction)}/cancel", timeout))
 
     def events(
         self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
@@ -146,13 +142,10 @@ class Predictions:
         assert job is not None  # noqa: S101 - it has ended
         return job.raise_for_status()
 
-    def _get(self, target: str, timeout: float | Timeout | None) -> Answer:
+    def _ask(self, method: str, target: str, timeout: float | Timeout | None) -> Answer:
         session = self._connection.session()
-        request = prediction_request(self._connection, self._settings, "GET", target, timeout)
-        return self._checked(Answer(session.perform(*request), self._connection))
-
-    def _checked(self, answer: Answer) -> Answer:
-        return checked_answer(answer)
+        request = prediction_request(self._connection, self._settings, method, target, timeout)
+        return checked_answer(Answer(session.perform(*request), self._connection))
 
 
 def path_of(prediction: Prediction | str) -> str:

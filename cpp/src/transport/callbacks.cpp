@@ -23,10 +23,6 @@ constexpr std::size_t most_fields = 1000;
 constexpr std::size_t longest_error_bytes = std::size_t{1} << 20U;
 constexpr std::size_t most_drained_bytes = std::size_t{64} << 10U;
 
-Error out_of_memory() {
-    return {.code = ErrorCode::out_of_memory, .message = "not enough memory"};
-}
-
 Error too_large(std::string_view what, std::size_t limit_bytes) {
     return {.code = ErrorCode::answer_too_large,
             .message = "the answer is refused: " + std::string(what) + " more than " +
@@ -68,7 +64,7 @@ struct Callbacks {
         try {
             return transfer.read(buffer, one * count);
         } catch (const std::bad_alloc&) {
-            transfer.own_failure_ = out_of_memory();
+            transfer.own_failure_ = no_memory();
             return CURL_READFUNC_ABORT;
         }
     }
@@ -95,7 +91,7 @@ struct Callbacks {
         try {
             return (transfer.*take)(bytes);
         } catch (const std::bad_alloc&) {
-            transfer.own_failure_ = out_of_memory();
+            transfer.own_failure_ = no_memory();
             return 0;
         }
     }

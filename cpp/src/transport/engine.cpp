@@ -17,10 +17,6 @@ namespace {
 
 constexpr std::size_t kept_handles = 256;
 
-Error no_memory() {
-    return {.code = ErrorCode::out_of_memory, .message = "not enough memory"};
-}
-
 std::uint32_t random_bits() noexcept {
     std::uint32_t bits = 0;
     // Without it the jitter is the same in every process, and nothing worse.
@@ -145,8 +141,7 @@ void Engine::start_waiting() {
 
 void Engine::begin(std::shared_ptr<Exchange> exchange) {
     if (exchange->cancel_asked_.load(std::memory_order_relaxed)) {
-        exchange->end({.failure = Error{.code = ErrorCode::cancelled,
-                                        .message = "the request was cancelled"}});
+        exchange->end({.failure = cancelled("the request was cancelled")});
         return;
     }
     const SessionCommon& session = *surroundings_.session;
@@ -187,12 +182,10 @@ Transfer* Engine::free_transfer() {
 void Engine::begin_try(Transfer& transfer) {
     if (auto configured = transfer.configure(); !configured) {
         end(transfer, std::move(configured.error()));
-        recycle(transfer);
         return;
     }
     if (curl_multi_add_handle(multi_.get(), transfer.handle()) != CURLM_OK) {
         end(transfer, no_memory());
-        recycle(transfer);
         return;
     }
     arm(transfer);
@@ -204,11 +197,7 @@ void Engine::remove(Transfer& transfer) noexcept {
 }
 
 void Engine::end(Transfer& transfer, std::optional<Error> failure) {
-    if (!transfer.exchange()) return;
-    transfer.end(std::move(failure));
-}
-
-void Engine::recycle(Transfer& transfer) {
+    if (transfer.exchange()) transfer.end(std::move(failure));
     if (transfer.counted_as_draining) --draining_;
     transfer.reset();
     --active_;
@@ -233,7 +222,7 @@ void Engine::read_messages() {
 void Engine::finish_try(Transfer& transfer, CURLcode code) {
     if (!transfer.exchange()) {
         remove(transfer);
-        recycle(transfer);
+        end(transfer);
         return;
     }
     if (transfer.take_spoiled()) {
@@ -248,7 +237,6 @@ void Engine::finish_try(Transfer& transfer, CURLcode code) {
     remove(transfer);
     if (try_again(transfer, failure ? &*failure : nullptr)) return;
     end(transfer, std::move(failure));
-    recycle(transfer);
 }
 
 bool Engine::try_again(Transfer& transfer, const Error* failure) {
@@ -263,13 +251,12 @@ void Engine::cancel_all(const std::string& message) {
     std::vector<std::shared_ptr<Exchange>> waited;
     waited.swap(waiting_);
     for (const auto& exchange : waited) {
-        exchange->end({.failure = Error{.code = ErrorCode::cancelled, .message = message}});
+        exchange->end({.failure = cancelled(message)});
     }
     for (const auto& transfer : slots_) {
         if (!transfer || !transfer->exchange()) continue;
         remove(*transfer);
-        transfer->end(Error{.code = ErrorCode::cancelled, .message = message});
-        recycle(*transfer);
+        end(*transfer, cancelled(message));
     }
     flush_ports();
 }

@@ -67,8 +67,8 @@ private:
     void begin_try(Transfer& transfer);
     void read_messages();
     void finish_try(Transfer& transfer, CURLcode code);
-    void end(Transfer& transfer, std::optional<Error> failure);
-    void recycle(Transfer& transfer);
+    /// Tells of the end, where nobody has been told yet, and makes the transfer free.
+    void end(Transfer& transfer, std::optional<Error> failure = {});
     void remove(Transfer& transfer) noexcept;
     void run_timer_of_curl();
     void arm(Transfer& transfer);

@@ -109,14 +109,12 @@ void Engine::cancel(Exchange& exchange) {
         // It waits, or has ended.
         const auto waits = [&exchange](const auto& one) { return one.get() == &exchange; };
         if (std::erase_if(waiting_, waits) > 0) {
-            exchange.end({.failure = Error{.code = ErrorCode::cancelled,
-                                           .message = "the request was cancelled"}});
+            exchange.end({.failure = cancelled("the request was cancelled")});
         }
         return;
     }
     remove(*transfer);
-    end(*transfer, Error{.code = ErrorCode::cancelled, .message = "the request was cancelled"});
-    recycle(*transfer);
+    end(*transfer, cancelled("the request was cancelled"));
 }
 
 void Engine::resume(Exchange& exchange) {
@@ -165,14 +163,13 @@ void Engine::pass_deadline(Transfer& transfer, const Due& due) {
     }
     if (!transfer.exchange()) {  // Drained for long enough.
         remove(transfer);
-        recycle(transfer);
+        end(transfer);
         return;
     }
     remove(transfer);
     Error failure = deadline_passed(due.name, due.length, transfer.exchange()->task().request);
     if (try_again(transfer, &failure)) return;
     end(transfer, std::move(failure));
-    recycle(transfer);
 }
 
 void Engine::flush_ports() {

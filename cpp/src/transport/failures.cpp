@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <utility>
 
 namespace polymux::transport {
 
@@ -56,6 +57,14 @@ std::string_view meaning_of(std::string_view name) noexcept {
 }
 
 }  // namespace
+
+Error no_memory() {
+    return {.code = ErrorCode::out_of_memory, .message = "not enough memory"};
+}
+
+Error cancelled(std::string message) {
+    return {.code = ErrorCode::cancelled, .message = std::move(message)};
+}
 
 std::string origin_of(std::string_view url) {
     const std::size_t scheme = url.find("://");
@@ -116,7 +125,7 @@ Error error_of(const CurlFailure& failure, const Request& request, const Deadlin
         case CURLE_OUT_OF_MEMORY:
             // So older versions say that a line of the head is too long for them, 100 KiB.
             if (failure.connected && !failure.answered) return too_large(origin);
-            return {.code = ErrorCode::out_of_memory, .message = "not enough memory"};
+            return no_memory();
         default:
             break;
     }

@@ -10,6 +10,9 @@
 
 namespace polymux::transport {
 
+Error no_memory();
+Error cancelled(std::string message);
+
 /// "https://server:8443" of a URL: without path, query, and whatever stands before an "@".
 std::string origin_of(std::string_view url);
 

@@ -5,6 +5,7 @@
 
 #include "transport/certificates.hpp"
 #include "transport/curl.hpp"
+#include "transport/failures.hpp"
 #include "transport/fetch_hop.hpp"
 #include "transport/fetch_watch.hpp"
 #include "transport/guarded_url.hpp"
@@ -139,7 +140,7 @@ Result<Fetched> fetch(std::string_view url, const FetchOptions& options, FetchSi
         return Fetch(options, sink, turn, cancel)
             .run(std::string(url.substr(0, longest_url_bytes + 1)));
     } catch (const std::bad_alloc&) {
-        return Error{.code = ErrorCode::out_of_memory, .message = "not enough memory"};
+        return no_memory();
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "transport/failures.hpp"
 #include "transport/fetch_watch.hpp"
 
 namespace polymux::transport {
@@ -54,7 +55,7 @@ Error curl_failure(CURLcode outcome) {
             return failure(ErrorCode::connection_lost, "the server's answer is not HTTP",
                            "receive");
         case CURLE_OUT_OF_MEMORY:
-            return {.code = ErrorCode::out_of_memory, .message = "not enough memory"};
+            return no_memory();
         default:
             return failure(ErrorCode::connection_lost,
                            std::string("the transfer failed: ") + curl_easy_strerror(outcome),

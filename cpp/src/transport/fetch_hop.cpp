@@ -8,6 +8,7 @@
 
 #include "polymux/version.hpp"
 #include "transport/answer_head.hpp"
+#include "transport/failures.hpp"
 #include "transport/fetch_errors.hpp"
 #include "transport/host_name.hpp"
 #include "transport/socket_address.hpp"
@@ -62,7 +63,7 @@ private:
         try {
             return body();
         } catch (const std::bad_alloc&) {
-            failure_ = Error{.code = ErrorCode::out_of_memory, .message = "not enough memory"};
+            failure_ = no_memory();
             return false;
         }
     }
@@ -186,7 +187,7 @@ Result<void> Hop::pin_addresses() {
     }
     pinned_.reset(curl_slist_append(nullptr, entry.c_str()));
     if (pinned_ == nullptr) {
-        return Error{.code = ErrorCode::out_of_memory, .message = "not enough memory"};
+        return no_memory();
     }
     curl_easy_setopt(easy_.get(), CURLOPT_RESOLVE, pinned_.get());
     return {};
@@ -196,7 +197,7 @@ Result<void> Hop::set_up() {
     easy_.reset(curl_easy_init());
     multi_.reset(curl_multi_init());
     if (easy_ == nullptr || multi_ == nullptr) {
-        return Error{.code = ErrorCode::out_of_memory, .message = "not enough memory"};
+        return no_memory();
     }
     bool done = true;
     const auto set = [&](CURLoption option, auto value) {

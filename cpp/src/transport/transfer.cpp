@@ -98,8 +98,7 @@ Result<void> Transfer::configure() {
     set(CURLOPT_BUFFERSIZE,
         task.reading == Reading::pieces ? file_buffer_bytes : stream_buffer_bytes);
     set(CURLOPT_ACCEPT_ENCODING, task.reading == Reading::whole ? "" : nullptr);
-    if (!set.succeeded())
-        return Error{.code = ErrorCode::out_of_memory, .message = "not enough memory"};
+    if (!set.succeeded()) return no_memory();
     return {};
 }
 
@@ -129,8 +128,7 @@ Result<void> Transfer::set_body() {
             }
         }
     }
-    if (!set.succeeded())
-        return Error{.code = ErrorCode::out_of_memory, .message = "not enough memory"};
+    if (!set.succeeded()) return no_memory();
     return {};
 }
 

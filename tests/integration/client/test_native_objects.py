@@ -56,8 +56,8 @@ SYNC = {
     "Session": "session()",
     "Session, closed": "session().close()",
     "Session, used": "session().perform(*request())",
-    "Port": "core.Port()",
-    "Port, closed": "core.Port().close()",
+    "Port": "core.Port(core)",
+    "Port, closed": "core.Port(core).close()",
     "Exchange": 'list(iter(client.open(*request(b"{}"), "pieces").take_bytes, b""))',
     "Exchange, dropped": 'client.open(*request(), "whole")',
     "Exchange, closed": 'client.open(*request(), "chat").close()',
@@ -111,7 +111,7 @@ def test_half_made_copied_and_pickled(server: MisbehavingServer) -> None:
     code = (
         TIMES
         + """
-made = [options, client, core.Port(), client.open(*request(), "whole"), core.CancelToken(),
+made = [options, client, core.Port(core), client.open(*request(), "whole"), core.CancelToken(),
         core.MultipartBody([("a", "b")], [], None)]
 for one in made:
     for work in (copy.copy, copy.deepcopy,

@@ -1,0 +1,28 @@
+// Binary file objects of Python as destinations.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "interpreter.hpp"
+
+namespace polymux::bindings {
+
+/// write() of a destination, read as Python's file types mean what it returns. GIL held throughout,
+/// but by the destructor.
+class PythonWriter {
+public:
+    /// TypeError where `file` is open in text mode, or has no write().
+    explicit PythonWriter(const py::object& file);
+
+    /// Writes all; raises what write() raises.
+    void write_all(std::span<const std::byte> bytes) const;
+
+private:
+    [[nodiscard]] std::size_t written(const py::object& returned, std::size_t offered) const;
+
+    Reference write_;  // The bound method keeps the object.
+    bool raw_ = false;
+};
+
+}  // namespace polymux::bindings

@@ -1,0 +1,306 @@
+#include "awaited_chunk.hpp"
+
+#include <exception>
+#include <utility>
+
+#include "chat_stream_object.hpp"
+
+namespace polymux::bindings {
+
+namespace {
+
+struct Ready {
+    PyObject_HEAD PyObject* value;
+};
+
+/// Awaited by one task, as a coroutine is. `waiting` is the iterator of the future that `exchange`
+/// completes, which is kept by `source`: the stream lets go of it where it is closed meanwhile.
+/// All are null while nothing is waited for.
+struct Awaited {
+    PyObject_HEAD PyObject* stream;
+    PyObject* source;
+    ExchangeHandle* exchange;
+    PyObject* waiting;
+    bool holds;  // The stream is busy for this.
+    bool over;
+};
+
+// Kept for as long as the process lives.
+PyTypeObject* ready_type = nullptr;
+PyTypeObject* awaited_type = nullptr;
+PyObject* running_loop = nullptr;  // asyncio.get_running_loop
+PyObject* create_future = nullptr;
+
+Awaited& as_awaited(PyObject* object) noexcept {
+    return *reinterpret_cast<Awaited*>(object);
+}
+
+void free_ready(PyObject* self) {
+    PyTypeObject* const type = Py_TYPE(self);
+    Py_XDECREF(reinterpret_cast<Ready*>(self)->value);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+PyObject* take_value(PyObject* self) {
+    PyObject* const value = std::exchange(reinterpret_cast<Ready*>(self)->value, nullptr);
+    if (value == nullptr) PyErr_SetString(PyExc_RuntimeError, "a chunk can be awaited once only");
+    return value;
+}
+
+PySendResult ready_send(PyObject* self, PyObject*, PyObject** result) {
+    *result = take_value(self);
+    return *result == nullptr ? PYGEN_ERROR : PYGEN_RETURN;
+}
+
+PyObject* ready_next(PyObject* self) {
+    PyObject* const value = take_value(self);
+    if (value != nullptr) {
+        PyErr_SetObject(PyExc_StopIteration, value);
+        Py_DECREF(value);
+    }
+    return nullptr;
+}
+
+/// Runs what may throw; false with an exception set where it did.
+template <typename Body>
+bool guarded(Body&& body) {
+    try {
+        body();
+        return true;
+    } catch (py::error_already_set& raised) {
+        raised.restore();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+    return false;
+}
+
+/// The end of a wait; where that failed, the exchange ends with it. An exception that is set stays.
+void end_wait(Awaited& awaited, bool failed) {
+    Py_CLEAR(awaited.waiting);
+    if (awaited.exchange == nullptr) return;
+    const py::error_scope kept;
+    ExchangeHandle& exchange = *std::exchange(awaited.exchange, nullptr);
+    if (!guarded([&] {
+            exchange.set_waiter(py::none());
+            if (failed) exchange.close();
+        })) {
+        PyErr_WriteUnraisable(awaited.stream);
+    }
+    Py_CLEAR(awaited.source);
+}
+
+/// The stream is free for the next reader.
+void release(Awaited& awaited, bool failed) {
+    end_wait(awaited, failed);
+    awaited.over = true;
+    if (std::exchange(awaited.holds, false)) as_stream(awaited.stream)->busy = false;
+}
+
+/// A future of the running loop that the exchange will complete. False with an exception set.
+bool begin_wait(Awaited& awaited, const Stream& stream) {
+    const py::object loop = py::reinterpret_steal<py::object>(PyObject_CallNoArgs(running_loop));
+    if (!loop) return false;
+    if (!stream.exchange->is_of_loop(loop)) {
+        PyErr_SetString(
+            PyExc_RuntimeError,
+            "this stream belongs to another event loop, the one that it was begun in: read it "
+            "there");
+        return false;
+    }
+    const py::object future =
+        py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(loop.ptr(), create_future));
+    if (!future) return false;
+    if (!guarded([&] { stream.exchange->set_waiter(future); })) return false;
+    awaited.source = Py_NewRef(stream.source);
+    awaited.exchange = stream.exchange;
+    awaited.waiting = PyObject_GetIter(future.ptr());
+    return awaited.waiting != nullptr;
+}
+
+enum class Step { chunk, wait, failed };
+
+/// A chunk, or a future to wait for, or an exception.
+Step advance(Awaited& awaited, PyObject** chunk) {
+    Stream& stream = *as_stream(awaited.stream);
+    for (;;) {
+        *chunk = stream.feed->next();
+        if (*chunk != nullptr) return Step::chunk;
+        if (PyErr_Occurred() != nullptr) return Step::failed;
+        if (stream.feed->at_end()) {
+            tell_end(*stream.feed, PyExc_StopAsyncIteration);
+            return Step::failed;
+        }
+        if (stream.exchange == nullptr) {  // Closed meanwhile.
+            stream.feed->finish();
+            if (PyErr_Occurred() != nullptr) return Step::failed;
+            continue;
+        }
+        if (!stream.exchange->has_news()) {
+            if (!begin_wait(awaited, stream)) return Step::failed;
+            // News that came before the future was there has completed nothing.
+            if (!stream.exchange->has_news()) return Step::wait;
+            end_wait(awaited, false);
+        }
+        if (!guarded([&] { stream.feed->take(*stream.exchange); })) return Step::failed;
+    }
+}
+
+PySendResult fail(Awaited& awaited) {
+    // The stream's own end closes nothing that is not closed already.
+    release(awaited, PyErr_ExceptionMatches(PyExc_StopAsyncIteration) == 0);
+    return PYGEN_ERROR;
+}
+
+PySendResult awaited_send(PyObject* self, PyObject* sent, PyObject** result) {
+    Awaited& awaited = as_awaited(self);
+    *result = nullptr;
+    if (awaited.over) {
+        PyErr_SetString(PyExc_RuntimeError, "a chunk can be awaited once only");
+        return PYGEN_ERROR;
+    }
+    if (!awaited.holds) {
+        if (refuse_second_reader(*as_stream(awaited.stream))) return PYGEN_ERROR;
+        awaited.holds = as_stream(awaited.stream)->busy = true;
+    }
+    for (;;) {
+        if (awaited.waiting != nullptr) {
+            const PySendResult sending = PyIter_Send(awaited.waiting, sent, result);
+            if (sending == PYGEN_NEXT) return sending;
+            if (sending == PYGEN_ERROR) return fail(awaited);
+            Py_CLEAR(*result);
+            end_wait(awaited, false);
+        }
+        Step step = Step::failed;
+        POLYMUX_BEGIN_LOCKED(awaited.stream);
+        step = advance(awaited, result);
+        POLYMUX_END_LOCKED();
+        if (step == Step::failed) return fail(awaited);
+        if (step == Step::chunk) {
+            release(awaited, false);
+            return PYGEN_RETURN;
+        }
+    }
+}
+
+PyObject* awaited_next(PyObject* self) {
+    PyObject* result = nullptr;
+    if (awaited_send(self, Py_None, &result) != PYGEN_RETURN) return result;
+    PyErr_SetObject(PyExc_StopIteration, result);
+    Py_DECREF(result);
+    return nullptr;
+}
+
+PyObject* awaited_send_method(PyObject* self, PyObject*) {
+    return awaited_next(self);
+}
+
+/// A cancelled task throws here: the exchange ends with the waiting.
+PyObject* awaited_throw(PyObject* self, PyObject* arguments) {
+    PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+    if (PyArg_ParseTuple(arguments, "O|OO", &type, &value, &traceback) == 0) return nullptr;
+    release(as_awaited(self), true);
+    if (PyExceptionInstance_Check(type)) {
+        PyErr_SetObject(PyExceptionInstance_Class(type), type);
+    } else if (value != nullptr && PyExceptionInstance_Check(value)) {
+        PyErr_SetObject(PyExceptionInstance_Class(value), value);
+    } else {
+        PyErr_SetObject(type, value);
+    }
+    return nullptr;
+}
+
+PyObject* awaited_close(PyObject* self, PyObject*) {
+    release(as_awaited(self), true);
+    Py_RETURN_NONE;
+}
+
+int awaited_traverse(PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(as_awaited(self).stream);
+    Py_VISIT(as_awaited(self).source);
+    Py_VISIT(as_awaited(self).waiting);
+    return 0;
+}
+
+int awaited_clear(PyObject* self) {
+    if (as_awaited(self).stream != nullptr) release(as_awaited(self), true);
+    Py_CLEAR(as_awaited(self).stream);
+    return 0;
+}
+
+void awaited_free(PyObject* self) {
+    PyObject_GC_UnTrack(self);
+    awaited_clear(self);
+    PyTypeObject* const type = Py_TYPE(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+PyTypeObject* make_ready_type() {
+    static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&free_ready)},
+                                  {Py_tp_iter, reinterpret_cast<void*>(&itself)},
+                                  {Py_tp_iternext, reinterpret_cast<void*>(&ready_next)},
+                                  {Py_am_await, reinterpret_cast<void*>(&itself)},
+                                  {Py_am_send, reinterpret_cast<void*>(&ready_send)},
+                                  {}};
+    return make_type("polymux._core.ReadyChunk", slots, sizeof(Ready),
+                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION);
+}
+
+PyTypeObject* make_awaited_type() {
+    static PyMethodDef methods[] = {{"send", &awaited_send_method, METH_O, nullptr},
+                                    {"throw", &awaited_throw, METH_VARARGS, nullptr},
+                                    {"close", &awaited_close, METH_NOARGS, nullptr},
+                                    {}};
+    static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&awaited_free)},
+                                  {Py_tp_traverse, reinterpret_cast<void*>(&awaited_traverse)},
+                                  {Py_tp_clear, reinterpret_cast<void*>(&awaited_clear)},
+                                  {Py_tp_iter, reinterpret_cast<void*>(&itself)},
+                                  {Py_tp_iternext, reinterpret_cast<void*>(&awaited_next)},
+                                  {Py_am_await, reinterpret_cast<void*>(&itself)},
+                                  {Py_am_send, reinterpret_cast<void*>(&awaited_send)},
+                                  {Py_tp_methods, methods},
+                                  {}};
+    return make_type("polymux._core.AwaitedChunk", slots, sizeof(Awaited),
+                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION);
+}
+
+/// Not at import: a program without event loops loads no asyncio.
+bool find_asyncio() {
+    if (running_loop != nullptr) return true;
+    return guarded([] {
+        py::object found = py::module_::import("asyncio").attr("get_running_loop");
+        create_future = PyUnicode_InternFromString("create_future");
+        if (create_future == nullptr) throw py::error_already_set();
+        running_loop = found.release().ptr();
+    });
+}
+
+}  // namespace
+
+PyObject* new_ready_chunk(PyObject* stolen_value) {
+    Ready* const ready = PyObject_New(Ready, ready_type);
+    if (ready == nullptr) {
+        Py_DECREF(stolen_value);
+        return nullptr;
+    }
+    ready->value = stolen_value;
+    return reinterpret_cast<PyObject*>(ready);
+}
+
+PyObject* new_awaited_chunk(PyObject* stream) {
+    if (!find_asyncio()) return nullptr;
+    PyObject* const made = awaited_type->tp_alloc(awaited_type, 0);
+    if (made != nullptr) as_awaited(made).stream = Py_NewRef(stream);
+    return made;
+}
+
+void register_awaited_chunks() {
+    ready_type = make_ready_type();
+    awaited_type = make_awaited_type();
+    if (ready_type == nullptr || awaited_type == nullptr) throw py::error_already_set();
+}
+
+}  // namespace polymux::bindings
