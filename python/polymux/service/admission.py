@@ -1,0 +1,129 @@
+"""Who may begin now, who waits, and who is told to come back: decided before any work."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+from polymux import errors
+from polymux.service.failures import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from polymux.service.backend import Backend
+    from polymux.service.work import Estimate, Work
+
+_FIRST_GUESS_S = 10.0
+_WEIGHT = 0.2
+
+
+class Admission:
+    """The places of one backend: `slots` at work, and a queue of bounded length, first come first.
+
+    Args:
+        backend: Whose.
+        queue: How many may wait at most.
+    """
+
+    def __init__(self, backend: Backend, queue: int) -> None:
+        """Nobody is there."""
+        self._backend = backend
+        self._queue = queue
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self.running = 0
+        self._usual_s = _FIRST_GUESS_S
+
+    @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        """A place at work, after a place in the queue. Cancelled, it is the next one's at once.
+
+        Raises:
+            OverloadedError: The queue is full.
+        """
+        if self.running >= self._backend.slots or self._waiting:
+            await self._wait()
+        else:
+            self.running += 1
+        began = asyncio.get_running_loop().time()
+        try:
+            yield
+        finally:
+            took = asyncio.get_running_loop().time() - began
+            self._usual_s += _WEIGHT * (took - self._usual_s)
+            self._leave()
+
+    def check_room(self) -> None:
+        """Raises where whoever comes now would find the queue full.
+
+        Raises:
+            OverloadedError: It is.
+        """
+        if self.running >= self._backend.slots and len(self._waiting) >= self._queue:
+            turns = (len(self._waiting) + self.running) / self._backend.slots
+            raise refusal(
+                errors.OverloadedError,
+                f"{self._backend.name} is busy: {self.running} at work, {len(self._waiting)} "
+                f"waiting, and no more than {self._queue} may wait; ask again later",
+                retry_after_s=min(600.0, max(1.0, turns * self._usual_s)),
+            )
+
+    async def _wait(self) -> None:
+        self.check_room()
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._leave()  # The place was given in the moment of leaving.
+            else:
+                with suppress(ValueError):
+                    self._waiting.remove(turn)
+            raise
+
+    def _leave(self) -> None:
+        """Hands the place on, or gives it up."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self.running -= 1
+
+
+def check_estimate(work: Work, estimate: Estimate, memory_limit_bytes: int | None) -> None:
+    """Refuses what would take longer than its caller may, or more memory than there is.
+
+    Raises:
+        UnprocessableEntityError: It would (code ``estimate_over_limit``).
+    """
+    limit_s = work.caller.longest_estimate_s
+    if limit_s is not None and estimate.seconds is not None and estimate.seconds > limit_s:
+        raise refusal(
+            errors.UnprocessableEntityError,
+            f"this would take about {estimate.seconds:.0f} s, and this key may ask for "
+            f"{limit_s:.0f} s{_because(estimate)}: ask for less, choose a smaller model, or have "
+            "the key's limit raised",
+            code="estimate_over_limit",
+        )
+    needed = estimate.memory_bytes
+    if memory_limit_bytes is not None and needed is not None and needed > memory_limit_bytes:
+        raise refusal(
+            errors.UnprocessableEntityError,
+            f"this would take about {needed >> 20} MiB of memory, and the server has "
+            f"{memory_limit_bytes >> 20} MiB for it{_because(estimate)}: ask for less or choose a "
+            "smaller model",
+            code="estimate_over_limit",
+        )
+
+
+def _because(estimate: Estimate) -> str:
+    return f" ({estimate.why})" if estimate.why else ""

@@ -1,0 +1,81 @@
+"""What can do work: an engine of this machine, or an upstream."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.service.failures import refusal
+from polymux.service.work import Estimate
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from polymux.service.work import Product, Sink, Work
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How a backend is.
+
+    Attributes:
+        state: ``idle`` (nothing loaded), ``loading``, ``ready``, ``failed``.
+        detail: What people should know; never a path or a key.
+    """
+
+    state: str
+    detail: str = ""
+
+
+class Backend(ABC):
+    """Does the work of some operations. Lives on the service's event loop.
+
+    A backend is cancelled by cancelling the task that runs it: it stops what it began before the
+    `CancelledError` leaves it.
+
+    Attributes:
+        name: As configuration and logs call it.
+        operations: What it can do.
+        slots: How much of it can be done at once.
+    """
+
+    name: str
+    operations: frozenset[str]
+    slots: int = 1
+
+    def refuse(self, work: Work) -> None:  # noqa: B027 - most refuse nothing
+        """Raises where this work is not for it.
+
+        Raises:
+            NoBackendError: It lacks a model, or a part of itself.
+            BadRequestError: What is asked for is nothing that it can do.
+        """
+
+    async def estimate(self, work: Work) -> Estimate:  # noqa: ARG002 - for those who know
+        """What the work will take. Default: nobody knows."""
+        return Estimate()
+
+    @abstractmethod
+    async def run(self, work: Work, sink: Sink) -> Product:
+        """Does it whole."""
+
+    def stream(self, work: Work, sink: Sink) -> AsyncIterator[dict[str, Any]]:  # noqa: ARG002
+        """Does it in pieces: chunks of a chat.
+
+        Raises:
+            NoBackendError: It cannot.
+        """
+        raise refusal(
+            errors.NoBackendError,
+            f"{self.name} gives no streams: ask without stream",
+            param="stream",
+        )
+
+    def health(self) -> Health:
+        """How it is. Default: ready."""
+        return Health("ready")
+
+    async def close(self) -> None:  # noqa: B027 - most hold nothing
+        """Gives up what it holds; no work runs any more."""

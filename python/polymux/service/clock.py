@@ -1,0 +1,43 @@
+"""Seconds since 1970 that make no leaps."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_LARGEST_STEP_S = 3600.0
+
+
+class SteadyClock:
+    """The system's clock, but for its leaps.
+
+    A clock that is set back or far ahead while the server runs must not end every file and every
+    key at once. So steps of over an hour against the monotonic clock are left out, and smaller
+    ones, by which clocks are corrected, are followed.
+
+    Example:
+        >>> from polymux.service.clock import SteadyClock
+        >>> clock = SteadyClock()
+        >>> clock() <= clock()
+        True
+    """
+
+    def __init__(
+        self,
+        wall: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Believes the system's clock as it is now."""
+        self._wall = wall
+        self._monotonic = monotonic
+        self._offset_s = wall() - monotonic()
+
+    def __call__(self) -> float:
+        """Seconds since 1970."""
+        offset_s = self._wall() - self._monotonic()
+        if abs(offset_s - self._offset_s) <= _LARGEST_STEP_S:
+            self._offset_s = offset_s
+        return self._monotonic() + self._offset_s

@@ -1,0 +1,180 @@
+"""The catalogue's file: SQLite in one process, on one connection, with a rollback journal."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from polymux._text import display_name
+from polymux.service.failures import StoreError, storage_full
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+#: One script for each version of the tables; a catalogue of version n has had the first n.
+MIGRATIONS = (
+    """
+    CREATE TABLE jobs (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        owner TEXT NOT NULL,
+        operation TEXT NOT NULL,
+        status TEXT NOT NULL,
+        record TEXT NOT NULL,
+        created_at REAL NOT NULL,
+        completed_at REAL,
+        idempotency_key TEXT,
+        idempotency_hash TEXT
+    ) STRICT;
+    CREATE INDEX jobs_of_owner ON jobs (owner, number);
+    CREATE INDEX jobs_by_end ON jobs (completed_at) WHERE completed_at IS NOT NULL;
+    CREATE UNIQUE INDEX jobs_by_key ON jobs (owner, idempotency_key)
+        WHERE idempotency_key IS NOT NULL;
+    CREATE TABLE files (
+        name TEXT PRIMARY KEY,
+        job TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        sha256 TEXT NOT NULL,
+        size_bytes INTEGER NOT NULL,
+        content_type TEXT NOT NULL,
+        file_name TEXT NOT NULL,
+        created_at REAL NOT NULL,
+        expires_at REAL NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX files_of_job ON files (job);
+    CREATE INDEX files_by_expiry ON files (expires_at);
+    """,
+)
+_FULL = (sqlite3.SQLITE_FULL,)
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+class Database:
+    """One SQLite file.
+
+    Not thread-safe: one thread owns it, see `polymux.service.store.Store`. A rollback journal, not
+    a write-ahead log: releases of SQLite before 3.51.3 can damage the latter
+    (https://sqlite.org/wal.html, "the WAL-reset bug"), and one writer gains nothing from it.
+
+    Args:
+        path: The file; it is made where there is none.
+
+    Raises:
+        StoreError: It is damaged, of a newer polymux, or cannot be opened or written.
+        InternalServerError: The disk is full (code ``storage_full``).
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Opens, and brings the tables up to date."""
+        self._path = path
+        #: Whether there was none before.
+        self.is_new = not path.exists() or path.stat().st_size == 0
+        with self._reported():
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            os.close(descriptor)
+            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        try:
+            with self._reported():
+                self._open()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _open(self) -> None:
+        self._connection.row_factory = sqlite3.Row
+        for pragma in ("journal_mode = TRUNCATE", "synchronous = FULL", "trusted_schema = OFF"):
+            self._connection.execute(f"PRAGMA {pragma}")
+        (found,) = self._connection.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise self._damaged(found)
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if version > len(MIGRATIONS):
+            raise StoreError(
+                f"the catalogue {display_name(self._path.as_posix())} is of version {version} and "
+                f"this polymux knows {len(MIGRATIONS)}: run the newer polymux that made it, or "
+                "give another folder as store"
+            )
+        if 0 < version < len(MIGRATIONS):
+            self._back_up(version)
+        for number, script in enumerate(MIGRATIONS[version:], version + 1):
+            with self.transaction():
+                for statement in script.split(";"):
+                    self._connection.execute(statement)
+                self._connection.execute(f"PRAGMA user_version = {number}")
+
+    def _back_up(self, version: int) -> None:
+        """A whole copy beside it, before the tables change."""
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+        target = self._path.with_name(f"{self._path.name}.version-{version}.{stamp}.backup")
+        partial = target.with_name(f"{target.name}.part")
+        with suppress(FileNotFoundError):
+            partial.unlink()
+        copy = sqlite3.connect(partial)
+        try:
+            self._connection.backup(copy)
+        finally:
+            copy.close()
+        partial.chmod(0o600)
+        partial.replace(target)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All of it, or nothing."""
+        with self._reported():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                # SQLite has rolled back by itself where the disk was full.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """Runs one statement; gives how many rows it changed."""
+        with self._reported():
+            return self._connection.execute(statement, values).rowcount
+
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
+        """The rows of a query."""
+        with self._reported():
+            return self._connection.execute(query, values).fetchall()
+
+    def row(self, query: str, values: Sequence[Any] = ()) -> sqlite3.Row | None:
+        """The first row; None where there is none."""
+        found = self.rows(query, values)
+        return found[0] if found else None
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._connection.close()
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code in _FULL:
+                raise storage_full("the disk of the catalogue is full") from error
+            if code in _DAMAGED:
+                raise self._damaged(str(error)) from error
+            raise StoreError(f"the catalogue {self._name()} cannot be used: {error}") from error
+        except OSError as error:
+            raise StoreError(
+                f"the catalogue {self._name()} cannot be opened: {error.strerror}"
+            ) from error
+
+    def _damaged(self, words: str) -> StoreError:
+        return StoreError(
+            f"the catalogue {self._name()} is damaged ({words}): put a backup in its place, or "
+            "move it away to begin anew; the files of the store are kept either way"
+        )
+
+    def _name(self) -> str:
+        return display_name(self._path.as_posix())

@@ -1,0 +1,228 @@
+"""One way in for every operation, whoever asks and whatever does it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.operations.results import JOBS
+from polymux.service.admission import Admission, check_estimate
+from polymux.service.failures import refusal
+from polymux.service.running import Jobs
+from polymux.service.work import Sink
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+
+    from polymux.service.backend import Backend
+    from polymux.service.records import Job
+    from polymux.service.store import Store
+    from polymux.service.work import Product, Work
+
+_log = logging.getLogger("polymux.service")
+_SWEEP_EVERY_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A backend for an operation.
+
+    Attributes:
+        backend: Its name.
+        models: The model selectors, or chat models, that go there; empty for all.
+    """
+
+    backend: str
+    models: tuple[str, ...] = ()
+
+
+class Service:
+    """Runs operations on backends. Belongs to one event loop, from `start` on.
+
+    Args:
+        backends: All there are.
+        routes: Operation to backends, in the order in which they are tried. Default: every backend
+            for all that it can do, in the order given.
+        store: Where jobs and files are kept.
+        queue: How many may wait for one backend.
+        memory_limit_bytes: Most that one piece of work may take; None for no limit.
+    """
+
+    def __init__(
+        self,
+        backends: Sequence[Backend],
+        store: Store,
+        *,
+        routes: Mapping[str, Sequence[Route]] | None = None,
+        queue: int = 32,
+        memory_limit_bytes: int | None = None,
+    ) -> None:
+        """Nothing runs."""
+        self.store = store
+        self.backends = {one.name: one for one in backends}
+        self.places = {one.name: Admission(one, queue) for one in backends}
+        self.jobs = Jobs(store, self._do)
+        self._routes = dict(routes) if routes is not None else _all_routes(backends)
+        self._memory_limit_bytes = memory_limit_bytes
+        self._sweeper: asyncio.Task[None] | None = None
+        self._draining = False
+
+    async def start(self) -> None:
+        """Begins to remove what has expired."""
+        self._sweeper = asyncio.create_task(self._sweep(), name="polymux sweeper")
+
+    async def _sweep(self) -> None:
+        while True:
+            try:
+                await self.store.run(self.store.sweep)
+            except errors.PolymuxError as error:
+                _log.error("the store cannot be swept: %s", error)
+            await asyncio.sleep(_SWEEP_EVERY_S)
+
+    def drain(self) -> None:
+        """Takes no new work from now on."""
+        self._draining = True
+
+    async def close(self) -> None:
+        """Ends what runs, and gives up all backends and the store."""
+        self._draining = True
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._sweeper
+        await self.jobs.close()
+        for backend in self.backends.values():
+            await backend.close()
+        await asyncio.to_thread(self.store.close)
+
+    def backends_of(self, work: Work) -> list[Backend]:
+        """The backends that can do it, in the order in which they are tried.
+
+        Raises:
+            NoBackendError: There is none, or none that has what this needs.
+            OverloadedError: The service is about to stop.
+        """
+        if self._draining:
+            raise refusal(
+                errors.OverloadedError, "the server is stopping", code="draining", retry_after_s=5
+            )
+        names = [
+            route.backend
+            for route in self._routes.get(work.operation, ())
+            if not route.models or _selector(work) in route.models
+        ]
+        found: list[Backend] = []
+        reasons: list[errors.NoBackendError] = []
+        for name in names:
+            try:
+                self.backends[name].refuse(work)
+            except errors.NoBackendError as reason:
+                reasons.append(reason)
+            else:
+                found.append(self.backends[name])
+        if found:
+            if work.operation == "free_chat" and work.values.get("shuffle") is True:
+                random.shuffle(found)
+            return found
+        if reasons:
+            raise reasons[0]
+        raise refusal(
+            errors.NoBackendError,
+            f"nothing here can do {work.operation}: `polymux doctor` tells what it needs, "
+            "`polymux models list` which models can be had, and an upstream can be configured",
+        )
+
+    async def call(self, work: Work) -> Product:
+        """Does work that is no job, whole.
+
+        Raises:
+            NoBackendError: Nothing here can do it.
+            OverloadedError: Too much waits already.
+            PolymuxError: It failed.
+        """
+        sink = Sink(lambda: None, self.store.media.draft)
+        return await self._do(work, sink, _nothing)
+
+    async def _do(self, work: Work, sink: Sink, started: Callable[[], Awaitable[None]]) -> Product:
+        backends = self.backends_of(work)
+        for number, backend in enumerate(backends, 1):
+            try:
+                check_estimate(work, await backend.estimate(work), self._memory_limit_bytes)
+                async with self.places[backend.name].place():
+                    await started()
+                    return await backend.run(work, sink)
+            except errors.InternalServerError as error:
+                if number == len(backends) or not _fails_over(work):
+                    raise
+                sink.log(f"{backend.name} failed ({error.code}), {backends[number].name} is next")
+        raise AssertionError("unreachable")
+
+    async def stream(self, work: Work) -> AsyncIterator[dict[str, Any]]:
+        """Does a chat in pieces. Where a backend fails before its first piece, the next is tried.
+
+        Raises:
+            The same as `call`, before the first piece or between two.
+        """
+        backends = self.backends_of(work)
+        for number, backend in enumerate(backends, 1):
+            begun = False
+            last = number == len(backends) or not _fails_over(work)
+            try:
+                async with self.places[backend.name].place():
+                    sink = Sink(lambda: None, self.store.media.draft)
+                    async with aclosing(backend.stream(work, sink)) as chunks:  # type: ignore[type-var]
+                        async for chunk in chunks:
+                            begun = True
+                            yield chunk
+            except errors.InternalServerError:
+                if begun or last:
+                    raise
+            else:
+                return
+
+    async def begin(self, work: Work, idempotency_key: str | None = None) -> tuple[Job, bool]:
+        """Begins a job; see `Jobs.begin`.
+
+        Raises:
+            NoBackendError: Nothing here can do it: no job is made.
+            OverloadedError: Too much waits already: no job is made.
+            UnprocessableEntityError: It would take too long: no job is made.
+            ConflictError: Another request has come under that key.
+        """
+        first = self.backends_of(work)[0]
+        self.places[first.name].check_room()
+        check_estimate(work, await first.estimate(work), self._memory_limit_bytes)
+        return await self.jobs.begin(work, idempotency_key)
+
+
+def is_job(operation: str) -> bool:
+    """Whether an operation makes a prediction that can be looked at, waited for and cancelled."""
+    return operation in JOBS
+
+
+async def _nothing() -> None:
+    pass
+
+
+def _selector(work: Work) -> str:
+    if work.model:
+        return work.model
+    named = work.values.get("model")
+    return named if isinstance(named, str) else ""
+
+
+def _fails_over(work: Work) -> bool:
+    return work.operation == "free_chat"
+
+
+def _all_routes(backends: Sequence[Backend]) -> dict[str, Sequence[Route]]:
+    routes: dict[str, list[Route]] = {}
+    for backend in backends:
+        for operation in sorted(backend.operations):
+            routes.setdefault(operation, []).append(Route(backend.name))
+    return dict(routes)

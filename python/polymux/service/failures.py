@@ -1,0 +1,127 @@
+"""What the service refuses and how it fails, with the status that a server answers by.
+
+The classes are those that a client raises for the same status, so that `Local` and `Client` fail
+alike.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from polymux import errors
+from polymux.errors import APIStatusError, InternalServerError, PolymuxError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Failure = TypeVar("Failure", bound=APIStatusError)
+
+_STATUS_OF: Mapping[type[APIStatusError], int] = {
+    errors.BadRequestError: 400,
+    errors.AuthenticationError: 401,
+    errors.PermissionDeniedError: 403,
+    errors.NotFoundError: 404,
+    errors.ConflictError: 409,
+    errors.RequestTooLargeError: 413,
+    errors.UnprocessableEntityError: 422,
+    errors.RateLimitError: 429,
+    errors.NoBackendError: 501,
+    errors.OverloadedError: 503,
+    errors.InternalServerError: 500,
+}
+
+
+class StoreError(PolymuxError):
+    """The folder that jobs and files are kept in cannot be used."""
+
+    code = "store_failed"
+
+
+def refusal(
+    kind: type[Failure],
+    message: str,
+    *,
+    code: str | None = None,
+    status: int | None = None,
+    retry_after_s: float | None = None,
+    param: str | None = None,
+) -> Failure:
+    """A failure as its class, with everything that a server's answer says of it.
+
+    Args:
+        kind: Such as `NoBackendError`.
+        message: What was wrong and what to do.
+        code: Stable name; default: that of the class.
+        status: Of HTTP; default: that of the class.
+        retry_after_s: After how long to ask again; None where that would not help.
+        param: The field concerned.
+    """
+    error = kind(message, code=code)
+    error.status = status if status is not None else _STATUS_OF[kind]
+    error.param = param
+    if retry_after_s is not None:
+        error.headers["retry-after"] = str(max(1, round(retry_after_s)))
+    return error
+
+
+def storage_full(message: str) -> InternalServerError:
+    """Nothing more can be kept (507)."""
+    return refusal(InternalServerError, message, code="storage_full", status=507)
+
+
+def engine_failed(message: str) -> InternalServerError:
+    """An engine of this machine failed at what it should be able to do."""
+    return refusal(InternalServerError, message, code="engine_failed")
+
+
+_MEDIA: tuple[tuple[type[PolymuxError], int, str], ...] = (
+    (errors.UnsupportedMediaError, 415, "unsupported_media"),
+    (errors.NoAudioError, 422, "no_audio"),
+    (errors.EncryptedMediaError, 422, "encrypted"),
+    (errors.LimitExceededError, 413, "too_large"),
+    (errors.UndecodableError, 422, "undecodable"),
+    (errors.MediaError, 422, "undecodable"),
+    (errors.URLRefusedError, 400, "url_refused"),
+    (errors.UnsupportedEncodingError, 415, "unsupported_media"),
+    (errors.InvalidRequestError, 400, "invalid_request"),
+    (errors.NoMatchError, 404, "no_match"),
+    (errors.MissingDependencyError, 501, "no_backend"),
+)
+
+
+def described(error: BaseException) -> dict[str, Any]:
+    """What a caller is told of a failure, and a job's record keeps.
+
+    Returns:
+        ``status``, ``code``, ``message``, ``param`` and ``retry_after_s``. What nobody foresaw is
+        a defect: its text, which may hold anything, is not told.
+    """
+    told: dict[str, Any] = {"status": 500, "code": "internal", "param": None, "retry_after": None}
+    if isinstance(error, APIStatusError) and error.status:
+        told.update(status=error.status, code=error.code, param=error.param)
+        told["retry_after"] = error.headers.get("retry-after")
+        return told | {"message": str(error)}
+    for kind, status, code in _MEDIA:
+        if isinstance(error, kind):
+            return told | {"status": status, "code": code, "message": str(error)}
+    if isinstance(error, (errors.OutOfMemoryError, MemoryError)):
+        return told | {
+            "status": 503,
+            "code": "overloaded",
+            "message": "there is not enough memory for this now",
+            "retry_after": "10",
+        }
+    return told | {"message": "an internal error; the server's log tells more"}
+
+
+def restored(told: Mapping[str, Any]) -> APIStatusError:
+    """The failure that was described so, such as by another process."""
+    classes = {status: kind for kind, status in _STATUS_OF.items()}
+    status = told["status"]
+    general = InternalServerError if status >= 500 else APIStatusError
+    error = classes.get(status, general)(told["message"], code=told["code"])
+    error.status = status
+    error.param = told.get("param")
+    if told.get("retry_after"):
+        error.headers["retry-after"] = told["retry_after"]
+    return error

@@ -1,0 +1,112 @@
+"""Links to files that work for a while: HMAC over the name and the moment they end.
+
+RFC 2104 with SHA-256. Two secrets count at a time, so that they can be changed without breaking
+what was given out before.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+import secrets
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from polymux._secrets import keep_secret
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+_SECRET_BYTES = 32
+_MOST_DIGITS = 12
+
+
+class LinkSecrets:
+    """The two secrets of a store, in a file of mode 0600.
+
+    Args:
+        path: The file; made where there is none.
+        period_s: After how long the first secret makes place for a new one. Links live half of
+            it at most, so that each outlives the change. Default: 14 days.
+        clock: Seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        period_s: float = 14 * 86400,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Reads them, or makes the first."""
+        self._path = path
+        self._period_s = period_s
+        self._clock = clock
+        self._made_at, self._secrets = self._read()
+        self.rotate()
+
+    @property
+    def longest_life_s(self) -> float:
+        """How long a link can live."""
+        return self._period_s / 2
+
+    def _read(self) -> tuple[float, list[bytes]]:
+        try:
+            lines = self._path.read_text("ascii").split()
+            made_at, found = float(lines[0]), [bytes.fromhex(one) for one in lines[1:3]]
+        except (FileNotFoundError, ValueError, IndexError):
+            return 0.0, []
+        whole = all(len(one) == _SECRET_BYTES for one in found)
+        return (made_at, found) if found and whole else (0.0, [])
+
+    def rotate(self, *, now: bool = False) -> None:
+        """Puts a new secret before the old one, where the old one has served its time.
+
+        Args:
+            now: Whatever its age. Default: False.
+        """
+        age_s = self._clock() - self._made_at
+        # A clock that was put back makes no secret older than it is.
+        if self._secrets and not now and age_s < self._period_s:
+            return
+        self._secrets = [secrets.token_bytes(_SECRET_BYTES), *self._secrets[:1]]
+        self._made_at = self._clock()
+        text = "\n".join([f"{self._made_at:.0f}", *(one.hex() for one in self._secrets)])
+        temporary = self._path.with_name(f"{self._path.name}.part")
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+        descriptor = os.open(
+            temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+        )
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self._path)
+        keep_secret(*(one.hex() for one in self._secrets))
+
+    def query(self, path: str, expires_at: float) -> str:
+        """What a link to `path` has behind its question mark."""
+        end = int(expires_at)
+        return urlencode({"exp": end, "sig": _signature(self._secrets[0], path, end)})
+
+    def accepts(self, path: str, expires: str, signature: str) -> bool:
+        """Whether it is a link that was made here and has not ended."""
+        if not expires.isascii() or not expires.isdigit() or len(expires) > _MOST_DIGITS:
+            return False
+        given = signature.encode("utf-8", "replace")
+        # All are compared: how long it takes says nothing of which one it was.
+        known = [_signature(one, path, int(expires)).encode() for one in self._secrets]
+        matches = [hmac.compare_digest(given, one) for one in known]
+        return any(matches) and int(expires) > self._clock()
+
+
+def _signature(secret: bytes, path: str, expires_at: int) -> str:
+    text = f"{expires_at}\n{path}".encode()
+    digest = hmac.new(secret, text, hashlib.sha256).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

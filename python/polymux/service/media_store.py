@@ -1,0 +1,338 @@
+"""Files that jobs have made: named at random, whole or not there, gone when their time is over."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import secrets
+import shutil
+import threading
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from polymux.service.failures import StoreError, storage_full
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from typing import Self
+
+    from polymux.service.database import Database
+
+_NAME_BYTES = 20
+_PIECE_BYTES = 1 << 20
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+#: What people's programs open by its name.
+_EXTENSIONS = {
+    "audio/mpeg": ".mp3",
+    "audio/wav": ".wav",
+    "image/gif": ".gif",
+    "image/jpeg": ".jpg",
+    "image/png": ".png",
+    "image/webp": ".webp",
+    "video/mp4": ".mp4",
+    "application/json": ".json",
+    "text/plain": ".txt",
+}
+
+
+class StoredFile(NamedTuple):
+    """A file of the store.
+
+    Attributes:
+        name: Random, 160 bits, with an extension; what links name.
+        job: Id of the job that made it.
+        owner: Id of the key that asked for the job.
+        sha256: Of its bytes, as 64 hexadecimal digits.
+        size_bytes: Its size.
+        content_type: Of what was made, never of what somebody called it.
+        file_name: What to save it as.
+        created_at: Seconds since 1970.
+        expires_at: The same; from then on it is gone.
+    """
+
+    name: str
+    job: str
+    owner: str
+    sha256: str
+    size_bytes: int
+    content_type: str
+    file_name: str
+    created_at: float
+    expires_at: float
+
+
+class MediaStore:
+    """The folders ``media`` and ``drafts`` of a store, and what the catalogue says of them.
+
+    What touches the catalogue (`adopt`, `find`, `remove`, `sweep`) belongs to the catalogue's
+    thread; the rest may be called by any.
+
+    Args:
+        folder: The store's.
+        database: The catalogue.
+        cap_bytes: Most that all files, and those that are being written, may take.
+        life_s: How long a file is kept.
+        clock: Seconds since 1970.
+
+    Raises:
+        StoreError: A folder cannot be made.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        database: Database,
+        *,
+        cap_bytes: int,
+        life_s: float,
+        clock: Callable[[], float],
+    ) -> None:
+        """Removes what an earlier process left half done."""
+        self._media = folder / "media"
+        self._drafts = folder / "drafts"
+        self._database = database
+        self._cap_bytes = cap_bytes
+        self._life_s = life_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._reserved_bytes = 0
+        try:
+            shutil.rmtree(self._drafts, ignore_errors=True)
+            for one in (self._media, self._drafts):
+                one.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if database.is_new:
+                self._set_aside(folder)
+            else:
+                self._remove_orphans()
+        except OSError as error:
+            raise StoreError(f"the store cannot be used: {error}") from error
+        row = database.row("SELECT COALESCE(SUM(size_bytes), 0) AS total FROM files")
+        self._used_bytes = int(row["total"]) if row is not None else 0
+
+    def _set_aside(self, folder: Path) -> None:
+        """Files of a catalogue that is gone: nobody has a link to them, and they may be dear."""
+        if any(self._media.iterdir()):
+            self._media.rename(folder / f"media.without-catalogue.{secrets.token_hex(4)}")
+            self._media.mkdir(mode=0o700)
+
+    def _remove_orphans(self) -> None:
+        known = {str(row["name"]) for row in self._database.rows("SELECT name FROM files")}
+        there = set()
+        for group in self._media.iterdir():
+            for path in group.iterdir() if group.is_dir() and not group.is_symlink() else ():
+                if path.name in known and path.is_file() and not path.is_symlink():
+                    there.add(path.name)
+                else:
+                    path.unlink()
+        for name in known - there:
+            self._database.execute("DELETE FROM files WHERE name = ?", (name,))
+
+    @property
+    def used_bytes(self) -> int:
+        """What all files take, and what is reserved for those that are being written."""
+        with self._lock:
+            return self._used_bytes + self._reserved_bytes
+
+    def draft(self, expected_bytes: int = 0) -> Draft:
+        """A place to write a new file to, in the store's own file system.
+
+        Args:
+            expected_bytes: How large it will be, about; so much is reserved. Default: 0.
+
+        Raises:
+            InternalServerError: There is no room for that (code ``storage_full``).
+        """
+        made = Draft(self, self._drafts / secrets.token_hex(_NAME_BYTES))
+        made.reserve(expected_bytes)
+        return made
+
+    def change_reserved(self, more_bytes: int) -> None:
+        """Reserves more, or gives back where that is negative; `Draft` calls it.
+
+        Raises:
+            InternalServerError: There is no room for that (code ``storage_full``).
+        """
+        with self._lock:
+            total = self._used_bytes + self._reserved_bytes + more_bytes
+            if more_bytes > 0 and total > self._cap_bytes:
+                raise storage_full(
+                    f"the server keeps {self._cap_bytes} bytes of files at most, and they are in "
+                    "use: delete results that are not needed, or ask again when some have expired"
+                )
+            self._reserved_bytes += more_bytes
+
+    def adopt(
+        self,
+        draft: Draft,
+        *,
+        job: str,
+        owner: str,
+        sha256: str,
+        size_bytes: int,
+        content_type: str,
+        file_name: str,
+    ) -> StoredFile:
+        """Gives a sealed draft its name; from then on it can be found.
+
+        Raises:
+            InternalServerError: The disk is full (code ``storage_full``).
+            StoreError: It cannot be moved or written down.
+        """
+        extension = _EXTENSIONS.get(content_type, ".bin")
+        name = f"{secrets.token_hex(_NAME_BYTES)}{extension}"
+        now = self._clock()
+        made = StoredFile(
+            name, job, owner, sha256, size_bytes, content_type, file_name, now, now + self._life_s
+        )
+        target = self._path(name)
+        with reported("the file cannot be kept"):
+            target.parent.mkdir(mode=0o700, exist_ok=True)
+            draft.path.rename(target)
+            _sync_folder(target.parent)
+        try:
+            marks = ", ".join("?" * len(made))
+            self._database.execute(f"INSERT INTO files VALUES ({marks})", made)  # noqa: S608
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
+        with self._lock:
+            self._used_bytes += size_bytes
+        draft.discard()
+        return made
+
+    def _path(self, name: str) -> Path:
+        return self._media / name[:2] / name
+
+    def find(self, name: str) -> StoredFile | None:
+        """The file of that name; None where there is none, or its time is over."""
+        row = self._database.row("SELECT * FROM files WHERE name = ?", (name,))
+        if row is None or row["expires_at"] <= self._clock():
+            return None
+        return StoredFile(*row)
+
+    def open(self, file: StoredFile) -> int:
+        """A descriptor to read it by, which outlives its removal.
+
+        Raises:
+            FileNotFoundError: It is gone.
+            OSError: It cannot be read.
+        """
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        return os.open(self._path(file.name), flags)
+
+    def path_of(self, file: StoredFile) -> Path:
+        """Where it lies, for callers of the same machine."""
+        return self._path(file.name)
+
+    def of_job(self, job: str) -> list[StoredFile]:
+        """The files that a job has made."""
+        return [
+            StoredFile(*row)
+            for row in self._database.rows(
+                "SELECT * FROM files WHERE job = ? ORDER BY created_at, name", (job,)
+            )
+        ]
+
+    def remove(self, file: StoredFile) -> None:
+        """Removes it; whoever reads it reads on."""
+        if self._database.execute("DELETE FROM files WHERE name = ?", (file.name,)):
+            with self._lock:
+                self._used_bytes -= file.size_bytes
+        with suppress(FileNotFoundError):
+            self._path(file.name).unlink()
+
+    def sweep(self, most: int = 500) -> int:
+        """Removes files whose time is over; gives how many.
+
+        Args:
+            most: As many at once, so that others get their turn. Default: 500.
+        """
+        query = "SELECT * FROM files WHERE expires_at <= ? ORDER BY expires_at LIMIT ?"
+        over = [StoredFile(*row) for row in self._database.rows(query, (self._clock(), most))]
+        for file in over:
+            self.remove(file)
+        return len(over)
+
+
+class Draft:
+    """A file that is being written; `seal` it, and let the store `adopt` it.
+
+    As a context manager it is gone at the end, unless it was adopted.
+    """
+
+    def __init__(self, store: MediaStore, path: Path) -> None:
+        """Nothing is written yet."""
+        self._store = store
+        self._reserved_bytes = 0
+        #: Where to write. Whoever does makes the file new, and follows no link.
+        self.path = path
+
+    def reserve(self, total_bytes: int) -> None:
+        """Makes sure of room for so many bytes in all.
+
+        Raises:
+            InternalServerError: There is none (code ``storage_full``).
+        """
+        more = total_bytes - self._reserved_bytes
+        if more:
+            self._store.change_reserved(more)
+            self._reserved_bytes = total_bytes
+
+    def seal(self) -> tuple[str, int]:
+        """Syncs what was written; gives its SHA-256 and its size in bytes. Blocks: on any thread.
+
+        Raises:
+            InternalServerError: The disk is full (code ``storage_full``).
+            StoreError: Nothing was written, or it cannot be read back.
+        """
+        digest = hashlib.sha256()
+        size_bytes = 0
+        with reported("the file cannot be kept"):
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "rb") as file:
+                while piece := file.read(_PIECE_BYTES):
+                    digest.update(piece)
+                    size_bytes += len(piece)
+                os.fsync(file.fileno())
+            self.path.chmod(0o600)
+        self.reserve(size_bytes)
+        return digest.hexdigest(), size_bytes
+
+    def discard(self) -> None:
+        """Removes it, and gives its room back. Any number of times."""
+        self.path.unlink(missing_ok=True)
+        self.reserve(0)
+
+    def __enter__(self) -> Self:
+        """The draft."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Discards it, unless it was adopted."""
+        self.discard()
+
+
+@contextmanager
+def reported(what: str) -> Iterator[None]:
+    """Makes errors of the file system those of the store.
+
+    Raises:
+        InternalServerError: The disk is full (code ``storage_full``).
+        StoreError: Anything else.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NO_SPACE:
+            raise storage_full("the server's disk is full") from error
+        raise StoreError(f"{what}: {error.strerror or error}") from error
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

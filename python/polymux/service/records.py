@@ -1,0 +1,222 @@
+"""Jobs as the catalogue keeps them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.service.failures import described, refusal
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable
+
+    from polymux.service.database import Database
+
+STARTING, PROCESSING = "starting", "processing"
+SUCCEEDED, FAILED, CANCELED = "succeeded", "failed", "canceled"
+ENDS = (SUCCEEDED, FAILED, CANCELED)
+#: What a job says that a process took with it.
+_INTERRUPTED = {
+    "status": 500,
+    "code": "interrupted",
+    "message": "the server was stopped while this ran; ask again",
+    "param": None,
+    "retry_after": None,
+}
+_KEPT_KEY_S = 24 * 3600.0
+
+
+@dataclass(slots=True)
+class Job:
+    """A job, as it is or as it ended.
+
+    Attributes:
+        id: 26 letters and digits, 130 random bits.
+        owner: Id of the key that asked for it.
+        operation: Such as ``"transcribe"``.
+        model: The model selector, or what stands for it.
+        version: SHA-256 of the model's file, or a word.
+        status: ``starting``, ``processing``, ``succeeded``, ``failed`` or ``canceled``.
+        input: What was asked for, defaults filled in, files by their names.
+        output: What was made, files as ``{"file": NAME}``; None before.
+        error: As `failures.described` tells it; None unless it failed.
+        logs: Lines that say how it went.
+        metrics: Numbers by name, ``predict_time`` and ``total_time`` in seconds.
+        progress: From 0 to 1; None where nobody knows.
+        created_at: Seconds since 1970; so are the next two, None before.
+        idempotency: The caller's key and the hash of what it asked for; None where it gave none.
+    """
+
+    id: str
+    owner: str
+    operation: str
+    model: str
+    version: str
+    input: dict[str, Any]
+    created_at: float
+    status: str = STARTING
+    output: Any = None
+    error: dict[str, Any] | None = None
+    logs: list[str] = field(default_factory=list)
+    metrics: dict[str, float] = field(default_factory=dict)
+    progress: float | None = None
+    started_at: float | None = None
+    completed_at: float | None = None
+    idempotency: tuple[str, str] | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will come."""
+        return self.status in ENDS
+
+
+def new_id() -> str:
+    """A name for a job that nobody can guess."""
+    return base64.b32encode(secrets.token_bytes(17)).decode().lower()[:26]
+
+
+def moment(seconds: float | None) -> str | None:
+    """A time as RFC 3339 has it, in UTC."""
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+class JobTable:
+    """The jobs of a catalogue. Belongs to the catalogue's thread.
+
+    Args:
+        database: The catalogue.
+        life_s: How long a job that has ended is kept.
+        clock: Seconds since 1970.
+    """
+
+    def __init__(self, database: Database, *, life_s: float, clock: Callable[[], float]) -> None:
+        """Ends what an earlier process took with it."""
+        self._database = database
+        self._life_s = life_s
+        self._clock = clock
+        for row in database.rows("SELECT * FROM jobs WHERE completed_at IS NULL"):
+            job = _job(row)
+            job.status, job.error, job.completed_at = FAILED, dict(_INTERRUPTED), clock()
+            self.update(job)
+            self.forget_key(job)
+
+    def add(self, job: Job) -> Job:
+        """Writes a new job down.
+
+        Returns:
+            The job; where the same request has come before under the same idempotency key, the
+            job that was made then.
+
+        Raises:
+            ConflictError: Another request has come under that key.
+        """
+        with self._database.transaction():
+            if job.idempotency is not None:
+                known = self._of_key(job.owner, *job.idempotency)
+                if known is not None:
+                    return known
+            key, digest = job.idempotency or (None, None)
+            self._database.execute(
+                "INSERT INTO jobs (id, owner, operation, status, record, created_at, completed_at, "
+                "idempotency_key, idempotency_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    job.id,
+                    job.owner,
+                    job.operation,
+                    job.status,
+                    _record(job),
+                    job.created_at,
+                    job.completed_at,
+                    key,
+                    digest,
+                ),
+            )
+        return job
+
+    def _of_key(self, owner: str, key: str, digest: str) -> Job | None:
+        query = "SELECT * FROM jobs WHERE owner = ? AND idempotency_key = ?"
+        row = self._database.row(query, (owner, key))
+        if row is None:
+            return None
+        if row["created_at"] + _KEPT_KEY_S < self._clock():
+            self.forget_key(_job(row))
+            return None
+        if row["idempotency_hash"] != digest:
+            raise refusal(
+                errors.ConflictError,
+                "another request has come with this Idempotency-Key: give each request its own",
+                param="Idempotency-Key",
+            )
+        return _job(row)
+
+    def update(self, job: Job) -> None:
+        """Writes down how it is now."""
+        self._database.execute(
+            "UPDATE jobs SET status = ?, record = ?, completed_at = ? WHERE id = ?",
+            (job.status, _record(job), job.completed_at, job.id),
+        )
+
+    def forget_key(self, job: Job) -> None:
+        """Lets the same request begin anew under its key: nobody has had this job's result."""
+        job.idempotency = None
+        self._database.execute("UPDATE jobs SET idempotency_key = NULL WHERE id = ?", (job.id,))
+
+    def find(self, name: str) -> Job | None:
+        """The job of that id."""
+        row = self._database.row("SELECT * FROM jobs WHERE id = ?", (name,))
+        return None if row is None else _job(row)
+
+    def newest(self, owner: str, *, before: int | None, most: int) -> tuple[list[Job], int | None]:
+        """Jobs of a key, newest first.
+
+        Args:
+            owner: The key's id.
+            before: Where the page before ended; None begins with the newest.
+            most: As many at once.
+
+        Returns:
+            The jobs, and where the next page begins; None where there is none.
+        """
+        query = "SELECT * FROM jobs WHERE owner = ? AND number < ? ORDER BY number DESC LIMIT ?"
+        rows = self._database.rows(query, (owner, before or 1 << 62, most + 1))
+        more = len(rows) > most
+        rows = rows[:most]
+        return [_job(row) for row in rows], int(rows[-1]["number"]) if more else None
+
+    def remove(self, name: str) -> None:
+        """Forgets a job."""
+        self._database.execute("DELETE FROM jobs WHERE id = ?", (name,))
+
+    def expired(self, most: int = 500) -> list[str]:
+        """Ids of jobs that ended longer ago than they are kept."""
+        query = "SELECT id FROM jobs WHERE completed_at <= ? ORDER BY completed_at LIMIT ?"
+        rows = self._database.rows(query, (self._clock() - self._life_s, most))
+        return [str(row["id"]) for row in rows]
+
+
+_COLUMNS = ("id", "owner", "operation", "status", "created_at", "completed_at", "idempotency")
+
+
+def _record(job: Job) -> str:
+    plain = {name: value for name, value in asdict(job).items() if name not in _COLUMNS}
+    return json.dumps(plain, ensure_ascii=True, allow_nan=False)
+
+
+def _job(row: sqlite3.Row) -> Job:
+    key = row["idempotency_key"]
+    columns = {name: row[name] for name in _COLUMNS if name != "idempotency"}
+    idempotency = None if key is None else (key, row["idempotency_hash"])
+    return Job(**columns, **json.loads(row["record"]), idempotency=idempotency)
+
+
+def failed(job: Job, error: BaseException, now: float) -> None:
+    """Ends a job by what went wrong."""
+    job.status, job.error, job.completed_at = FAILED, described(error), now

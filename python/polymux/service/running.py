@@ -1,0 +1,254 @@
+"""Jobs while they run: begun, watched, waited for, cancelled, written down."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.service import records
+from polymux.service.failures import refusal
+from polymux.service.records import Job, new_id
+from polymux.service.work import Made, Sink, Upload
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from polymux.service.store import Store
+    from polymux.service.work import Product, Work
+
+    #: Does the work of a job; told when it has its place.
+    Doing = Callable[[Work, Sink, Callable[[], Awaitable[None]]], Awaitable[Product]]
+
+_log = logging.getLogger("polymux.service")
+_TOLD_EVERY_S = 0.2
+
+
+class _Running:
+    """A job that runs in this process."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.sink: Sink | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.changed = asyncio.Event()
+        self.over = asyncio.Event()
+
+    def tell(self) -> None:
+        """Wakes whoever watches."""
+        if self.sink is not None:
+            self.job.logs = list(self.sink.lines)
+            self.job.progress = self.sink.progress
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+
+class Jobs:
+    """The jobs of a store.
+
+    Args:
+        store: Where they are written down.
+        do: Does the work of one.
+    """
+
+    def __init__(self, store: Store, do: Doing) -> None:
+        """None runs."""
+        self._store = store
+        self._do = do
+        self._running: dict[str, _Running] = {}
+
+    @property
+    def count(self) -> int:
+        """How many run or wait."""
+        return len(self._running)
+
+    async def begin(self, work: Work, idempotency_key: str | None = None) -> tuple[Job, bool]:
+        """Writes a job down and begins it.
+
+        Args:
+            work: What is to be done.
+            idempotency_key: What the caller calls this request; the same request under the same
+                key is the same job for 24 hours.
+
+        Returns:
+            The job, and whether it was begun just now.
+
+        Raises:
+            ConflictError: Another request has come under that key.
+        """
+        job = Job(
+            id=new_id(),
+            owner=work.caller.id,
+            operation=work.operation,
+            model=work.model or work.operation,
+            version="hidden",
+            input=work.described_input(),
+            created_at=self._store.clock(),
+        )
+        if idempotency_key is not None:
+            digest = await asyncio.to_thread(digest_of, work)
+            job.idempotency = idempotency_key, digest
+        kept = await self._store.run(self._store.jobs.add, job)
+        if kept.id != job.id:
+            running = self._running.get(kept.id)
+            return (kept if running is None else running.job), False
+        running = self._running[job.id] = _Running(job)
+        running.task = asyncio.create_task(self._run(running, work), name=f"job {job.id}")
+        return job, True
+
+    async def _run(self, running: _Running, work: Work) -> None:
+        job = running.job
+        sink = running.sink = Sink(running.tell, self._store.media.draft)
+        for warning in work.warnings:
+            sink.log(warning)
+
+        async def started() -> None:
+            job.status, job.started_at = records.PROCESSING, self._store.clock()
+            running.tell()
+            await self._store.run(self._store.jobs.update, job)
+
+        try:
+            product = await self._do(work, sink, started)
+            job.output = await self._kept(job, product.output)
+            job.version, job.metrics = product.version, dict(product.metrics)
+            job.status = records.SUCCEEDED
+            sink.report(1.0)
+        except asyncio.CancelledError:
+            job.status = records.CANCELED
+        except Exception as error:
+            if not isinstance(error, errors.PolymuxError):
+                _log.exception("job %s (%s) failed unexpectedly", job.id, job.operation)
+            records.failed(job, error, self._store.clock())
+        await self._end(running)
+
+    async def _end(self, running: _Running) -> None:
+        job = running.job
+        job.completed_at = self._store.clock()
+        if job.started_at is not None:
+            job.metrics.setdefault("predict_time", round(job.completed_at - job.started_at, 6))
+        job.metrics["total_time"] = round(job.completed_at - job.created_at, 6)
+        if running.sink is not None:
+            job.logs, job.progress = list(running.sink.lines), running.sink.progress
+        try:
+            await self._store.run(self._store.jobs.update, job)
+        except errors.PolymuxError as error:
+            # What cannot be written down has not happened: nobody may be told of a success.
+            _log.error("job %s cannot be written down: %s", job.id, error)
+            records.failed(job, error, self._store.clock())
+            job.output = None
+        finally:
+            self._running.pop(job.id, None)
+            running.tell()
+            running.over.set()
+
+    async def _kept(self, job: Job, output: Any) -> Any:
+        """The output with files of the store in the place of what was made."""
+        if isinstance(output, Made):
+            digest, size_bytes = await asyncio.to_thread(output.draft.seal)
+            file = await self._store.run(
+                lambda: self._store.media.adopt(
+                    output.draft,
+                    job=job.id,
+                    owner=job.owner,
+                    sha256=digest,
+                    size_bytes=size_bytes,
+                    content_type=output.content_type,
+                    file_name=output.file_name,
+                )
+            )
+            return {"file": file.name}
+        if isinstance(output, list):
+            return [await self._kept(job, one) for one in output]
+        if isinstance(output, dict):
+            return {name: await self._kept(job, one) for name, one in output.items()}
+        return output
+
+    async def find(self, name: str, owner: str | None) -> Job:
+        """A job as it is now.
+
+        Args:
+            name: Its id.
+            owner: The key that may know of it; None for all.
+
+        Raises:
+            NotFoundError: There is none, or it is another's.
+        """
+        running = self._running.get(name)
+        job = running.job if running else await self._store.run(self._store.jobs.find, name)
+        if job is None or (owner is not None and job.owner != owner):
+            raise refusal(
+                errors.NotFoundError, "there is no such prediction, or it has expired", param="id"
+            )
+        return job
+
+    async def wait(self, job: Job, longest_s: float | None = None) -> Job:
+        """Waits for a job's end, at most so long; gives it as it is then."""
+        running = self._running.get(job.id)
+        if running is None:
+            return await self.find(job.id, None)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(running.over.wait(), longest_s)
+        return running.job
+
+    async def events(self, job: Job) -> AsyncIterator[Job]:
+        """A job now, whenever it changes, and at its end; not more often than people can read."""
+        running = self._running.get(job.id)
+        while running is not None and not running.over.is_set():
+            changed = running.changed
+            yield running.job
+            await changed.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(running.over.wait(), _TOLD_EVERY_S)
+        yield job if running is None else running.job
+
+    async def cancel(self, job: Job) -> Job:
+        """Asks for a job's end and waits for it; one that has ended stays as it is."""
+        running = self._running.get(job.id)
+        if running is None or running.task is None:
+            return await self.find(job.id, None)
+        running.task.cancel()
+        await running.over.wait()
+        return running.job
+
+    async def abandon(self, job: Job) -> None:
+        """Cancels a job whose caller has gone away; the same request may come again."""
+        ended = await self.cancel(job)
+        if ended.status == records.CANCELED:
+            await self._store.run(self._store.jobs.forget_key, ended)
+
+    async def remove(self, job: Job) -> None:
+        """Forgets a job and its files; one that runs is cancelled first."""
+        await self.cancel(job)
+
+        def forget() -> None:
+            for file in self._store.media.of_job(job.id):
+                self._store.media.remove(file)
+            self._store.jobs.remove(job.id)
+
+        await self._store.run(forget)
+
+    async def close(self) -> None:
+        """Cancels all that run."""
+        for running in list(self._running.values()):
+            await self.cancel(running.job)
+
+
+def digest_of(work: Work) -> str:
+    """What makes two requests the same: operation, model and all that was given, files by content.
+
+    Blocks while files are read.
+    """
+    digest = hashlib.sha256()
+    plain: dict[str, Any] = {"operation": work.operation, "model": work.model}
+    for name in sorted(work.given):
+        value = work.values[name]
+        if isinstance(value, Upload):
+            with value.path.open("rb") as file:
+                value = hashlib.file_digest(file, "sha256").hexdigest()
+        plain[name] = value
+    digest.update(json.dumps(plain, sort_keys=True, default=str).encode())
+    return digest.hexdigest()

@@ -1,0 +1,136 @@
+"""The folder that jobs and files are kept in, and the one thread that writes its catalogue."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+from polymux._text import display_name
+from polymux.service.clock import SteadyClock
+from polymux.service.database import Database
+from polymux.service.failures import StoreError
+from polymux.service.links import LinkSecrets
+from polymux.service.media_store import MediaStore
+from polymux.service.records import JobTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+Result = TypeVar("Result")
+
+
+class Store:
+    """One folder, one process: a second that opens it is refused.
+
+    ::
+
+        FOLDER/lock             held while the store is open; names who holds it
+        FOLDER/catalogue.db     jobs and files, SQLite
+        FOLDER/link-secrets     what links are signed with
+        FOLDER/media/ab/ab...   the files
+        FOLDER/drafts/          files that are being written
+
+    Args:
+        folder: Made where there is none.
+        cap_bytes: Most that all files may take. Default: 20 GiB.
+        life_s: How long jobs that have ended, and their files, are kept. Default: a day.
+        clock: Seconds since 1970.
+
+    Raises:
+        StoreError: Another process has it open; it is damaged; it cannot be written.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        cap_bytes: int = 20 << 30,
+        life_s: float = 86400.0,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        """Opens it."""
+        self.clock = clock or SteadyClock()
+        self._lock = _locked(folder)
+        try:
+            self._database = Database(folder / "catalogue.db")
+            try:
+                self.jobs = JobTable(self._database, life_s=life_s, clock=self.clock)
+                self.media = MediaStore(
+                    folder, self._database, cap_bytes=cap_bytes, life_s=life_s, clock=self.clock
+                )
+                self.links = LinkSecrets(folder / "link-secrets", clock=self.clock)
+            except BaseException:
+                self._database.close()
+                raise
+        except OSError as error:
+            os.close(self._lock)
+            raise StoreError(
+                f"the store {display_name(folder.as_posix())} cannot be used: {error.strerror}"
+            ) from error
+        except BaseException:
+            os.close(self._lock)
+            raise
+        self._thread = ThreadPoolExecutor(1, "polymux-catalogue")
+
+    async def run(self, work: Callable[..., Result], *arguments: object) -> Result:
+        """Runs what touches the catalogue on its thread.
+
+        A task that is cancelled meanwhile leaves it to its end: nothing is written by halves.
+        """
+        loop = asyncio.get_running_loop()
+        future = loop.run_in_executor(self._thread, work, *arguments)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())
+            raise
+
+    def sweep(self) -> int:
+        """Removes jobs and files whose time is over; gives how many. On the catalogue's thread."""
+        removed = self.media.sweep()
+        for name in self.jobs.expired():
+            for file in self.media.of_job(name):
+                self.media.remove(file)
+            self.jobs.remove(name)
+            removed += 1
+        self.links.rotate()
+        return removed
+
+    def close(self) -> None:
+        """Finishes what is being written, and lets the next process in. Any number of times."""
+        if self._lock < 0:
+            return
+        self._thread.shutdown(wait=True)
+        self._database.close()
+        os.close(self._lock)
+        self._lock = -1
+
+
+def _locked(folder: Path) -> int:
+    """A descriptor that holds the store's lock."""
+    name = display_name(folder.as_posix())
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(folder / "lock", flags, 0o600)
+    except OSError as error:
+        raise StoreError(f"the store {name} cannot be opened: {error.strerror}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+    except BlockingIOError:
+        holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+        os.close(descriptor)
+        raise StoreError(
+            f"the store {name} is in use by another server (process {holder or 'unknown'}): stop "
+            "that one, or give this one a folder of its own"
+        ) from None
+    except OSError as error:
+        os.close(descriptor)
+        raise StoreError(f"the store {name} cannot be written: {error.strerror}") from error
+    return descriptor

@@ -1,0 +1,194 @@
+"""What is to be done, for whom, and what comes of it: the words between doors and backends."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from polymux import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from polymux.contract import CheckedRequest
+    from polymux.service.media_store import Draft
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whoever asks.
+
+    Attributes:
+        id: Of the key; ``"local"`` without a server.
+        name: Of the key, for people.
+        longest_estimate_s: Work that is thought to take longer is refused; None for no limit.
+    """
+
+    id: str
+    name: str = ""
+    longest_estimate_s: float | None = None
+
+
+#: Who asks without a server.
+LOCAL = Caller("local", "local")
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file that came with a request; it is there until the request's work is over.
+
+    Attributes:
+        path: Where it lies.
+        file_name: What the sender calls it; for people, never part of a path.
+        content_type: What the sender says it is; judged by nobody.
+        size_bytes: Its size.
+    """
+
+    path: Path
+    file_name: str
+    content_type: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A request that keeps the contract.
+
+    Attributes:
+        operation: Such as ``"transcribe"``.
+        variant: Id of the variant; empty where there is one only.
+        model: The model selector; empty where there is none.
+        values: Wire name to value with the contract's defaults filled in; files are `Upload`.
+        given: The names that the caller gave.
+        caller: Who asks.
+        warnings: What was left out of the request.
+        request_id: Names the request in logs.
+    """
+
+    operation: str
+    variant: str
+    model: str
+    values: Mapping[str, Any]
+    given: frozenset[str]
+    caller: Caller = LOCAL
+    warnings: tuple[str, ...] = ()
+    request_id: str = field(default_factory=lambda: secrets.token_hex(12))
+
+    @classmethod
+    def of(
+        cls, checked: CheckedRequest, caller: Caller = LOCAL, request_id: str | None = None
+    ) -> Work:
+        """Of a request that was received and checked."""
+        described = contract.operation(checked.operation)
+        variant = next(one for one in described.variants if one.id == checked.variant)
+        values = {
+            one.name: one.default for one in variant.fields if one.default is not None
+        } | checked.values
+        return cls(
+            checked.operation,
+            checked.variant,
+            checked.model,
+            values,
+            frozenset(checked.values),
+            caller,
+            checked.warnings,
+            request_id or secrets.token_hex(12),
+        )
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the answer is wanted in pieces."""
+        return self.operation in ("chat", "free_chat") and self.values.get("stream") is True
+
+    def described_input(self) -> dict[str, Any]:
+        """The values as JSON: files by their names."""
+        return {
+            name: f"file:{value.file_name}" if isinstance(value, Upload) else value
+            for name, value in self.values.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What work will take, about.
+
+    Attributes:
+        seconds: Of work, without waiting; None where nobody knows.
+        memory_bytes: More than is in use without it; None where nobody knows.
+        why: What the numbers come from, for people.
+    """
+
+    seconds: float | None = None
+    memory_bytes: int | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A file that a backend has made.
+
+    Attributes:
+        draft: What was written.
+        content_type: What it is.
+        file_name: What to save it as.
+    """
+
+    draft: Draft
+    content_type: str
+    file_name: str
+
+
+@dataclass(slots=True)
+class Product:
+    """What came of work.
+
+    Attributes:
+        output: As the operation's answer has it, JSON with `Made` in the place of files.
+        version: SHA-256 of the model's file, or a word.
+        metrics: Numbers by name.
+    """
+
+    output: Any
+    version: str = "hidden"
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+class Sink:
+    """Where a backend tells how its work goes. Called on the service's event loop.
+
+    Args:
+        on_change: Called without arguments whenever something new is there.
+        draft: Makes room for a file of so many bytes.
+    """
+
+    _MOST_LINES = 500
+
+    def __init__(self, on_change: Callable[[], object], draft: Callable[[int], Draft]) -> None:
+        """Nothing is told yet."""
+        self._on_change = on_change
+        self._draft = draft
+        self.lines: list[str] = []
+        self.progress: float | None = None
+
+    def log(self, line: str) -> None:
+        """A line for the job's log: what was clamped, left out, or put in another's place."""
+        if len(self.lines) < self._MOST_LINES:
+            self.lines.append(line)
+            self._on_change()
+
+    def report(self, progress: float) -> None:
+        """How much is done, from 0 to 1; it never goes back."""
+        progress = min(1.0, max(progress, self.progress or 0.0))
+        if progress != self.progress:
+            self.progress = progress
+            self._on_change()
+
+    def draft(self, expected_bytes: int = 0) -> Draft:
+        """A place for a file that is made.
+
+        Raises:
+            InternalServerError: There is no room (code ``storage_full``).
+        """
+        return self._draft(expected_bytes)

@@ -1,0 +1,115 @@
+"""A service with a backend whose every step a test decides."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from polymux import contract
+from polymux.service.backend import Backend
+from polymux.service.dispatch import Route, Service
+from polymux.service.store import Store
+from polymux.service.work import Caller, Estimate, Made, Product, Work
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from polymux.service.work import Sink
+
+ALICE = Caller("alice", "Alice")
+BOB = Caller("bob", "Bob")
+
+
+class Scripted(Backend):
+    """Does what it was told to: waits for `gate`, writes `data`, gives `chunks`, or fails."""
+
+    def __init__(
+        self,
+        name: str = "scripted",
+        operations: Sequence[str] = ("convert_to_mp3", "read_text", "chat", "free_chat"),
+        slots: int = 1,
+    ) -> None:
+        self.name = name
+        self.operations = frozenset(operations)
+        self.slots = slots
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.data = b"ID3 and frames"
+        self.chunks: list[dict[str, Any]] = []
+        self.failure: Exception | None = None
+        self.expected = Estimate()
+        self.began: list[Work] = []
+        self.ended: list[str] = []
+
+    def refuse(self, work: Work) -> None:
+        if work.values.get("file_name") == "refuse":
+            raise AssertionError
+
+    async def estimate(self, work: Work) -> Estimate:
+        return self.expected
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        self.began.append(work)
+        try:
+            sink.log("begun")
+            sink.report(0.5)
+            await self.gate.wait()
+            if self.failure is not None:
+                raise self.failure
+            if work.operation != "convert_to_mp3":
+                return Product({"text": "read"})
+            draft = sink.draft(len(self.data))
+            draft.path.write_bytes(self.data)
+            return Product(Made(draft, "audio/mpeg", "a.mp3"), "v1", {"frames": 3})
+        except asyncio.CancelledError:
+            self.ended.append("cancelled")
+            raise
+
+    async def stream(self, work: Work, sink: Sink) -> AsyncIterator[dict[str, Any]]:
+        self.began.append(work)
+        try:
+            for chunk in self.chunks:
+                yield chunk
+            if self.failure is not None:
+                raise self.failure
+            await self.gate.wait()
+        finally:
+            self.ended.append("closed")
+
+
+def work_of(
+    operation: str = "convert_to_mp3",
+    caller: Caller = ALICE,
+    fields: Sequence[tuple[str, Any]] = (("url", "http://files.example/a.wav"),),
+) -> Work:
+    return Work.of(contract.read_form(operation, fields), caller)
+
+
+def chat_of(caller: Caller = ALICE, operation: str = "chat", **values: Any) -> Work:
+    import json
+
+    given = {"model": "default", "messages": [{"role": "user", "content": "Hi"}], **values}
+    if operation == "free_chat":
+        given.pop("model")
+    return Work.of(contract.read_json(operation, json.dumps(given).encode()), caller)
+
+
+@asynccontextmanager
+async def running(
+    folder: Path,
+    *backends: Backend,
+    routes: Mapping[str, Sequence[Route]] | None = None,
+    queue: int = 32,
+    clock: Callable[[], float] | None = None,
+    cap_bytes: int = 1 << 20,
+    life_s: float = 3600.0,
+) -> AsyncIterator[Service]:
+    store = Store(folder, cap_bytes=cap_bytes, life_s=life_s, clock=clock)
+    service = Service(backends, store, routes=routes, queue=queue)
+    await service.start()
+    try:
+        yield service
+    finally:
+        await service.close()

@@ -1,0 +1,339 @@
+"""The service: admission, jobs, cancelling, failover, whatever the backend does."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.errors import (
+    ConflictError,
+    InternalServerError,
+    NoBackendError,
+    NotFoundError,
+    OverloadedError,
+    UnprocessableEntityError,
+)
+from polymux.service.dispatch import Route
+from polymux.service.failures import engine_failed, refusal
+from polymux.service.work import Caller, Estimate
+from support.services import ALICE, BOB, Scripted, chat_of, running, work_of
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from pathlib import Path
+
+
+def go(body: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(body, 20))
+
+
+async def until(condition: Any) -> None:
+    while not condition():
+        await asyncio.sleep(0.001)
+
+
+def test_a_job_from_begin_to_end(tmp_path: Path) -> None:
+    async def body() -> None:
+        backend = Scripted()
+        async with running(tmp_path / "s", backend) as service:
+            job, new = await service.begin(work_of())
+            assert new
+            job = await service.jobs.wait(job)
+            assert job.status == "succeeded"
+            name = job.output["file"]
+            file = await service.store.run(service.store.media.find, name)
+            assert file is not None
+            assert (file.job, file.owner, file.content_type) == (job.id, "alice", "audio/mpeg")
+            assert service.store.media.path_of(file).read_bytes() == backend.data
+            assert job.logs == ["begun"]
+            assert job.metrics.keys() == {"frames", "predict_time", "total_time"}
+            assert (job.version, job.progress) == ("v1", 1.0)
+            assert job.input["url"] == "http://files.example/a.wav"
+            assert await service.jobs.find(job.id, "alice") == job
+            with pytest.raises(NotFoundError):
+                await service.jobs.find(job.id, "bob")
+
+    go(body())
+
+
+def test_defaults_are_filled_in_and_shown(tmp_path: Path) -> None:
+    work = work_of("transcribe", fields=[("url", "http://files.example/a.wav")])
+    assert (work.values["task"], work.values["batch_size"]) == ("transcribe", 64)
+    assert work.given == {"url"}
+
+
+def test_a_failure_is_kept_and_a_defect_is_not_told(tmp_path: Path) -> None:
+    async def body() -> None:
+        backend = Scripted()
+        async with running(tmp_path / "s", backend) as service:
+            backend.failure = engine_failed("the engine broke")
+            job = await service.jobs.wait((await service.begin(work_of()))[0])
+            assert (job.status, job.error and job.error["code"]) == ("failed", "engine_failed")
+            backend.failure = ZeroDivisionError("secret-canary")
+            job = await service.jobs.wait((await service.begin(work_of()))[0])
+            assert job.error is not None
+            assert job.error["code"] == "internal"
+            assert "canary" not in str(job)
+            assert list((tmp_path / "s" / "drafts").iterdir()) == []
+
+    go(body())
+
+
+def test_cancelling_reaches_the_backend_at_once(tmp_path: Path) -> None:
+    async def body() -> None:
+        backend = Scripted()
+        backend.gate.clear()
+        async with running(tmp_path / "s", backend) as service:
+            first, _ = await service.begin(work_of())
+            second, _ = await service.begin(work_of())
+            await until(lambda: backend.began)
+            queued = await service.jobs.cancel(second)
+            assert (queued.status, queued.started_at) == ("canceled", None)
+            assert service.places["scripted"].waiting == 0
+            job = await service.jobs.cancel(first)
+            assert job.status == "canceled"
+            assert backend.ended == ["cancelled"]
+            assert service.places["scripted"].running == 0
+            assert (await service.jobs.cancel(first)).status == "canceled"
+
+    go(body())
+
+
+def test_the_queue_is_bounded_and_in_order(tmp_path: Path) -> None:
+    async def body() -> None:
+        backend = Scripted()
+        backend.gate.clear()
+        async with running(tmp_path / "s", backend, queue=2) as service:
+            jobs = [
+                (await service.begin(work_of(fields=[("url", f"http://e.example/{i}")])))[0]
+                for i in range(1)
+            ]
+            await until(lambda: backend.began)
+            for i in (1, 2):
+                fields = [("url", f"http://e.example/{i}")]
+                jobs.append((await service.begin(work_of(fields=fields)))[0])
+                await until(lambda i=i: service.places["scripted"].waiting == i)
+            with pytest.raises(OverloadedError) as refused:
+                await service.begin(work_of())
+            assert int(refused.value.headers["retry-after"]) >= 1
+            assert "no more than 2 may wait" in str(refused.value)
+            with pytest.raises(OverloadedError):
+                await service.call(chat_of())
+            backend.gate.set()
+            for job in jobs:
+                assert (await service.jobs.wait(job)).status == "succeeded"
+            order = [one.values["url"][-1] for one in backend.began]
+            assert order == ["0", "1", "2"]
+
+    go(body())
+
+
+def test_cancelling_one_leaves_others_alone(tmp_path: Path) -> None:
+    """A thousand come and go on two places: none is lost and none is left over."""
+
+    async def body() -> None:
+        backend = Scripted(slots=2)
+        async with running(tmp_path / "s", backend, queue=2000) as service:
+            tasks = [asyncio.create_task(service.call(chat_of())) for _ in range(300)]
+            for number, task in enumerate(tasks):
+                if number % 3 == 0:
+                    task.cancel()
+                if number % 7 == 0:
+                    await asyncio.sleep(0)
+            done = await asyncio.gather(*tasks, return_exceptions=True)
+            assert all(not isinstance(one, Exception) for one in done)
+            place = service.places["scripted"]
+            assert (place.running, place.waiting) == (0, 0)
+
+    go(body())
+
+
+def test_nothing_can_do_it(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path / "s", Scripted(operations=["chat"])) as service:
+            with pytest.raises(NoBackendError) as refused:
+                await service.begin(work_of())
+            assert (refused.value.status, refused.value.code) == (501, "no_backend")
+            assert "polymux doctor" in str(refused.value)
+            assert "retry-after" not in refused.value.headers
+
+    go(body())
+
+
+def test_routes_choose_by_model(tmp_path: Path) -> None:
+    async def body() -> None:
+        small, large = Scripted("small"), Scripted("large")
+        routes = {"chat": [Route("small", ("s",)), Route("large", ("l",))]}
+        async with running(tmp_path / "s", small, large, routes=routes) as service:
+            await service.call(chat_of(model="l"))
+            assert (len(small.began), len(large.began)) == (0, 1)
+            with pytest.raises(NoBackendError):
+                await service.call(chat_of(model="x"))
+
+    go(body())
+
+
+def test_estimates_over_the_caller_s_limit(tmp_path: Path) -> None:
+    async def body() -> None:
+        backend = Scripted()
+        backend.expected = Estimate(seconds=700, why="7 passes of 100 s")
+        async with running(tmp_path / "s", backend) as service:
+            limited = Caller("c", "c", longest_estimate_s=600)
+            with pytest.raises(
+                UnprocessableEntityError, match=r"700 s.*600 s.*7 passes"
+            ) as refused:
+                await service.begin(work_of(caller=limited))
+            assert refused.value.code == "estimate_over_limit"
+            assert backend.began == []
+            await service.begin(work_of())
+
+    go(body())
+
+
+def test_the_same_request_under_a_key_is_one_job(tmp_path: Path) -> None:
+    async def body() -> None:
+        backend = Scripted()
+        backend.gate.clear()
+        async with running(tmp_path / "s", backend) as service:
+            first, new = await service.begin(work_of(), "k")
+            again, second_new = await service.begin(work_of(), "k")
+            assert (again.id, new, second_new) == (first.id, True, False)
+            with pytest.raises(ConflictError):
+                await service.begin(work_of(fields=[("url", "http://files.example/b")]), "k")
+            other, _ = await service.begin(work_of(caller=BOB), "k")
+            assert other.id != first.id
+            await service.jobs.abandon(first)
+            anew, new = await service.begin(work_of(), "k")
+            assert new
+            assert anew.id != first.id
+            backend.gate.set()
+            assert (await service.jobs.wait(anew)).status == "succeeded"
+            same, new = await service.begin(work_of(), "k")
+            assert (same.id, new) == (anew.id, False)
+
+    go(body())
+
+
+def test_waiting_no_longer_than_asked(tmp_path: Path) -> None:
+    async def body() -> None:
+        backend = Scripted()
+        backend.gate.clear()
+        async with running(tmp_path / "s", backend) as service:
+            job, _ = await service.begin(work_of())
+            assert not (await service.jobs.wait(job, 0.05)).ended
+            backend.gate.set()
+            assert (await service.jobs.wait(job, 10)).ended
+
+    go(body())
+
+
+def test_events_tell_the_beginning_changes_and_the_end(tmp_path: Path) -> None:
+    async def body() -> None:
+        backend = Scripted()
+        backend.gate.clear()
+        async with running(tmp_path / "s", backend) as service:
+            job, _ = await service.begin(work_of())
+            seen = []
+            async for one in service.jobs.events(job):
+                seen.append((one.status, one.progress))
+                backend.gate.set()
+            assert seen[-1] == ("succeeded", 1.0)
+            assert len(seen) >= 2
+            ended = [one.status async for one in service.jobs.events(job)]
+            assert ended == ["succeeded"]
+
+    go(body())
+
+
+def test_a_stream_and_its_reader_that_leaves(tmp_path: Path) -> None:
+    async def body() -> None:
+        backend = Scripted()
+        backend.chunks = [{"a": 1}, {"a": 2}]
+        async with running(tmp_path / "s", backend) as service:
+            work = chat_of(stream=True)
+            assert [one async for one in service.stream(work)] == backend.chunks
+            backend.gate.clear()
+            stream = service.stream(work)
+            assert await anext(stream) == {"a": 1}
+            assert service.places["scripted"].running == 1
+            await stream.aclose()
+            assert backend.ended == ["closed", "closed"]
+            assert service.places["scripted"].running == 0
+
+    go(body())
+
+
+def test_freellm_goes_on_to_the_next_and_chat_does_not(tmp_path: Path) -> None:
+    async def body() -> None:
+        first, second = Scripted("first"), Scripted("second")
+        first.failure = engine_failed("broken")
+        second.chunks = [{"response": "x"}]
+        async with running(tmp_path / "s", first, second) as service:
+            await service.call(chat_of(operation="free_chat"))
+            assert len(second.began) == 1
+            with pytest.raises(InternalServerError):
+                await service.call(chat_of())
+            stream = service.stream(chat_of(operation="free_chat", stream=True))
+            assert [one async for one in stream] == second.chunks
+            first.chunks = [{"response": "half"}]
+            stream = service.stream(chat_of(operation="free_chat", stream=True))
+            assert await anext(stream) == {"response": "half"}
+            with pytest.raises(InternalServerError):
+                await anext(stream)
+
+    go(body())
+
+
+def test_a_caller_s_mistake_is_no_reason_for_the_next(tmp_path: Path) -> None:
+    async def body() -> None:
+        first, second = Scripted("first"), Scripted("second")
+        first.failure = refusal(UnprocessableEntityError, "no", code="undecodable")
+        async with running(tmp_path / "s", first, second) as service:
+            with pytest.raises(UnprocessableEntityError):
+                await service.call(chat_of(operation="free_chat"))
+            assert second.began == []
+
+    go(body())
+
+
+def test_deleting_a_result(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path / "s", Scripted()) as service:
+            job = await service.jobs.wait((await service.begin(work_of()))[0])
+            await service.jobs.remove(job)
+            with pytest.raises(NotFoundError):
+                await service.jobs.find(job.id, "alice")
+            assert service.store.media.used_bytes == 0
+            assert [one for one in (tmp_path / "s" / "media").rglob("*") if one.is_file()] == []
+
+    go(body())
+
+
+def test_a_store_that_is_full_fails_the_job(tmp_path: Path) -> None:
+    async def body() -> None:
+        backend = Scripted()
+        backend.data = b"x" * 200
+        async with running(tmp_path / "s", backend, cap_bytes=100) as service:
+            job = await service.jobs.wait((await service.begin(work_of()))[0])
+            assert job.error is not None
+            assert (job.error["status"], job.error["code"]) == (507, "storage_full")
+            assert list((tmp_path / "s" / "drafts").iterdir()) == []
+
+    go(body())
+
+
+def test_closing_cancels_what_runs_and_refuses_what_comes(tmp_path: Path) -> None:
+    async def body() -> None:
+        backend = Scripted()
+        backend.gate.clear()
+        async with running(tmp_path / "s", backend) as service:
+            job, _ = await service.begin(work_of(caller=ALICE))
+            await until(lambda: backend.began)
+            service.drain()
+            with pytest.raises(OverloadedError) as refused:
+                await service.begin(work_of())
+            assert refused.value.code == "draining"
+        assert job.status == "canceled"
+
+    go(body())

@@ -1,0 +1,372 @@
+"""The store: what is kept is whole, what was left half done is gone, nobody else gets in."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from polymux.errors import ConflictError, InternalServerError
+from polymux.service import database
+from polymux.service.clock import SteadyClock
+from polymux.service.failures import StoreError
+from polymux.service.links import LinkSecrets
+from polymux.service.records import Job, new_id
+from polymux.service.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from polymux.service.media_store import StoredFile
+
+
+class Clock:
+    def __init__(self, now: float = 1_800_000_000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def kept(store: Store, data: bytes = b"bytes", job: str = "j", owner: str = "alice") -> StoredFile:
+    draft = store.media.draft(len(data))
+    draft.path.write_bytes(data)
+    digest, size_bytes = draft.seal()
+    return store.media.adopt(
+        draft,
+        job=job,
+        owner=owner,
+        sha256=digest,
+        size_bytes=size_bytes,
+        content_type="audio/mpeg",
+        file_name="song.mp3",
+    )
+
+
+def job_of(owner: str = "alice", **changes: object) -> Job:
+    plain: dict[str, object] = {
+        "id": new_id(),
+        "owner": owner,
+        "operation": "transcribe",
+        "model": "m",
+        "version": "v",
+        "input": {"task": "transcribe"},
+        "created_at": 1_800_000_000.0,
+    }
+    return Job(**(plain | changes))  # type: ignore[arg-type]
+
+
+def test_a_file_is_found_with_its_hash_and_read(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s")
+    file = kept(store, b"x" * 3_000_000)
+    found = store.media.find(file.name)
+    assert found == file
+    assert found.sha256 == hashlib.sha256(b"x" * 3_000_000).hexdigest()
+    with os.fdopen(store.media.open(found), "rb") as opened:
+        assert opened.read() == b"x" * 3_000_000
+    assert file.name.endswith(".mp3")
+    assert list((tmp_path / "s" / "drafts").iterdir()) == []
+    store.close()
+
+
+def test_names_have_160_random_bits(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s")
+    names = [kept(store).name.removesuffix(".mp3") for _ in range(50)]
+    assert all(len(bytes.fromhex(one)) == 20 for one in names)
+    assert len({one[:4] for one in names}) > 40
+    store.close()
+
+
+def test_what_an_earlier_process_left_is_gone(tmp_path: Path) -> None:
+    folder = tmp_path / "s"
+    store = Store(folder)
+    file, lost = kept(store), kept(store)
+    store.media.path_of(lost).unlink()
+    store.close()
+    orphan = folder / "media" / "zz" / "zz.mp3"
+    orphan.parent.mkdir()
+    orphan.write_bytes(b"renamed, and never written down")
+    planted = folder / "media" / file.name[:2] / "link"
+    planted.symlink_to("/etc/passwd")
+    (folder / "drafts" / "half").write_bytes(b"half")
+    store = Store(folder)
+    assert store.media.find(file.name) == file
+    assert store.media.find(lost.name) is None
+    assert not orphan.exists()
+    assert not planted.is_symlink()
+    assert list((folder / "drafts").iterdir()) == []
+    assert store.media.used_bytes == file.size_bytes
+    store.close()
+
+
+def test_files_whose_catalogue_is_gone_are_set_aside(tmp_path: Path) -> None:
+    folder = tmp_path / "s"
+    store = Store(folder)
+    file = kept(store)
+    store.close()
+    (folder / "catalogue.db").unlink()
+    store = Store(folder)
+    assert store.media.find(file.name) is None
+    (aside,) = folder.glob("media.without-catalogue.*")
+    assert (aside / file.name[:2] / file.name).read_bytes() == b"bytes"
+    store.close()
+
+
+@pytest.mark.parametrize("bytes_", [b"garbage" * 1000, b"SQLite format 3\0" + b"\xff" * 5000])
+def test_a_damaged_catalogue_is_refused_with_advice(tmp_path: Path, bytes_: bytes) -> None:
+    folder = tmp_path / "s"
+    store = Store(folder)
+    file = kept(store)
+    store.close()
+    (folder / "catalogue.db").write_bytes(bytes_)
+    with pytest.raises(StoreError, match=r"damaged.*backup.*move it away"):
+        Store(folder)
+    assert (folder / "media" / file.name[:2] / file.name).exists()
+
+
+def test_a_newer_catalogue_is_refused(tmp_path: Path) -> None:
+    Store(tmp_path / "s").close()
+    connection = sqlite3.connect(tmp_path / "s" / "catalogue.db")
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(StoreError, match="version 99"):
+        Store(tmp_path / "s")
+
+
+def test_a_migration_keeps_a_backup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path / "s")
+    file = kept(store)
+    store.close()
+    monkeypatch.setattr(
+        database, "MIGRATIONS", (*database.MIGRATIONS, "ALTER TABLE jobs ADD COLUMN later TEXT")
+    )
+    store = Store(tmp_path / "s")
+    assert store.media.find(file.name) == file
+    store.close()
+    (backup,) = (tmp_path / "s").glob("catalogue.db.version-1.*.backup")
+    connection = sqlite3.connect(backup)
+    assert connection.execute("SELECT name FROM files").fetchall() == [(file.name,)]
+    assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    connection.close()
+
+
+def test_a_migration_that_fails_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path / "s")
+    file = kept(store)
+    store.close()
+    broken = "ALTER TABLE jobs ADD COLUMN later TEXT; ALTER TABLE nowhere ADD COLUMN x TEXT"
+    monkeypatch.setattr(database, "MIGRATIONS", (*database.MIGRATIONS, broken))
+    with pytest.raises(StoreError):
+        Store(tmp_path / "s")
+    monkeypatch.undo()
+    store = Store(tmp_path / "s")
+    assert store.media.find(file.name) == file
+    store.close()
+
+
+def test_a_second_process_is_refused(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s")
+    code = (
+        "import sys, pathlib; from polymux.service.store import Store\n"
+        "from polymux.service.failures import StoreError\n"
+        "try: Store(pathlib.Path(sys.argv[1]))\n"
+        "except StoreError as error: print(error)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "s")]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert f"in use by another server (process {os.getpid()})" in told
+    store.close()
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == ""
+
+
+def test_a_full_store_refuses_and_has_room_again(tmp_path: Path) -> None:
+    clock = Clock()
+    store = Store(tmp_path / "s", cap_bytes=100, life_s=60, clock=clock)
+    kept(store, b"x" * 60)
+    with pytest.raises(InternalServerError) as refused:
+        store.media.draft(41)
+    assert (refused.value.status, refused.value.code) == (507, "storage_full")
+    with store.media.draft(40) as draft, pytest.raises(InternalServerError):
+        draft.reserve(41)
+    assert store.media.used_bytes == 60
+    clock.now += 61
+    assert store.media.sweep() == 1
+    assert store.media.used_bytes == 0
+    kept(store, b"x" * 100)
+    store.close()
+
+
+def test_a_draft_that_outgrew_its_room_is_not_kept(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s", cap_bytes=100)
+    with store.media.draft(10) as draft:
+        draft.path.write_bytes(b"x" * 101)
+        with pytest.raises(InternalServerError):
+            draft.seal()
+    assert store.media.used_bytes == 0
+    assert list((tmp_path / "s" / "drafts").iterdir()) == []
+    store.close()
+
+
+def test_a_link_in_the_place_of_a_draft_is_not_followed(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s")
+    draft = store.media.draft()
+    draft.path.symlink_to("/etc/passwd")
+    with pytest.raises(StoreError):
+        draft.seal()
+    store.close()
+
+
+def test_expired_files_are_gone_while_a_reader_reads_on(tmp_path: Path) -> None:
+    clock = Clock()
+    store = Store(tmp_path / "s", life_s=60, clock=clock)
+    file = kept(store)
+    with os.fdopen(store.media.open(file), "rb") as opened:
+        clock.now += 60
+        assert store.media.find(file.name) is None
+        assert store.sweep() == 1
+        assert opened.read() == b"bytes"
+    assert not store.media.path_of(file).exists()
+    store.close()
+
+
+def test_jobs_are_listed_newest_first_in_pages(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s")
+    ids = [store.jobs.add(job_of()).id for _ in range(5)]
+    store.jobs.add(job_of("bob"))
+    first, following = store.jobs.newest("alice", before=None, most=2)
+    assert [one.id for one in first] == ids[:2:-1]
+    second, following = store.jobs.newest("alice", before=following, most=2)
+    third, end = store.jobs.newest("alice", before=following, most=2)
+    assert [one.id for one in second + third] == ids[2::-1]
+    assert end is None
+    store.close()
+
+
+def test_a_job_comes_back_as_it_was(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s")
+    job = store.jobs.add(job_of(logs=["a"], metrics={"x": 1.5}, idempotency=("k", "h")))
+    assert store.jobs.find(job.id) == job
+    assert store.jobs.find("nothing") is None
+    store.close()
+
+
+def test_what_ran_in_a_process_that_is_gone_has_failed(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s")
+    job = store.jobs.add(job_of(status="processing", idempotency=("k", "h")))
+    done = store.jobs.add(job_of(status="succeeded", completed_at=1_800_000_001.0))
+    store.close()
+    store = Store(tmp_path / "s")
+    found = store.jobs.find(job.id)
+    assert found is not None
+    assert (found.status, found.error and found.error["code"]) == ("failed", "interrupted")
+    assert found.completed_at is not None
+    assert store.jobs.find(done.id) == done
+    # Nobody has had its result: the same request may come again.
+    again = job_of(idempotency=("k", "h"))
+    assert store.jobs.add(again).id == again.id
+    store.close()
+
+
+def test_idempotency_keys(tmp_path: Path) -> None:
+    clock = Clock()
+    store = Store(tmp_path / "s", clock=clock)
+    first = store.jobs.add(job_of(idempotency=("k", "h"), created_at=clock()))
+    assert store.jobs.add(job_of(idempotency=("k", "h"))).id == first.id
+    with pytest.raises(ConflictError):
+        store.jobs.add(job_of(idempotency=("k", "other")))
+    other = job_of("bob", idempotency=("k", "other"))
+    assert store.jobs.add(other).id == other.id
+    clock.now += 24 * 3600 + 1
+    late = job_of(idempotency=("k", "other"), created_at=clock())
+    assert store.jobs.add(late).id == late.id
+    store.close()
+
+
+def test_jobs_expire_with_their_files(tmp_path: Path) -> None:
+    clock = Clock()
+    store = Store(tmp_path / "s", life_s=60, clock=clock)
+    job = store.jobs.add(job_of(status="succeeded", completed_at=clock()))
+    file = kept(store, job=job.id)
+    clock.now += 61
+    assert store.sweep() == 2
+    assert store.jobs.find(job.id) is None
+    assert not store.media.path_of(file).exists()
+    store.close()
+
+
+def test_links(tmp_path: Path) -> None:
+    clock = Clock()
+    path = tmp_path / "secrets"
+    links = LinkSecrets(path, clock=clock)
+    assert path.stat().st_mode & 0o777 == 0o600
+    query = dict(one.split("=") for one in links.query("/media/a", clock() + 60).split("&"))
+    expires, signature = query["exp"], query["sig"]
+    assert links.accepts("/media/a", expires, signature)
+    assert not links.accepts("/media/b", expires, signature)
+    assert not links.accepts("/media/a", str(int(expires) + 1), signature)
+    for wrong in (signature[:-1], signature + "A", "", "\u00e9", signature.lower()):
+        assert not links.accepts("/media/a", expires, wrong)
+    for wrong in ("", "-1", "1e9", "\u0661", "9" * 13, f" {expires}"):
+        assert not links.accepts("/media/a", wrong, signature)
+    # A later process has the same secrets; after one change both count, after two the old is gone.
+    again = LinkSecrets(path, clock=clock)
+    assert again.accepts("/media/a", expires, signature)
+    again.rotate(now=True)
+    assert again.accepts("/media/a", expires, signature)
+    again.rotate(now=True)
+    assert not again.accepts("/media/a", expires, signature)
+    assert links.accepts("/media/a", expires, signature)
+    clock.now += 60
+    assert not links.accepts("/media/a", expires, signature)
+
+
+def test_a_broken_file_of_secrets_makes_new_ones(tmp_path: Path) -> None:
+    path = tmp_path / "secrets"
+    for text in ("", "x", "1800000000\nzz\n", "1800000000\nabcd\n"):
+        path.write_text(text)
+        links = LinkSecrets(path, clock=Clock())
+        query = dict(one.split("=") for one in links.query("/a", 1_800_000_060.0).split("&"))
+        assert links.accepts("/a", query["exp"], query["sig"])
+
+
+@pytest.mark.parametrize(("leap", "followed"), [(86400.0, 0.0), (-86400.0, 0.0), (30.0, 30.0)])
+def test_the_clock_makes_no_leaps(leap: float, followed: float) -> None:
+    now = {"wall": 1000.0, "monotonic": 5.0}
+    clock = SteadyClock(lambda: now["wall"], lambda: now["monotonic"])
+    assert clock() == 1000.0
+    now["monotonic"] += 10
+    now["wall"] += 10 + leap
+    assert clock() == 1010.0 + followed
+
+
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writing the catalogue, and moving a file: 507, and nothing half done."""
+    store = Store(tmp_path / "s")
+    file = kept(store)
+    monkeypatch.setattr(
+        "polymux.service.database._FULL", (sqlite3.SQLITE_FULL, sqlite3.SQLITE_CONSTRAINT)
+    )
+    draft = store.media.draft()
+    draft.path.write_bytes(b"y")
+    digest, size_bytes = draft.seal()
+    monkeypatch.setattr(
+        "polymux.service.media_store.secrets.token_hex", lambda _: file.name.removesuffix(".mp3")
+    )
+    with pytest.raises(InternalServerError) as full:
+        store.media.adopt(
+            draft,
+            job="j",
+            owner="o",
+            sha256=digest,
+            size_bytes=size_bytes,
+            content_type="audio/mpeg",
+            file_name="f",
+        )
+    assert full.value.status == 507
+    store.close()
