@@ -310,7 +310,7 @@ class PcmAudio:
                 "to_numpy needs NumPy: install it with 'pip install numpy', or use the memoryview "
                 "in `samples`"
             ) from error
-        array = numpy.frombuffer(self.samples, dtype=numpy.float32)
+        array = numpy.frombuffer(self.samples.cast("B"), dtype=numpy.float32)
         return array if self.channels == 1 else array.reshape(-1, self.channels)
 
 

@@ -1,0 +1,168 @@
+"""What an engine is to the process that it runs in."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+
+class Cancelled(BaseException):
+    """Somebody asked for the end of the work. No `Exception`: engines' own handlers let it pass."""
+
+
+class Token:
+    """Whether somebody has asked for the end of one piece of work. Thread-safe."""
+
+    def __init__(self) -> None:
+        """Nobody has."""
+        self._lock = threading.Lock()
+        self._cancelled = False
+        self._callbacks: list[Callable[[], object]] = []
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody has."""
+        return self._cancelled
+
+    def check(self) -> None:
+        """Ends the work here, where somebody has.
+
+        Raises:
+            Cancelled: Somebody has.
+        """
+        if self._cancelled:
+            raise Cancelled
+
+    def on_cancel(self, callback: Callable[[], object]) -> None:
+        """Calls this when somebody asks, on whatever thread; at once where somebody has."""
+        with self._lock:
+            if not self._cancelled:
+                self._callbacks.append(callback)
+                return
+        callback()
+
+    def cancel(self) -> None:
+        """Asks."""
+        with self._lock:
+            self._cancelled = True
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+
+class Produced(NamedTuple):
+    """A file that an engine has written.
+
+    Attributes:
+        path: Where, as `EngineSink.draft` gave it.
+        content_type: What it is.
+        file_name: What to save it as.
+    """
+
+    path: Path
+    content_type: str
+    file_name: str
+
+
+class Output(NamedTuple):
+    """What came of work.
+
+    Attributes:
+        value: JSON, with `Produced` in the place of files.
+        version: SHA-256 of the model's file, or a word.
+        metrics: Numbers by name.
+    """
+
+    value: Any
+    version: str = "hidden"
+    metrics: Mapping[str, float] = {}
+
+
+class EngineSink(ABC):
+    """Where an engine tells how its work goes. Any thread."""
+
+    @abstractmethod
+    def log(self, line: str) -> None:
+        """A line for the job's log."""
+
+    @abstractmethod
+    def report(self, progress: float) -> None:
+        """How much is done, from 0 to 1."""
+
+    @abstractmethod
+    def chunk(self, data: Mapping[str, Any]) -> None:
+        """A piece of a streamed answer."""
+
+    @abstractmethod
+    def draft(self, expected_bytes: int = 0) -> Path:
+        """Where to write a file; it does not exist yet.
+
+        Raises:
+            PolymuxError: There is no room.
+        """
+
+
+class Request(NamedTuple):
+    """Work as an engine gets it.
+
+    Attributes:
+        operation: Such as ``"transcribe"``.
+        variant: Id of the variant; empty where there is one only.
+        model: The model selector; empty where there is none.
+        values: Wire name to value, defaults filled in; a file is a `ReceivedFile`.
+        given: Names that the caller gave.
+    """
+
+    operation: str
+    variant: str
+    model: str
+    values: Mapping[str, Any]
+    given: frozenset[str]
+
+
+class ReceivedFile(NamedTuple):
+    """A file that came with a request.
+
+    Attributes:
+        path: Where it lies.
+        file_name: What the sender calls it.
+        content_type: What the sender says it is.
+        size_bytes: Its size.
+    """
+
+    path: Path
+    file_name: str
+    content_type: str
+    size_bytes: int
+
+
+class Engine(ABC):
+    """One family of models. Made in its process, loaded once, used until the process ends.
+
+    Attributes:
+        slots: How many threads may call `run` at once.
+    """
+
+    slots: int = 1
+
+    @abstractmethod
+    def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Loads models; gives what should be known of them, as JSON.
+
+        Raises:
+            PolymuxError: Something that it needs is missing.
+        """
+
+    @abstractmethod
+    def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
+        """Does work.
+
+        Raises:
+            PolymuxError: It failed.
+            Cancelled: `token` asked for it.
+        """

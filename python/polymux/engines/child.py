@@ -1,0 +1,245 @@
+"""The process of an engine: ``python -m polymux.engines.child FAMILY PARENT DESCRIPTOR``.
+
+The supervisor starts it; the descriptor is its end of a socket pair. One thread reads frames, one
+tells that the process lives, and as many as the engine has slots do the work: for one slot, that is
+the main thread, as some libraries want it.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import resource
+import socket
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux.engines import confinement
+from polymux.engines.base import Cancelled, EngineSink, Produced, ReceivedFile, Request, Token
+from polymux.engines.families import engine_of
+from polymux.engines.frames import Frame, FrameReader, encoded
+from polymux.service.failures import described, restored
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from polymux.engines.base import Engine, Output
+
+_PIECE_BYTES = 1 << 20
+_HEARTBEAT_S = 1.0
+_MOST_WAITING_DRAFTS_S = 60.0
+
+
+class Child:
+    """The process's side of the connection."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        """Nothing is loaded."""
+        self._connection = connection
+        self._sending = threading.Lock()
+        self._tokens: dict[int, Token] = {}
+        self._drafts: dict[int, queue.SimpleQueue[Frame]] = {}
+        self._work: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()
+
+    def send(self, header: Mapping[str, Any], payload: bytes = b"") -> None:
+        """Sends a frame. Any thread. Without a server there is nothing left to live for."""
+        data = encoded(Frame(dict(header), payload))
+        try:
+            with self._sending:
+                self._connection.sendall(data)
+        except OSError:
+            os._exit(0)
+
+    def serve(self, family: str) -> None:
+        """Loads the engine and works until the server ends it."""
+        frames = self._first_frame()
+        start = frames.pop(0)
+        in_force = _confine(start.header)
+        threading.Thread(target=self._tell_life, daemon=True).start()
+        engine = engine_of(family)
+        try:
+            facts = engine.load(start.header["options"])
+        except Exception as error:
+            self.send({"kind": "unloadable", "error": _told(error)})
+            return
+        self.send({"kind": "ready", "facts": facts, "slots": engine.slots, "in_force": in_force})
+        threading.Thread(target=self._read, args=(frames,), daemon=True).start()
+        others = [
+            threading.Thread(target=self._work_off, args=(engine,), daemon=True)
+            for _ in range(engine.slots - 1)
+        ]
+        for other in others:
+            other.start()
+        self._work_off(engine)
+
+    def _first_frame(self) -> list[Frame]:
+        self._reader = FrameReader()
+        while True:
+            piece = self._connection.recv(_PIECE_BYTES)
+            if not piece:
+                os._exit(0)
+            frames = self._reader.feed(piece)
+            if frames:
+                return frames
+
+    def _tell_life(self) -> None:
+        pause = threading.Event()
+        while True:
+            self.send({"kind": "alive", "memory_bytes": _memory_bytes()})
+            pause.wait(_HEARTBEAT_S)
+
+    def _read(self, frames: list[Frame]) -> None:
+        """Never returns: the process ends with its connection."""
+        try:
+            while True:
+                for frame in frames:
+                    self._handle(frame)
+                piece = self._connection.recv(_PIECE_BYTES)
+                if not piece:
+                    os._exit(0)
+                frames = self._reader.feed(piece)
+        except BaseException as error:
+            print(f"the connection to the server failed: {error!r}", file=sys.stderr)  # noqa: T201
+            os._exit(1)
+
+    def _handle(self, frame: Frame) -> None:
+        number = frame.header.get("id", 0)
+        if frame.kind == "run":
+            self._tokens[number] = Token()
+            self._work.put(frame)
+        elif frame.kind == "cancel":
+            token = self._tokens.get(number)
+            if token is not None:
+                # Callbacks of an engine may take their time; other frames must not wait for them.
+                threading.Thread(target=token.cancel, daemon=True).start()
+        elif frame.kind == "draft":
+            waiting = self._drafts.get(number)
+            if waiting is not None:
+                waiting.put(frame)
+        elif frame.kind == "end":
+            os._exit(0)
+
+    def _work_off(self, engine: Engine) -> None:
+        while True:
+            frame = self._work.get()
+            if frame is None:
+                return
+            self._run(engine, frame)
+
+    def _run(self, engine: Engine, frame: Frame) -> None:
+        number = frame.header["id"]
+        token = self._tokens[number]
+        try:
+            token.check()
+            output = engine.run(_request(frame.header), _Sink(self, number), token)
+            token.check()
+            self.send({"kind": "done", "id": number, **_described(output)})
+        except Cancelled:
+            self.send({"kind": "cancelled", "id": number})
+        except Exception as error:
+            if token.cancelled:
+                self.send({"kind": "cancelled", "id": number})
+            else:
+                self.send({"kind": "failed", "id": number, "error": _told(error)})
+        finally:
+            del self._tokens[number]
+
+    def draft(self, number: int, expected_bytes: int) -> Path:
+        """Asks the server for a place to write to."""
+        answers = self._drafts.setdefault(number, queue.SimpleQueue())
+        self.send({"kind": "draft", "id": number, "bytes": expected_bytes})
+        answer = answers.get(timeout=_MOST_WAITING_DRAFTS_S).header
+        if "error" in answer:
+            raise restored(answer["error"])
+        return Path(answer["path"])
+
+
+class _Sink(EngineSink):
+    def __init__(self, child: Child, number: int) -> None:
+        self._child = child
+        self._number = number
+
+    def log(self, line: str) -> None:
+        self._child.send({"kind": "log", "id": self._number, "line": line})
+
+    def report(self, progress: float) -> None:
+        self._child.send({"kind": "progress", "id": self._number, "progress": progress})
+
+    def chunk(self, data: Mapping[str, Any]) -> None:
+        self._child.send({"kind": "chunk", "id": self._number, "data": data})
+
+    def draft(self, expected_bytes: int = 0) -> Path:
+        return self._child.draft(self._number, expected_bytes)
+
+
+def _request(header: Mapping[str, Any]) -> Request:
+    values = {
+        name: ReceivedFile(Path(value["path"]), *value["rest"])
+        if isinstance(value, dict) and value.get("polymux") == "file"
+        else value
+        for name, value in header["values"].items()
+    }
+    given = frozenset(header["given"])
+    return Request(header["operation"], header["variant"], header["model"], values, given)
+
+
+def _described(output: Output) -> dict[str, Any]:
+    return {
+        "value": _plain(output.value),
+        "version": output.version,
+        "metrics": dict(output.metrics),
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Produced):
+        rest = [value.content_type, value.file_name]
+        return {"polymux": "made", "path": os.fspath(value.path), "rest": rest}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    return value
+
+
+def _told(error: Exception) -> dict[str, Any]:
+    told = described(error)
+    if told["code"] == "internal":
+        # For the server's log; a caller is told of an engine that failed, and no more.
+        told["detail"] = f"{type(error).__name__}: {error}"[:2000]
+        told["code"], told["message"] = "engine_failed", "the engine failed at this"
+    return told
+
+
+def _memory_bytes() -> int:
+    with suppress(OSError, ValueError, IndexError):
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+        return pages * resource.getpagesize()
+    return 0
+
+
+def _confine(header: Mapping[str, Any]) -> list[str]:
+    wanted = header.get("confinement")
+    if wanted is None:
+        return []
+    readable = tuple(wanted["readable"])
+    return confinement.confine(
+        confinement.Confinement(
+            readable, tuple(wanted["writable"]), wanted["network"], wanted["limits"]
+        )
+    )
+
+
+def main() -> None:
+    """Runs the process."""
+    confinement.die_with_parent(int(sys.argv[2]))
+    connection = socket.socket(fileno=int(sys.argv[3]))
+    connection.set_inheritable(False)  # What an engine starts has no business with it.
+    Child(connection).serve(sys.argv[1])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""What takes rights from an engine's process, where the kernel can: limits, Landlock, namespaces.
+
+Everything is tried and what is in force is told; nothing here fails an engine. Linux: see
+landlock(7), prctl(2), unshare(2), setrlimit(2).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import resource
+import signal
+import struct
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_NO_NEW_PRIVS = 38
+_CLONE_NEWUSER = 0x10000000
+_CLONE_NEWNET = 0x40000000
+_LANDLOCK_CREATE_RULESET = 444
+_LANDLOCK_ADD_RULE = 445
+_LANDLOCK_RESTRICT_SELF = 446
+_LANDLOCK_VERSION = 1
+_RULE_PATH_BENEATH = 1
+
+# landlock(7), "Access rights": what each version of the interface knows.
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_FIRST_RIGHTS = (1 << 13) - 1
+_RIGHTS_SINCE = {2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
+_NETWORK_SINCE = 4
+_SCOPES_SINCE = 6
+_BIND_AND_CONNECT = 0b11
+_ABSTRACT_SOCKETS_AND_SIGNALS = 0b11
+
+
+class Confinement(NamedTuple):
+    """What a process may still do.
+
+    Attributes:
+        readable: Folders and files that it may read and execute from, with all beneath.
+        writable: Folders that it may read, and write files in.
+        network: Whether it may open connections.
+        limits: Name of a limit of `resource`, such as ``"AS"``, to its value.
+    """
+
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    network: bool = True
+    limits: Mapping[str, int] = {}
+
+
+def die_with_parent(parent: int) -> None:
+    """Ends this process when the one that started it ends, however that comes about."""
+    _libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)  # It has ended already.
+
+
+def confine(wanted: Confinement) -> list[str]:
+    """Takes rights from this process, for good; gives what is in force, for people.
+
+    To be called before threads are started: Landlock and namespaces bind the calling thread, and
+    those that it starts.
+    """
+    in_force = []
+    for name, value in wanted.limits.items():
+        if _limit(name, value):
+            in_force.append(f"limit {name} {value}")
+    if _libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0:
+        in_force.append("no new privileges")
+    if not wanted.network and _leave_network():
+        in_force.append("own network namespace")
+    if wanted.readable or wanted.writable:
+        version = _landlock(wanted)
+        if version:
+            in_force.append(f"landlock {version}")
+    return in_force
+
+
+def _limit(name: str, value: int) -> bool:
+    which = getattr(resource, f"RLIMIT_{name}")
+    _, hard = resource.getrlimit(which)
+    if hard != resource.RLIM_INFINITY:
+        value = min(value, hard)
+    try:
+        resource.setrlimit(which, (value, value))
+    except (ValueError, OSError):
+        return False
+    return True
+
+
+def _leave_network() -> bool:
+    """Into a namespace with nothing but a loopback interface that is down."""
+    libc = _libc()
+    if os.geteuid() == 0 and libc.unshare(_CLONE_NEWNET) == 0:
+        return True
+    return bool(libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET) == 0)
+
+
+def _landlock(wanted: Confinement) -> int:
+    """Restricts this thread; gives the interface's version, 0 where the kernel has none."""
+    version = _syscall(_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_VERSION)
+    if version < 1 or sys.byteorder != "little" or platform.machine() not in _MACHINES:
+        return 0
+    rights = _FIRST_RIGHTS
+    for since, more in _RIGHTS_SINCE.items():
+        if version >= since:
+            rights |= more
+    network = _BIND_AND_CONNECT if version >= _NETWORK_SINCE and not wanted.network else 0
+    scopes = _ABSTRACT_SOCKETS_AND_SIGNALS if version >= _SCOPES_SINCE else 0
+    attributes = struct.pack("=QQQ", rights, network, scopes)
+    # Older kernels know a shorter structure, and refuse what they do not know unless it is zero.
+    size = 8 if version < _NETWORK_SINCE else 16 if version < _SCOPES_SINCE else 24
+    ruleset = _syscall(_LANDLOCK_CREATE_RULESET, attributes, size, 0)
+    if ruleset < 0:
+        return 0
+    try:
+        reading = _EXECUTE | _READ_FILE | _READ_DIR
+        _allow(ruleset, wanted.readable, reading)
+        _allow(ruleset, wanted.writable, rights & ~_EXECUTE)
+        return version if _syscall(_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0) == 0 else 0
+    finally:
+        os.close(ruleset)
+
+
+_MACHINES = ("x86_64", "aarch64", "riscv64")
+_RIGHTS_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | 1 << 14 | 1 << 15
+
+
+def _allow(ruleset: int, paths: Iterable[str], rights: int) -> None:
+    for path in paths:
+        try:
+            descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            continue  # What is not there need not be reached.
+        try:
+            allowed = rights if os.path.isdir(path) else rights & _RIGHTS_OF_FILES  # noqa: PTH112
+            rule = struct.pack("=Qi", allowed, descriptor)
+            _syscall(_LANDLOCK_ADD_RULE, ruleset, _RULE_PATH_BENEATH, rule, 0)
+        finally:
+            os.close(descriptor)
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _syscall(number: int, *arguments: int | bytes | None) -> int:
+    converted = [
+        ctypes.c_long(one) if isinstance(one, int) else ctypes.c_char_p(one) for one in arguments
+    ]
+    return int(_libc().syscall(ctypes.c_long(number), *converted))

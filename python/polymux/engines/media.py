@@ -1,0 +1,130 @@
+"""Media as an engine: conversion and decoding by the native core, pictures by Pillow.
+
+On a server this process, confined, is the only one that opens what strangers send. Others get
+samples and pixels from it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import polymux
+from polymux.engines.base import Cancelled, Engine, Output, Produced
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from polymux.engines.base import EngineSink, ReceivedFile, Request, Token
+    from polymux.progress import Progress
+
+#: What other engines ask this one for; no operation of the interface has such a name.
+DECODE_AUDIO = "decode_audio"
+LOAD_PICTURES = "load_pictures"
+#: Of decoded samples that a speech model wants, for a second.
+_BYTES_PER_SECOND = 16_000 * 4
+_OPTIONS = {
+    "bitrate": "bitrate",
+    "vbr_quality": "vbr_quality",
+    "sample_rate": "sample_rate",
+    "channels": "channels",
+    "start": "start",
+    "end": "end",
+    "stream": "audio_stream",
+}
+
+
+class MediaEngine(Engine):
+    """Converts, decodes, and loads pictures."""
+
+    def __init__(self) -> None:
+        """Nothing is loaded."""
+        self._limits = polymux.Limits()
+        self._most_pixels = 40_000_000
+        self._threads = int(os.environ.get("POLYMUX_THREADS", "1"))
+
+    def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Reads limits: ``limits`` as `polymux.Limits` has them, and ``most_pixels``."""
+        self._limits = polymux.Limits(**options.get("limits", {}))
+        self._most_pixels = int(options.get("most_pixels", self._most_pixels))
+        # Before the first request, which would wait for it; a missing FFmpeg is told at once.
+        from polymux._native import media
+
+        return {"build": media.build_info()["version"]}
+
+    def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
+        """Does one of the three."""
+        if request.operation == "convert_to_mp3":
+            return self._convert(request, sink, token)
+        if request.operation == DECODE_AUDIO:
+            return self._decode(request.values["file"], sink, token)
+        if request.operation == LOAD_PICTURES:
+            from polymux.engines.pictures import load_pictures
+
+            pictures = load_pictures(
+                request.values["file"], request.values, self._most_pixels, sink, token
+            )
+            return Output({"pictures": pictures})
+        raise ValueError(request.operation)
+
+    def _convert(self, request: Request, sink: EngineSink, token: Token) -> Output:
+        source: ReceivedFile = request.values["file"]
+        options = {
+            python_name: request.values[name]
+            for name, python_name in _OPTIONS.items()
+            if request.values.get(name) is not None
+        }
+
+        def report(progress: Progress) -> None:
+            if token.cancelled:
+                raise Cancelled
+            if progress.fraction is not None:
+                sink.report(progress.fraction)
+
+        made = polymux.convert_to_mp3(
+            source.path,
+            path := sink.draft(source.size_bytes // 10),
+            threads=self._threads,
+            overwrite=False,
+            limits=self._limits,
+            on_progress=report,
+            **options,
+        )
+        for warning in made.report.warnings:
+            sink.log(str(warning))
+        metrics = {"duration": made.report.duration_s, "audio_bytes": float(made.report.bytes)}
+        name = _named(source.file_name, ".mp3")
+        return Output(
+            {"response": Produced(path, "audio/mpeg", name), "report": made.report.to_dict()},
+            polymux.__version__,
+            metrics,
+        )
+
+    def _decode(self, source: ReceivedFile, sink: EngineSink, token: Token) -> Output:
+        """Samples for speech models: 16 kHz, mono, 32-bit floats, nothing else in the file."""
+        audio = polymux.decode_audio(source.path, limits=self._limits)
+        token.check()
+        path = sink.draft(audio.samples.nbytes)
+        write_new(path, audio.samples.cast("B"))
+        if audio.damaged_packets:
+            sink.log(f"{audio.damaged_packets} damaged packets were skipped")
+        value = {
+            "samples": Produced(path, "application/octet-stream", "samples.f32"),
+            "duration_s": audio.duration_s,
+        }
+        return Output(value)
+
+
+def write_new(path: Path, data: memoryview | bytes) -> None:
+    """Writes a file that is not there yet."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        file.write(data)
+
+
+def _named(name: str, extension: str) -> str:
+    """What people call the result of their file; a client's name is only ever a name."""
+    stem = os.path.basename(name.replace("\\", "/")).rpartition(".")  # noqa: PTH119
+    kept = "".join(char for char in (stem[0] or stem[2]) if char.isprintable())[:100]
+    return f"{kept or 'audio'}{extension}"

@@ -1,0 +1,149 @@
+"""Pictures, opened with limits and made plain: upright, 8 or 16 bits, no metadata. By Pillow.
+
+What is refused, and by which status, is decided before a pixel is decoded: by the format's
+signature, and by the size that the header claims.
+"""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.engines.base import Produced
+from polymux.errors import UndecodableError, UnsupportedMediaError
+from polymux.service.failures import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+    from PIL.Image import Image
+
+    from polymux.engines.base import EngineSink, ReceivedFile, Token
+
+    Pixels = NDArray[np.uint8] | NDArray[np.uint16]
+
+#: Pillow's names of what is taken. Decoders that are old, rare or run other programs are left out.
+FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM")
+_MOST_PAGES = 200
+_MOST_TEXT_BYTES = 1 << 20
+_DEEP_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I")
+_DEEPEST = 0xFFFF
+
+
+def load_pictures(
+    source: ReceivedFile,
+    wanted: Mapping[str, Any],
+    most_pixels: int,
+    sink: EngineSink,
+    token: Token,
+) -> list[dict[str, Any]]:
+    """Writes the pixels of a file's pictures to drafts.
+
+    Args:
+        source: The file.
+        wanted: ``pages``, how many pictures at most; ``mode``, ``"rgb"`` or ``"any"``: the latter
+            keeps transparency, grey and 16 bits.
+        most_pixels: Most that a picture may have; of all pages together twice as many.
+        sink: Where drafts come from.
+        token: Looked at between pages.
+
+    Returns:
+        For each picture ``width``, ``height``, ``channels``, ``bits`` and ``pixels``: a file of
+        nothing but samples, row by row, native byte order.
+
+    Raises:
+        UnsupportedMediaError: Not one of the formats that are taken.
+        RequestTooLargeError: Too many pixels or pages.
+        UndecodableError: Broken.
+    """
+    from polymux.engines.media import write_new
+
+    found = []
+    total = 0
+    with _opened(source) as picture:
+        pages = getattr(picture, "n_frames", 1)
+        most = int(wanted.get("pages", 1))
+        if most > 1 and pages > _MOST_PAGES:
+            raise _too_large(f"it has {pages} pages, and {_MOST_PAGES} are taken")
+        for number in range(min(pages, most)):
+            token.check()
+            picture.seek(number)
+            total += picture.width * picture.height
+            if picture.width * picture.height > most_pixels or total > 2 * most_pixels:
+                raise _too_large(
+                    f"{picture.width} x {picture.height} pixels are more than the "
+                    f"{most_pixels / 1e6:g} megapixels that are taken"
+                )
+            pixels = _pixels(picture, keep=wanted.get("mode") == "any")
+            path = sink.draft(pixels.nbytes)
+            write_new(path, pixels.data.cast("B"))
+            found.append(
+                {
+                    "width": pixels.shape[1],
+                    "height": pixels.shape[0],
+                    "channels": pixels.shape[2],
+                    "bits": pixels.dtype.itemsize * 8,
+                    "pixels": Produced(path, "application/octet-stream", "pixels"),
+                }
+            )
+    return found
+
+
+@contextmanager
+def _opened(source: ReceivedFile) -> Iterator[Image]:
+    from PIL import Image, PngImagePlugin, UnidentifiedImageError
+
+    PngImagePlugin.MAX_TEXT_CHUNK = _MOST_TEXT_BYTES
+    PngImagePlugin.MAX_TEXT_MEMORY = 4 * _MOST_TEXT_BYTES
+    # The own limit is looked at before anything is decoded; Pillow's would only warn.
+    Image.MAX_IMAGE_PIXELS = None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Image.open(source.path, formats=FORMATS) as picture:
+                yield picture
+    except UnidentifiedImageError:
+        raise UnsupportedMediaError(
+            "this is no picture of a kind that is read: PNG, JPEG, TIFF, BMP, GIF, WebP, PNM",
+            input_name=source.file_name,
+        ) from None
+    except errors.PolymuxError:
+        raise
+    except (OSError, ValueError, SyntaxError, EOFError, KeyError, TypeError, IndexError) as error:
+        # What Pillow's readers raise for broken files; its words name no path.
+        raise UndecodableError(
+            f"the picture is broken: {error}", input_name=source.file_name
+        ) from error
+
+
+def _too_large(words: str) -> errors.RequestTooLargeError:
+    return refusal(errors.RequestTooLargeError, f"the picture is too large: {words}")
+
+
+def _pixels(picture: Image, *, keep: bool) -> Pixels:
+    """Height, width, channels."""
+    import numpy as np
+    from PIL import ImageOps
+
+    upright = ImageOps.exif_transpose(picture)
+    if upright.mode in _DEEP_MODES:
+        deep = np.asarray(upright)
+        if keep and deep.dtype.itemsize != 1:
+            return np.ascontiguousarray(np.clip(deep, 0, _DEEPEST).astype(np.uint16)[:, :, None])
+        grey = np.clip(deep, 0, _DEEPEST).astype(np.uint16) >> 8
+        return np.repeat(grey.astype(np.uint8)[:, :, None], 3, axis=2)
+    if keep:
+        mode = "RGBA" if upright.has_transparency_data else "L" if upright.mode == "L" else "RGB"
+        pixels = np.asarray(upright.convert(mode))
+        return np.ascontiguousarray(pixels if pixels.ndim == 3 else pixels[:, :, None])
+    if upright.has_transparency_data:
+        # Text on nothing is text on white.
+        from PIL import Image
+
+        white = Image.new("RGBA", upright.size, "white")
+        upright = Image.alpha_composite(white, upright.convert("RGBA"))
+    return np.ascontiguousarray(np.asarray(upright.convert("RGB")))

@@ -1,0 +1,309 @@
+"""One process of an engine, as the server sees it: started, spoken to, and gone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from polymux._text import printable, shortened
+from polymux.engines.frames import Frame, FrameError, FrameReader, encoded
+from polymux.service.failures import engine_failed, restored
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_log = logging.getLogger("polymux.engines")
+_PIECE_BYTES = 1 << 20
+_KEPT_LINES = 50
+#: Of this process, that engines need; keys and proxies stay here.
+_ENVIRONMENT = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TMPDIR",
+    "TZ",
+    "LD_LIBRARY_PATH",
+    "VIRTUAL_ENV",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONOPTIMIZE",
+    "CUDA_VISIBLE_DEVICES",
+    "XDG_CACHE_HOME",
+    "XDG_DATA_HOME",
+    "LD_PRELOAD",
+    "ASAN_OPTIONS",
+    "PYTHONMALLOC",
+    "TESSDATA_PREFIX",
+)
+
+
+class CrashError(Exception):
+    """The process ended, or had to be ended; `words` says how."""
+
+    def __init__(self, words: str) -> None:
+        """Keeps the words."""
+        super().__init__(words)
+        self.words = words
+
+
+class EngineProcess:
+    """A child process. Belongs to one event loop.
+
+    Args:
+        family: As `polymux.engines.families` knows it.
+        options: What its `load` gets.
+        threads: How many threads its libraries may use.
+        confinement: What it may still do; None for everything.
+        silence_s: After how long without a sign of life it is ended.
+    """
+
+    def __init__(
+        self,
+        family: str,
+        options: Mapping[str, Any],
+        *,
+        threads: int,
+        confinement: Mapping[str, Any] | None,
+        silence_s: float,
+    ) -> None:
+        """Nothing is started."""
+        self._family = family
+        self._options = dict(options)
+        self._threads = threads
+        self._confinement = confinement
+        self._silence_s = silence_s
+        self._requests: dict[int, asyncio.Queue[Frame | CrashError]] = {}
+        self._number = 0
+        self._ready: asyncio.Future[Frame] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._lines: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._process: asyncio.subprocess.Process | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._heard_at = 0.0
+        self._wanted_end = False
+        #: What it told when it was ready.
+        self.facts: dict[str, Any] = {}
+        self.slots = 1
+        self.in_force: list[str] = []
+        self.memory_bytes = 0
+        #: Set once it is gone.
+        self.gone = asyncio.Event()
+        self.crash: CrashError | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process; None before it is started."""
+        return None if self._process is None else self._process.pid
+
+    @property
+    def busy(self) -> int:
+        """How many requests it works on."""
+        return len(self._requests)
+
+    async def start(self) -> None:
+        """Starts it and waits until it has loaded.
+
+        Raises:
+            PolymuxError: It cannot load what it needs, or ended before it had.
+        """
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "polymux.engines.child",
+                self._family,
+                str(os.getpid()),
+                str(theirs.fileno()),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+                env=self._environment(),
+                start_new_session=True,
+                pass_fds=(theirs.fileno(),),
+            )
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        reader, self._writer = await asyncio.open_connection(sock=ours)
+        self._heard_at = asyncio.get_running_loop().time()
+        self._ready = asyncio.get_running_loop().create_future()
+        self._tasks = [
+            asyncio.create_task(self._read(reader)),
+            asyncio.create_task(self._read_lines()),
+            asyncio.create_task(self._watch()),
+        ]
+        await self.send(
+            {"kind": "start", "options": self._options, "confinement": self._confinement}
+        )
+        try:
+            frame = await asyncio.shield(self._ready)
+        except BaseException:
+            self.kill()
+            raise
+        self.facts = dict(frame.header.get("facts") or {})
+        self.slots = int(frame.header["slots"])
+        self.in_force = list(frame.header["in_force"])
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+        count = str(self._threads)
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            kept[name] = count
+        return kept | {
+            "OMP_THREAD_LIMIT": count,
+            "POLYMUX_THREADS": count,
+            "HF_HUB_OFFLINE": "1",
+            "TRANSFORMERS_OFFLINE": "1",
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    async def send(self, header: Mapping[str, Any]) -> None:
+        """Sends a frame; to a process that is gone, nothing."""
+        if self._writer is None:
+            return
+        with suppress(ConnectionError, RuntimeError):
+            self._writer.write(encoded(Frame(dict(header))))
+            await self._writer.drain()
+
+    async def begin(
+        self, header: Mapping[str, Any]
+    ) -> tuple[int, asyncio.Queue[Frame | CrashError]]:
+        """Sends work; gives its number, and where its frames come."""
+        self._number += 1
+        frames: asyncio.Queue[Frame | CrashError] = asyncio.Queue()
+        self._requests[self._number] = frames
+        number = self._number
+        if self.crash is not None:
+            frames.put_nowait(self.crash)
+        await self.send({"kind": "run", "id": number, **header})
+        return number, frames
+
+    def forget(self, number: int) -> None:
+        """Nobody waits for this work any more."""
+        self._requests.pop(number, None)
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        frames = FrameReader()
+        words = ""
+        try:
+            while piece := await reader.read(_PIECE_BYTES):
+                self._heard_at = asyncio.get_running_loop().time()
+                for frame in frames.feed(piece):
+                    self._handle(frame)
+        except (FrameError, KeyError, TypeError, ValueError) as error:
+            words = f"sent what is no message ({error})"
+        except ConnectionError:
+            pass
+        self.kill()
+        await self._end(words)
+
+    def _handle(self, frame: Frame) -> None:
+        if frame.kind == "alive":
+            self.memory_bytes = int(frame.header["memory_bytes"])
+            return
+        if frame.kind in ("ready", "unloadable"):
+            if self._ready is None or self._ready.done():
+                return
+            if frame.kind == "ready":
+                self._ready.set_result(frame)
+            else:
+                self._wanted_end = True
+                self._note_detail(frame.header["error"])
+                self._ready.set_exception(restored(frame.header["error"]))
+            return
+        waiting = self._requests.get(int(frame.header["id"]))
+        if frame.kind == "failed":
+            self._note_detail(frame.header["error"])
+        if waiting is not None:
+            waiting.put_nowait(frame)
+
+    def _note_detail(self, error: Mapping[str, Any]) -> None:
+        if error.get("detail"):
+            words = printable(str(error["detail"]))
+            _log.error("the engine %s failed: %s", self._family, words)
+
+    async def _read_lines(self) -> None:
+        assert self._process is not None  # noqa: S101
+        assert self._process.stderr is not None  # noqa: S101
+        while line := await self._process.stderr.readline():
+            text = shortened(printable(line.decode("utf-8", "replace").rstrip()), 500)
+            if text:
+                self._lines.append(text)
+                _log.info("%s: %s", self._family, text)
+
+    async def _watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            silent_s = loop.time() - self._heard_at
+            if silent_s > self._silence_s:
+                self._lines.append(f"no sign of life for {silent_s:.0f} s")
+                self.kill()
+                return
+            await asyncio.sleep(max(0.05, self._silence_s - silent_s))
+
+    async def _end(self, words: str) -> None:
+        assert self._process is not None  # noqa: S101
+        status = await self._process.wait()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._tasks[1], 1)  # What it said last.
+        how = f"ended by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
+        last = f": {self._lines[-1]}" if self._lines else ""
+        self.crash = CrashError(f"{words or how}{last}")
+        if self._ready is not None and not self._ready.done():
+            self._ready.set_exception(engine_failed("an engine ended while it was loaded"))
+            self._ready.exception()  # Retrieved here, where nobody may wait for it any more.
+            _log.error("the engine %s %s while it was loaded", self._family, self.crash.words)
+        for frames in self._requests.values():
+            frames.put_nowait(self.crash)
+        self._tasks[2].cancel()
+        if self._writer is not None:
+            self._writer.close()
+        self.gone.set()
+
+    @property
+    def was_wanted(self) -> bool:
+        """Whether its end was asked for, and so is no crash."""
+        return self._wanted_end
+
+    def kill(self) -> None:
+        """Ends it and what it started, now."""
+        if self._process is not None and self._process.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    async def stop(self) -> None:
+        """Ends it; its memory is free when this returns."""
+        self._wanted_end = True
+        if self._process is None:
+            return
+        await self.send({"kind": "end"})
+        try:
+            await asyncio.wait_for(self.gone.wait(), 0.5)
+        except TimeoutError:
+            self.kill()
+            await self.gone.wait()
+
+    def discard(self) -> None:
+        """Ends it because somebody left whom it would not stop for: no crash."""
+        self._wanted_end = True
+        self.kill()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,155 @@
+"""An engine that fails in every way, for tests of the supervisor; it runs in its child process."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux.engines.base import Engine, Output, Produced
+from polymux.errors import UndecodableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from polymux.engines.base import EngineSink, Request, Token
+
+FAMILY = "support.engines:FaultyEngine"
+
+
+class FaultyEngine(Engine):
+    """Does what the text of the chat's first message says."""
+
+    def __init__(self) -> None:
+        self.slots = int(os.environ.get("FAULTY_SLOTS", "1"))
+        self._kept: list[Any] = []
+
+    def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._options = options
+        self.slots = options.get("slots", 1)
+        fault = options.get("load", "")
+        if fault == "crash":
+            os.abort()
+        if fault == "raise":
+            raise UndecodableError("the model's file is broken")
+        if fault == "defect":
+            raise ZeroDivisionError("secret-canary")
+        if fault == "slow":
+            time.sleep(60)
+        if options.get("once"):
+            # Crashes the first time only; the file is what it remembers that by.
+            mark = Path(options["once"])
+            if not mark.exists():
+                mark.touch()
+                self._options = {**options, "crash_now": True}
+        return {"loaded": True}
+
+    def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
+        wanted = request.values["messages"][0]["content"]
+        sink.log(f"asked to {wanted}")
+        name, _, rest = wanted.partition(" ")
+        if self._options.get("crash_now"):
+            os.abort()
+        return getattr(self, f"do_{name}")(rest, sink, token)
+
+    def do_echo(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        sink.report(0.5)
+        return Output({"text": rest, "pid": os.getpid()}, "v1", {"n": 1})
+
+    def do_stream(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        for number in range(int(rest)):
+            token.check()
+            sink.chunk({"n": number})
+        return Output({"pid": os.getpid()})
+
+    def do_endless(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        number = 0
+        while True:
+            token.check()
+            sink.chunk({"n": number})
+            number += 1
+            time.sleep(0.005)
+
+    def do_deaf(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        """Never looks whether it is cancelled."""
+        sink.chunk({"begun": True})
+        time.sleep(float(rest or 60))
+        return Output({"pid": os.getpid()})
+
+    def do_file(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        path = sink.draft(int(rest))
+        path.write_bytes(b"x" * int(rest))
+        return Output({"response": Produced(path, "audio/mpeg", "a.mp3")})
+
+    def do_steal(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        return Output({"response": Produced(Path(rest), "audio/mpeg", "a.mp3")})
+
+    def do_raise(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        if rest == "defect":
+            raise ZeroDivisionError("secret-canary")
+        raise UndecodableError("broken input")
+
+    def do_crash(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        if rest == "late":
+            sink.chunk({"begun": True})
+        print("last words", file=sys.stderr, flush=True)
+        os.kill(os.getpid(), signal.SIGSEGV)
+        time.sleep(10)
+        raise AssertionError
+
+    def do_exit(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        os._exit(int(rest))
+
+    def do_freeze(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        """Holds the GIL: not a thread of the process can tell that it lives."""
+        ctypes.PyDLL(None).sleep(60)
+        raise AssertionError
+
+    def do_garbage(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        sink._child._connection.sendall(bytes.fromhex(rest))
+        time.sleep(10)
+        raise AssertionError
+
+    def do_grow(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        self._kept.append(bytearray(os.urandom(int(rest))))
+        return Output({"bytes": len(self._kept[-1])})
+
+    def do_spawn(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        import subprocess
+
+        child = subprocess.Popen(["sleep", "60"])
+        return Output({"pid": child.pid})
+
+    def do_facts(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        open_ones = sorted(int(one.name) for one in Path("/proc/self/fd").iterdir())
+        return Output({"environment": dict(os.environ), "descriptors": open_ones})
+
+    def do_try(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        """What a confined process may still do."""
+        import socket
+
+        done = {}
+        for path in rest.split(","):
+            try:
+                with Path(path).open("rb") as file:
+                    file.read(1)
+                done[f"read {path}"] = True
+            except OSError:
+                done[f"read {path}"] = False
+            try:
+                with Path(f"{path}.written").open("wb") as file:
+                    file.write(b"x")
+                done[f"write {path}"] = True
+            except OSError:
+                done[f"write {path}"] = False
+        port = int(self._options.get("port", 9))
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            done["connect"] = True
+        except OSError:
+            done["connect"] = False
+        return Output(done)
