@@ -231,7 +231,9 @@ def test_openai_sends_what_the_contract_takes(
         "stop": ["\n"], "seed": 7, "tools": [weather], "tool_choice": "auto",
         "response_format": {"type": "json_object"}, "user": "somebody",
     }  # fmt: skip
-    with pytest.raises(openai.NotFoundError):  # The path is its own, and nothing is there.
+    # The path is its own, and nothing is there: without this the body would not be waited for.
+    reference.fail(404)
+    with pytest.raises(openai.NotFoundError):
         theirs.chat.completions.create(**fields)
     sent = reference.requests[-1].body
     assert json.loads(sent) == fields

@@ -97,6 +97,7 @@ def test_a_source_that_raises(
         client.read_text(("a.png", source()))
     names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
     assert "iterating" in names or "read" in names
+    server.log.wait_for(lambda: server.connections, 5, "the connection")
     server.wait_closed(server.connections[0])
     assert not server.requests[0].body_complete
 
