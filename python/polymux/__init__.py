@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from polymux import aio, contract
     from polymux._version import __version__
     from polymux.async_client import AsyncClient
+    from polymux.async_local import AsyncLocal
     from polymux.call_options import Retry, Timeout
     from polymux.chat_stream import AsyncChatStream, ChatChunk, ChatStream, decode_chat_stream
     from polymux.client import Client
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
         UnsupportedMediaError,
         URLRefusedError,
     )
+    from polymux.local import Local
     from polymux.media_file import ConversionOutcome, MediaFile
     from polymux.options import Limits
     from polymux.probing import decode_audio, probe
@@ -103,6 +105,7 @@ __all__ = [
     "AnswerTooLargeError",
     "AsyncChatStream",
     "AsyncClient",
+    "AsyncLocal",
     "AuthenticationError",
     "BadRequestError",
     "Chapter",
@@ -130,6 +133,7 @@ __all__ = [
     "InvalidRequestError",
     "LimitExceededError",
     "Limits",
+    "Local",
     "MediaError",
     "MediaFile",
     "MediaInfo",
@@ -187,10 +191,12 @@ __all__ = [
 _HOMES = {
     "_version": ("__version__",),
     "async_client": ("AsyncClient",),
+    "async_local": ("AsyncLocal",),
     "call_options": ("Retry", "Timeout"),
     "client": ("Client",),
     "chat_stream": ("AsyncChatStream", "ChatChunk", "ChatStream", "decode_chat_stream"),
     "conversion": ("convert_many", "convert_to_mp3"),
+    "local": ("Local",),
     "media_file": ("ConversionOutcome", "MediaFile"),
     "options": ("Limits",),
     "probing": ("decode_audio", "probe"),

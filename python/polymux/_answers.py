@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from polymux._connection import Connection
     from polymux.errors import APIStatusError
+    from polymux.media_file import MediaFile
 
     #: As the native core gives it: status, header fields, body, tries, seconds.
     Native = tuple[int, bytes, bytes, int, float]
@@ -49,6 +50,12 @@ class Answer:
     def request_id(self) -> str | None:
         """Names the request in the server's log; None where the server has none."""
         return request_id_of(self.headers)
+
+    def file(self, url: str) -> MediaFile:
+        """A file that the answer names."""
+        from polymux.remote_file import RemoteFile
+
+        return RemoteFile(url, host=self.host, certificates=self.certificates)
 
 
 def headers_of(fields: bytes) -> dict[str, str]:

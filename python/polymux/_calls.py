@@ -11,7 +11,6 @@ from polymux._answers import Answer, status_error
 from polymux._log import log
 from polymux.errors import DecodeError, NoMatchError
 from polymux.operations.results import JOBS, RESULTS
-from polymux.remote_file import RemoteFile
 from polymux.request import build_request
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ class Call:
         """
         name = self.plan.result
         if name == "MediaFile":
-            return remote_file(responses.media_url(answer.body), answer)
+            return answer.file(responses.media_url(answer.body))
         result = getattr(responses, name).of_answer(answer)
         if name == "Prediction":
             return result.raise_for_status()
@@ -182,11 +181,6 @@ class Call:
             return None
         job = responses.Prediction.of_answer(answer)
         return None if job.finished else job
-
-
-def remote_file(url: str, answer: Answer) -> RemoteFile:
-    """A file that an answer names."""
-    return RemoteFile(url, host=answer.host, certificates=answer.certificates)
 
 
 def native_call_options(timeout: Timeout, retry: Retry) -> _core.CallOptions:

@@ -96,7 +96,7 @@ class Predictions:
         session = self._connection.session()
         request = events_request(self._connection, self._settings, prediction, timeout)
         exchange = session.open(*request, "pieces")
-        news = Events()
+        news = Events(self._connection)
         try:
             while not news.ended:
                 exchange.wait_for_news()
@@ -202,11 +202,13 @@ def events_request(
 class Events:
     """Jobs out of the bytes of a stream of events."""
 
-    def __init__(self) -> None:
+    def __init__(self, connection: Connection) -> None:
         """Nothing has come."""
         from polymux._native_core import core
 
         self.ended = False
+        # Whose files the jobs name.
+        self._answer = Answer((200, b"", b"", 1, 0.0), connection)
         self._splitter = core.EventSplitter(call_options.LONGEST_EVENT_BYTES)
 
     def read(self, piece: bytes) -> Iterator[Prediction]:
@@ -217,11 +219,12 @@ class Events:
             APIError: The server told of a failure.
         """
         from polymux.responses import Prediction
+        from polymux.responses._base import parsed
 
         for kind, data in self._splitter.feed(piece):
             if kind == "error":
                 raise event_error(data)
-            job = Prediction.decode(data)
+            job = Prediction.of_value(parsed(data), self._answer, data)
             self.ended = job.finished
             yield job
 
@@ -291,7 +294,9 @@ class Pages:
         following = page.get("next") if isinstance(page, dict) else None
         self._count += 1
         self.target = self._own(following) if self._count < _MOST_PAGES else None
-        return [Prediction(one, path=f"results[{i}]") for i, one in enumerate(items)]
+        return [
+            Prediction.of_value(one, answer, path=f"results[{i}]") for i, one in enumerate(items)
+        ]
 
     def _own(self, address: object) -> str | None:
         """The path of a page on this server: nothing else is asked with its key."""

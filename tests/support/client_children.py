@@ -111,7 +111,7 @@ def wait_for(child: subprocess.Popen[str], line: str) -> None:
 def check_flat(first: dict[str, int], last: dict[str, int], growth_mib: float) -> None:
     """Descriptors and threads are as many as before, memory has grown by so much at most.
 
-    One connection may be kept, or have been closed: that is one descriptor, however many there were.
+    One connection may be kept, or have been closed: one descriptor, however many there were.
     """
     assert last["threads"] == first["threads"], (first, last)
     assert abs(last["descriptors"] - first["descriptors"]) <= 1, (first, last)

@@ -62,7 +62,7 @@ class Scripted(Backend):
                 return Product({"text": "read"})
             draft = sink.draft(len(self.data))
             draft.path.write_bytes(self.data)
-            return Product(Made(draft, "audio/mpeg", "a.mp3"), "v1", {"frames": 3})
+            return Product({"response": Made(draft, "audio/mpeg", "a.mp3")}, "v1", {"frames": 3})
         except asyncio.CancelledError:
             self.ended.append("cancelled")
             raise

@@ -25,6 +25,7 @@ from polymux.cli import (
     predictions,
     probe,
     request,
+    serving,
 )
 from polymux.cli.parsers import Parser
 from polymux.cli.signals import Terminated, termination_as_exception
@@ -33,7 +34,17 @@ from polymux.errors import PolymuxError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_FAMILIES = (convert, calls, predictions, probe, operations, request, installation, completion)
+_FAMILIES = (
+    convert,
+    calls,
+    predictions,
+    probe,
+    operations,
+    request,
+    serving,
+    installation,
+    completion,
+)
 
 
 def parser() -> Parser:

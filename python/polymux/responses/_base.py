@@ -212,7 +212,12 @@ class Answered:
     @classmethod
     def of_answer(cls, answer: Answer) -> Self:
         """Decodes an answer; raises what `decode` raises."""
-        made: Self = cls(parsed(answer.body), answer.body)  # type: ignore[call-arg]
+        return cls.of_value(parsed(answer.body), answer, answer.body)
+
+    @classmethod
+    def of_value(cls, value: Any, answer: Answer, raw: bytes = b"", *, path: str = "") -> Self:
+        """The result that a parsed answer, or a part of one, is; raises what `decode` raises."""
+        made: Self = cls(value, raw, path=path)  # type: ignore[call-arg]
         object.__setattr__(made, "_answer", answer)
         return made
 
@@ -220,10 +225,7 @@ class Answered:
         """A file that the answer names, which its server may have as well as anybody."""
         from polymux.remote_file import RemoteFile
 
-        answer = self._answer
-        if answer is None:
-            return RemoteFile(url)
-        return RemoteFile(url, host=answer.host, certificates=answer.certificates)
+        return RemoteFile(url) if self._answer is None else self._answer.file(url)
 
     @property
     def headers(self) -> dict[str, str]:

@@ -9,6 +9,7 @@ import secrets
 import shutil
 import threading
 from contextlib import contextmanager, suppress
+from io import FileIO
 from typing import TYPE_CHECKING, NamedTuple
 
 from polymux.service.failures import StoreError, storage_full
@@ -279,6 +280,30 @@ class Draft:
         if more:
             self._store.change_reserved(more)
             self._reserved_bytes = total_bytes
+
+    def create(self) -> FileIO:
+        """The new file, open for writing, unbuffered.
+
+        Raises:
+            InternalServerError: The disk is full (code ``storage_full``).
+            StoreError: It cannot be made.
+        """
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with reported("the file cannot be written"):
+            return FileIO(os.open(self.path, flags, 0o600), "wb")
+
+    @staticmethod
+    def write_to(file: FileIO, data: bytes) -> None:
+        """Writes all of it.
+
+        Raises:
+            InternalServerError: The disk is full (code ``storage_full``).
+            StoreError: It cannot be written.
+        """
+        view = memoryview(data)
+        with reported("the file cannot be written"):
+            while view:
+                view = view[file.write(view) or 0 :]
 
     def seal(self) -> tuple[str, int]:
         """Syncs what was written; gives its SHA-256 and its size in bytes. Blocks: on any thread.

@@ -7,6 +7,7 @@ import hashlib
 import json
 import logging
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
@@ -37,6 +38,7 @@ class _Running:
         self.task: asyncio.Task[None] | None = None
         self.changed = asyncio.Event()
         self.over = asyncio.Event()
+        self.callbacks: list[Callable[[], object]] = []
 
     def tell(self) -> None:
         """Wakes whoever watches."""
@@ -111,37 +113,45 @@ class Jobs:
             running.tell()
             await self._store.run(self._store.jobs.update, job)
 
+        ended = job
         try:
             product = await self._do(work, sink, started)
-            job.output = await self._kept(job, product.output)
-            job.version, job.metrics = product.version, dict(product.metrics)
-            job.status = records.SUCCEEDED
+            output = await self._kept(job, product.output)
+            metrics = dict(product.metrics)
+            ended = replace(job, output=output, version=product.version, metrics=metrics)
+            ended.status = records.SUCCEEDED
             sink.report(1.0)
         except asyncio.CancelledError:
-            job.status = records.CANCELED
+            ended = replace(job, status=records.CANCELED)
         except Exception as error:
             if not isinstance(error, errors.PolymuxError):
                 _log.exception("job %s (%s) failed unexpectedly", job.id, job.operation)
-            records.failed(job, error, self._store.clock())
-        await self._end(running)
+            ended = replace(job)
+            records.failed(ended, error, self._store.clock())
+        await self._end(running, ended, sink)
 
-    async def _end(self, running: _Running) -> None:
-        job = running.job
-        job.completed_at = self._store.clock()
-        if job.started_at is not None:
-            job.metrics.setdefault("predict_time", round(job.completed_at - job.started_at, 6))
-        job.metrics["total_time"] = round(job.completed_at - job.created_at, 6)
-        if running.sink is not None:
-            job.logs, job.progress = list(running.sink.lines), running.sink.progress
+    async def _end(self, running: _Running, ended: Job, sink: Sink) -> None:
+        """Writes the end down; nobody is told of it before."""
+        ended.completed_at = self._store.clock()
+        ended.metrics = dict(ended.metrics)
+        if ended.started_at is not None:
+            ended.metrics.setdefault(
+                "predict_time", round(ended.completed_at - ended.started_at, 6)
+            )
+        ended.metrics["total_time"] = round(ended.completed_at - ended.created_at, 6)
+        ended.logs, ended.progress = list(sink.lines), sink.progress
         try:
-            await self._store.run(self._store.jobs.update, job)
+            await self._store.run(self._store.jobs.update, ended)
         except errors.PolymuxError as error:
             # What cannot be written down has not happened: nobody may be told of a success.
-            _log.error("job %s cannot be written down: %s", job.id, error)
-            records.failed(job, error, self._store.clock())
-            job.output = None
+            _log.error("job %s cannot be written down: %s", ended.id, error)
+            records.failed(ended, error, self._store.clock())
+            ended.output = None
         finally:
-            self._running.pop(job.id, None)
+            running.job, running.sink = ended, None
+            self._running.pop(ended.id, None)
+            for callback in running.callbacks:
+                callback()
             running.tell()
             running.over.set()
 
@@ -184,6 +194,19 @@ class Jobs:
                 errors.NotFoundError, "there is no such prediction, or it has expired", param="id"
             )
         return job
+
+    def current(self, job: Job) -> Job:
+        """The job as it is now, where it runs; else as it was given."""
+        running = self._running.get(job.id)
+        return job if running is None else running.job
+
+    def when_over(self, job: Job, callback: Callable[[], object]) -> None:
+        """Calls this when the job has ended; at once where it has."""
+        running = self._running.get(job.id)
+        if running is None:
+            callback()
+        else:
+            running.callbacks.append(callback)
 
     async def wait(self, job: Job, longest_s: float | None = None) -> Job:
         """Waits for a job's end, at most so long; gives it as it is then."""

@@ -41,7 +41,7 @@ def test_a_job_from_begin_to_end(tmp_path: Path) -> None:
             assert new
             job = await service.jobs.wait(job)
             assert job.status == "succeeded"
-            name = job.output["file"]
+            name = job.output["response"]["file"]
             file = await service.store.run(service.store.media.find, name)
             assert file is not None
             assert (file.job, file.owner, file.content_type) == (job.id, "alice", "audio/mpeg")
@@ -334,6 +334,8 @@ def test_closing_cancels_what_runs_and_refuses_what_comes(tmp_path: Path) -> Non
             with pytest.raises(OverloadedError) as refused:
                 await service.begin(work_of())
             assert refused.value.code == "draining"
-        assert job.status == "canceled"
+            ended = asyncio.create_task(service.jobs.wait(job))
+            await asyncio.sleep(0)
+        assert (await ended).status == "canceled"
 
     go(body())

@@ -1,0 +1,267 @@
+"""What `Local` and `AsyncLocal` share: calls as work of the service, products as results."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from polymux import contract, responses
+from polymux._answers import Answer
+from polymux._text import shown
+from polymux.engines.in_process import InProcessBackend
+from polymux.engines.prepared import refuse_addresses
+from polymux.errors import (
+    InputNotFoundError,
+    InputUnreadableError,
+    InvalidRequestError,
+    NoMatchError,
+    PredictionFailedError,
+)
+from polymux.local_file import LocalFile
+from polymux.operations.results import JOBS, RESULTS
+from polymux.service.dispatch import Service
+from polymux.service.failures import restored
+from polymux.service.records import moment
+from polymux.service.store import Store
+from polymux.service.work import LOCAL, Upload, Work
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from polymux.media_file import MediaFile
+    from polymux.responses import Prediction
+    from polymux.server.settings import EngineSettings
+    from polymux.service.backend import Backend
+    from polymux.service.records import Job
+
+_DEFAULT_CAP_BYTES = 100 << 30
+_LIFE_S = 7 * 86400.0
+
+
+class LocalHome:
+    """The folder of one `Local`, and the service in it.
+
+    Args:
+        folder: Where results are kept; None for a folder that goes with it.
+        engines: Name to engine; None for what is installed.
+        backends: Instead of engines.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str] | None,
+        engines: Mapping[str, EngineSettings] | None,
+        backends: Sequence[Backend] | None,
+    ) -> None:
+        """Opens the store."""
+        self._own = None if folder is not None else tempfile.mkdtemp(prefix="polymux-local-")
+        self.folder = Path(self._own or os.fspath(folder or ""))
+        self.store = Store(self.folder, cap_bytes=_DEFAULT_CAP_BYTES, life_s=_LIFE_S)
+        own = backends if backends is not None else _backends(engines, self.folder)
+        self.service = Service(own, self.store, queue=1000)
+
+    def remove(self) -> None:
+        """Removes the folder, where it was made for this."""
+        if self._own is not None:
+            shutil.rmtree(self._own, ignore_errors=True)
+
+
+class _Media(InProcessBackend):
+    """The media engine, which takes files and fetches nothing."""
+
+    def refuse(self, work: Work) -> None:
+        """Addresses are no files."""
+        refuse_addresses(work, "file")
+
+
+def _backends(engines: Mapping[str, EngineSettings] | None, folder: Path) -> list[Backend]:
+    from polymux.server.backends import backends_of
+    from polymux.server.settings import ServerSettings, StoreSettings
+
+    cores = os.cpu_count() or 1
+    media = _Media("media", "media", ["convert_to_mp3"], slots=cores)
+    others = {name: one for name, one in (engines or {}).items() if one.family != "media"}
+    settings = ServerSettings(store=StoreSettings(folder), engines=others)
+    return [media, *backends_of(settings)]
+
+
+def work_of(
+    operation: str,
+    values: Mapping[str, Any],
+    *,
+    model: str | None,
+    extra_body: Mapping[str, Any] | None,
+    store: Store,
+) -> tuple[Work, list[Any]]:
+    """A call as work; what belongs to it is to be discarded when it is over.
+
+    Raises:
+        InvalidRequestError: It does not keep the contract.
+        InputError: A file cannot be read.
+    """
+    from polymux._native_core import core
+
+    operation = contract.operation(operation).name
+    given = {name: value for name, value in values.items() if value is not None}
+    if isinstance(given.get("messages"), str):
+        given["messages"] = [{"role": "user", "content": given["messages"]}]
+    if operation == "chat":
+        given.setdefault("model", "default")
+    if operation in ("chat", "free_chat"):
+        given |= {name: one for name, one in (extra_body or {}).items() if one is not None}
+    name, _, variant, chosen, _ = core.choose_variant(operation, model, given)
+    core.check(name, variant, given)
+    described = contract.operation(name)
+    shape = next(one for one in described.variants if one.id == variant)
+    files = {one.name for one in shape.fields if one.type == "file"}
+    drafts: list[Any] = []
+    try:
+        for field in files & given.keys():
+            given[field] = _upload(given[field], store, drafts)
+    except BaseException:
+        for draft in drafts:
+            draft.discard()
+        raise
+    checked = contract.CheckedRequest(name, variant, model or chosen, given, ())
+    return Work.of(checked, LOCAL), drafts
+
+
+def _upload(value: Any, store: Store, drafts: list[Any]) -> Upload:
+    """A file of the caller: one on disk as it is, others written to a draft."""
+    name, data = (value[0], value[1]) if isinstance(value, tuple) else (None, value)
+    if isinstance(data, (str, os.PathLike)):
+        path = Path(data)
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            raise InputNotFoundError(
+                f"there is no file {shown(os.fspath(path))}", input_name=os.fspath(path)
+            ) from None
+        except OSError as error:
+            raise InputUnreadableError(
+                f"cannot read {shown(os.fspath(path))}: {error.strerror}", errno=error.errno
+            ) from error
+        if not path.is_file():
+            raise InputUnreadableError(
+                f"{shown(os.fspath(path))} is no file", input_name=os.fspath(path)
+            )
+        return Upload(path, name or path.name, "", status.st_size)
+    draft = store.media.draft()
+    drafts.append(draft)
+    with draft.create() as file:
+        for piece in _pieces(data):
+            draft.write_to(file, piece)
+        size = file.tell()
+    draft.reserve(size)
+    return Upload(draft.path, name or getattr(data, "name", None) or "file", "", size)
+
+
+def _pieces(data: Any) -> Any:
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return (bytes(data),)
+    if hasattr(data, "read"):
+        return iter(lambda: data.read(1 << 20), b"")
+    try:
+        return iter(data)
+    except TypeError:
+        raise InvalidRequestError(
+            f"a file is a path, bytes, a binary file object or an iterable of bytes, not "
+            f"{type(data).__name__}"
+        ) from None
+
+
+class LocalAnswer(Answer):
+    """What results of this machine came from: no server, and files of the store."""
+
+    __slots__ = ("_store",)
+
+    def __init__(self, store: Store, seconds: float = 0.0) -> None:
+        """Of a store, after so long."""
+        super().__init__((200, b"", b"", 1, seconds))
+        self._store = store
+
+    def file(self, url: str) -> MediaFile:
+        """A file that a result names."""
+        path = Path(unquote(urlsplit(url).path))
+        file = self._store.media.find(path.name)
+        return LocalFile(path, "application/octet-stream" if file is None else file.content_type)
+
+
+def result_of(operation: str, value: Any, answer: LocalAnswer) -> Any:
+    """What a method gives, of what the service has made.
+
+    Raises:
+        NoMatchError: No song is like the recording.
+    """
+    name = RESULTS[operation]
+    if name == "MediaFile":
+        return answer.file(value["response"] if isinstance(value, dict) else value)
+    made = getattr(responses, name).of_value(value, answer)
+    if name == "Song" and not made.is_match:
+        raise NoMatchError("no song is like this recording")
+    return made
+
+
+def prediction_of(job: Job, store: Store) -> Prediction:
+    """A job as the result that callers know.
+
+    Raises:
+        StoreError: A file of it is gone.
+    """
+    output = linked(store, job.output)
+    if RESULTS[job.operation] in ("MediaFile", "TextResponse") and isinstance(output, dict):
+        output = output.get("response")
+    plain = {
+        "id": job.id,
+        "status": job.status,
+        "model": job.model,
+        "version": job.version,
+        "input": job.input,
+        "output": output,
+        "source": "api",
+        "error": None if job.error is None else job.error["message"],
+        "logs": "\n".join(job.logs),
+        "metrics": job.metrics,
+        "created_at": moment(job.created_at),
+        "started_at": moment(job.started_at),
+        "completed_at": moment(job.completed_at),
+    }
+    value = {name: one for name, one in plain.items() if one is not None}
+    return responses.Prediction.of_value(value, LocalAnswer(store))
+
+
+def linked(store: Store, value: Any) -> Any:
+    """An output with ``file:`` addresses in the place of the store's files."""
+    if isinstance(value, list):
+        return [linked(store, one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"file"}:
+        file = store.media.find(value["file"])
+        return None if file is None else store.media.path_of(file).as_uri()
+    return {name: linked(store, one) for name, one in value.items()}
+
+
+def finished(job: Job, store: Store) -> Any:
+    """The result of a job that has ended.
+
+    Raises:
+        PredictionFailedError: It was cancelled.
+        APIStatusError: It failed.
+    """
+    if job.error is not None:
+        raise restored(job.error)
+    if job.status != "succeeded":
+        raise PredictionFailedError(f"the prediction {job.id} was {job.status}")
+    if RESULTS[job.operation] == "Prediction":
+        return prediction_of(job, store)
+    return result_of(job.operation, linked(store, job.output), LocalAnswer(store))
+
+
+def is_job(operation: str) -> bool:
+    """Whether it makes a job."""
+    return operation in JOBS

@@ -1,0 +1,205 @@
+"""Every operation on this machine, without a server: one coroutine each."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from polymux.operations.asynchronous import AsyncOperations
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from polymux._local_calls import LocalHome
+    from polymux.call_options import Timeout
+    from polymux.responses import Prediction
+    from polymux.server.settings import EngineSettings
+    from polymux.service.backend import Backend
+    from polymux.service.work import Work
+
+__all__ = ["AsyncLocal"]
+
+
+class AsyncLocal(AsyncOperations):
+    """The methods of `polymux.AsyncClient`, on engines of this machine.
+
+    Conversions run in this process; other engines have processes of their own, which are started
+    when they are wanted and end when they have had nothing to do for a while. It belongs to the
+    event loop that it is first used in.
+
+    Args:
+        folder: Where results are kept, and are still there when this is closed. Default: a folder
+            of its own, which goes with it; `MediaFile.save` keeps what is to be kept.
+        engines: Name to engine: which models to load from where. Default: what is installed.
+        backends: Instead of engines, for those who have written one. Default: none.
+
+    Example:
+        >>> import asyncio
+        >>> import polymux
+        >>> async def main() -> None:
+        ...     async with polymux.AsyncLocal() as local:
+        ...         song = await local.convert_to_mp3("song.flac", bitrate="64k")
+        ...         print(song.content_type)
+        >>> asyncio.run(main())
+        audio/mpeg
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        engines: Mapping[str, EngineSettings] | None = None,
+        backends: Sequence[Backend] | None = None,
+    ) -> None:
+        """Keeps what is given; nothing is opened."""
+        self._given = (folder, engines, backends)
+        self._home: LocalHome | None = None
+        self._opening: asyncio.Lock | None = None
+
+    async def _opened(self) -> LocalHome:
+        if self._opening is None:
+            self._opening = asyncio.Lock()
+        async with self._opening:
+            if self._home is None:
+                from polymux._local_calls import LocalHome
+
+                home = LocalHome(*self._given)
+                await home.service.start()
+                self._home = home
+            return self._home
+
+    async def request(
+        self,
+        operation: str,
+        fields: Mapping[str, Any] | None = None,
+        *,
+        model: str | None = None,
+        timeout: float | Timeout | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
+        wait: bool = True,
+    ) -> Any:
+        """Any operation by its name; the arguments are those of `polymux.Client.request`."""
+        return await self._call(
+            operation,
+            dict(fields or {}),
+            model=model,
+            extra_body=None,
+            timeout=timeout,
+            on_progress=on_progress,
+            wait=wait,
+        )
+
+    async def _call(
+        self,
+        operation: str,
+        values: dict[str, Any],
+        *,
+        model: str | None,
+        extra_body: Mapping[str, Any] | None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
+        wait: bool = True,
+    ) -> Any:
+        from polymux import _local_calls as calls
+        from polymux.call_options import as_timeout
+
+        home = await self._opened()
+        work, drafts = await asyncio.to_thread(
+            lambda: calls.work_of(
+                operation, values, model=model, extra_body=extra_body, store=home.store
+            )
+        )
+        del on_upload  # Nothing is sent anywhere.
+        limit_s = as_timeout(timeout).total
+        if work.streamed:
+            return await self._stream(home, work)
+        try:
+            async with asyncio.timeout(limit_s if limit_s and limit_s < float("inf") else None):
+                if not calls.is_job(work.operation):
+                    product = await home.service.call(work)
+                    answer = calls.LocalAnswer(home.store)
+                    return calls.result_of(work.operation, product.output, answer)
+                return await self._job(home, work, drafts, on_progress, wait=wait)
+        except TimeoutError:
+            raise _too_late(work.operation, limit_s or 0.0) from None
+        finally:
+            if not calls.is_job(work.operation):
+                for draft in drafts:
+                    draft.discard()
+
+    async def _job(
+        self,
+        home: LocalHome,
+        work: Work,
+        drafts: list[Any],
+        on_progress: Callable[[Prediction], object] | None,
+        *,
+        wait: bool,
+    ) -> Any:
+        from polymux import _local_calls as calls
+
+        jobs = home.service.jobs
+        job, _ = await home.service.begin(work)
+        for draft in drafts:
+            jobs.when_over(job, draft.discard)
+        if not wait:
+            return calls.prediction_of(job, home.store)
+        try:
+            async for one in jobs.events(job):
+                job = one
+                if on_progress is not None and not one.ended:
+                    on_progress(calls.prediction_of(one, home.store))
+        except BaseException:
+            with suppress(Exception):
+                await asyncio.shield(jobs.cancel(job))
+            raise
+        return await home.store.run(calls.finished, job, home.store)
+
+    async def _stream(self, home: LocalHome, work: Work) -> Any:
+        from polymux.chat_stream import LONGEST_EVENT_BYTES, decode_async
+
+        return decode_async(_events(home, work), LONGEST_EVENT_BYTES)
+
+    async def aclose(self) -> None:
+        """Ends what runs, and the engines' processes. Idempotent."""
+        home, self._home = self._home, None
+        if home is not None:
+            await home.service.close()
+            await asyncio.to_thread(home.remove)
+
+    async def __aenter__(self) -> Self:
+        """Itself."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Closes."""
+        await self.aclose()
+
+
+async def _events(home: LocalHome, work: Work) -> AsyncIterator[bytes]:
+    """The chunks in the form that a server sends them in, for the same decoder."""
+    import json
+    from contextlib import aclosing
+
+    async with aclosing(home.service.stream(work)) as chunks:  # type: ignore[type-var]
+        async for chunk in chunks:
+            yield b"data: " + json.dumps(chunk).encode() + b"\n\n"
+    yield b"data: [DONE]\n\n"
+
+
+def _too_late(operation: str, limit_s: float) -> Exception:
+    from polymux.errors import RequestTimeoutError
+
+    error = RequestTimeoutError(f"{operation} was not done within {limit_s:g} s (deadline 'total')")
+    error.limit = "total"
+    return error

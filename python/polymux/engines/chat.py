@@ -1,0 +1,247 @@
+"""Chat on llama.cpp, by the package xllamacpp: messages, tools, JSON schemas, several at once.
+
+The library speaks OpenAI's form already. What is done here: what the interface has and it has not,
+its three ways to fail, cancelling while the prompt is read, and the door that it opens by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.engines.base import Engine, Output
+from polymux.engines.completions import Assembled
+from polymux.engines.prepared import hash_of
+from polymux.service.failures import engine_failed, refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from polymux.engines.base import EngineSink, Request, Token
+
+#: What the library takes of the interface's fields.
+_TAKEN = frozenset(
+    (
+        "messages", "temperature", "top_p", "stop", "seed", "n", "response_format", "tools",
+        "tool_choice", "parallel_tool_calls", "frequency_penalty", "presence_penalty", "logprobs",
+        "top_logprobs", "logit_bias",
+    )
+)  # fmt: skip
+#: What is done here, or by who asks.
+_OWN = frozenset(
+    ("model", "stream", "timeout", "shuffle", "image_url", "max_completion_tokens",
+     "stream_options", "user")
+)  # fmt: skip
+_DEFAULT_CONTEXT = 4096
+_BATCH = 128
+_CHUNK = "chat.completion.chunk"
+
+
+class ChatEngine(Engine):
+    """One model; as many conversations at once as it has slots."""
+
+    def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Loads ``model``, a GGUF file.
+
+        Also ``mmproj`` (a GGUF file, for pictures), ``context`` (tokens of each conversation),
+        ``slots``, ``batch`` (tokens of the prompt between two looks at who has left) and
+        ``gpu_layers`` (-1 for all).
+
+        Raises:
+            NoBackendError: The package or the file is missing.
+        """
+        try:
+            import xllamacpp
+        except ImportError:
+            raise refusal(
+                errors.NoBackendError,
+                "chat needs xllamacpp: install it with pip install 'polymux[chat]'",
+            ) from None
+        path = Path(str(options.get("model", "")))
+        if not path.is_file():
+            raise refusal(
+                errors.NoBackendError,
+                f"there is no chat model {path.name!r}: `polymux models list` shows which can be "
+                "had",
+            )
+        self.slots = int(options.get("slots", 1))
+        self._has_eyes = bool(options.get("mmproj"))
+        try:
+            self._server = xllamacpp.Server(self._parameters(xllamacpp, path, options))
+        except RuntimeError as error:
+            raise engine_failed(f"the chat model {path.name!r} cannot be loaded: {error}") from None
+        self._version = hash_of(path)
+        return {"model": path.name, "version": self._version, "pictures": self._has_eyes}
+
+    def _parameters(self, library: Any, path: Path, options: Mapping[str, Any]) -> Any:
+        threads = int(os.environ.get("POLYMUX_THREADS", "1"))
+        parameters = library.CommonParams()
+        parameters.model.path = os.fspath(path)
+        if self._has_eyes:
+            parameters.mmproj.path = os.fspath(options["mmproj"])
+        parameters.n_parallel = self.slots
+        parameters.n_ctx = int(options.get("context", _DEFAULT_CONTEXT)) * self.slots
+        parameters.n_batch = parameters.n_ubatch = int(options.get("batch", _BATCH))
+        parameters.n_gpu_layers = int(options.get("gpu_layers", 0))
+        for one in (parameters.cpuparams, parameters.cpuparams_batch):
+            one.n_threads = threads
+            one.poll = 0  # Threads that wait would burn the processors.
+        parameters.verbosity = -1
+        parameters.use_jinja = True
+        parameters.ui = False
+        # It listens whatever it is told: so on a socket that nobody else can reach, with a key
+        # that nobody knows.
+        self._folder = tempfile.TemporaryDirectory(prefix="polymux-chat-")
+        parameters.hostnames = [f"{self._folder.name}/chat.sock"]
+        parameters.api_keys = [secrets.token_hex(32)]
+        return parameters
+
+    def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
+        """Answers a conversation."""
+        conversation = _Conversation(request, sink, token)
+        body = self._body(request, sink)
+        token.check()
+        try:
+            refused = self._server.handle_chat_completions(body, conversation.take)
+        except (ValueError, RuntimeError) as error:
+            raise _refused(str(error)) from None
+        token.check()
+        if isinstance(refused, dict) and "error" in refused:
+            raise _of_library(refused["error"])
+        return Output(conversation.finished(), self._version, conversation.metrics())
+
+    def _body(self, request: Request, sink: EngineSink) -> dict[str, Any]:
+        values = request.values
+        body: dict[str, Any] = {name: values[name] for name in _TAKEN & request.given}
+        for name in sorted(request.given - _TAKEN - _OWN):
+            sink.log(f"{name}: the local engine does not know it and leaves it out")
+        if "max_completion_tokens" in request.given:
+            body["max_tokens"] = values["max_completion_tokens"]
+        if values.get("image_url"):
+            body["messages"] = _with_picture(body["messages"], values["image_url"])
+        if not self._has_eyes and any(_has_picture(one) for one in body["messages"]):
+            raise refusal(
+                errors.BadRequestError,
+                "this model sees no pictures: choose one that does",
+                code="invalid_request",
+                param="image_url" if values.get("image_url") else "messages",
+            )
+        # Always in pieces: between two, and between two batches of the prompt, it can be stopped.
+        return body | {
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "return_progress": True,
+            "timings_per_token": False,
+            "cache_prompt": True,
+        }
+
+
+class _Conversation:
+    """Takes the library's pieces, and hands on what is wanted of them."""
+
+    def __init__(self, request: Request, sink: EngineSink, token: Token) -> None:
+        self._sink = sink
+        self._token = token
+        self._free = request.operation == "free_chat"
+        self._streamed = request.values.get("stream") is True
+        options = request.values.get("stream_options") or {}
+        self._with_usage = options.get("include_usage") is True
+        self._model = str(request.values.get("model") or "default")
+        self._answer = Assembled(self._model)
+        self._error: dict[str, Any] | None = None
+        self._begun = False
+
+    def take(self, given: Any) -> bool:
+        """Called by the library for each piece, on a thread of its own; True stops it."""
+        for chunk in given if isinstance(given, list) else (given,):
+            if "error" in chunk:
+                self._error = chunk["error"]
+                return True
+            self._answer.add(chunk)
+            if self._streamed and not self._token.cancelled:
+                self._hand_on(chunk)
+        return self._token.cancelled
+
+    def _hand_on(self, chunk: dict[str, Any]) -> None:
+        choices = chunk.get("choices") or []
+        if self._free:
+            text = "".join((one.get("delta") or {}).get("content") or "" for one in choices)
+            if text:
+                self._sink.chunk({"response": text})
+            return
+        if not choices:  # Progress, or the usage, which comes at the end where it is wanted.
+            return
+        plain = {name: chunk[name] for name in ("id", "created", "system_fingerprint")
+                 if name in chunk}  # fmt: skip
+        told = [self._told(one) for one in choices]
+        self._sink.chunk(plain | {"object": _CHUNK, "model": self._model, "choices": told})
+
+    @staticmethod
+    def _told(choice: dict[str, Any]) -> dict[str, Any]:
+        delta = dict(choice.get("delta") or {})
+        if "reasoning_content" in delta:
+            delta["reasoning"] = delta.pop("reasoning_content")
+        return {
+            "index": choice.get("index", 0),
+            "delta": delta,
+            "logprobs": choice.get("logprobs"),
+            "finish_reason": choice.get("finish_reason"),
+        }
+
+    def finished(self) -> Any:
+        """The whole answer; of a stream, nothing.
+
+        Raises:
+            APIStatusError: The library told of an error.
+        """
+        if self._error is not None:
+            raise _of_library(self._error)
+        whole = self._answer.completion()
+        if not self._streamed:
+            if self._free:
+                return {"response": whole["choices"][0]["message"]["content"] or ""}
+            return whole
+        if self._with_usage and not self._free:
+            kept = {name: whole[name] for name in ("id", "created", "model", "usage")}
+            self._sink.chunk(kept | {"object": _CHUNK, "choices": []})
+        return None
+
+    def metrics(self) -> dict[str, float]:
+        """Token counts and times."""
+        usage = self._answer.usage_with_times()
+        return {name: float(value) for name, value in usage.items()}
+
+
+def _with_picture(messages: list[Any], url: str) -> list[Any]:
+    """The messages with a picture in the last of the user's."""
+    for number in range(len(messages) - 1, -1, -1):
+        if messages[number].get("role") == "user":
+            text = {"type": "text", "text": messages[number].get("content") or ""}
+            picture = {"type": "image_url", "image_url": {"url": url}}
+            changed = {**messages[number], "content": [text, picture]}
+            return [*messages[:number], changed, *messages[number + 1 :]]
+    return messages
+
+
+def _has_picture(message: dict[str, Any]) -> bool:
+    content = message.get("content")
+    return isinstance(content, list) and any(
+        isinstance(part, dict) and part.get("type") == "image_url" for part in content
+    )
+
+
+def _refused(words: str) -> errors.BadRequestError:
+    """What the library cannot do is the request's fault: a template, a schema, a picture."""
+    return refusal(errors.BadRequestError, words[:1000], code="invalid_request")
+
+
+def _of_library(error: Any) -> errors.APIStatusError:
+    message = str(error.get("message", error))[:1000] if isinstance(error, dict) else str(error)
+    status = error.get("code") if isinstance(error, dict) else None
+    if isinstance(status, int) and status >= 500:
+        return engine_failed(message)
+    return _refused(message)

@@ -1,0 +1,134 @@
+"""Engines in this process: for `polymux.Local`, where nobody's files but one's own are opened."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from polymux.engines.base import Cancelled, EngineSink, Produced, ReceivedFile, Request, Token
+from polymux.engines.families import engine_of
+from polymux.service.backend import Backend
+from polymux.service.work import Made, Product, Upload
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from polymux.engines.base import Engine
+    from polymux.service.media_store import Draft
+    from polymux.service.work import Sink, Work
+
+
+class InProcessBackend(Backend):
+    """An engine that works on threads of this process, one piece of work on each.
+
+    Args:
+        name: As logs call it.
+        family: As `polymux.engines.families` knows it.
+        operations: What it can do.
+        options: What its `load` gets.
+        slots: How much of it at once.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        family: str,
+        operations: Sequence[str],
+        options: Mapping[str, Any] | None = None,
+        *,
+        slots: int = 1,
+    ) -> None:
+        """Nothing is loaded."""
+        self.name = name
+        self.operations = frozenset(operations)
+        self.slots = slots
+        self._family = family
+        self._options = dict(options or {})
+        self._engine: Engine | None = None
+        self._loading = asyncio.Lock()
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        """Does it on a thread; a task that is cancelled waits until the thread has stopped."""
+        async with self._loading:
+            if self._engine is None:
+                engine = engine_of(self._family)
+                await asyncio.to_thread(engine.load, self._options)
+                self._engine = engine
+        own = _Sink(asyncio.get_running_loop(), sink)
+        token = Token()
+        doing = asyncio.ensure_future(
+            asyncio.to_thread(self._work, self._engine, _request(work), own, token)
+        )
+        try:
+            output = await asyncio.shield(doing)
+        except asyncio.CancelledError:
+            token.cancel()
+            while not doing.done():
+                try:
+                    await asyncio.wait({doing})
+                except asyncio.CancelledError:
+                    continue
+            doing.exception()
+            raise
+        finally:
+            if not doing.done() or doing.cancelled() or doing.exception() is not None:
+                own.discard()
+        return Product(own.made(output.value), output.version, dict(output.metrics))
+
+    @staticmethod
+    def _work(engine: Engine, request: Request, sink: EngineSink, token: Token) -> Any:
+        try:
+            return engine.run(request, sink, token)
+        except Cancelled:
+            raise RuntimeError("cancelled") from None
+
+
+class _Sink(EngineSink):
+    """Hands on to the service's event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, sink: Sink) -> None:
+        self._loop = loop
+        self._sink = sink
+        self._drafts: dict[Path, Draft] = {}
+
+    def log(self, line: str) -> None:
+        self._loop.call_soon_threadsafe(self._sink.log, line)
+
+    def report(self, progress: float) -> None:
+        self._loop.call_soon_threadsafe(self._sink.report, progress)
+
+    def chunk(self, data: Mapping[str, Any]) -> None:
+        raise NotImplementedError("engines that stream have a process of their own")
+
+    def draft(self, expected_bytes: int = 0) -> Path:
+        made = self._sink.draft(expected_bytes)
+        self._drafts[made.path] = made
+        return made.path
+
+    def discard(self) -> None:
+        """Removes what was written."""
+        for draft in self._drafts.values():
+            draft.discard()
+
+    def made(self, value: Any) -> Any:
+        """The output with drafts in the place of paths."""
+        if isinstance(value, Produced):
+            return Made(self._drafts[value.path], value.content_type, value.file_name)
+        if isinstance(value, (list, tuple)):
+            return [self.made(one) for one in value]
+        if isinstance(value, dict):
+            return {name: self.made(one) for name, one in value.items()}
+        return value
+
+
+def _request(work: Work) -> Request:
+    values = {
+        name: ReceivedFile(*_parts(value)) if isinstance(value, Upload) else value
+        for name, value in work.values.items()
+    }
+    return Request(work.operation, work.variant, work.model, values, work.given)
+
+
+def _parts(upload: Upload) -> tuple[Path, str, str, int]:
+    return upload.path, upload.file_name, upload.content_type, upload.size_bytes

@@ -1,0 +1,143 @@
+"""Engines that get samples and pixels: strangers' files are opened by the media engine before."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.engines.media import DECODE_AUDIO, LOAD_PICTURES
+from polymux.service.backend import Backend, Health
+from polymux.service.failures import refusal
+from polymux.service.work import Made, Product, Sink, Upload
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from polymux.service.media_store import Draft
+    from polymux.service.work import Estimate, Work
+
+_MOST_PAGES = 200
+
+
+class PreparedBackend(Backend):
+    """An engine behind the media engine.
+
+    Args:
+        engine: What does the work.
+        media: What opens the file: a backend of the media engine.
+        field: The file's field, such as ``"audio"``.
+        step: What the media engine does: ``"decode_audio"`` or ``"load_pictures"``.
+        options: For that step.
+    """
+
+    def __init__(
+        self,
+        engine: Backend,
+        media: Backend,
+        *,
+        field: str,
+        step: str,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Nothing is loaded."""
+        self.name = engine.name
+        self.operations = engine.operations
+        self.slots = engine.slots
+        self._engine = engine
+        self._media = media
+        self._field = field
+        self._step = step
+        self._options = dict(options or {})
+
+    def refuse(self, work: Work) -> None:
+        """Addresses are no files."""
+        refuse_addresses(work, self._field)
+        self._engine.refuse(work)
+
+    def health(self) -> Health:
+        """The engine's."""
+        return self._engine.health()
+
+    async def estimate(self, work: Work) -> Estimate:
+        """The engine's."""
+        return await self._engine.estimate(work)
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        """Opens the file, then does the work."""
+        drafts: list[Draft] = []
+        try:
+            values = await self._prepared(work, sink, drafts)
+            kept = {name: one for name, one in work.values.items() if name != self._field}
+            return await self._engine.run(replace(work, values=kept | values), sink)
+        finally:
+            for draft in drafts:
+                draft.discard()
+
+    async def _prepared(self, work: Work, sink: Sink, drafts: list[Draft]) -> dict[str, Any]:
+        step = replace(
+            work,
+            operation=self._step,
+            values={"file": work.values[self._field], **self._options},
+            given=frozenset(),
+        )
+        quiet = Sink(lambda: None, sink.draft)
+        product = await self._media.run(step, quiet)
+        for line in quiet.lines:
+            sink.log(line)
+        if self._step == DECODE_AUDIO:
+            return {"samples": _upload(product.output["samples"], drafts)}
+        pictures = product.output["pictures"]
+        values: dict[str, Any] = {
+            f"pixels_{number}": _upload(one.pop("pixels"), drafts)
+            for number, one in enumerate(pictures)
+        }
+        return values | {"pictures": pictures}
+
+    async def close(self) -> None:
+        """The engine's process ends; the media engine is closed by whoever has it."""
+        await self._engine.close()
+
+
+def refuse_addresses(work: Work, field: str) -> None:
+    """Raises where the file is an address.
+
+    Raises:
+        NoBackendError: Nothing here fetches it.
+    """
+    if field not in work.values:
+        raise refusal(
+            errors.NoBackendError,
+            f"this server does not fetch addresses: send the file itself as {field}",
+            param="url",
+        )
+
+
+def speech(engine: Backend, media: Backend) -> PreparedBackend:
+    """Speech to text of uploaded recordings."""
+    return PreparedBackend(engine, media, field="audio", step=DECODE_AUDIO)
+
+
+def reading(engine: Backend, media: Backend) -> PreparedBackend:
+    """Text of uploaded pictures, all their pages."""
+    options = {"pages": _MOST_PAGES, "mode": "rgb"}
+    return PreparedBackend(engine, media, field="file", step=LOAD_PICTURES, options=options)
+
+
+def upscaling(engine: Backend, media: Backend) -> PreparedBackend:
+    """Enlarging of uploaded pictures, with their transparency and depth."""
+    options = {"pages": 1, "mode": "any"}
+    return PreparedBackend(engine, media, field="image", step=LOAD_PICTURES, options=options)
+
+
+def _upload(made: Made, drafts: list[Draft]) -> Upload:
+    drafts.append(made.draft)
+    size = made.draft.path.stat().st_size
+    return Upload(made.draft.path, made.file_name, made.content_type, size)
+
+
+def hash_of(path: Any) -> str:
+    """SHA-256 of a model's file, as predictions tell it."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

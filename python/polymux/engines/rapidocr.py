@@ -1,0 +1,111 @@
+"""Text from pictures by RapidOCR: its models lie in its package."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.engines.base import Engine, Output
+from polymux.engines.reading import Line, in_reading_order, joined, pages_of
+from polymux.service.failures import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from polymux.engines.base import EngineSink, Request, Token
+
+    Page = NDArray[np.uint8]
+
+_TURNS = (0, 1, 2, 3)
+#: A page that reads as well as this stands upright: the other ways are not tried.
+_GOOD = 0.9
+_LONGEST_SIDE = 2500
+#: What the models in the package read.
+_LANGUAGES = ("eng", "chi_sim", "chi_tra", "deu", "fra", "ita", "spa", "por", "jpn")
+
+
+class RapidOcrEngine(Engine):
+    """One set of models; one picture at a time."""
+
+    def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Loads the models of the package.
+
+        Raises:
+            NoBackendError: The package is missing.
+        """
+        try:
+            from rapidocr import RapidOCR
+        except ImportError:
+            raise refusal(
+                errors.NoBackendError,
+                "reading text needs rapidocr: install it with pip install 'polymux[ocr]'",
+            ) from None
+        del options
+        threads = int(os.environ.get("POLYMUX_THREADS", "1"))
+        self._engine = RapidOCR(
+            params={
+                "EngineConfig.onnxruntime.intra_op_num_threads": threads,
+                "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+                "Global.log_level": "error",
+                "Global.max_side_len": _LONGEST_SIDE,
+            }
+        )
+        return {"languages": list(_LANGUAGES)}
+
+    def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
+        """Reads all pages."""
+        wanted = [one for one in str(request.values.get("lang") or "").split("+") if one]
+        unknown = [one for one in wanted if one not in _LANGUAGES]
+        if unknown:
+            raise refusal(
+                errors.BadRequestError,
+                f"lang={'+'.join(wanted)[:100]}: this engine reads {', '.join(_LANGUAGES)}; "
+                "tesseract reads what is installed for it",
+                code="invalid_request",
+                param="lang",
+            )
+        pages = pages_of(request.values)
+        texts = []
+        for number, page in enumerate(pages):
+            texts.append(self._read(page, token))
+            sink.report((number + 1) / len(pages))
+        return Output({"text": joined(texts)}, "rapidocr", {"pages": float(len(pages))})
+
+    def _read(self, page: Page, token: Token) -> str:
+        """The text of a page that may lie on its side or its head: the way that reads best."""
+        import numpy
+
+        best: tuple[float, list[Line]] = (-1.0, [])
+        for turn in _TURNS:
+            token.check()
+            lines = self._lines(numpy.ascontiguousarray(numpy.rot90(page, -turn)))
+            quality = _quality(lines)
+            if quality[0] > best[0]:
+                best = (quality[0], lines)
+            if turn == 0 and (not lines or quality[1] >= _GOOD):
+                break
+        return in_reading_order(best[1])
+
+    def _lines(self, page: Page) -> list[Line]:
+        found = self._engine(page)
+        if found is None or found.boxes is None or found.txts is None:
+            return []
+        lines = []
+        for box, text, score in zip(found.boxes, found.txts, found.scores, strict=True):
+            across, down = [float(one[0]) for one in box], [float(one[1]) for one in box]
+            lines.append(Line(text, min(across), min(down), max(across), max(down), float(score)))
+        return lines
+
+
+def _quality(lines: list[Line]) -> tuple[float, float]:
+    """How much was read how well, and how well on the whole; upright boxes are taller than wide."""
+    if not lines:
+        return 0.0, 0.0
+    length = sum(len(one.text) for one in lines) or 1
+    mean = sum(one.confidence * len(one.text) for one in lines) / length
+    wide = sum(one.right - one.left > one.height for one in lines) / len(lines)
+    return length * mean**4 * (0.2 + wide), mean * (0.5 + wide / 2)

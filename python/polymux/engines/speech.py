@@ -1,0 +1,157 @@
+"""Speech to text by faster-whisper, on samples that the core has decoded."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.engines.base import Engine, Output
+from polymux.engines.prepared import hash_of
+from polymux.service.failures import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from polymux.engines.base import EngineSink, ReceivedFile, Request, Token
+
+_SAMPLE_RATE_HZ = 16_000
+_CPU_BATCH = 8
+_NEEDED = ("config.json", "model.bin", "tokenizer.json")
+_DIGITS = 3
+
+
+class SpeechEngine(Engine):
+    """One Whisper model; one recording at a time, as its batches are not safe on two threads."""
+
+    def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Loads ``model``, a folder in CTranslate2's form.
+
+        Also ``device`` (``"auto"``, ``"cpu"``, ``"cuda"``), ``compute`` (``"int8"`` and so on),
+        ``batch`` (most stretches at once) and ``beam``.
+
+        Raises:
+            NoBackendError: The package or the model is missing.
+        """
+        try:
+            import faster_whisper
+        except ImportError:
+            raise refusal(
+                errors.NoBackendError,
+                "speech needs faster-whisper: install it with pip install 'polymux[speech]'",
+            ) from None
+        folder = Path(str(options.get("model", "")))
+        missing = [name for name in _NEEDED if not (folder / name).is_file()]
+        if missing:
+            raise refusal(
+                errors.NoBackendError,
+                f"the speech model {folder.name!r} lacks {', '.join(missing)}: `polymux models "
+                "list` shows which can be had",
+            )
+        self._device = str(options.get("device", "auto"))
+        model = faster_whisper.WhisperModel(
+            os.fspath(folder),
+            device=self._device,
+            compute_type=str(options.get("compute", "default")),
+            cpu_threads=int(os.environ.get("POLYMUX_THREADS", "1")),
+            num_workers=1,
+            local_files_only=True,
+        )
+        self._model = model
+        self._batched = faster_whisper.BatchedInferencePipeline(model=model)
+        self._beam = int(options.get("beam", 5))
+        self._most_at_once = int(options.get("batch", _CPU_BATCH))
+        self._version = hash_of(folder / "model.bin")
+        return {"model": folder.name, "version": self._version}
+
+    def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
+        """Writes down what is said in ``samples``."""
+        import numpy
+
+        file: ReceivedFile = request.values["samples"]
+        samples = numpy.memmap(file.path, numpy.float32, "r")
+        duration_s = len(samples) / _SAMPLE_RATE_HZ
+        words = request.values.get("timestamp") == "word"
+        wanted = int(request.values.get("batch_size") or 1)
+        at_once = min(wanted, self._most_at_once)
+        if at_once < wanted:
+            sink.log(f"batch_size {wanted}: {at_once} at once is what this machine does")
+        segments, info = self._batched.transcribe(
+            samples,
+            batch_size=at_once,
+            beam_size=self._beam,
+            language=_language_of(request.values.get("language")),
+            task=request.values.get("task", "transcribe"),
+            word_timestamps=words,
+            without_timestamps=False,
+            vad_filter=True,
+        )
+        sink.log(f"language {info.language} ({info.language_probability:.0%})")
+        chunks: list[dict[str, Any]] = []
+        for segment in _checked(segments, token):
+            chunks += _chunks(segment, words=words)
+            sink.report(min(1.0, segment.end / max(duration_s, 1e-9)))
+        if not chunks:
+            raise refusal(
+                errors.UnprocessableEntityError,
+                "nobody speaks in this recording",
+                code="no_speech",
+            )
+        text = "".join(one["text"] for one in chunks).strip()
+        value = {"text": text, "chunks": chunks, "language": info.language}
+        return Output(value, self._version, {"audio_seconds": duration_s})
+
+
+def _checked(segments: Any, token: Token) -> Iterator[Any]:
+    """The segments as they come; between two it can be stopped."""
+    token.check()
+    for segment in segments:
+        token.check()
+        yield segment
+
+
+def _chunks(segment: Any, *, words: bool) -> list[dict[str, Any]]:
+    if words and segment.words:
+        return [_chunk(word.word, word.start, word.end) for word in segment.words]
+    return [_chunk(segment.text, segment.start, segment.end)]
+
+
+def _chunk(text: str, start_s: float, end_s: float) -> dict[str, Any]:
+    times = [round(float(start_s), _DIGITS), round(float(end_s), _DIGITS)]
+    return {"text": text, "timestamp": times}
+
+
+def _language_of(given: str | None) -> str | None:
+    """Whisper's code of a language, which may be given by its name.
+
+    Raises:
+        BadRequestError: Whisper knows no such language.
+    """
+    if given is None or given.lower() in ("", "none", "auto"):
+        return None
+    from faster_whisper.tokenizer import _LANGUAGE_CODES
+
+    code = _NAMES.get(given.lower(), given.lower())
+    if code not in _LANGUAGE_CODES:
+        raise refusal(
+            errors.BadRequestError,
+            f"language={given[:50]!r}: Whisper knows no such language; give a code such as 'en' or "
+            "'de', or its English name",
+            code="invalid_request",
+            param="language",
+        )
+    return code
+
+
+#: English names of the languages that are asked for most; the others are given by their codes.
+_NAMES = {
+    "arabic": "ar", "bengali": "bn", "bulgarian": "bg", "catalan": "ca", "chinese": "zh",
+    "croatian": "hr", "czech": "cs", "danish": "da", "dutch": "nl", "english": "en",
+    "finnish": "fi", "french": "fr", "german": "de", "greek": "el", "hebrew": "he", "hindi": "hi",
+    "hungarian": "hu", "indonesian": "id", "italian": "it", "japanese": "ja", "korean": "ko",
+    "malay": "ms", "norwegian": "no", "persian": "fa", "polish": "pl", "portuguese": "pt",
+    "romanian": "ro", "russian": "ru", "serbian": "sr", "slovak": "sk", "slovenian": "sl",
+    "spanish": "es", "swedish": "sv", "tamil": "ta", "thai": "th", "turkish": "tr",
+    "ukrainian": "uk", "urdu": "ur", "vietnamese": "vi",
+}  # fmt: skip

@@ -1,0 +1,125 @@
+"""Text from pictures by the program tesseract, with whatever languages are installed for it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.engines.base import Engine, Output
+from polymux.engines.reading import joined, pages_of
+from polymux.service.failures import engine_failed, refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from polymux.engines.base import EngineSink, Request, Token
+
+    Page = NDArray[np.uint8]
+
+_LONGEST_S = 600.0
+_TURNED = re.compile(r"^Rotate: (\d+)$", re.MULTILINE)
+_SURE = re.compile(r"^Orientation confidence: ([\d.]+)$", re.MULTILINE)
+_SURE_ENOUGH = 1.0
+
+
+class TesseractEngine(Engine):
+    """The program, once for each page; one OpenMP thread, as two are many times slower."""
+
+    def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Finds the program (``program``, else that of PATH) and its languages.
+
+        Raises:
+            NoBackendError: It is not there.
+        """
+        program = options.get("program") or shutil.which("tesseract")
+        if program is None:
+            raise refusal(
+                errors.NoBackendError,
+                "tesseract is not installed: on Debian and Ubuntu apt install tesseract-ocr",
+            )
+        self._program = str(program)
+        self._default = str(options.get("language", "eng"))
+        listed = self._output("--list-langs").splitlines()[1:]
+        self._languages = sorted(one.strip() for one in listed if one.strip())
+        return {"languages": self._languages}
+
+    def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
+        """Reads all pages."""
+        wanted = str(request.values.get("lang") or self._default)
+        missing = [one for one in wanted.split("+") if one not in self._languages]
+        if missing:
+            raise refusal(
+                errors.BadRequestError,
+                f"lang={wanted[:100]}: not installed: {', '.join(missing)[:100]}; there is "
+                f"{', '.join(self._languages)}",
+                code="invalid_request",
+                param="lang",
+            )
+        pages = pages_of(request.values)
+        texts = []
+        with tempfile.TemporaryDirectory(prefix="polymux-ocr-") as folder:
+            for number, page in enumerate(pages):
+                token.check()
+                texts.append(self._read(page, Path(folder) / f"{number}.ppm", wanted, token))
+                sink.report((number + 1) / len(pages))
+        return Output({"text": joined(texts)}, "tesseract", {"pages": float(len(pages))})
+
+    def _read(self, page: Page, path: Path, languages: str, token: Token) -> str:
+        import numpy
+
+        _write_ppm(path, page)
+        turn = self._turn(path)
+        if turn:
+            _write_ppm(path, numpy.ascontiguousarray(numpy.rot90(page, -turn)))
+        return self._output(os.fspath(path), "stdout", "-l", languages, "--psm", "3", token=token)
+
+    def _turn(self, path: Path) -> int:
+        """How many quarters to the right make the page upright; 0 where nobody can tell."""
+        if "osd" not in self._languages:
+            return 0
+        try:
+            found = self._output(os.fspath(path), "stdout", "--psm", "0")
+        except errors.APIStatusError:
+            return 0  # Too few letters to tell.
+        turned, sure = _TURNED.search(found), _SURE.search(found)
+        if turned is None or sure is None or float(sure[1]) < _SURE_ENOUGH:
+            return 0
+        return int(turned[1]) // 90
+
+    def _output(self, *arguments: str, token: Token | None = None) -> str:
+        process = subprocess.Popen(  # noqa: S603 - no shell; no word of a stranger
+            [self._program, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        if token is not None:
+            token.on_cancel(process.kill)
+        try:
+            out, wrong = process.communicate(timeout=_LONGEST_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise engine_failed(f"tesseract took more than {_LONGEST_S:.0f} s") from None
+        if token is not None:
+            token.check()
+        if process.returncode != 0:
+            words = wrong.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no word of why"]
+            raise engine_failed(f"tesseract failed: {words[0][:300]}")
+        return out.decode("utf-8", "replace")
+
+
+def _write_ppm(path: Path, page: Page) -> None:
+    height, width, _ = page.shape
+    with path.open("wb") as file:
+        file.write(b"P6 %d %d 255\n" % (width, height))
+        file.write(page.tobytes())

@@ -1,0 +1,188 @@
+"""Larger pictures by Real-ESRGAN's networks on ncnn: tile by tile, any factor, alpha kept.
+
+https://github.com/xinntao/Real-ESRGAN: the network enlarges by its own factor; what is wanted
+beyond or below is made of that by Lanczos' filter.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.engines.base import Engine, Output, Produced
+from polymux.engines.prepared import hash_of
+from polymux.service.failures import engine_failed, refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from polymux.engines.base import EngineSink, ReceivedFile, Request, Token
+
+    Floats = NDArray[np.float32]
+
+_TILE = 192
+_OVERLAP = 10
+_MOST_PIXELS = 100_000_000
+_OPAQUE = 4
+
+
+class UpscaleEngine(Engine):
+    """One network; one picture at a time."""
+
+    def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Loads ``model``: the path of a ``.param`` file, its ``.bin`` beside it.
+
+        Also ``factor``, the network's own (4), ``input`` and ``output``, its blobs' names
+        (``"data"``, ``"output"``), ``tile`` and ``most_pixels`` of what is made.
+
+        Raises:
+            NoBackendError: The package or the network is missing.
+        """
+        try:
+            import ncnn
+        except ImportError:
+            raise refusal(
+                errors.NoBackendError,
+                "upscaling needs ncnn: install it with pip install 'polymux[upscale]'",
+            ) from None
+        path = Path(str(options.get("model", "")))
+        weights = path.with_suffix(".bin")
+        if not path.is_file() or not weights.is_file():
+            raise refusal(
+                errors.NoBackendError,
+                f"there is no network {path.name!r}: `polymux models list` shows which can be had",
+            )
+        self._ncnn = ncnn
+        self._network = ncnn.Net()
+        self._network.opt.use_vulkan_compute = False
+        self._network.opt.num_threads = int(os.environ.get("POLYMUX_THREADS", "1"))
+        if self._network.load_param(os.fspath(path)) or self._network.load_model(
+            os.fspath(weights)
+        ):
+            raise engine_failed(f"the network {path.name!r} cannot be loaded")
+        self._factor = int(options.get("factor", 4))
+        self._input = str(options.get("input", "data"))
+        self._output = str(options.get("output", "output"))
+        self._tile = int(options.get("tile", _TILE))
+        self._most_pixels = int(options.get("most_pixels", _MOST_PIXELS))
+        self._version = hash_of(weights)
+        return {"model": path.stem, "version": self._version, "factor": self._factor}
+
+    def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
+        """Enlarges the picture."""
+        if request.values.get("face_enhance") is True:
+            raise refusal(
+                errors.NoBackendError,
+                "face_enhance: no engine of this server does it; ask without",
+                param="face_enhance",
+            )
+        scale = float(request.values.get("scale", self._factor))
+        pixels = _pixels(request.values)
+        height, width = pixels.shape[:2]
+        size = max(1, round(width * scale)), max(1, round(height * scale))
+        largest = max(size[0] * size[1], width * height * self._factor**2)
+        if largest > self._most_pixels:
+            raise refusal(
+                errors.RequestTooLargeError,
+                f"scale={scale:g}: {largest / 1e6:.0f} megapixels would be made, and "
+                f"{self._most_pixels / 1e6:.0f} are the most",
+                param="scale",
+            )
+        made = self._enlarged(pixels, sink, token)
+        encoded = _resized_and_encoded(made, size, deep=pixels.dtype.itemsize == 2)
+        path = sink.draft(len(encoded))
+        path.write_bytes(encoded)
+        metrics = {"width": float(size[0]), "height": float(size[1])}
+        return Output(Produced(path, "image/png", "upscaled.png"), self._version, metrics)
+
+    def _enlarged(self, pixels: Any, sink: EngineSink, token: Token) -> Floats:
+        """All channels, from 0 to 1: the network sees colours; alpha goes through it as grey."""
+        import numpy
+
+        top = 255.0 if pixels.dtype.itemsize == 1 else 65535.0
+        values = numpy.asarray(pixels, numpy.float32) / top
+        channels = values.shape[2]
+        colours = values[:, :, :3] if channels >= 3 else numpy.repeat(values[:, :, :1], 3, axis=2)
+        has_alpha = channels in (2, _OPAQUE)
+        passes = 2 if has_alpha else 1
+        made = self._tiled(colours, token, lambda done: sink.report(done / passes))
+        if channels < 3:
+            made = made.mean(axis=2, keepdims=True)
+        if has_alpha:
+            alpha = numpy.repeat(values[:, :, -1:], 3, axis=2)
+            larger = self._tiled(alpha, token, lambda done: sink.report((1 + done) / passes))
+            made = numpy.concatenate((made, larger.mean(axis=2, keepdims=True)), axis=2)
+        return made
+
+    def _tiled(self, colours: Floats, token: Token, report: Any) -> Floats:
+        import numpy
+
+        height, width = colours.shape[:2]
+        made = numpy.empty((height * self._factor, width * self._factor, 3), numpy.float32)
+        rows, columns = math.ceil(height / self._tile), math.ceil(width / self._tile)
+        for number in range(rows * columns):
+            token.check()
+            top, left = number // columns * self._tile, number % columns * self._tile
+            self._one_tile(colours, made, top, left)
+            report((number + 1) / (rows * columns))
+        return made
+
+    def _one_tile(self, colours: Floats, made: Floats, top: int, left: int) -> None:
+        import numpy
+
+        height, width = colours.shape[:2]
+        bottom, right = min(top + self._tile, height), min(left + self._tile, width)
+        above, before = max(0, top - _OVERLAP), max(0, left - _OVERLAP)
+        below, behind = min(height, bottom + _OVERLAP), min(width, right + _OVERLAP)
+        piece = numpy.ascontiguousarray(colours[above:below, before:behind].transpose(2, 0, 1))
+        extractor = self._network.create_extractor()
+        extractor.input(self._input, self._ncnn.Mat(piece))
+        status, found = extractor.extract(self._output)
+        if status != 0:
+            raise engine_failed("the network failed at a tile")
+        larger = numpy.array(found).transpose(1, 2, 0)
+        factor = self._factor
+        inner = larger[
+            (top - above) * factor : (bottom - above) * factor,
+            (left - before) * factor : (right - before) * factor,
+        ]
+        made[top * factor : bottom * factor, left * factor : right * factor] = inner
+
+
+def _pixels(values: Mapping[str, Any]) -> Any:
+    import numpy
+
+    facts = values["pictures"][0]
+    file: ReceivedFile = values["pixels_0"]
+    kind = numpy.uint8 if facts["bits"] == 8 else numpy.uint16
+    shape = (facts["height"], facts["width"], facts["channels"])
+    return numpy.memmap(file.path, kind, "r", shape=shape)
+
+
+def _resized_and_encoded(made: Floats, size: tuple[int, int], *, deep: bool) -> bytes:
+    """A PNG of that size: 8 bits a sample, or 16."""
+    import io
+
+    import numpy
+    from PIL import Image
+
+    planes = []
+    for channel in range(made.shape[2]):
+        plane = Image.fromarray(made[:, :, channel])
+        if plane.size != size:
+            plane = plane.resize(size, Image.Resampling.LANCZOS)
+        planes.append(numpy.clip(numpy.asarray(plane), 0.0, 1.0))
+    if deep and len(planes) == 1:
+        picture = Image.fromarray(numpy.round(planes[0] * 65535).astype(numpy.uint16))
+    else:
+        stacked = numpy.round(numpy.stack(planes, axis=2) * 255).astype(numpy.uint8)
+        picture = Image.fromarray(stacked[:, :, 0] if len(planes) == 1 else stacked)
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG")
+    return buffer.getvalue()

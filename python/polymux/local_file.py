@@ -1,0 +1,81 @@
+"""Files that an operation of `polymux.Local` has made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from polymux._text import display_name, size
+from polymux.media_file import MediaFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from polymux.results import ConversionReport
+
+__all__ = ["LocalFile"]
+
+
+class LocalFile(MediaFile):
+    """A file on this machine. It is there as long as the `Local` that made it; `save` keeps it.
+
+    Attributes:
+        path: Where it lies.
+        data: None.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from polymux.local_file import LocalFile
+        >>> _ = Path("a.txt").write_text("text")
+        >>> LocalFile(Path("a.txt"), "text/plain").read()
+        b'text'
+    """
+
+    __slots__ = ("_content_type",)
+    _content_type: str
+
+    def __init__(
+        self, path: Path, content_type: str, report: ConversionReport | None = None
+    ) -> None:
+        """What was made, and what it is."""
+        for name, value in (
+            ("path", path),
+            ("data", None),
+            ("report", report),
+            ("_content_type", content_type),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the file in bytes."""
+        assert self.path is not None  # noqa: S101 - given to the constructor
+        return self.path.stat().st_size
+
+    @property
+    def content_type(self) -> str:
+        """MIME type, of what was made."""
+        return self._content_type
+
+    @property
+    def url(self) -> str:
+        """The file as an address."""
+        assert self.path is not None  # noqa: S101 - given to the constructor
+        return self.path.as_uri()
+
+    def _repr_html_(self) -> str:
+        """The picture, player or video for notebooks; other and large files are described."""
+        import html
+        from base64 import b64encode
+
+        assert self.path is not None  # noqa: S101 - given to the constructor
+        facts = html.escape(f"{display_name(self.path.name)}, {size(self.size_bytes)}")
+        kind = self.content_type.partition("/")[0]
+        tag = {"image": "img", "audio": "audio controls", "video": "video controls"}.get(kind)
+        if tag is None or self.size_bytes > _LARGEST_SHOWN_BYTES:
+            return f"<div>{facts}</div>"
+        source = f"data:{self.content_type};base64,{b64encode(self.read()).decode('ascii')}"
+        end = "" if kind == "image" else f"</{kind}>"
+        return f'<div><{tag} src="{source}">{end}<div>{facts}</div></div>'
+
+
+_LARGEST_SHOWN_BYTES = 10_000_000

@@ -1,0 +1,34 @@
+"""The server: the whole interface over HTTP, on the service.
+
+``polymux serve`` runs it; `create_app` gives it as a FastAPI application, `router` as a router for
+one's own. Needs the extra ``server``.
+
+Example:
+    >>> from polymux.server import create_app  # doctest: +SKIP
+    >>> app = create_app()  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from polymux.server.app import create_app, lifespan, router
+
+__all__ = ["create_app", "lifespan", "router"]
+
+
+def __getattr__(name: str) -> object:
+    """Loads the application when somebody wants it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from polymux.errors import MissingDependencyError
+
+    try:
+        from polymux.server import app
+    except ImportError as error:
+        if error.name is None or error.name.startswith("polymux"):
+            raise
+        raise MissingDependencyError(
+            f"the server needs {error.name}: install it with pip install 'polymux[server]'"
+        ) from error
+    return getattr(app, name)

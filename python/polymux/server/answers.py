@@ -1,0 +1,95 @@
+"""Answers in raw ASGI: JSON, errors, and what every one of them says."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from polymux._version import __version__
+from polymux.service.failures import described
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+
+    Scope = MutableMapping[str, Any]
+    Message = MutableMapping[str, Any]
+    Receive = Callable[[], Awaitable[Message]]
+    Send = Callable[[Message], Awaitable[None]]
+    Fields = Sequence[tuple[bytes, bytes]]
+
+VERSION_FIELD = (b"polymux-version", __version__.encode())
+JSON_TYPE = (b"content-type", b"application/json")
+CLOSE = (b"connection", b"close")
+_AUTHENTICATE = (b"www-authenticate", b'Bearer realm="polymux"')
+
+
+def to_json(value: Any) -> bytes:
+    """As JSON. Lone surrogates, which came through somebody's JSON, are escaped as they came."""
+    return (
+        json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(
+            "utf-8", "surrogatepass"
+        )
+        if _is_encodable(value)
+        else json.dumps(value, separators=(",", ":")).encode()
+    )
+
+
+def _is_encodable(value: Any) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+async def send_whole(
+    send: Send, status: int, body: bytes, fields: Fields = (), *, request_id: str = ""
+) -> None:
+    """Sends an answer whose body is known."""
+    headers = [VERSION_FIELD, (b"content-length", str(len(body)).encode()), *fields]
+    if request_id:
+        headers.append((b"x-request-id", request_id.encode()))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def send_json(
+    send: Send, status: int, value: Any, fields: Fields = (), *, request_id: str = ""
+) -> None:
+    """Sends JSON."""
+    await send_whole(send, status, to_json(value), (JSON_TYPE, *fields), request_id=request_id)
+
+
+def error_body(told: Mapping[str, Any], request_id: str) -> dict[str, Any]:
+    """What the interface's error is in JSON: a text, and what else is known."""
+    body: dict[str, Any] = {"error": told["message"], "code": told["code"]}
+    if told.get("param"):
+        body["param"] = told["param"]
+    if request_id:
+        body["request_id"] = request_id
+    return body
+
+
+async def send_told(
+    send: Send,
+    told: Mapping[str, Any],
+    request_id: str,
+    fields: Fields = (),
+    *,
+    more: Mapping[str, Any] | None = None,
+) -> None:
+    """Sends an error that `failures.described` has told of."""
+    own: list[tuple[bytes, bytes]] = [*fields]
+    if told["status"] == 401:
+        own.append(_AUTHENTICATE)
+    if told.get("retry_after"):
+        own.append((b"retry-after", str(told["retry_after"]).encode()))
+    body = error_body(told, request_id) | dict(more or {})
+    await send_json(send, told["status"], body, own, request_id=request_id)
+
+
+async def send_error(
+    send: Send, error: BaseException, request_id: str, fields: Fields = ()
+) -> None:
+    """Sends an error as the interface has it."""
+    await send_told(send, described(error), request_id, fields)

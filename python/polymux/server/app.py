@@ -1,0 +1,197 @@
+"""The server as a FastAPI application, and as a router for somebody else's."""
+
+from __future__ import annotations
+
+import os
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter, FastAPI
+from starlette.routing import Route
+
+from polymux import contract
+from polymux.server.endpoint import NotFound, Preflight
+from polymux.server.facts import Alive, Docs, MetricsEndpoint, OpenApi, Operations, Ready
+from polymux.server.files import MediaEndpoint
+from polymux.server.operations import OperationEndpoint
+from polymux.server.predictions import (
+    PATH,
+    PredictionCancel,
+    PredictionEvents,
+    PredictionItem,
+    PredictionList,
+)
+from polymux.server.settings import ServerSettings, read_settings
+from polymux.server.state import ServerState
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from polymux.server.answers import Receive, Scope, Send
+    from polymux.server.endpoint import Endpoint
+    from polymux.service.backend import Backend
+
+Config = ServerSettings | str | os.PathLike[str] | None
+
+
+def create_app(config: Config = None, *, backends: Sequence[Backend] | None = None) -> FastAPI:
+    """The whole server as a FastAPI application.
+
+    Args:
+        config: Settings, or the file that they are in. Default: the defaults.
+        backends: Instead of those that the settings name. Default: none.
+
+    Raises:
+        InvalidRequestError: Something in the file is wrong.
+
+    Example:
+        >>> from polymux.server import create_app  # doctest: +SKIP
+        >>> app = create_app("polymux.toml")  # doctest: +SKIP
+    """
+    state = _state(config, backends)
+    app = FastAPI(
+        title="polymux",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        lifespan=lambda _: lifespan(state),
+    )
+    app.state.polymux = state
+    routes = _routes(state)
+    app.router.routes.extend(routes)
+    app.add_middleware(_Front, state=state, routes=routes)
+    return app
+
+
+def router(config: Config = None, *, backends: Sequence[Backend] | None = None) -> APIRouter:
+    """The same addresses as a router for an application of one's own.
+
+    The key is looked at before a byte of the body is read here too. What the application must do:
+    enter `lifespan` with the router in its own lifespan. What it takes away: our deadlines on
+    connections, and, where it has a ``BaseHTTPMiddleware``, that work ends when its caller leaves.
+
+    Args:
+        config: As for `create_app`.
+        backends: As for `create_app`.
+
+    Example:
+        >>> from polymux.server import lifespan, router  # doctest: +SKIP
+        >>> mine = router()  # doctest: +SKIP
+        >>> app = FastAPI(lifespan=lambda app: lifespan(mine))  # doctest: +SKIP
+        >>> app.include_router(mine)  # doctest: +SKIP
+    """
+    state = _state(config, backends)
+    made = APIRouter(redirect_slashes=False)
+    made.polymux_state = state  # type: ignore[attr-defined]
+    made.routes.extend(_routes(state))
+    return made
+
+
+@asynccontextmanager
+async def lifespan(of: APIRouter | ServerState) -> AsyncIterator[None]:
+    """Starts a server's service, and stops it at the end.
+
+    Args:
+        of: What `router` gave.
+    """
+    state: Any = of if isinstance(of, ServerState) else getattr(of, "polymux_state", None)
+    if state is None:
+        raise TypeError("lifespan takes what polymux.server.router gave")
+    await state.start()
+    try:
+        yield
+    finally:
+        await state.stop()
+
+
+def _state(config: Config, backends: Sequence[Backend] | None) -> ServerState:
+    if isinstance(config, ServerSettings):
+        return ServerState(config, backends=backends)
+    if config is None:
+        return ServerState(ServerSettings(), backends=backends)
+    path = Path(config)
+    return ServerState(read_settings(path), path, backends)
+
+
+def _routes(state: ServerState) -> list[Route]:
+    endpoints: list[tuple[str, Endpoint]] = [
+        (one.path, OperationEndpoint(state, one)) for one in contract.operations()
+    ]
+    endpoints += [
+        (PATH, PredictionList(state)),
+        (f"{PATH}/{{id}}", PredictionItem(state)),
+        (f"{PATH}/{{id}}/cancel", PredictionCancel(state)),
+        (f"{PATH}/{{id}}/events", PredictionEvents(state)),
+        ("/api/v1/operations", Operations(state)),
+        ("/api/v1/readiness", Ready(state)),
+        ("/media/{name}", MediaEndpoint(state)),
+        ("/healthz", Alive(state)),
+        ("/readyz", Ready(state)),
+        ("/metrics", MetricsEndpoint(state)),
+        ("/openapi.json", OpenApi(state)),
+        ("/docs", Docs(state)),
+    ]
+    # An instance with __call__ is an ASGI application to Starlette: nothing is read before it runs.
+    return [Route(path, endpoint, methods=None) for path, endpoint in endpoints]
+
+
+class _Front:
+    """Before everything: the addresses that have no parts go straight to their endpoints."""
+
+    def __init__(self, app: Any, state: ServerState, routes: Sequence[Route]) -> None:
+        self._app = app
+        self._state = state
+        self._plain = {one.path: one.endpoint for one in routes if "{" not in one.path}
+        self._routes = routes
+        self._preflight = Preflight(state)
+        self._not_found = NotFound(state)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path = scope["path"]
+        # An encoded path is none of ours, whatever it decodes to.
+        plain = scope.get("raw_path", path.encode("utf-8", "replace")).partition(b"?")[0]
+        if plain != path.encode("utf-8", "replace"):
+            await self._not_found(scope, receive, send)
+            return
+        if scope["method"] == "OPTIONS" and self._may_ask(scope):
+            await self._preflight(scope, receive, send)
+            return
+        endpoint = self._plain.get(path)
+        if endpoint is not None:
+            await endpoint(scope, receive, send)
+            return
+        await self._app(scope, receive, _Replaced(send, self._not_found, scope, receive))
+
+    def _may_ask(self, scope: Scope) -> bool:
+        """Whether a page of an allowed origin asks."""
+        allowed = self._state.settings.allowed_origins
+        return any(
+            name == b"origin" and value.decode("latin-1") in allowed
+            for name, value in scope["headers"]
+        )
+
+
+class _Replaced:
+    """Puts our own words in the place of the framework's, where it finds nothing."""
+
+    def __init__(self, send: Send, instead: Endpoint, scope: Scope, receive: Receive) -> None:
+        self._send = send
+        self._instead = instead
+        self._scope = scope
+        self._receive = receive
+        self._replaced = False
+
+    async def __call__(self, message: Any) -> None:
+        if message["type"] == "http.response.start" and message["status"] == 404:
+            own = any(name == b"polymux-version" for name, _ in message["headers"])
+            if not own and "endpoint" not in self._scope:
+                self._replaced = True
+                await self._instead(self._scope, self._receive, self._send)
+                return
+        if not self._replaced:
+            await self._send(message)

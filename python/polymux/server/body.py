@@ -1,0 +1,314 @@
+"""Bodies: counted while they come, kept in memory, and on disk where they hold files."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+
+from polymux import errors
+from polymux.server.gate import too_large
+from polymux.service.failures import refusal
+from polymux.service.work import Upload
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from io import FileIO
+    from types import TracebackType
+    from typing import Self
+
+    from polymux.server.answers import Receive
+    from polymux.server.settings import Limits
+    from polymux.service.media_store import Draft, MediaStore
+
+_MOST_PARTS = 1_000
+_MOST_PART_HEADERS = 20
+_MOST_PART_HEADER_BYTES = 16 << 10
+_LONGEST_FIELD_BYTES = 1 << 20
+_LONGEST_BOUNDARY = 70
+_RESERVED_STEP_BYTES = 8 << 20
+_SPOOLED_PIECE_BYTES = 256 << 10
+
+
+class ClientGoneError(Exception):
+    """Whoever asked has closed the connection."""
+
+
+async def pieces(
+    receive: Receive, longest_bytes: int, limits: Limits, what: str
+) -> AsyncIterator[bytes]:
+    """The body as it comes.
+
+    Raises:
+        RequestTooLargeError: It is longer.
+        APIStatusError: It came too slowly (408).
+        ClientGoneError: It ended before its end.
+    """
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    size = 0
+    while True:
+        # A gap's length says nothing: a byte a second keeps every gap short.
+        until = began + limits.body_first_s + size / limits.body_bytes_per_s
+        try:
+            message = await asyncio.wait_for(receive(), max(0.0, until - loop.time()))
+        except TimeoutError:
+            slow = errors.APIStatusError("the body came too slowly", code="too_slow")
+            slow.status = 408
+            raise slow from None
+        if message["type"] == "http.disconnect":
+            raise ClientGoneError
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size > longest_bytes:
+            raise too_large(longest_bytes, what)
+        if piece:
+            yield piece
+        if not message.get("more_body", False):
+            return
+
+
+async def whole(receive: Receive, longest_bytes: int, limits: Limits, what: str) -> bytes:
+    """The body in memory."""
+    found = [piece async for piece in pieces(receive, longest_bytes, limits, what)]
+    return found[0] if len(found) == 1 else b"".join(found)
+
+
+class Form:
+    """A form that was read; its files are there until it is closed.
+
+    Attributes:
+        fields: Names and values, in order; a file is an `Upload`.
+    """
+
+    def __init__(self) -> None:
+        """Nothing was read."""
+        self.fields: list[tuple[str, Any]] = []
+        self.drafts: list[Draft] = []
+
+    def close(self) -> None:
+        """Removes the files."""
+        for draft in self.drafts:
+            draft.discard()
+
+    def __enter__(self) -> Self:
+        """The form."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Removes the files."""
+        self.close()
+
+
+async def read_form(
+    receive: Receive,
+    content_type: str,
+    longest_bytes: int,
+    limits: Limits,
+    store: MediaStore,
+    what: str,
+) -> Form:
+    """Reads a multipart/form-data body (RFC 7578); files go to drafts of the store.
+
+    Raises:
+        BadRequestError: It is none, or has too many parts or too long fields.
+        RequestTooLargeError: It is over its limit.
+        InternalServerError: There is no room for its files (code ``storage_full``).
+        ClientGoneError: It ended before its end.
+    """
+    reader = _FormReader(_boundary(content_type), store)
+    try:
+        async for piece in pieces(receive, longest_bytes, limits, what):
+            reader.feed(piece)
+            if reader.waiting_bytes >= _SPOOLED_PIECE_BYTES:
+                await asyncio.to_thread(reader.spool)
+        reader.finish()
+        await asyncio.to_thread(reader.spool)
+    except BaseException:
+        reader.close()
+        reader.form.close()
+        raise
+    reader.close()
+    return reader.form
+
+
+def _boundary(content_type: str) -> bytes:
+    _, options = parse_options_header(content_type.encode("latin-1"))
+    boundary = options.get(b"boundary", b"")
+    if not 1 <= len(boundary) <= _LONGEST_BOUNDARY:
+        raise _bad("the form's boundary is missing, or longer than RFC 2046 allows")
+    return bytes(boundary)
+
+
+class _FormReader:
+    """Takes the parser's calls. What goes to disk waits until `spool`, which blocks."""
+
+    def __init__(self, boundary: bytes, store: MediaStore) -> None:
+        self.form = Form()
+        self._store = store
+        self._parser = MultipartParser(
+            boundary,
+            {
+                "on_part_begin": self._part_begins,
+                "on_header_field": self._header_name,
+                "on_header_value": self._header_value,
+                "on_header_end": self._header_ends,
+                "on_headers_finished": self._headers_finished,
+                "on_part_data": self._data,
+                "on_part_end": self._part_ends,
+                "on_end": self._ends,
+            },
+        )
+        self._parts = 0
+        self._ended = False
+        self._headers: dict[bytes, bytes] = {}
+        self._header_bytes = 0
+        self._name = self._value = b""
+        self._text: bytearray | None = None
+        self._field = ""
+        self._upload: _Spooled | None = None
+        self._waiting: list[tuple[_Spooled, bytes | None]] = []
+        self.waiting_bytes = 0
+
+    def feed(self, piece: bytes) -> None:
+        try:
+            self._parser.write(piece)
+        except FormParserError as error:
+            raise _bad(f"the body is no form: {error}") from None
+
+    def finish(self) -> None:
+        if not self._ended:
+            raise _bad("the form ends before its closing boundary")
+
+    def spool(self) -> None:
+        """Writes what waits. On another thread; `feed` is not called meanwhile."""
+        waiting, self._waiting, self.waiting_bytes = self._waiting, [], 0
+        for upload, data in waiting:
+            if data is None:
+                upload.close()
+            else:
+                upload.write(data)
+
+    def close(self) -> None:
+        if self._upload is not None:
+            self._upload.close()
+        for upload, _ in self._waiting:
+            upload.close()
+
+    def _part_begins(self) -> None:
+        self._parts += 1
+        if self._parts > _MOST_PARTS:
+            raise _bad(f"the form has more than {_MOST_PARTS} parts")
+        self._headers = {}
+        self._header_bytes = 0
+
+    def _header_name(self, data: bytes, start: int, end: int) -> None:
+        self._name += data[start:end]
+        self._count(end - start)
+
+    def _header_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+        self._count(end - start)
+
+    def _count(self, size: int) -> None:
+        self._header_bytes += size
+        if self._header_bytes > _MOST_PART_HEADER_BYTES:
+            raise _bad("a part's header is too long")
+
+    def _header_ends(self) -> None:
+        self._headers[self._name.lower()] = self._value
+        if len(self._headers) > _MOST_PART_HEADERS:
+            raise _bad("a part has too many header fields")
+        self._name = self._value = b""
+
+    def _headers_finished(self) -> None:
+        kind, options = parse_options_header(self._headers.get(b"content-disposition"))
+        if kind != b"form-data" or b"name" not in options:
+            raise _bad("a part of the form has no name")
+        try:
+            self._field = options[b"name"].decode()
+        except UnicodeDecodeError:
+            raise _bad("the name of a part is not in UTF-8") from None
+        if b"filename" not in options:
+            self._text = bytearray()
+            return
+        name = options[b"filename"].decode("utf-8", "backslashreplace")
+        draft = self._store.draft()
+        self.form.drafts.append(draft)
+        declared = self._headers.get(b"content-type", b"").decode("latin-1")
+        self._upload = _Spooled(draft, name, declared)
+
+    def _data(self, data: bytes, start: int, end: int) -> None:
+        if self._text is not None:
+            if len(self._text) + end - start > _LONGEST_FIELD_BYTES:
+                raise too_large(_LONGEST_FIELD_BYTES, f"the field {self._field[:100]}")
+            self._text += data[start:end]
+        elif self._upload is not None:
+            self._upload.size_bytes += end - start
+            self._waiting.append((self._upload, data[start:end]))
+            self.waiting_bytes += end - start
+
+    def _part_ends(self) -> None:
+        if self._text is not None:
+            try:
+                self.form.fields.append((self._field, self._text.decode()))
+            except UnicodeDecodeError:
+                raise _bad(f"{self._field[:100]}: is not in UTF-8") from None
+            self._text = None
+        elif self._upload is not None:
+            upload = self._upload
+            self._waiting.append((upload, None))
+            made = Upload(
+                upload.draft.path, upload.file_name, upload.content_type, upload.size_bytes
+            )
+            self.form.fields.append((self._field, made))
+            self._upload = None
+
+    def _ends(self) -> None:
+        self._ended = True
+
+
+class _Spooled:
+    """A file of a form, as it is written."""
+
+    def __init__(self, draft: Draft, file_name: str, content_type: str) -> None:
+        self.draft = draft
+        self.file_name = file_name
+        self.content_type = content_type
+        self.size_bytes = 0
+        self._written_bytes = 0
+        self._reserved_bytes = 0
+        self._file: FileIO | None = draft.create()
+
+    def write(self, data: bytes) -> None:
+        assert self._file is not None  # noqa: S101 - closed behind its last piece
+        self._written_bytes += len(data)
+        if self._written_bytes > self._reserved_bytes:
+            self._reserve()
+        self.draft.write_to(self._file, data)
+
+    def _reserve(self) -> None:
+        """In steps; where there is no room for a step, what is needed and no more."""
+        step = self._written_bytes + _RESERVED_STEP_BYTES
+        try:
+            self.draft.reserve(step)
+        except errors.InternalServerError:
+            step = self._written_bytes
+            self.draft.reserve(step)
+        self._reserved_bytes = step
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _bad(message: str) -> errors.BadRequestError:
+    return refusal(errors.BadRequestError, message, code="invalid_request")

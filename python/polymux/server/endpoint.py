@@ -1,0 +1,202 @@
+"""What all endpoints share: the gate before them, one way to fail, one line in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from polymux import errors
+from polymux._text import printable, shortened
+from polymux.server.answers import CLOSE, send_error, send_json, send_told
+from polymux.server.body import ClientGoneError
+from polymux.server.gate import request_id_of
+from polymux.service.failures import described
+
+if TYPE_CHECKING:
+    from polymux.server.answers import Message, Receive, Scope, Send
+    from polymux.server.gate import Access
+    from polymux.server.state import ServerState
+
+_log = logging.getLogger("polymux.server")
+_access = logging.getLogger("polymux.access")
+
+
+class Asked(NamedTuple):
+    """A request of somebody who may come in.
+
+    Attributes:
+        access: Who, and what the header says.
+        scope: ASGI's.
+        receive: ASGI's: the body.
+        send: ASGI's: the answer.
+    """
+
+    access: Access
+    scope: Scope
+    receive: Receive
+    send: Send
+
+
+class Endpoint:
+    """An address of the server, as an ASGI application.
+
+    Attributes:
+        name: In logs, counters, and the scopes of keys.
+        methods: Those that it takes.
+        public: Whether it needs no key.
+        loopback_public: Whether it needs none from this machine, where nobody else can ask.
+    """
+
+    name: str
+    methods: tuple[str, ...] = ("GET",)
+    public: bool = False
+    loopback_public: bool = False
+
+    def __init__(self, state: ServerState) -> None:
+        """Of a server."""
+        self.state = state
+
+    async def handle(self, asked: Asked) -> None:
+        """Answers somebody who may come in."""
+        raise NotImplementedError
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers, whatever comes."""
+        began = time.perf_counter()
+        request_id = request_id_of(scope)
+        watched = _Watched(send, self.state.settings.allowed_origins, scope)
+        key = None
+        try:
+            access = self._admit(scope, request_id)
+            key = None if access.key is None else access.key.id
+            with self.state.gate.place(access):
+                await self.handle(Asked(access, scope, receive, watched))
+        except ClientGoneError:
+            watched.status = 499
+        except asyncio.CancelledError:
+            watched.status = watched.status or 499
+            raise
+        except Exception as error:
+            await self._fail(error, watched, request_id)
+        finally:
+            self._note(scope, watched, time.perf_counter() - began, key, request_id)
+
+    def _admit(self, scope: Scope, request_id: str) -> Access:
+        from polymux.server.gate import Access
+        from polymux.service.work import Caller
+
+        gate = self.state.gate
+        now = time.time()
+        headers = gate.headers_of(scope)
+        if scope["method"] not in self.methods:
+            raise _wrong_method()
+        if self.public or (self.loopback_public and gate.is_loopback(headers)):
+            gate.check_origin(headers)
+            return Access(Caller("", ""), None, request_id, headers)
+        return gate.admit(scope, self.name, request_id, now)
+
+    async def _fail(self, error: Exception, watched: _Watched, request_id: str) -> None:
+        told = described(error)
+        if told["code"] == "internal":
+            _log.error("request %s failed unexpectedly", request_id, exc_info=error)
+        if watched.status:
+            return  # The answer has begun; what reads it sees that it is cut.
+        fields = []
+        if told["status"] == 405:
+            fields.append((b"allow", ", ".join(self.methods).encode()))
+        if watched.has_body:
+            fields.append(CLOSE)
+        await send_told(watched, told, request_id, fields)
+
+    def _note(
+        self, scope: Scope, watched: _Watched, seconds: float, key: str | None, request_id: str
+    ) -> None:
+        self.state.metrics.note(self.name, watched.status, seconds, key)
+        if _access.isEnabledFor(logging.INFO):
+            _access.info(
+                "%s %s %d %.1f ms key=%s id=%s",
+                printable(scope["method"])[:20],
+                shortened(printable(scope["path"])),
+                watched.status,
+                seconds * 1e3,
+                key or "-",
+                request_id,
+            )
+
+
+class _Watched:
+    """Sends, and knows whether the answer has begun; adds what a web page needs to read it."""
+
+    def __init__(self, send: Send, origins: tuple[str, ...], scope: Scope) -> None:
+        self._send = send
+        self._origins = origins
+        self._scope = scope
+        self.status = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            if self._origins:
+                message["headers"] = [*message["headers"], *cors_fields(self._scope, self._origins)]
+        await self._send(message)
+
+    @property
+    def has_body(self) -> bool:
+        """Whether some of the request may be left on the connection."""
+        headers = dict(self._scope["headers"])
+        return headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
+
+
+def cors_fields(scope: Scope, origins: tuple[str, ...]) -> list[tuple[bytes, bytes]]:
+    """What lets a page of an allowed origin read an answer (Fetch, 3.2.3)."""
+    for name, value in scope["headers"]:
+        if name == b"origin" and value.decode("latin-1") in origins:
+            return [
+                (b"access-control-allow-origin", value),
+                (b"access-control-expose-headers", b"x-request-id, polymux-version, retry-after"),
+                (b"vary", b"origin"),
+            ]
+    return []
+
+
+def _wrong_method() -> errors.APIStatusError:
+    error = errors.APIStatusError("this address does not take that method", code="wrong_method")
+    error.status = 405
+    return error
+
+
+class NotFound(Endpoint):
+    """Every address that is none."""
+
+    name = "unknown"
+    methods = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+    public = True
+
+    async def handle(self, asked: Asked) -> None:
+        """404, with or without a key."""
+        error = errors.NotFoundError("there is nothing at this address")
+        error.status = 404
+        fields = [] if asked.scope["method"] in ("GET", "HEAD") else [CLOSE]
+        await send_error(asked.send, error, asked.access.request_id, fields)
+
+
+class Preflight(Endpoint):
+    """What a browser asks before a page of another site may ask."""
+
+    name = "preflight"
+    methods = ("OPTIONS",)
+    public = True
+
+    async def handle(self, asked: Asked) -> None:
+        """Yes, to pages of the allowed origins; others were refused already."""
+        fields = [
+            (b"asked.access-control-allow-methods", b"GET, POST, DELETE"),
+            (
+                b"asked.access-control-allow-headers",
+                b"authorization, content-type, prefer, idempotency-key, x-request-id",
+            ),
+            (b"asked.access-control-max-age", b"600"),
+        ]
+        await send_json(asked.send, 200, {}, fields, request_id=asked.access.request_id)

@@ -1,0 +1,154 @@
+"""The store's files over HTTP: by signed links, whole or in part, as what they are."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, quote
+
+from polymux import errors
+from polymux.server.answers import VERSION_FIELD, send_whole
+from polymux.server.body import ClientGoneError
+from polymux.server.endpoint import Endpoint
+from polymux.service.failures import refusal
+
+if TYPE_CHECKING:
+    from polymux.server.answers import Scope, Send
+    from polymux.server.endpoint import Asked
+    from polymux.server.gate import Access
+    from polymux.service.media_store import StoredFile
+
+_PIECE_BYTES = 256 << 10
+_NAME = re.compile(r"[0-9a-f]{40}\.[a-z0-9]{2,4}", re.ASCII)
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
+#: What a browser shows without running anything of it.
+_SHOWN = ("audio/", "video/", "image/png", "image/jpeg", "image/gif", "image/webp")
+
+
+class MediaEndpoint(Endpoint):
+    """``GET`` and ``HEAD /media/{name}``: the link is the key."""
+
+    name = "media"
+    methods = ("GET", "HEAD")
+    public = True
+
+    async def handle(self, asked: Asked) -> None:
+        """The file, or a part of it."""
+        file, descriptor = await self._opened(asked.scope)
+        try:
+            await self._answer(asked.access, asked.scope, asked.send, file, descriptor)
+        finally:
+            os.close(descriptor)
+
+    async def _opened(self, scope: Scope) -> tuple[StoredFile, int]:
+        """The file that a good link names. All others are answered alike.
+
+        Raises:
+            NotFoundError: It is no good link, or the file is gone.
+        """
+        name = scope["path_params"]["name"]
+        given = dict(parse_qsl(scope["query_string"].decode("latin-1")))
+        store = self.state.service.store
+        good = store.links.accepts(f"/media/{name}", given.get("exp", ""), given.get("sig", ""))
+        if good and _NAME.fullmatch(name):
+            file = await store.run(store.media.find, name)
+            if file is not None:
+                try:
+                    return file, store.media.open(file)
+                except OSError:
+                    pass
+        raise refusal(
+            errors.NotFoundError,
+            "there is no such file, or its link has expired; the prediction tells a new link as "
+            "long as the file is kept",
+        )
+
+    async def _answer(
+        self, access: Access, scope: Scope, send: Send, file: StoredFile, descriptor: int
+    ) -> None:
+        tag = f'"{file.sha256[:32]}"'.encode()
+        fields = [
+            (b"content-type", file.content_type.encode()),
+            (b"content-disposition", _disposition(file)),
+            (b"x-content-type-options", b"nosniff"),
+            (b"content-security-policy", b"default-src 'none'; sandbox"),
+            (b"cross-origin-resource-policy", b"cross-origin"),
+            (b"referrer-policy", b"no-referrer"),
+            (b"accept-ranges", b"bytes"),
+            (b"etag", tag),
+            (b"cache-control", b"private, max-age=3600"),
+        ]
+        if access.headers.get(b"if-none-match") in (tag, b"*"):
+            await send_whole(send, 304, b"", fields[6:], request_id=access.request_id)
+            return
+        start, end, partial = 0, file.size_bytes, False
+        wanted = access.headers.get(b"range")
+        if wanted is not None and access.headers.get(b"if-range", tag) == tag:
+            found = _part(wanted.decode("latin-1"), file.size_bytes)
+            if found is not None:
+                (start, end), partial = found, True
+        if partial:
+            place = f"bytes {start}-{end - 1}/{file.size_bytes}"
+            fields.append((b"content-range", place.encode()))
+        fields += [
+            (b"content-length", str(end - start).encode()),
+            (b"x-request-id", access.request_id.encode()),
+            VERSION_FIELD,
+        ]
+        status = 206 if partial else 200
+        await send({"type": "http.response.start", "status": status, "headers": fields})
+        if scope["method"] == "HEAD":
+            await send({"type": "http.response.body", "body": b""})
+            return
+        await _send_part(send, descriptor, start, end)
+
+
+async def _send_part(send: Send, descriptor: int, start: int, end: int) -> None:
+    while start < end:
+        size = min(_PIECE_BYTES, end - start)
+        piece = await asyncio.to_thread(os.pread, descriptor, size, start)
+        if not piece:
+            raise ClientGoneError  # The file is shorter than it was: the answer is cut.
+        start += len(piece)
+        await send({"type": "http.response.body", "body": piece, "more_body": start < end})
+
+
+def _part(wanted: str, size_bytes: int) -> tuple[int, int] | None:
+    """Start and end of the one part that is asked for; None for the whole (RFC 9110, 14.2).
+
+    Other units, several parts, and what is no range are answered by the whole.
+
+    Raises:
+        APIStatusError: It lies behind the file's end (416).
+    """
+    found = _RANGE.fullmatch(wanted.strip())
+    if found is None or found[1] == found[2] == "":
+        return None
+    if found[1] == "":
+        length = int(found[2])
+        start, end = max(0, size_bytes - length), size_bytes
+        beyond = length == 0
+    else:
+        start = int(found[1])
+        end = size_bytes if found[2] == "" else min(int(found[2]) + 1, size_bytes)
+        if found[2] != "" and int(found[2]) < start:
+            return None
+        beyond = start >= size_bytes
+    if beyond:
+        error = errors.APIStatusError(
+            f"the range lies beyond the file, which has {size_bytes} bytes", code="wrong_range"
+        )
+        error.status = 416
+        raise error
+    return start, end
+
+
+def _disposition(file: StoredFile) -> bytes:
+    """How to show or save it (RFC 6266): the name in ASCII, and in UTF-8 (RFC 8187)."""
+    kind = "inline" if file.content_type.startswith(_SHOWN) else "attachment"
+    plain = "".join(char if (char.isascii() and char.isalnum()) or char in "._- " else "_"
+                    for char in file.file_name)  # fmt: skip
+    encoded = quote(file.file_name, safe="")
+    return f"{kind}; filename=\"{plain}\"; filename*=UTF-8''{encoded}".encode("ascii")

@@ -1,0 +1,259 @@
+"""Who may come in: decided from the request line and header alone, before one byte of a body.
+
+Raw ASGI: a framework's dependency would run after the body was read and parsed.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from polymux import contract, errors
+from polymux.server.quotas import Quotas
+from polymux.service.failures import refusal
+from polymux.service.work import Caller
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from polymux.server.answers import Scope
+    from polymux.server.keys import Key, KeyFile
+    from polymux.server.settings import ServerSettings
+
+_LONGEST_TARGET_BYTES = 8 << 10
+_MOST_HEADER_BYTES = 64 << 10
+_MOST_FIELDS = 200
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}", re.ASCII)
+_HOST = re.compile(rb"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?", re.ASCII)
+_TOKEN = re.compile(rb"bearer ([\x21-\x7e]{1,512})", re.ASCII | re.IGNORECASE)
+_LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+_FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who has come in.
+
+    Attributes:
+        caller: For the service.
+        key: The key; None on paths that need none.
+        request_id: Names the request in logs and answers.
+        headers: Field lines, names in lower case; of one name the first counts, where one is
+            allowed at all.
+        length_bytes: Of the body, as declared; None where it is not.
+    """
+
+    caller: Caller
+    key: Key | None
+    request_id: str
+    headers: Mapping[bytes, bytes] = field(repr=False)
+    length_bytes: int | None = None
+
+
+def request_id_of(scope: Scope) -> str:
+    """The caller's name for its request where that is a good one, else a new one."""
+    for name, value in scope.get("headers", ()):
+        if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
+            return bytes(value).decode("ascii")
+    return f"req_{secrets.token_hex(12)}"
+
+
+class Gate:
+    """The rules of one server.
+
+    Args:
+        settings: Hosts, origins, and whether it listens on loopback alone.
+        keys: The keys.
+    """
+
+    def __init__(self, settings: ServerSettings, keys: KeyFile) -> None:
+        """Nobody has come in."""
+        self._settings = settings
+        self._keys = keys
+        self._quotas = Quotas()
+
+    def headers_of(self, scope: Scope) -> dict[bytes, bytes]:
+        """The header, when it is one that can be believed.
+
+        Raises:
+            APIStatusError: Too large (431); a field twice that may come once, no or two Hosts, a
+                transfer coding that is not chunked (400); a target that is too long (414).
+        """
+        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > _LONGEST_TARGET_BYTES:
+            raise _refused(414, "too_long", "the request's target is too long")
+        fields = scope["headers"]
+        size = sum(len(name) + len(value) for name, value in fields)
+        if len(fields) > _MOST_FIELDS or size > _MOST_HEADER_BYTES:
+            raise _refused(431, "header_too_large", "the request's header is too large")
+        found: dict[bytes, bytes] = {}
+        for name, value in fields:
+            if name in found and name in _ONCE:
+                raise _bad(f"the header field {name.decode('latin-1')} came more than once")
+            found.setdefault(name, value)
+        if found.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
+            raise _bad("the only transfer coding that is taken is chunked")
+        host = found.get(b"host")
+        if scope.get("http_version") != "1.0" or host is not None:
+            self._check_host(host)
+        return found
+
+    def _check_host(self, host: bytes | None) -> None:
+        if host is None or not _HOST.fullmatch(host):
+            raise _bad("the request's Host is missing, or is none")
+        name = host.decode("ascii").lower()
+        allowed = self._settings.allowed_hosts
+        bare = name.rpartition(":")[0] if re.search(r":\d+$", name) else name
+        if allowed and name not in allowed and bare not in allowed:
+            raise _refused(421, "wrong_host", "this server is not the one that Host names")
+
+    def check_origin(self, headers: Mapping[bytes, bytes]) -> str | None:
+        """The origin of a web page that asks, where it may; None where no page asks.
+
+        Raises:
+            PermissionDeniedError: A page of another site asks.
+        """
+        origin = headers.get(b"origin")
+        if origin is None:
+            return None
+        text = origin.decode("latin-1")
+        if text in self._settings.allowed_origins:
+            return text
+        own = headers.get(b"host", b"").decode("latin-1").lower()
+        if own and text.lower() in (f"http://{own}", f"https://{own}"):
+            return text
+        raise refusal(
+            errors.PermissionDeniedError,
+            "pages of this origin may not use this server: add it to allowed_origins",
+        )
+
+    def is_loopback(self, headers: Mapping[bytes, bytes]) -> bool:
+        """Whether somebody of this machine asks a server that listens to this machine alone."""
+        name = headers.get(b"host", b"").decode("latin-1").lower()
+        bare = re.sub(r":\d+$", "", name)
+        return (
+            self._settings.loopback_only
+            and bare in _LOOPBACK_HOSTS
+            and not any(one in headers for one in _FORWARDED)
+        )
+
+    def key_of(self, headers: Mapping[bytes, bytes], now: float) -> Key:
+        """The key that the request shows.
+
+        Raises:
+            AuthenticationError: None, or none that is known; the same words for all.
+        """
+        value = headers.get(b"authorization")
+        matched = None if value is None else _TOKEN.fullmatch(value)
+        self._keys.keys()
+        # A missing one is looked for as well: all take equally long.
+        key = self._keys.find(b"" if matched is None else matched[1], now)
+        if key is None or matched is None:
+            raise refusal(
+                errors.AuthenticationError,
+                "no key, or one that this server does not know: send Authorization: Bearer KEY",
+            )
+        return key
+
+    def admit(self, scope: Scope, wanted: str, request_id: str, now: float) -> Access:
+        """Who asks, where they may.
+
+        Args:
+            scope: ASGI's.
+            wanted: The scope that a key needs: an operation, or ``"predictions"``, ``"metrics"``.
+            request_id: Names the request.
+            now: Seconds since 1970.
+
+        Raises:
+            APIStatusError: They may not.
+        """
+        headers = self.headers_of(scope)
+        self.check_origin(headers)
+        key = self.key_of(headers, now)
+        if not key.allows(wanted):
+            raise refusal(
+                errors.PermissionDeniedError, f"this key may not use {wanted}", code="forbidden"
+            )
+        caller = Caller(key.id, key.name, key.longest_estimate_s)
+        return Access(caller, key, request_id, headers, _declared(headers))
+
+    @contextmanager
+    def place(self, access: Access) -> Iterator[None]:
+        """Room among what the key may ask for.
+
+        Raises:
+            RateLimitError: There is none.
+        """
+        if access.key is None:
+            yield
+            return
+        with self._quotas.request(access.key):
+            yield
+
+
+#: What decides may come once: of two, servers and proxies believe different ones.
+_ONCE = frozenset(
+    (
+        b"authorization",
+        b"content-length",
+        b"content-type",
+        b"expect",
+        b"host",
+        b"idempotency-key",
+        b"origin",
+        b"range",
+        b"transfer-encoding",
+    )
+)
+
+
+def check_body(
+    access: Access, operation: str, longest_json_bytes: int, longest_form_bytes: int
+) -> str:
+    """The encoding of a body that is announced, where it can be taken.
+
+    Raises:
+        UnsupportedEncodingError: Its type, or that it is compressed (415).
+        RequestTooLargeError: Its length.
+    """
+    coding = access.headers.get(b"content-encoding", b"identity").lower()
+    if coding != b"identity":
+        raise errors.UnsupportedEncodingError(
+            "Content-Encoding: bodies are taken as they are, not compressed"
+        )
+    given = access.headers.get(b"content-type")
+    encoding = contract.encoding_of(None if given is None else given.decode("latin-1"))
+    longest = longest_json_bytes if encoding == "json" else longest_form_bytes
+    if access.length_bytes is not None and access.length_bytes > longest:
+        raise too_large(longest, operation)
+    return encoding
+
+
+def too_large(longest_bytes: int, operation: str) -> errors.RequestTooLargeError:
+    """A body over its limit."""
+    return refusal(
+        errors.RequestTooLargeError,
+        f"the body is over the {longest_bytes} bytes that {operation} takes",
+    )
+
+
+def _declared(headers: Mapping[bytes, bytes]) -> int | None:
+    value = headers.get(b"content-length")
+    if value is None:
+        return None
+    if not value.isdigit() or len(value) > 18:
+        raise _bad("Content-Length is no number")
+    return int(value)
+
+
+def _bad(message: str) -> errors.BadRequestError:
+    return refusal(errors.BadRequestError, message, code="invalid_request")
+
+
+def _refused(status: int, code: str, message: str) -> errors.APIStatusError:
+    error: Any = errors.APIStatusError(message, code=code)
+    error.status = status
+    made: errors.APIStatusError = error
+    return made

@@ -1,0 +1,87 @@
+"""Counters for Prometheus: requests, times, bytes, places, engines, and who has used what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from polymux.service.dispatch import Service
+
+_BOUNDS = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1,
+    2.5,
+    5,
+    10,
+    30,
+    60,
+    300,
+    1800,
+)
+
+
+class Metrics:
+    """The counters of one server; none is shared with another in the same process."""
+
+    def __init__(self) -> None:
+        """All are nought."""
+        from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "polymux_requests",
+            "Requests that were answered",
+            ["operation", "status"],
+            registry=self.registry,
+        )
+        self.seconds = Histogram(
+            "polymux_request_seconds",
+            "From the header to the last byte",
+            ["operation"],
+            buckets=_BOUNDS,
+            registry=self.registry,
+        )
+        self.usage = Counter(
+            "polymux_key_requests",
+            "Requests of a key, by its id",
+            ["key", "operation"],
+            registry=self.registry,
+        )
+
+        def gauge(name: str, words: str, *labels: str) -> Gauge:
+            return Gauge(f"polymux_{name}", words, labels, registry=self.registry)
+
+        self.running = gauge("running", "At work", "backend")
+        self.waiting = gauge("waiting", "In the queue", "backend")
+        self.engine = gauge("engine_ready", "Loaded and well", "backend")
+        self.stored = gauge("stored_bytes", "Files of the store")
+        self.jobs = gauge("jobs_running", "Predictions that run or wait")
+
+    def note(self, operation: str, status: int, seconds: float, key: str | None) -> None:
+        """Counts a request that was answered."""
+        self.requests.labels(operation, str(status)).inc()
+        self.seconds.labels(operation).observe(seconds)
+        if key is not None:
+            self.usage.labels(key, operation).inc()
+
+    def text(self, service: Service | None) -> bytes:
+        """All of them, as Prometheus reads them."""
+        from prometheus_client import generate_latest
+
+        if service is not None:
+            for name, place in service.places.items():
+                self.running.labels(name).set(place.running)
+                self.waiting.labels(name).set(place.waiting)
+                state = service.backends[name].health().state
+                self.engine.labels(name).set(1 if state == "ready" else 0)
+            self.stored.set(service.store.media.used_bytes)
+            self.jobs.set(service.jobs.count)
+        return bytes(generate_latest(self.registry))

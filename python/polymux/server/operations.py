@@ -1,0 +1,227 @@
+"""The fourteen operations: read, checked, handed to the service, answered as they should."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import parse_qsl
+
+from polymux import contract, errors
+from polymux.operations.results import RESULTS
+from polymux.server import body as bodies
+from polymux.server.answers import send_json, send_told
+from polymux.server.endpoint import Endpoint
+from polymux.server.gate import check_body
+from polymux.server.predictions import described_job, linked
+from polymux.server.streaming import send_stream
+from polymux.service.dispatch import is_job
+from polymux.service.failures import refusal
+from polymux.service.work import Work
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from polymux.contract import CheckedRequest, Operation
+    from polymux.server.answers import Receive, Send
+    from polymux.server.endpoint import Asked
+    from polymux.server.gate import Access
+    from polymux.server.state import ServerState
+    from polymux.service.records import Job
+
+Result = TypeVar("Result")
+
+_CHATS = ("chat", "free_chat")
+_UPLOADS = ("transcribe", "convert_to_mp3")
+_WAIT = re.compile(r"wait\s*=\s*\"?(\d{1,6})\"?", re.ASCII)
+_KEY = re.compile(rb"[\x21-\x7e]{1,255}", re.ASCII)
+#: Bodies from here on are parsed on another thread: others' requests need not wait.
+_LONG_BYTES = 256 << 10
+
+
+class OperationEndpoint(Endpoint):
+    """``POST /api/v1/...`` of one operation."""
+
+    methods = ("POST",)
+
+    def __init__(self, state: ServerState, operation: Operation) -> None:
+        """Of a server."""
+        super().__init__(state)
+        self.operation = operation
+        self.name = operation.name
+        self._accepted = {one for variant in operation.variants for one in variant.accepts}
+
+    @property
+    def longest_json_bytes(self) -> int:
+        """Of a JSON body."""
+        limits = self.state.settings.limits
+        return limits.chat_bytes if self.name in _CHATS else limits.json_bytes
+
+    @property
+    def longest_form_bytes(self) -> int:
+        """Of a form."""
+        limits = self.state.settings.limits
+        if self.name in _UPLOADS:
+            return limits.upload_bytes
+        return (
+            limits.image_bytes if self.operation.family in ("image", "text") else limits.form_bytes
+        )
+
+    async def handle(self, asked: Asked) -> None:
+        """Answers it."""
+        encoding = check_body(
+            asked.access, self.name, self.longest_json_bytes, self.longest_form_bytes
+        )
+        if encoding not in self._accepted:
+            wanted = " or ".join(sorted(self._accepted))
+            raise errors.UnsupportedEncodingError(f"{self.name} takes {wanted}, not {encoding}")
+        model = _model_of(asked.scope["query_string"])
+        with ExitStack() as files:
+            if encoding == "json":
+                checked = await self._read_json(asked.receive, model)
+            else:
+                checked = await self._read_form(asked.access, asked.receive, model, files)
+            work = Work.of(checked, asked.access.caller, asked.access.request_id)
+            if work.streamed:
+                await send_stream(self.state, work, asked.receive, asked.send)
+            elif is_job(self.name):
+                await self._job(work, asked.access, asked.receive, asked.send, files)
+            else:
+                product = await unless_gone(self.state.service.call(work), asked.receive)
+                await send_json(asked.send, 200, product.output, request_id=asked.access.request_id)
+
+    async def _read_json(self, receive: Receive, model: str | None) -> CheckedRequest:
+        longest = self.longest_json_bytes
+        data = await bodies.whole(receive, longest, self.state.settings.limits, self.name)
+        if len(data) < _LONG_BYTES:
+            return contract.read_json(self.name, data, model=model, longest_bytes=longest)
+        return await asyncio.to_thread(
+            contract.read_json, self.name, data, model=model, longest_bytes=longest
+        )
+
+    async def _read_form(
+        self, access: Access, receive: Receive, model: str | None, files: ExitStack
+    ) -> CheckedRequest:
+        form = await bodies.read_form(
+            receive,
+            access.headers[b"content-type"].decode("latin-1"),
+            self.longest_form_bytes,
+            self.state.settings.limits,
+            self.state.service.store.media,
+            self.name,
+        )
+        files.enter_context(form)
+        return contract.read_form(self.name, form.fields, model=model)
+
+    async def _job(
+        self, work: Work, access: Access, receive: Receive, send: Send, files: ExitStack
+    ) -> None:
+        wait_s, stays = _preference(access, self.state.settings.limits.wait_s)
+        key = access.headers.get(b"idempotency-key")
+        if key is not None and not _KEY.fullmatch(key):
+            raise refusal(
+                errors.BadRequestError,
+                "Idempotency-Key: 1 to 255 visible ASCII characters",
+                code="invalid_request",
+                param="Idempotency-Key",
+            )
+        jobs = self.state.service.jobs
+        job, new = await self.state.service.begin(work, None if key is None else key.decode())
+        if new:
+            # The files belong to the job now, which may go on when this answer is given.
+            jobs.when_over(job, files.pop_all().close)
+        try:
+            job = await unless_gone(jobs.wait(job, wait_s), receive)
+        except BaseException:
+            if new and not stays:
+                await jobs.abandon(job)
+            raise
+        await self._send_job(job, access, send)
+
+    async def _send_job(self, job: Job, access: Access, send: Send) -> None:
+        state = self.state
+        if not job.ended:
+            place = f"{state.settings.base_url}/api/v1/predictions/{job.id}"
+            fields = [(b"location", place.encode())]
+            await send_json(
+                send, 202, described_job(state, job), fields, request_id=access.request_id
+            )
+            return
+        if job.status != "succeeded":
+            told = job.error or {
+                "status": 500,
+                "code": "canceled",
+                "message": "the prediction was canceled",
+            }
+            await send_told(send, told, access.request_id, more={"id": job.id})
+            return
+        if RESULTS[self.name] == "Prediction":
+            body: Any = described_job(state, job)
+        else:
+            body = linked(state, job, job.output)
+        await send_json(send, 200, body, request_id=access.request_id)
+
+
+def _model_of(query: bytes) -> str | None:
+    """The selector in the query; None where it is missing.
+
+    Raises:
+        BadRequestError: It is there twice, or is no UTF-8.
+    """
+    if not query:
+        return None
+    try:
+        given = parse_qsl(
+            query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50
+        )
+    except ValueError:
+        raise refusal(
+            errors.BadRequestError, "the query cannot be read", code="invalid_request"
+        ) from None
+    models = [value for name, value in given if name == "model"]
+    if len(models) > 1:
+        raise refusal(
+            errors.BadRequestError,
+            "model: is in the query more than once",
+            code="invalid_request",
+            param="model",
+        )
+    return models[0] if models else None
+
+
+def _preference(access: Access, longest_s: float) -> tuple[float | None, bool]:
+    """How long to wait for a job, and whether it goes on without its caller (RFC 7240)."""
+    wanted = access.headers.get(b"prefer", b"").decode("latin-1").lower()
+    asynchronous = re.search(r"\brespond-async\b", wanted) is not None
+    wait = _WAIT.search(wanted)
+    if wait is not None:
+        return min(float(wait[1]), longest_s), asynchronous
+    return (0.0, True) if asynchronous else (None, False)
+
+
+async def unless_gone(work: Awaitable[Result], receive: Receive) -> Result:
+    """Awaits work, and cancels it when whoever asked has gone.
+
+    Raises:
+        ClientGoneError: They have.
+    """
+    doing = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(gone(receive))
+    try:
+        await asyncio.wait({doing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if doing.done():
+            return doing.result()
+        raise bodies.ClientGoneError
+    finally:
+        for one in (doing, leaving):
+            if not one.done():
+                one.cancel()
+                with suppress(asyncio.CancelledError, Exception):
+                    await one
+
+
+async def gone(receive: Receive) -> None:
+    """Returns when the connection is closed."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

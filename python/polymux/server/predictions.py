@@ -1,0 +1,174 @@
+"""Jobs over HTTP: listed, looked at, watched, cancelled, deleted."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+
+from polymux import errors
+from polymux.operations.results import RESULTS
+from polymux.server.answers import send_json, send_whole
+from polymux.server.endpoint import Endpoint
+from polymux.server.streaming import event, send_events
+from polymux.service.failures import refusal
+from polymux.service.records import moment
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from polymux.server.answers import Scope
+    from polymux.server.endpoint import Asked
+    from polymux.server.gate import Access
+    from polymux.server.state import ServerState
+    from polymux.service.records import Job
+
+PATH = "/api/v1/predictions"
+_ON_A_PAGE = 100
+
+
+def linked(state: ServerState, job: Job, value: Any) -> Any:
+    """An output with signed links in the place of the store's files."""
+    if isinstance(value, list):
+        return [linked(state, job, one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"file"}:
+        return link(state, job, value["file"])
+    return {name: linked(state, job, one) for name, one in value.items()}
+
+
+def link(state: ServerState, job: Job, name: str) -> str:
+    """A link to a file of a job, good for as long as the file is."""
+    store = state.service.store
+    life_s = min(state.settings.store.keep_s, store.links.longest_life_s)
+    end = (job.completed_at or store.clock()) + life_s
+    path = f"/media/{name}"
+    return f"{state.settings.base_url}{path}?{store.links.query(path, end)}"
+
+
+def described_job(state: ServerState, job: Job) -> dict[str, Any]:
+    """A job as a prediction of the interface."""
+    base = f"{state.settings.base_url}{PATH}/{job.id}"
+    output = job.output
+    if RESULTS[job.operation] in ("MediaFile", "TextResponse") and isinstance(output, dict):
+        output = output.get("response")
+    plain: dict[str, Any] = {
+        "id": job.id,
+        "status": job.status,
+        "model": job.model,
+        "version": job.version,
+        "input": job.input,
+        "output": linked(state, job, output),
+        "source": "api",
+        "error": None if job.error is None else job.error["message"],
+        "logs": "\n".join(job.logs),
+        "metrics": job.metrics,
+        "urls": {"get": base, "cancel": f"{base}/cancel", "stream": f"{base}/events"},
+        "created_at": moment(job.created_at),
+        "started_at": moment(job.started_at),
+        "completed_at": moment(job.completed_at),
+    }
+    if job.progress is not None:
+        plain["progress"] = round(job.progress, 4)
+    kept = ("output", "error", "started_at", "completed_at")
+    return {name: value for name, value in plain.items() if value is not None or name not in kept}
+
+
+class PredictionList(Endpoint):
+    """``GET /api/v1/predictions``."""
+
+    name = "predictions"
+
+    async def handle(self, asked: Asked) -> None:
+        """A page of the key's jobs, newest first."""
+        before = _cursor(asked.scope["query_string"])
+        service = self.state.service
+        jobs, following = await service.store.run(
+            lambda: service.store.jobs.newest(
+                asked.access.caller.id, before=before, most=_ON_A_PAGE
+            )
+        )
+        address = None
+        if following is not None:
+            cursor = base64.urlsafe_b64encode(str(following).encode()).decode().rstrip("=")
+            address = f"{self.state.settings.base_url}{PATH}?cursor={cursor}"
+        page = {
+            "previous": None,
+            "next": address,
+            "results": [described_job(self.state, service.jobs.current(one)) for one in jobs],
+        }
+        await send_json(asked.send, 200, page, request_id=asked.access.request_id)
+
+
+class PredictionEndpoint(Endpoint):
+    """``/api/v1/predictions/{id}``, and what is beneath it."""
+
+    name = "predictions"
+
+    async def _job(self, access: Access, scope: Scope) -> Job:
+        name = scope["path_params"]["id"]
+        return await self.state.service.jobs.find(name, access.caller.id)
+
+
+class PredictionItem(PredictionEndpoint):
+    """``GET`` and ``DELETE /api/v1/predictions/{id}``."""
+
+    methods = ("GET", "DELETE")
+
+    async def handle(self, asked: Asked) -> None:
+        """The job as it is now; or forgets it with its files."""
+        job = await self._job(asked.access, asked.scope)
+        if asked.scope["method"] == "DELETE":
+            await self.state.service.jobs.remove(job)
+            await send_whole(asked.send, 204, b"", request_id=asked.access.request_id)
+            return
+        await send_json(
+            asked.send, 200, described_job(self.state, job), request_id=asked.access.request_id
+        )
+
+
+class PredictionCancel(PredictionEndpoint):
+    """``POST /api/v1/predictions/{id}/cancel``."""
+
+    methods = ("POST",)
+
+    async def handle(self, asked: Asked) -> None:
+        """The job as it is when it has stopped."""
+        job = await self.state.service.jobs.cancel(await self._job(asked.access, asked.scope))
+        await send_json(
+            asked.send, 200, described_job(self.state, job), request_id=asked.access.request_id
+        )
+
+
+class PredictionEvents(PredictionEndpoint):
+    """``GET /api/v1/predictions/{id}/events``."""
+
+    async def handle(self, asked: Asked) -> None:
+        """The job now, whenever it changes, and at its end."""
+        job = await self._job(asked.access, asked.scope)
+        events = self._events(job)
+        await send_events(
+            self.state, events, asked.receive, asked.send, asked.access.request_id, failure="error"
+        )
+
+    async def _events(self, job: Job) -> AsyncGenerator[bytes]:
+        async for one in self.state.service.jobs.events(job):
+            yield event(described_job(self.state, one), "prediction")
+
+
+def _cursor(query: bytes) -> int | None:
+    given = dict(parse_qsl(query.decode("latin-1")))
+    text = given.get("cursor")
+    if text is None:
+        return None
+    try:
+        return int(base64.urlsafe_b64decode(f"{text}==").decode("ascii"))
+    except (ValueError, binascii.Error):
+        raise refusal(
+            errors.BadRequestError,
+            "cursor: is none that this server has given",
+            code="invalid_request",
+            param="cursor",
+        ) from None

@@ -1,0 +1,214 @@
+"""uvicorn's connection with what it lacks: deadlines, limits on headers, a close that is heard.
+
+A connection that sends nothing, a header by drips, or none of what it asked for, is closed by its
+deadline; headers have a size and a count; what is refused is refused in JSON; and a connection
+whose body is not wanted is closed only when the answer can have been read.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from polymux._version import __version__
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from polymux.server.settings import Limits
+
+_MOST_HEADER_BYTES = 64 << 10
+_MOST_FIELDS = 200
+_LINGER_S = 2.0
+_LINGER_BYTES = 4 << 20
+_HALF_CLOSED_S = 0.1
+_WRITE_S = 60.0
+
+
+class _Transport:
+    """A transport whose `close` waits for the peer, where the peer is still sending."""
+
+    def __init__(self, transport: asyncio.Transport, protocol: BoundedProtocol) -> None:
+        self._transport = transport
+        self._protocol = protocol
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def close(self) -> None:
+        if self._protocol.is_receiving and not self._transport.is_closing():
+            self._protocol.linger()
+        else:
+            self._transport.close()
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection."""
+
+    #: Given to a subclass by `protocol_with`.
+    limits: Limits
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """The deadline of the first header begins."""
+        self._plain = transport
+        self._header_bytes = 0
+        self._fields = 0
+        self._refused = 0
+        self._in_header = True
+        self._in_body = False
+        self._lingered_bytes = -1
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        super().connection_made(_Transport(transport, self))  # type: ignore[arg-type]
+        self._arm("header", self.limits.header_s)
+
+    def _arm(self, name: str, seconds: float) -> None:
+        self._disarm(name)
+        self._timers[name] = self.loop.call_later(seconds, self._late, name)
+
+    def _disarm(self, name: str) -> None:
+        timer = self._timers.pop(name, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _late(self, name: str) -> None:
+        self._timers.pop(name, None)
+        if name == "header" and self._header_bytes and not self._plain.is_closing():
+            self._refuse(408, "the request's header came too slowly")
+        elif name == "write":
+            self._plain.abort()
+        else:
+            self._plain.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """All deadlines end."""
+        for name in list(self._timers):
+            self._disarm(name)
+        super().connection_lost(exc)
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """The peer sends no more: it has left, or waits for an answer that is nearly there."""
+        if self._lingered_bytes >= 0 or self._plain.get_extra_info("ssl_object") is not None:
+            return False
+        if self.cycle is None or self.cycle.response_complete:
+            return False
+        self.loop.call_later(_HALF_CLOSED_S, self._plain.close)
+        return True
+
+    @property
+    def is_receiving(self) -> bool:
+        """Whether the peer has more of its request to send."""
+        return self._in_body and not self._plain.is_closing()
+
+    def linger(self) -> None:
+        """Ends the answer, and reads on for a while: a reset would take the answer with it."""
+        if self._lingered_bytes >= 0:
+            return
+        self._lingered_bytes = 0
+        if self._plain.can_write_eof():
+            self._plain.write_eof()
+        self._arm("linger", _LINGER_S)
+        self.flow.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        """Counts what is a header, and drops what nobody wants."""
+        if self._lingered_bytes >= 0:
+            self._lingered_bytes += len(data)
+            if self._lingered_bytes > _LINGER_BYTES:
+                self._plain.close()
+            return
+        if self._in_header:
+            if not self._header_bytes:
+                self._arm("header", self.limits.header_s)
+            self._header_bytes += len(data)
+        super().data_received(data)
+        if self._plain.is_closing() or self._lingered_bytes >= 0:
+            return
+        if self._in_header and self._header_bytes > _MOST_HEADER_BYTES:
+            self._refused = self._refused or 431
+        if self._refused:
+            words = {
+                400: "the request is none of HTTP/1.1, or its target is none of this server",
+                431: "the request's header is too large",
+            }
+            self._refuse(self._refused, words[self._refused])
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Counts."""
+        self._fields += 1
+        if self._fields > _MOST_FIELDS:
+            self._refused = 431
+            return
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """The header's deadline ends. A proxy's target, or none, is none of ours."""
+        self._disarm("header")
+        if not self.url.startswith(b"/") and self.url != b"*":
+            self._refused = 400
+        if self._header_bytes > 2 * _MOST_HEADER_BYTES:
+            self._refused = 431
+        self._in_header = False
+        self._in_body = True
+        if not self._refused:
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Hands it on, where somebody reads it."""
+        if not self._refused:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The next header may begin."""
+        self._in_body = False
+        self._in_header = True
+        self._header_bytes = self._fields = 0
+        if not self._refused:
+            super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        """The peer does not read: it has so long to begin again."""
+        self._arm("write", _WRITE_S)
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """It reads."""
+        self._disarm("write")
+        super().resume_writing()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002
+        """What is no HTTP is refused in the interface's form."""
+        self._refuse(400, "the request is none of HTTP/1.1")
+
+    def _refuse(self, status: int, message: str) -> None:
+        if self._plain.is_closing():
+            return
+        code = {400: "invalid_request", 408: "too_slow", 431: "header_too_large"}[status]
+        body = json.dumps({"error": message, "code": code}).encode()
+        lines = (
+            STATUS_LINE[status],
+            b"content-type: application/json\r\n",
+            b"content-length: %d\r\n" % len(body),
+            b"polymux-version: %s\r\n" % __version__.encode(),
+            b"connection: close\r\n\r\n",
+            body,
+        )
+        if self.cycle is not None and not self.cycle.response_complete:
+            if self.cycle.response_started:
+                self._plain.close()
+                return
+            # The parser gave up behind the header: what has begun there is over.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self._plain.write(b"".join(lines))
+        if status == 408:
+            self._plain.close()  # All that came was read: nothing resets the answer.
+            return
+        self._in_body = True  # Whatever else it sends.
+        self.linger()
+
+
+def protocol_with(limits: Limits) -> type[BoundedProtocol]:
+    """A class of connections with these limits, as uvicorn wants it."""
+    return type("BoundedProtocol", (BoundedProtocol,), {"limits": limits})

@@ -1,0 +1,87 @@
+"""How much a key may ask for: a bucket of requests that fills again, and so many at once."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from polymux import errors
+from polymux.service.failures import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from polymux.server.keys import Key
+
+_MOST_KEPT = 10_000
+
+
+class _Use:
+    """What a key has used."""
+
+    __slots__ = ("filled_at", "left", "running")
+
+    def __init__(self, left: float, now: float) -> None:
+        self.left = left
+        self.filled_at = now
+        self.running = 0
+
+
+class Quotas:
+    """The quotas of all keys.
+
+    Args:
+        clock: Seconds that only go forward.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Nothing is used."""
+        self._clock = clock
+        self._uses: dict[str, _Use] = {}
+
+    @contextmanager
+    def request(self, key: Key) -> Iterator[None]:
+        """Room for one request.
+
+        Raises:
+            RateLimitError: The key has had too many of late, or has too many at once.
+        """
+        use = self._use(key)
+        self._take(key, use)
+        if key.concurrent is not None and use.running >= key.concurrent:
+            raise refusal(
+                errors.RateLimitError,
+                f"this key may have {key.concurrent} requests at once, and has them: ask again "
+                "when one has ended",
+                retry_after_s=1,
+            )
+        use.running += 1
+        try:
+            yield
+        finally:
+            use.running -= 1
+
+    def _use(self, key: Key) -> _Use:
+        use = self._uses.get(key.id)
+        if use is None:
+            if len(self._uses) >= _MOST_KEPT:
+                self._uses = {name: one for name, one in self._uses.items() if one.running}
+            use = self._uses[key.id] = _Use(key.requests_per_minute or 0.0, self._clock())
+        return use
+
+    def _take(self, key: Key, use: _Use) -> None:
+        rate = key.requests_per_minute
+        if rate is None:
+            return
+        now = self._clock()
+        use.left = min(max(rate, 1.0), use.left + (now - use.filled_at) * rate / 60)
+        use.filled_at = now
+        if use.left < 1:
+            wait_s = (1 - use.left) * 60 / rate
+            raise refusal(
+                errors.RateLimitError,
+                f"this key may ask {rate:g} times a minute: ask again in {wait_s:.0f} s",
+                retry_after_s=wait_s,
+            )
+        use.left -= 1

@@ -1,0 +1,316 @@
+"""What a server was told: by a file in TOML, by the command line, by whoever makes it."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux._text import display_name, shown
+from polymux.errors import InvalidRequestError
+from polymux.service.dispatch import Route
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_LARGEST_PORT = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What requests may cost.
+
+    Attributes:
+        header_s: How long a request's header may take. Default: 10.
+        keep_alive_s: How long a connection may stay without a request. Default: 10.
+        body_first_s: How long a body may take, beside what its length allows. Default: 10.
+        body_bytes_per_s: How fast a body must come, on the whole. Default: 16 KiB.
+        chat_bytes: Longest body of the two chats. Default: 32 MiB.
+        json_bytes: Longest of other JSON bodies. Default: 1 MiB.
+        upload_bytes: Longest form of conversions and transcriptions. Default: 2 GiB.
+        image_bytes: Longest form of operations on pictures. Default: 20 MiB.
+        form_bytes: Longest of other forms. Default: 200 MiB.
+        queue: How many requests may wait for one engine. Default: 32.
+        streams_keep_alive_s: After how long a silent stream is told that it goes on. Default: 15.
+        wait_s: Most that ``Prefer: wait`` can ask for. Default: 60.
+        memory_bytes: Most that one piece of work may take. Default: no limit.
+        duration_s: Longest media, in seconds. Default: 4 hours.
+        pixels: Largest picture. Default: 40 megapixels.
+    """
+
+    header_s: float = 10.0
+    keep_alive_s: float = 10.0
+    body_first_s: float = 10.0
+    body_bytes_per_s: float = 16384.0
+    chat_bytes: int = 32 << 20
+    json_bytes: int = 1 << 20
+    upload_bytes: int = 2 << 30
+    image_bytes: int = 20 << 20
+    form_bytes: int = 200 << 20
+    queue: int = 32
+    streams_keep_alive_s: float = 15.0
+    wait_s: float = 60.0
+    memory_bytes: int | None = None
+    duration_s: float = 4 * 3600.0
+    pixels: int = 40_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """Where jobs and files are kept.
+
+    Attributes:
+        folder: Default: ``polymux/server`` in the XDG folder for state.
+        bytes: Most that all files may take. Default: 20 GiB.
+        keep_s: How long results are kept. Default: a day.
+    """
+
+    folder: Path = field(default_factory=lambda: state_folder() / "server")
+    bytes: int = 20 << 30
+    keep_s: float = 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """An engine.
+
+    Attributes:
+        family: As `polymux.engines.families` knows it.
+        options: What it is loaded with.
+        slots: How much of it at once. Default: 1.
+        threads: For its libraries. Default: one for each processor.
+        idle_s: After how long without work it is ended. Default: 300.
+    """
+
+    family: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    slots: int = 1
+    threads: int = field(default_factory=lambda: os.cpu_count() or 1)
+    idle_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Everything.
+
+    Attributes:
+        host: The address to listen on. Default: ``"127.0.0.1"``.
+        port: The port. Default: 8000.
+        public_url: What links begin with. Default: the address that is listened on.
+        keys: The file of keys. Default: ``keys.json`` in the store's folder.
+        allowed_hosts: Names that Host may have, in lower case, with a port or without. Default: on
+            loopback its names; else the public URL's and any.
+        allowed_origins: Web pages of other sites that may ask, such as ``"https://site.example"``.
+        grace_s: How long work may go on when the server is told to stop. Default: 10.
+        tls_cert: File of the certificate, PEM. Default: no TLS.
+        tls_key: File of its key.
+        limits: What requests may cost.
+        store: Where jobs and files are kept.
+        engines: Name to engine. Default: those whose parts are installed.
+        routes: Operation to the backends that are tried for it, in order. Default: every engine for
+            all that it can do.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    public_url: str | None = None
+    keys: Path | None = None
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+    grace_s: float = 10.0
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    limits: Limits = field(default_factory=Limits)
+    store: StoreSettings = field(default_factory=StoreSettings)
+    engines: Mapping[str, EngineSettings] | None = None
+    routes: Mapping[str, tuple[Route, ...]] | None = None
+
+    @property
+    def loopback_only(self) -> bool:
+        """Whether nobody but this machine is meant."""
+        return self.host in _LOOPBACK and self.public_url is None
+
+    @property
+    def key_file(self) -> Path:
+        """Where the keys are."""
+        return self.keys or self.store.folder / "keys.json"
+
+    @property
+    def base_url(self) -> str:
+        """What links begin with."""
+        if self.public_url is not None:
+            return self.public_url.rstrip("/")
+        scheme = "https" if self.tls_cert else "http"
+        name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, self.host)  # noqa: S104
+        if ":" in name and not name.startswith("["):
+            name = f"[{name}]"
+        return f"{scheme}://{name}:{self.port}"
+
+
+def state_folder() -> Path:
+    """``polymux`` in the XDG folder for state."""
+    named = os.environ.get("XDG_STATE_HOME", "")
+    # The specification has relative ones ignored.
+    folder = Path(named) if Path(named).is_absolute() else Path.home() / ".local" / "state"
+    return folder / "polymux"
+
+
+def read_settings(path: Path) -> ServerSettings:
+    """The settings in a file.
+
+    Raises:
+        InvalidRequestError: It cannot be read, or something in it is wrong; everything that is
+            wrong is named.
+    """
+    name = display_name(os.fspath(path))
+    try:
+        plain = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InvalidRequestError(
+            f"cannot read the configuration {name}: {error.strerror}"
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidRequestError(f"the configuration {name} is no TOML: {error}") from None
+    problems: list[str] = []
+    settings = _Reader(problems).server(plain)
+    if problems:
+        raise InvalidRequestError(f"the configuration {name}: {'; '.join(problems[:20])}")
+    return settings
+
+
+class _Reader:
+    """Makes settings of plain values, and keeps what is wrong with them."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self._problems = problems
+
+    def server(self, plain: dict[str, Any]) -> ServerSettings:
+        own = {name: value for name, value in plain.items() if not isinstance(value, dict)}
+        values = self._values(ServerSettings, own, "")
+        groups = {"limits": Limits, "store": StoreSettings}
+        for name, kind in groups.items():
+            if name in plain:
+                values[name] = kind(**self._values(kind, self._table(plain, name), f"{name}."))
+        if "engines" in plain:
+            values["engines"] = self._engines(self._table(plain, "engines"))
+        if "routes" in plain:
+            values["routes"] = self._routes(self._table(plain, "routes"))
+        for name in plain.keys() - own.keys() - {"limits", "store", "engines", "routes"}:
+            self._problems.append(f"{name} is not known")
+        self._check(values)
+        return ServerSettings() if self._problems else ServerSettings(**values)
+
+    def _table(self, plain: Mapping[str, Any], name: str) -> dict[str, Any]:
+        found = plain[name]
+        if isinstance(found, dict):
+            return found
+        self._problems.append(f"{name} must be a table")
+        return {}
+
+    def _values(self, kind: type[Any], plain: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+        known = {one.name: str(one.type) for one in fields(kind)}
+        found = {}
+        for name, value in plain.items():
+            if name not in known:
+                self._problems.append(f"{prefix}{name} is not known")
+                continue
+            right, made = _converted(known[name], value)
+            if right:
+                found[name] = made
+            else:
+                self._problems.append(
+                    f"{prefix}{name}={shown(value)}: must be {right_for(known[name])}"
+                )
+        return found
+
+    def _engines(self, plain: dict[str, Any]) -> dict[str, EngineSettings]:
+        from polymux.engines.families import FAMILIES
+
+        found = {}
+        for name in plain:
+            table = self._table(plain, name)
+            values = self._values(EngineSettings, table, f"engines.{name}.")
+            family = values.setdefault("family", name)
+            if family not in FAMILIES and ":" not in family:
+                known = ", ".join(sorted(FAMILIES))
+                self._problems.append(
+                    f"engines.{name}.family={shown(family)}: must be one of {known}"
+                )
+            found[name] = EngineSettings(**values)
+        return found
+
+    def _routes(self, plain: dict[str, Any]) -> dict[str, tuple[Route, ...]]:
+        from polymux import contract
+
+        known = {one.name for one in contract.operations()}
+        found: dict[str, tuple[Route, ...]] = {}
+        for operation, wanted in plain.items():
+            if operation not in known:
+                self._problems.append(f"routes.{operation} is no operation")
+            elif not isinstance(wanted, list):
+                self._problems.append(f"routes.{operation} must be an array")
+            else:
+                found[operation] = tuple(self._route(operation, one) for one in wanted)
+        return found
+
+    def _route(self, operation: str, wanted: object) -> Route:
+        if isinstance(wanted, str):
+            return Route(wanted)
+        if isinstance(wanted, dict) and isinstance(wanted.get("backend"), str):
+            models = wanted.get("models", [])
+            if isinstance(models, list) and all(isinstance(one, str) for one in models):
+                return Route(wanted["backend"], tuple(models))
+        self._problems.append(
+            f"routes.{operation}: {shown(wanted)} is no backend's name, and no table with "
+            "`backend` and `models`"
+        )
+        return Route("")
+
+    def _check(self, values: dict[str, Any]) -> None:
+        port = values.get("port", 1)
+        if not 0 <= port <= _LARGEST_PORT:
+            self._problems.append(f"port={port}: must be from 0 to {_LARGEST_PORT}")
+        if (values.get("tls_cert") is None) != (values.get("tls_key") is None):
+            self._problems.append("tls_cert and tls_key are given together")
+        url = values.get("public_url")
+        if url is not None:
+            from polymux.config import checked_base_url
+
+            try:
+                checked_base_url(url)
+            except InvalidRequestError as error:
+                self._problems.append(f"public_url: {error}")
+
+
+def right_for(kind: str) -> str:
+    """A type, in words."""
+    if "tuple" in kind:
+        return "an array of texts"
+    if "Mapping" in kind:
+        return "a table"
+    if "float" in kind:
+        return "a number above 0"
+    if "int" in kind:
+        return "a whole number, 0 or above"
+    return "a text"
+
+
+def _converted(kind: str, value: object) -> tuple[bool, Any]:
+    """Whether a value is of a field's type, and what is kept of it."""
+    if "tuple" in kind:
+        texts = isinstance(value, list) and all(isinstance(one, str) for one in value)
+        return texts, tuple(value) if isinstance(value, list) else ()
+    if "Mapping" in kind:
+        return isinstance(value, dict), value
+    if "float" in kind:
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return number and value > 0, value  # type: ignore[operator]
+    if "int" in kind:
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        return whole and value >= 0, value  # type: ignore[operator]
+    if "Path" in kind:
+        return isinstance(value, str), Path(value) if isinstance(value, str) else None
+    return isinstance(value, str), value

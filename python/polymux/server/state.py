@@ -1,0 +1,160 @@
+"""What one server holds: its settings, keys, gate, counters, and the service while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from typing import TYPE_CHECKING
+
+from polymux._text import display_name
+from polymux.errors import InvalidRequestError
+from polymux.server.gate import Gate
+from polymux.server.keys import KeyFile
+from polymux.server.metrics import Metrics
+from polymux.server.settings import ServerSettings, read_settings
+from polymux.service.dispatch import Service
+from polymux.service.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from polymux.service.backend import Backend
+
+_log = logging.getLogger("polymux.server")
+
+
+class ServerState:
+    """One server.
+
+    Args:
+        settings: What it was told.
+        path: The file that this came from, which is read again when it is asked to; None for none.
+        backends: Instead of those that the settings name.
+    """
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        path: Path | None = None,
+        backends: Sequence[Backend] | None = None,
+    ) -> None:
+        """Nothing runs."""
+        self.settings = settings
+        self._path = path
+        self._backends = backends
+        self.keys = KeyFile(settings.key_file)
+        self.gate = Gate(settings, self.keys)
+        self.metrics = Metrics()
+        self._service: Service | None = None
+        #: Set when it is told to stop: streams end themselves.
+        self.stopping = asyncio.Event()
+
+    @property
+    def service(self) -> Service:
+        """The service.
+
+        Raises:
+            RuntimeError: It was not started: the application's lifespan was not run.
+        """
+        if self._service is None:
+            raise RuntimeError(
+                "the server was not started: run the application with its lifespan, or enter "
+                "polymux.server.lifespan in that of the application that includes the router"
+            )
+        return self._service
+
+    @property
+    def ready(self) -> bool:
+        """Whether it takes work."""
+        return self._service is not None and not self.stopping.is_set()
+
+    async def start(self) -> None:
+        """Opens the store and makes the engines; none is loaded.
+
+        Raises:
+            StoreError: The store is in use, damaged, or cannot be written.
+            InvalidRequestError: There are no keys, or their file is wrong.
+        """
+        settings = self.settings
+        self.stopping = asyncio.Event()
+        self._check_keys()
+        store = await asyncio.to_thread(
+            Store,
+            settings.store.folder,
+            cap_bytes=settings.store.bytes,
+            life_s=settings.store.keep_s,
+        )
+        try:
+            backends = self._backends
+            if backends is None:
+                from polymux.server.backends import backends_of
+
+                backends = backends_of(settings)
+            self._service = Service(
+                backends,
+                store,
+                routes=settings.routes,
+                queue=settings.limits.queue,
+                memory_limit_bytes=settings.limits.memory_bytes,
+            )
+            await self._service.start()
+        except BaseException:
+            store.close()
+            raise
+
+    def _check_keys(self) -> None:
+        if self.keys.keys():
+            return
+        if not self.settings.loopback_only:
+            raise InvalidRequestError(
+                "no keys, and the server would be open to others than this machine: make one with "
+                "`polymux keys add NAME`"
+            )
+        text, _ = self.keys.add("local")
+        place = local_key_path()
+        write_private(place, text + "\n")
+        _log.warning("a key for this account was made: %s", display_name(os.fspath(place)))
+
+    async def stop(self) -> None:
+        """Ends what runs, and gives up engines and store."""
+        self.stopping.set()
+        service, self._service = self._service, None
+        if service is not None:
+            await service.close()
+
+    def watch_file(self, path: Path | None) -> None:
+        """Names the file that `reload` reads."""
+        self._path = path
+
+    def reload(self) -> None:
+        """Reads the settings again; what is open goes on. Engines and the store stay as they are.
+
+        Raises:
+            InvalidRequestError: Something in them is wrong; the old ones stay.
+        """
+        if self._path is not None:
+            settings = read_settings(self._path)
+            keys = KeyFile(settings.key_file)
+            keys.keys()
+            self.settings, self.keys = settings, keys
+            self.gate = Gate(settings, keys)
+        _log.info("the configuration was read again")
+
+
+def local_key_path() -> Path:
+    """Where the key of this account's own server is, for the client and the command line."""
+    from polymux.server.settings import state_folder
+
+    return state_folder() / "local-key"
+
+
+def write_private(path: Path, text: str) -> None:
+    """Writes a file that nobody else can read."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(temporary, flags, 0o600), "w") as file:
+        file.write(text)
+    temporary.replace(path)

@@ -1,0 +1,158 @@
+"""Streams of server-sent events: encoded once, and ended by an event whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Any
+
+from polymux.server.answers import VERSION_FIELD, to_json
+from polymux.server.body import ClientGoneError
+from polymux.service.failures import described
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator
+
+    from polymux.server.answers import Receive, Send
+    from polymux.server.state import ServerState
+    from polymux.service.work import Work
+
+_log = logging.getLogger("polymux.server")
+KEEP_ALIVE = b": keep-alive\n\n"
+_FIELDS = (
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    # Proxies such as nginx would keep events back.
+    (b"x-accel-buffering", b"no"),
+)
+
+
+def event(value: Any, name: str = "") -> bytes:
+    """One event whose data is JSON."""
+    before = f"event: {name}\n".encode() if name else b""
+    return b"".join((before, b"data: ", to_json(value), b"\n\n"))
+
+
+async def send_stream(state: ServerState, work: Work, receive: Receive, send: Send) -> None:
+    """Answers a chat in pieces, ``[DONE]`` behind the last.
+
+    What goes wrong before the first piece is an answer of its own, with its status.
+
+    Raises:
+        PolymuxError: It went wrong before the first piece.
+        ClientGoneError: Whoever asked has gone; the engine was told.
+    """
+    chunks = _as_events(state.service.stream(work))
+    await send_events(state, chunks, receive, send, work.request_id)
+
+
+async def _as_events(chunks: AsyncIterator[dict[str, Any]]) -> AsyncGenerator[bytes]:
+    async with aclosing(chunks) as pieces:  # type: ignore[type-var]
+        async for chunk in pieces:
+            yield event(chunk)
+    yield b"data: [DONE]\n\n"
+
+
+async def send_events(
+    state: ServerState,
+    events: AsyncGenerator[bytes],
+    receive: Receive,
+    send: Send,
+    request_id: str,
+    *,
+    failure: str = "",
+) -> None:
+    """Sends events as they come, comments where none do, and an error where they fail.
+
+    Args:
+        state: The server's.
+        events: Encoded.
+        receive: ASGI's.
+        send: ASGI's.
+        request_id: Names the request.
+        failure: Name of the event that tells of a failure. Default: none, as in chats.
+
+    Raises:
+        PolymuxError: They failed before the first.
+        ClientGoneError: Whoever asked has gone.
+    """
+    stream = _Stream(send, request_id, failure)
+    pause_s = state.settings.limits.streams_keep_alive_s
+    leaving: asyncio.Future[Any] = asyncio.ensure_future(_gone(receive))
+    stopping: asyncio.Future[Any] = asyncio.ensure_future(state.stopping.wait())
+    following: asyncio.Future[Any] = asyncio.ensure_future(anext(events))
+    try:
+        while True:
+            await asyncio.wait(
+                {following, leaving, stopping},
+                timeout=pause_s,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if leaving.done():
+                raise ClientGoneError  # noqa: TRY301 - what follows is the same for all ends
+            if following.done():
+                try:
+                    piece = following.result()
+                except StopAsyncIteration:
+                    break
+                await stream.send(piece)
+                following = asyncio.ensure_future(anext(events))
+            elif stopping.done():
+                await stream.fail("draining", "the server is stopping")
+                return
+            else:
+                await stream.send(KEEP_ALIVE)
+        await stream.end()
+    except (ClientGoneError, asyncio.CancelledError):
+        raise
+    except Exception as error:
+        if not stream.begun:
+            raise
+        told = described(error)
+        if told["code"] == "internal":
+            _log.error("stream %s failed unexpectedly", request_id, exc_info=error)
+        await stream.fail(told["code"], told["message"])
+    finally:
+        for one in (leaving, stopping, following):
+            if not one.done():
+                one.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await one
+        await events.aclose()
+
+
+class _Stream:
+    """An answer of events."""
+
+    def __init__(self, send: Send, request_id: str, failure: str) -> None:
+        self._send = send
+        self._failure = failure
+        self._request_id = request_id
+        self.begun = False
+
+    async def send(self, piece: bytes) -> None:
+        if not self.begun:
+            self.begun = True
+            fields = [*_FIELDS, VERSION_FIELD, (b"x-request-id", self._request_id.encode())]
+            await self._send({"type": "http.response.start", "status": 200, "headers": fields})
+        await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+
+    async def fail(self, code: str, message: str) -> None:
+        """An event that tells of the failure, and the end; never ``[DONE]`` behind it."""
+        error = {
+            "message": message,
+            "type": "server_error",
+            "code": code,
+            "request_id": self._request_id,
+        }
+        await self.send(event({"error": error}, self._failure))
+        await self.end()
+
+    async def end(self) -> None:
+        await self._send({"type": "http.response.body", "body": b""})
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

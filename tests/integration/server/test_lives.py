@@ -1,0 +1,487 @@
+"""Connections, uploads, streams and the process over time: deadlines, leaving, stopping."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux.server.settings import Limits
+from support.polymux_server import PolymuxServer, form, parsed, read_answer
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+CHAT = "/api/v1/fastllm/chatcompletion"
+CONVERT = "/api/v1/convert2mp3"
+HELLO = {"model": "default", "messages": [{"role": "user", "content": "Hi"}]}
+QUICK = Limits(header_s=0.6, keep_alive_s=1, body_first_s=0.6, body_bytes_per_s=1e6)
+
+
+class Box:
+    backend: Scripted
+
+
+def held(box: Box, **changes: Any) -> Callable[[], list[Scripted]]:
+    def make() -> list[Scripted]:
+        box.backend = Scripted(slots=changes.pop("slots", 4))
+        for name, value in changes.items():
+            setattr(box.backend, name, value)
+        if changes.get("hold"):
+            box.backend.gate.clear()
+        return [box.backend]
+
+    return make
+
+
+def until(condition: Callable[[], object], longest_s: float = 5) -> float:
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < longest_s
+        time.sleep(0.002)
+    return time.monotonic() - began
+
+
+def head(server: PolymuxServer, path: str, *fields: str) -> bytes:
+    host = f"{server.address[0]}:{server.address[1]}"
+    lines = [f"POST {path} HTTP/1.1", f"Host: {host}", f"Authorization: Bearer {server.key}"]
+    return "\r\n".join([*lines, *fields, "", ""]).encode()
+
+
+@pytest.mark.parametrize("sent", [b"", b"G", b"GET /healthz HTTP/1.1\r\nHost: a\r\n"])
+def test_a_header_that_does_not_come(tmp_path: Path, sent: bytes) -> None:
+    """H09, H11: closed by the deadline, or told."""
+    with (
+        PolymuxServer(tmp_path / "s", lambda: [Scripted()], limits=QUICK) as server,
+        server.connect() as connection,
+    ):
+        began = time.monotonic()
+        connection.sendall(sent)
+        answer = read_answer(connection)
+        assert 0.4 < time.monotonic() - began < 1.6
+        assert answer.status == (408 if sent else 0)
+
+
+def test_a_header_in_drips(tmp_path: Path) -> None:
+    """H09."""
+    with (
+        PolymuxServer(tmp_path / "s", lambda: [Scripted()], limits=QUICK) as server,
+        server.connect() as connection,
+    ):
+        began = time.monotonic()
+        try:
+            for byte in head(server, CHAT):
+                connection.sendall(bytes([byte]))
+                time.sleep(0.05)
+                if time.monotonic() - began > 3:
+                    break
+        except OSError:
+            pass
+        assert time.monotonic() - began < 2.5
+
+
+def test_a_body_in_drips(tmp_path: Path) -> None:
+    """H10: 408, and no work was begun."""
+    box = Box()
+    with PolymuxServer(tmp_path / "s", held(box), limits=QUICK) as server:
+        fields = ("Content-Type: application/json", "Content-Length: 100")
+        with server.connect() as connection:
+            connection.sendall(head(server, CHAT, *fields))
+            began = time.monotonic()
+            connection.settimeout(0.05)
+            data = b""
+            while time.monotonic() - began < 3:
+                try:
+                    connection.sendall(b" ")
+                    piece = connection.recv(65536)
+                    if not piece:
+                        break
+                    data += piece
+                except TimeoutError:
+                    continue
+                except OSError:
+                    break
+            assert time.monotonic() - began < 2.9
+        assert parsed(data).status == 408
+        assert box.backend.began == []
+
+
+def test_an_idle_connection_is_closed(tmp_path: Path) -> None:
+    with (
+        PolymuxServer(tmp_path / "s", lambda: [Scripted()], limits=QUICK) as server,
+        server.connect() as connection,
+    ):
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        began = time.monotonic()
+        while connection.recv(65536):
+            pass
+        assert 0.8 < time.monotonic() - began < 2
+
+
+def test_a_client_that_leaves_ends_its_work(tmp_path: Path) -> None:
+    """C32 to C34: queued, at work, in a stream; the place is free at once."""
+    box = Box()
+    with PolymuxServer(tmp_path / "s", held(box, hold=True, slots=1)) as server:
+        body = json.dumps(HELLO).encode()
+        fields = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+        at_work, queued = server.connect(), server.connect()
+        at_work.sendall(head(server, CHAT, *fields) + body)
+        until(lambda: box.backend.began)
+        place = server.state.service.places["scripted"]
+        queued.sendall(head(server, CHAT, *fields) + body)
+        until(lambda: place.waiting == 1)
+        queued.close()
+        assert until(lambda: place.waiting == 0) < 0.5
+        at_work.close()
+        assert until(lambda: place.running == 0) < 0.5
+        assert box.backend.ended == ["cancelled"]
+        box.backend.chunks = [{"choices": []}]
+        body = json.dumps({**HELLO, "stream": True}).encode()
+        fields = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+        with server.connect() as stream:
+            stream.sendall(head(server, CHAT, *fields) + body)
+            data = b""
+            while b"data: " not in data:
+                data += stream.recv(65536)
+        assert until(lambda: place.running == 0) < 0.5
+        assert box.backend.ended == ["cancelled", "closed"]
+
+
+def test_a_job_s_caller_who_leaves(tmp_path: Path) -> None:
+    """It is cancelled, unless it was asked for asynchronously."""
+    box = Box()
+    with PolymuxServer(tmp_path / "s", held(box, hold=True, slots=2)) as server:
+        body, headers = form(("file", ("a.wav", b"x")))
+        sent = (headers[0][0] + ": " + headers[0][1], f"Content-Length: {len(body)}")
+        with server.connect() as connection:
+            connection.sendall(head(server, CONVERT, *sent) + body)
+            until(lambda: box.backend.began)
+        assert until(lambda: box.backend.ended) < 1
+        answer = server.ask("POST", CONVERT, body, [*headers, ("Prefer", "respond-async")])
+        assert answer.status == 202
+        assert answer.headers["location"] == answer.json()["urls"]["get"]
+        one = answer.json()["urls"]["get"].removeprefix(server.url)
+        until(lambda: len(box.backend.began) == 2)
+        assert server.ask("GET", one).json()["status"] == "processing"
+        waited = server.ask("POST", CONVERT, body, [*headers, ("Prefer", "wait=1")])
+        assert waited.status == 202
+        canceled = server.ask("POST", f"{one}/cancel").json()
+        assert canceled["status"] == "canceled"
+        server.loop.call_soon_threadsafe(box.backend.gate.set)
+        other = waited.json()["urls"]["get"].removeprefix(server.url)
+        until(lambda: server.ask("GET", other).json()["status"] == "succeeded")
+        assert list((tmp_path / "s" / "drafts").iterdir()) == []
+
+
+def test_the_same_request_twice_is_one_job(tmp_path: Path) -> None:
+    box = Box()
+    with PolymuxServer(tmp_path / "s", held(box)) as server:
+        body, headers = form(("file", ("a.wav", b"x")))
+        keyed = [*headers, ("Idempotency-Key", "k1")]
+        first = server.ask("POST", CONVERT, body, keyed)
+        assert server.ask("POST", CONVERT, body, keyed).status == 200
+        assert len(box.backend.began) == 1
+        other, _ = form(("file", ("a.wav", b"y")))
+        answer = server.ask("POST", CONVERT, other, keyed)
+        assert (answer.status, answer.json()["code"]) == (409, "conflict")
+        assert first.status == 200
+
+
+def test_events_of_a_job(tmp_path: Path) -> None:
+    box = Box()
+    with PolymuxServer(tmp_path / "s", held(box, hold=True)) as server:
+        body, headers = form(("file", ("a.wav", b"x")))
+        answer = server.ask("POST", CONVERT, body, [*headers, ("Prefer", "respond-async")])
+        job = answer.json()["id"]
+        with polymux.Client(server.url, server.key) as client:
+            seen = []
+            for one in client.predictions.events(job):
+                seen.append(one.status)
+                server.loop.call_soon_threadsafe(box.backend.gate.set)
+            assert seen[-1] == "succeeded"
+            assert "processing" in seen
+            assert client.predictions.get(job).audio is not None
+            assert [one.id for one in client.predictions.list()] == [job]
+
+
+def test_a_full_queue(tmp_path: Path) -> None:
+    box = Box()
+    limits = Limits(queue=0)
+    with PolymuxServer(tmp_path / "s", held(box, hold=True, slots=1), limits=limits) as server:
+        body = json.dumps(HELLO).encode()
+        fields = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+        with server.connect() as first:
+            first.sendall(head(server, CHAT, *fields) + body)
+            until(lambda: box.backend.began)
+            answer = server.json(CHAT, HELLO)
+            assert (answer.status, answer.json()["code"]) == (503, "overloaded")
+            assert int(answer.headers["retry-after"]) >= 1
+
+
+@pytest.mark.parametrize("sent", [0.3, 0.9])
+def test_an_upload_that_breaks_off_leaves_nothing(tmp_path: Path, sent: float) -> None:
+    """M06."""
+    box = Box()
+    with PolymuxServer(tmp_path / "s", held(box)) as server:
+        body, headers = form(("file", ("a.wav", b"x" * 3_000_000)))
+        lines = (f"{headers[0][0]}: {headers[0][1]}", f"Content-Length: {len(body)}")
+        with server.connect() as connection:
+            connection.sendall(head(server, CONVERT, *lines) + body[: int(len(body) * sent)])
+            drafts = tmp_path / "s" / "drafts"
+            until(lambda: any(drafts.iterdir()))
+        until(lambda: not any(drafts.iterdir()))
+        assert box.backend.began == []
+        assert server.state.service.store.media.used_bytes == 0
+
+
+def test_uploads_have_their_caps(tmp_path: Path) -> None:
+    """M24, M25: exactly the cap; one more; in chunks without a length."""
+    limits = Limits(upload_bytes=100_000)
+    with PolymuxServer(tmp_path / "s", lambda: [Scripted()], limits=limits) as server:
+        empty, headers = form(("file", ("a.wav", b"")))
+        for size, status in ((100_000, 200), (100_001, 413)):
+            body, _ = form(("file", ("a.wav", b"x" * (size - len(empty)))))
+            assert len(body) == size
+            assert server.ask("POST", CONVERT, body, headers).status == status
+            chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+            chunks = [*headers, ("Transfer-Encoding", "chunked")]
+            assert server.ask("POST", CONVERT, chunked, chunks).status == status
+        assert list((tmp_path / "s" / "drafts").iterdir()) == []
+
+
+def test_a_store_that_is_full(tmp_path: Path) -> None:
+    """507 for an upload that has no room, and room again afterwards."""
+    from polymux.server.settings import StoreSettings
+
+    store = StoreSettings(tmp_path / "s", bytes=1_000_000)
+    with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:
+        server.state.service.store.media._cap_bytes = store.bytes
+        body, headers = form(("file", ("a.wav", b"x" * 2_000_000)))
+        answer = server.ask("POST", CONVERT, body, headers)
+        assert (answer.status, answer.json()["code"]) == (507, "storage_full")
+        assert server.state.service.store.media.used_bytes == 0
+        small, _ = form(("file", ("a.wav", b"x")))
+        assert server.ask("POST", CONVERT, small, headers).status == 200
+
+
+def link_of(server: PolymuxServer) -> str:
+    body, headers = form(("file", ("a.wav", b"x")))
+    answer = server.ask("POST", CONVERT, body, headers).json()
+    return str(answer["response"]).removeprefix(server.url)
+
+
+def test_ranges_of_a_file(tmp_path: Path) -> None:
+    """S05, S06."""
+    box = Box()
+    data = bytes(range(256)) * 40
+    with PolymuxServer(tmp_path / "s", held(box, data=data)) as server:
+        path = link_of(server)
+
+        def ask(method: str = "GET", **fields: str) -> Any:
+            headers = [(name.replace("_", "-"), value) for name, value in fields.items()]
+            return server.ask(method, path, headers=headers, key=None)
+
+        whole = ask()
+        assert (whole.status, whole.body) == (200, data)
+        assert ask("HEAD").headers["content-length"] == str(len(data))
+        for wanted, expected in (("0-0", data[:1]), ("-1", data[-1:]), ("5-", data[5:]),
+                                 ("10-99999999", data[10:]), ("-99999999", data)):  # fmt: skip
+            answer = ask(Range=f"bytes={wanted}")
+            assert (answer.status, answer.body) == (206, expected)
+        for wanted in ("bytes=", "bytes=-", "items=0-1", "bytes=5-3", "bytes=0-1,3-4",
+                       "bytes=a-b", "bytes=" + ",".join("0-0" for _ in range(10_000))):  # fmt: skip
+            answer = ask(Range=wanted[:60_000])
+            assert (answer.status, answer.body) == (200, data), wanted[:50]
+        for wanted in (f"{len(data)}-", "99999999-", "-0"):
+            assert ask(Range=f"bytes={wanted}").status == 416
+        tag = whole.headers["etag"]
+        assert ask(If_None_Match=tag).status == 304
+        assert ask(Range="bytes=0-1", If_Range=tag).status == 206
+        assert ask(Range="bytes=0-1", If_Range='"x"').status == 200
+
+
+def test_links_that_are_none(tmp_path: Path) -> None:
+    """S01 to S03, S10: all alike."""
+    with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:
+        path = link_of(server)
+        name, _, query = path.removeprefix("/media/").partition("?")
+        (tmp_path / "s" / "media" / "zz").mkdir()
+        (tmp_path / "s" / "media" / "zz" / f"zz{name[2:]}").symlink_to("/etc/passwd")
+        wrong = [
+            f"/media/{name}", f"/media/{name}?{query}x", f"/media/{name.upper()}?{query}",
+            f"/media/x{name}?{query}", f"/media/zz{name[2:]}?{query}", "/media/..", "/media/",
+            f"/media/../catalogue.db?{query}", f"/media/%2e%2e%2fcatalogue.db?{query}",
+            f"/media/..%5ccatalogue.db?{query}", f"/media//{name}?{query}",
+            f"/media/{name}%00?{query}", f"/media/{name}?{query.replace('exp=1', 'exp=9')}",
+        ]  # fmt: skip
+        assert server.ask("GET", path, key=None).status == 200
+        for one in wrong:
+            answer = server.ask("GET", one, key=None)
+            assert answer.status == 404, one
+            assert answer.json()["code"] == "not_found"
+
+
+# The program itself.
+
+
+def started(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    own = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "HOME": str(folder)}
+    own |= environment
+    own.pop("POLYMUX_API_KEY", None)
+    return subprocess.Popen(
+        [sys.executable, "-m", "polymux", "serve", "--port", "0", *arguments],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=own,
+    )
+
+
+def address_of(process: subprocess.Popen[str]) -> str:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "serving on " in line:
+            return line.split("serving on ")[1].split(";")[0]
+    raise AssertionError(f"no address; status {process.wait()}")
+
+
+def test_the_program_from_start_to_stop(tmp_path: Path) -> None:
+    """A key is made, found by the client's account, and everything works; SIGTERM is no failure."""
+    began = time.monotonic()
+    process = started(tmp_path)
+    try:
+        url = address_of(process)
+        took = time.monotonic() - began
+        key_path = tmp_path / "state" / "polymux" / "local-key"
+        assert key_path.stat().st_mode & 0o777 == 0o600
+        with polymux.Client(url, key_path.read_text().strip()) as client:
+            wave = tone()
+            made = client.convert_to_mp3(("a.wav", wave))
+            assert made.read() == polymux.convert_to_mp3(wave).read()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+        assert took < 10
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def tone() -> bytes:
+    import io
+    import math
+    import struct
+    import wave
+
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
+        file.setparams((1, 2, 44100, 0, "NONE", ""))
+        samples = (int(9000 * math.sin(n / 20)) for n in range(44100))
+        file.writeframes(b"".join(struct.pack("<h", one) for one in samples))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--host", "0.0.0.0"), "no keys"),
+        (("--host", "256.1.1.1"), "256.1.1.1"),
+        (("--tls-cert", "nothing.pem"), "together"),
+        (("--config", "nothing.toml"), "nothing.toml"),
+    ],
+)
+def test_the_program_that_cannot_start(
+    tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    """A18, P06: one line, no traceback."""
+    process = started(tmp_path, *arguments)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode not in (0, None)
+    assert words in told
+    assert "Traceback" not in told
+
+
+def test_two_servers_on_one_store_or_port(tmp_path: Path) -> None:
+    first = started(tmp_path)
+    try:
+        url = address_of(first)
+        second = started(tmp_path)
+        _, told = second.communicate(timeout=30)
+        assert second.returncode not in (0, None)
+        assert "in use by another server" in told
+        port = url.rpartition(":")[2]
+        third = started(tmp_path / "other", "--port", port)
+        _, told = third.communicate(timeout=30)
+        assert third.returncode not in (0, None)
+        assert f"port {port}" in told
+        assert "Traceback" not in told
+    finally:
+        first.kill()
+        first.communicate()
+
+
+def test_kill_and_start_again(tmp_path: Path) -> None:
+    """D05 in small: what was answered is there, what was not is gone, and it starts again."""
+    for _ in range(3):
+        process = started(tmp_path)
+        try:
+            url = address_of(process)
+            key = (tmp_path / "state" / "polymux" / "local-key").read_text().strip()
+            with polymux.Client(url, key, retry=0) as client:
+                known = {one.id: one for one in client.predictions.list()}
+                for one in known.values():
+                    assert one.status == "succeeded"
+                    assert one.audio is not None
+                    assert one.audio.read()[:2] == b"\xff\xfb"
+                client.convert_to_mp3(("a.wav", tone()))
+                connection = socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])))
+                body, headers = form(("file", ("a.wav", tone() * 20)))
+                lines = (
+                    f"POST {CONVERT} HTTP/1.1\r\nHost: {url.removeprefix('http://')}\r\n"
+                    f"Authorization: Bearer {key}\r\n{headers[0][0]}: {headers[0][1]}\r\n"
+                    f"Content-Length: {len(body)}\r\n\r\n"
+                )
+                connection.sendall(lines.encode() + body[: len(body) // 2])
+                time.sleep(0.1)
+        finally:
+            process.kill()
+            process.communicate()
+            connection.close()
+    folder = tmp_path / "state" / "polymux" / "server"
+    process = started(tmp_path)
+    address_of(process)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+    assert list((folder / "drafts").iterdir()) == []
+    assert len([one for one in (folder / "media").rglob("*") if one.is_file()]) == 3
+
+
+def test_stopping_with_open_streams(tmp_path: Path) -> None:
+    """P01: each stream is ended by an event."""
+    box = Box()
+    with PolymuxServer(
+        tmp_path / "s", held(box, hold=True, chunks=[{"choices": []}], slots=20), grace_s=2.0
+    ) as server:
+        body = json.dumps({**HELLO, "stream": True}).encode()
+        fields = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+        streams = [server.connect() for _ in range(10)]
+        for one in streams:
+            one.sendall(head(server, CHAT, *fields) + body)
+        until(lambda: len(box.backend.began) == 10)
+        time.sleep(0.2)
+        began = time.monotonic()
+        server.stop()
+        for one in streams:
+            answer = read_answer(one)
+            assert b'"code":"draining"' in answer.body
+            one.close()
+        server._thread.join(10)
+        assert time.monotonic() - began < 3

@@ -1,0 +1,173 @@
+"""The same calls with no server."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MESSAGES = [{"role": "user", "content": "Hi"}]
+
+
+def scripted(**changes: Any) -> Scripted:
+    made = Scripted(slots=4)
+    for name, value in changes.items():
+        setattr(made, name, value)
+    return made
+
+
+def test_a_conversion_equals_the_plain_call(tmp_path: Path) -> None:
+    with polymux.Local() as local:
+        source = tone(tmp_path)
+        made = local.convert_to_mp3(source, bitrate="64k")
+        plain = polymux.convert_to_mp3(source, bitrate="64k")
+        assert made.read() == plain.read()
+        assert made.content_type == "audio/mpeg"
+        kept = made.save(tmp_path / "kept.mp3")
+        folder = made.path.parent
+    assert not folder.exists()
+    assert kept.read_bytes() == plain.read()
+
+
+def tone(folder: Path, seconds: float = 1.0) -> Path:
+    import math
+    import struct
+    import wave
+
+    path = folder / "tone.wav"
+    with wave.open(str(path), "wb") as file:
+        file.setparams((1, 2, 44100, 0, "NONE", ""))
+        samples = (int(9000 * math.sin(n / 20)) for n in range(int(44100 * seconds)))
+        file.writeframes(b"".join(struct.pack("<h", one) for one in samples))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["path", "bytes", "file", "tuple", "iterator"])
+def test_files_of_all_kinds(tmp_path: Path, kind: str) -> None:
+    path = tone(tmp_path)
+    data = path.read_bytes()
+    with polymux.Local() as local, path.open("rb") as file:
+        source: Any = {
+            "path": path,
+            "bytes": data,
+            "file": file,
+            "tuple": ("a.wav", data),
+            "iterator": iter([data[:1000], data[1000:]]),
+        }[kind]
+        assert local.convert_to_mp3(source).read() == polymux.convert_to_mp3(path).read()
+
+
+def test_errors_are_those_of_a_client(tmp_path: Path) -> None:
+    with polymux.Local() as local:
+        with pytest.raises(polymux.InputNotFoundError):
+            local.convert_to_mp3(tmp_path / "nothing.wav")
+        with pytest.raises(polymux.InvalidRequestError, match="bitrate"):
+            local.convert_to_mp3(tone(tmp_path), bitrate="x")
+        with pytest.raises(polymux.APIStatusError) as refused:
+            local.convert_to_mp3(b"this is no audio, just text" * 100)
+        assert refused.value.status == 415
+        with pytest.raises(polymux.NoBackendError, match="polymux doctor"):
+            local.generate_video("waves")
+        with pytest.raises(polymux.NoBackendError):
+            local.convert_to_mp3(url="http://files.example/a.wav")
+
+
+def test_chats_and_streams() -> None:
+    chunks = [
+        {"choices": [{"index": 0, "delta": {"content": text}}]} for text in ("H\u00e9", "llo")
+    ]
+    with polymux.Local(backends=[scripted(chunks=chunks)]) as local:
+        stream = local.chat(MESSAGES, stream=True)
+        assert "".join(stream.texts()) == "H\u00e9llo"
+        with local.chat("Hi", stream=True) as stream:
+            assert next(stream).content == "H\u00e9"
+        assert local.read_text(b"x").text == "read"
+
+
+def test_a_stream_that_fails_tells_how() -> None:
+    failure = polymux.NoBackendError("nothing")
+    failure.status = 501
+    with (
+        polymux.Local(backends=[scripted(failure=failure)]) as local,
+        pytest.raises(polymux.NoBackendError),
+    ):
+        list(local.chat(MESSAGES, stream=True))
+
+
+def test_a_job_in_progress(tmp_path: Path) -> None:
+    with polymux.Local() as local:
+        seen: list[Any] = []
+        local.convert_to_mp3(tone(tmp_path, 20), on_progress=seen.append)
+        assert seen
+        assert {one.status for one in seen} <= {"starting", "processing"}
+        job = local.request("convert2mp3", {"file": tone(tmp_path)}, wait=False)
+        assert job.status in ("starting", "processing", "succeeded")
+
+
+def test_a_deadline_ends_the_work(tmp_path: Path) -> None:
+    backend = scripted()
+    backend.gate = asyncio.Event()
+    with polymux.Local(backends=[backend]) as local:
+        with pytest.raises(polymux.RequestTimeoutError):
+            local.convert_to_mp3(tone(tmp_path), timeout=0.3)
+        for _ in range(100):
+            if backend.ended:
+                break
+            time.sleep(0.02)
+        assert backend.ended == ["cancelled"]
+
+
+def test_many_threads(tmp_path: Path) -> None:
+    path = tone(tmp_path)
+    expected = polymux.convert_to_mp3(path).read()
+    with polymux.Local() as local:
+        found: list[bytes] = []
+        threads = [
+            threading.Thread(target=lambda: found.append(local.convert_to_mp3(path).read()))
+            for _ in range(8)
+        ]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+    assert found == [expected] * 8
+
+
+def test_closing_and_using_again(tmp_path: Path) -> None:
+    local = polymux.Local()
+    local.close()
+    assert local.convert_to_mp3(tone(tmp_path)).read()[:2] == b"\xff\xfb"
+    local.close()
+    local.close()
+
+
+def test_results_in_a_folder_stay(tmp_path: Path) -> None:
+    with polymux.Local(tmp_path / "kept") as local:
+        made = local.convert_to_mp3(tone(tmp_path))
+    assert made.read()[:2] == b"\xff\xfb"
+
+
+def test_async(tmp_path: Path) -> None:
+    path = tone(tmp_path)
+
+    async def main() -> None:
+        async with polymux.AsyncLocal() as local:
+            made = await asyncio.gather(*(local.convert_to_mp3(path) for _ in range(4)))
+            assert len({one.read() for one in made}) == 1
+            task = asyncio.create_task(local.convert_to_mp3(tone(tmp_path, 120)))
+            await asyncio.sleep(0.1)
+            task.cancel()
+            began = time.monotonic()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert time.monotonic() - began < 1
+
+    asyncio.run(main())

@@ -1,0 +1,213 @@
+"""A server of polymux in this process: real sockets, uvicorn, the whole application."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from polymux.server.keys import KeyFile
+from polymux.server.run import serve
+from polymux.server.settings import Limits, ServerSettings, StoreSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+    from typing import Self
+
+    from polymux.service.backend import Backend
+
+
+@dataclass
+class Answer:
+    """What came back over a plain socket."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    lines: list[str] = field(default_factory=list)
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class PolymuxServer:
+    """Runs a server on a thread; as a context manager it stops at the end.
+
+    Args:
+        folder: Its store.
+        make: Makes its backends, on its event loop's thread.
+        settings: Instead of the defaults.
+        limits: Instead of the defaults.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        make: Callable[[], Sequence[Backend]] | None = None,
+        *,
+        limits: Limits | None = None,
+        **settings: Any,
+    ) -> None:
+        self.settings = replace(
+            ServerSettings(),
+            port=0,
+            store=StoreSettings(folder),
+            limits=limits or Limits(),
+            **settings,
+        )
+        self.keys = KeyFile(self.settings.key_file)
+        self.key, _ = self.keys.add("test")
+        self._make = make
+        self._ready = threading.Event()
+        self._failure: BaseException | None = None
+        self.url = ""
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        try:
+            backends = None if self._make is None else self._make()
+            serve(self.settings, backends=backends, on_ready=self._tell)
+        except BaseException as error:
+            self._failure = error
+        finally:
+            self._ready.set()
+
+    def _tell(self, server: Any, address: str) -> None:
+        self.server = server
+        self.state = server._state
+        self.loop = __import__("asyncio").get_running_loop()
+        self.url = address
+        self._ready.set()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._ready.wait(20)
+        if self._failure is not None:
+            raise self._failure
+        return self
+
+    def stop(self) -> None:
+        """As by SIGTERM."""
+        import signal
+
+        self.loop.call_soon_threadsafe(self.server.handle_exit, signal.SIGTERM, None)
+
+    def __exit__(self, *_: object) -> None:
+        if self._thread.is_alive():
+            self.stop()
+            self._thread.join(30)
+        assert not self._thread.is_alive()
+        if self._failure is not None:
+            raise self._failure
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, _, port = self.url.removeprefix("http://").rpartition(":")
+        return host, int(port)
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(self.address, 10)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        headers: Sequence[tuple[str, str]] = (),
+        *,
+        key: str | None = "",
+    ) -> Answer:
+        """One request by hand, on a connection of its own; `key` None sends none."""
+        given = {name.lower() for name, _ in headers}
+        lines = [f"{method} {path} HTTP/1.1"]
+        if "host" not in given:
+            lines.append(f"Host: {self.address[0]}:{self.address[1]}")
+        if key is not None and "authorization" not in given:
+            lines.append(f"Authorization: Bearer {key or self.key}")
+        if body and "content-length" not in given and "transfer-encoding" not in given:
+            lines.append(f"Content-Length: {len(body)}")
+        lines += [f"{name}: {value}" for name, value in headers]
+        lines += ["Connection: close", "", ""]
+        return self.raw("\r\n".join(lines).encode("latin-1") + body)
+
+    def raw(self, data: bytes, *, half_close: bool = False) -> Answer:
+        """Sends bytes and reads until the connection is closed."""
+        with self.connect() as connection:
+            try:
+                connection.sendall(data)
+                if half_close:
+                    connection.shutdown(socket.SHUT_WR)
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+            return read_answer(connection)
+
+    def json(
+        self, path: str, value: Any, headers: Sequence[tuple[str, str]] = (), **more: Any
+    ) -> Answer:
+        """A POST of JSON."""
+        body = value if isinstance(value, bytes) else json.dumps(value).encode()
+        fields = [("Content-Type", "application/json"), *headers]
+        return self.ask("POST", path, body, fields, **more)
+
+
+def read_answer(connection: socket.socket) -> Answer:
+    """An answer up to the end of the connection."""
+    data = b""
+    try:
+        while piece := connection.recv(65536):
+            data += piece
+    except ConnectionResetError:
+        pass
+    return parsed(data)
+
+
+def parsed(data: bytes) -> Answer:
+    """An answer out of its bytes; an interim answer before it is left out."""
+    while data.startswith(b"HTTP/1.1 100"):
+        data = data.partition(b"\r\n\r\n")[2]
+    if not data:
+        return Answer(0, {}, b"")
+    head, _, body = data.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = {
+        name.lower(): value.strip() for name, _, value in (one.partition(":") for one in lines)
+    }
+    if headers.get("transfer-encoding") == "chunked":
+        body = unchunked(body)
+    return Answer(int(first.split()[1]), headers, body, lines)
+
+
+def unchunked(data: bytes) -> bytes:
+    """The body of chunks."""
+    whole = b""
+    while data:
+        size, _, rest = data.partition(b"\r\n")
+        length = int(size or b"0", 16)
+        if length == 0:
+            break
+        whole += rest[:length]
+        data = rest[length + 2 :]
+    return whole
+
+
+def form(
+    *fields: tuple[str, Any], boundary: str = "bbbb", end: bool = True
+) -> tuple[bytes, list[tuple[str, str]]]:
+    """A form and its header field: a value is a text, or (file name, bytes[, type])."""
+    parts = []
+    for name, value in fields:
+        head = f'Content-Disposition: form-data; name="{name}"'
+        data = value
+        if isinstance(value, tuple):
+            head += f'; filename="{value[0]}"\r\nContent-Type: ' + (
+                value[2] if len(value) > 2 else "application/octet-stream"
+            )
+            data = value[1]
+        data = data.encode() if isinstance(data, str) else data
+        parts.append(f"--{boundary}\r\n{head}\r\n\r\n".encode() + data + b"\r\n")
+    if end:
+        parts.append(f"--{boundary}--\r\n".encode())
+    return b"".join(parts), [("Content-Type", f"multipart/form-data; boundary={boundary}")]
