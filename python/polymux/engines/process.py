@@ -151,6 +151,9 @@ class EngineProcess:
             frame = await asyncio.shield(self._ready)
         except BaseException:
             self.kill()
+            # Killed, it is gone in no time; what watches it must not outlive the event loop.
+            with suppress(asyncio.CancelledError):
+                await asyncio.shield(self.gone.wait())
             raise
         self.facts = dict(frame.header.get("facts") or {})
         self.slots = int(frame.header["slots"])
@@ -271,6 +274,10 @@ class EngineProcess:
         self._tasks[2].cancel()
         if self._writer is not None:
             self._writer.close()
+            with suppress(ConnectionError):
+                await self._writer.wait_closed()
+        with suppress(asyncio.CancelledError):
+            await self._tasks[2]
         self.gone.set()
 
     @property

@@ -39,6 +39,7 @@ class _Running:
         self.changed = asyncio.Event()
         self.over = asyncio.Event()
         self.callbacks: list[Callable[[], object]] = []
+        self.began = False
 
     def tell(self) -> None:
         """Wakes whoever watches."""
@@ -103,6 +104,7 @@ class Jobs:
         return job, True
 
     async def _run(self, running: _Running, work: Work) -> None:
+        running.began = True
         job = running.job
         sink = running.sink = Sink(running.tell, self._store.media.draft)
         for warning in work.warnings:
@@ -226,13 +228,16 @@ class Jobs:
             await changed.wait()
             with suppress(TimeoutError):
                 await asyncio.wait_for(running.over.wait(), _TOLD_EVERY_S)
-        yield job if running is None else running.job
+        yield await self.find(job.id, None) if running is None else running.job
 
     async def cancel(self, job: Job) -> Job:
         """Asks for a job's end and waits for it; one that has ended stays as it is."""
         running = self._running.get(job.id)
         if running is None or running.task is None:
             return await self.find(job.id, None)
+        while not running.began:
+            # A task that is cancelled before its first step never takes it, and tells nobody.
+            await asyncio.sleep(0)
         running.task.cancel()
         await running.over.wait()
         return running.job

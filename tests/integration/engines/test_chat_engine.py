@@ -1,0 +1,179 @@
+"""Chat with a real small model, by route, by Local, and by the client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.errors import BadRequestError, NoBackendError
+from polymux.server.settings import EngineSettings
+from support.chat_model import model_path
+from support.polymux_server import PolymuxServer
+from support.services import chat_of, running
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterator
+    from pathlib import Path
+
+QUESTION = [{"role": "user", "content": "Name three colours."}]
+
+
+def engine(slots: int = 2) -> EngineBackend:
+    options = {"model": str(model_path()), "slots": slots, "context": 2048}
+    how = Supervision(threads=1)
+    return EngineBackend(
+        "chat", "chat", ["chat", "free_chat"], options, slots=slots, supervision=how
+    )
+
+
+def go(body: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(body, 120))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
+    with PolymuxServer(tmp_path_factory.mktemp("chat") / "s", lambda: [engine()]) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(server: PolymuxServer) -> Iterator[polymux.Client]:
+    with polymux.Client(server.url, server.key) as made:
+        yield made
+
+
+def test_an_answer_has_everything_that_the_interface_names(client: polymux.Client) -> None:
+    answer = client.chat(QUESTION, model="any", max_completion_tokens=24, seed=1)
+    assert len(answer.choices) == 1
+    assert len(answer.choices[0].message.content or "") > 10
+    assert answer.choices[0].finish_reason in ("stop", "length")
+    assert answer.model == "any"
+    assert answer.usage is not None
+    assert answer.usage.prompt_tokens > 5
+    assert 1 <= answer.usage.completion_tokens <= 24
+    assert answer.usage.json()["completion_time"] > 0
+
+
+def test_a_stream_says_what_the_whole_answer_says(client: polymux.Client) -> None:
+    wanted = {"max_completion_tokens": 24, "seed": 1, "temperature": 0.0}
+    whole = client.chat(QUESTION, **wanted)
+    stream = client.chat(QUESTION, stream=True, stream_options={"include_usage": True}, **wanted)
+    pieces = [one.content for one in stream]
+    assert "".join(pieces) == whole.choices[0].message.content
+    assert len([one for one in pieces if one]) > 5
+    assert stream.finished
+    assert stream.usage is not None
+
+
+def test_seeds_stops_and_several(client: polymux.Client) -> None:
+    def ask(**more: Any) -> str:
+        answer = client.chat(QUESTION, max_completion_tokens=16, temperature=1.5, **more)
+        return answer.choices[0].message.content or ""
+
+    assert ask(seed=7) == ask(seed=7)
+    text = ask(seed=7)
+    stop = text[4:7]
+    assert stop not in ask(seed=7, stop=[stop])
+    two = client.chat(QUESTION, max_completion_tokens=8, n=2)
+    assert [one.index for one in two.choices] == [0, 1]
+
+
+def test_json_of_a_schema(client: polymux.Client) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"name": {"type": "string", "maxLength": 10}, "age": {"type": "integer"}},
+        "required": ["name", "age"],
+    }
+    form = {"type": "json_schema", "json_schema": {"name": "person", "schema": schema}}
+    answer = client.chat("A person.", response_format=form, max_completion_tokens=64, seed=3)
+    found = json.loads(answer.choices[0].message.content or "")
+    assert isinstance(found["name"], str)
+    assert isinstance(found["age"], int)
+
+
+def test_freellm(client: polymux.Client) -> None:
+    assert client.free_chat("Say hello.").text
+    assert "".join(client.free_chat("Say hello.", stream=True).texts())
+    assert client.free_chat("Say hello.", model="gpt-4").text
+
+
+def test_what_it_cannot_do(client: polymux.Client) -> None:
+    picture = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]
+    with pytest.raises(BadRequestError, match="no pictures"):
+        client.chat([{"role": "user", "content": picture}])
+    with pytest.raises(BadRequestError, match="context"):
+        client.chat("word " * 4000)
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "nonsense"}}}
+    with pytest.raises(BadRequestError):
+        client.chat("x", response_format=form)
+    assert client.chat("x", max_completion_tokens=2).choices
+
+
+def test_several_at_once_share_the_model(client: polymux.Client) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(5) as pool:
+        answers = list(pool.map(lambda _: client.chat(QUESTION, max_completion_tokens=8), range(5)))
+    assert all(one.choices for one in answers)
+
+
+def test_leaving_ends_the_work_while_the_prompt_is_read(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path / "s", engine()) as service:
+            await service.call(chat_of(max_completion_tokens=1))
+            for wait_s in (0.3, 0.0):
+                long = [{"role": "user", "content": "word " * 1800}]
+                task = asyncio.create_task(service.call(chat_of(messages=long)))
+                await asyncio.sleep(wait_s)
+                began = time.monotonic()
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                assert time.monotonic() - began < 2
+                assert service.places["chat"].running == 0
+            # The model is there still, and answers at once.
+            assert (await service.call(chat_of(max_completion_tokens=2))).output["choices"]
+
+    go(body())
+
+
+def test_leaving_a_stream_does_not_touch_another(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path / "s", engine()) as service:
+            first = service.stream(chat_of(stream=True, messages=QUESTION, temperature=1.2))
+            second = service.stream(
+                chat_of(stream=True, messages=QUESTION, max_completion_tokens=40, seed=5)
+            )
+            await anext(first)
+            await anext(second)
+            began = time.monotonic()
+            await first.aclose()
+            assert time.monotonic() - began < 0.5
+            pieces = [one async for one in second]
+            assert pieces[-1]["choices"][0]["finish_reason"] in ("stop", "length")
+
+    go(body())
+
+
+def test_local_and_its_missing_parts(tmp_path: Path) -> None:
+    settings = EngineSettings("chat", {"model": str(model_path())}, threads=1)
+    with polymux.Local(engines={"chat": settings}) as local:
+        text = "".join(local.chat("Hello", stream=True, max_completion_tokens=8).texts())
+        assert text
+    missing = EngineSettings("chat", {"model": str(tmp_path / "nothing.gguf")})
+    with polymux.Local(engines={"chat": missing}) as local, pytest.raises(NoBackendError):
+        local.chat("Hello")
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF" + bytes(1000))
+    settings = EngineSettings("chat", {"model": str(broken)})
+    with (
+        polymux.Local(engines={"chat": settings}) as local,
+        pytest.raises(polymux.InternalServerError) as failed,
+    ):
+        local.chat("Hello")
+    assert failed.value.code == "engine_failed"
