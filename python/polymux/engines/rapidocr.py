@@ -52,6 +52,8 @@ class RapidOcrEngine(Engine):
                 "EngineConfig.onnxruntime.inter_op_num_threads": 1,
                 "Global.log_level": "error",
                 "Global.max_side_len": _LONGEST_SIDE,
+                # It would turn each line by itself, and leave the last one first.
+                "Global.use_cls": False,
             }
         )
         return {"languages": list(_LANGUAGES)}

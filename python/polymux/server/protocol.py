@@ -54,7 +54,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """The deadline of the first header begins."""
         self._plain = transport
         self._header_bytes = 0
-        self._fields = 0
+        self._fields = self._field_bytes = 0
         self._refused = 0
         self._in_header = True
         self._in_body = False
@@ -125,6 +125,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self._plain.is_closing() or self._lingered_bytes >= 0:
             return
+        # What came with the header's last bytes is of the body, and not counted.
         if self._in_header and self._header_bytes > _MOST_HEADER_BYTES:
             self._refused = self._refused or 431
         if self._refused:
@@ -137,7 +138,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Counts."""
         self._fields += 1
-        if self._fields > _MOST_FIELDS:
+        self._field_bytes += len(name) + len(value)
+        if self._fields > _MOST_FIELDS or self._field_bytes > _MOST_HEADER_BYTES:
             self._refused = 431
             return
         super().on_header(name, value)
@@ -147,8 +149,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._disarm("header")
         if not self.url.startswith(b"/") and self.url != b"*":
             self._refused = 400
-        if self._header_bytes > 2 * _MOST_HEADER_BYTES:
-            self._refused = 431
         self._in_header = False
         self._in_body = True
         if not self._refused:
@@ -163,7 +163,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """The next header may begin."""
         self._in_body = False
         self._in_header = True
-        self._header_bytes = self._fields = 0
+        self._header_bytes = self._fields = self._field_bytes = 0
         if not self._refused:
             super().on_message_complete()
 

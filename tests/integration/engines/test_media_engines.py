@@ -1,0 +1,266 @@
+"""Speech, text of pictures and upscaling with real models, through the media engine."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import numpy
+import polymux
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+from polymux.server.settings import EngineSettings
+from support.polymux_server import PolymuxServer
+from support.weights import upscaler, whisper
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SENTENCES = (
+    "The weather is fine today, and the children are playing in the garden. "
+    "Tomorrow morning we will travel to London by train. "
+    "Please bring two bottles of water and a good book."
+)
+PAGE = ("The quick brown fox jumps", "over the lazy dog near the", "river bank on Sunday 1924")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
+    folder = tmp_path_factory.mktemp("engines")
+    network = {"model": str(upscaler()), "factor": 2, "input": "data", "output": "output"}
+    speech = {"model": str(whisper(folder)), "compute": "int8", "beam": 2}
+    engines = {
+        "media": EngineSettings("media", threads=1),
+        "speech": EngineSettings("speech", speech, threads=1),
+        "ocr": EngineSettings("rapidocr", threads=1),
+        "upscale": EngineSettings("upscale", network, threads=1),
+    }
+    with PolymuxServer(folder / "s", engines=engines) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(server: PolymuxServer) -> Iterator[polymux.Client]:
+    with polymux.Client(server.url, server.key) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def talk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Spoken by a program."""
+    path = tmp_path_factory.mktemp("talk") / "talk.wav"
+    subprocess.run(["espeak-ng", "-s", "140", "-w", str(path), SENTENCES], check=True)
+    return path
+
+
+def words_of(text: str) -> list[str]:
+    return "".join(char if char.isalnum() else " " for char in text.lower()).split()
+
+
+def errors_between(said: list[str], heard: list[str]) -> int:
+    """Words that were put in, left out or changed (Levenshtein)."""
+    row = list(range(len(heard) + 1))
+    for number, word in enumerate(said, 1):
+        before, row[0] = row[0], number
+        for at, other in enumerate(heard, 1):
+            before, row[at] = row[at], min(row[at] + 1, row[at - 1] + 1, before + (word != other))
+    return row[-1]
+
+
+def test_speech_is_written_down(client: polymux.Client, talk: Path) -> None:
+    """At most a fifth of the words are wrong, for a machine's voice."""
+    seen: list[Any] = []
+    made = client.transcribe(talk, on_progress=seen.append)
+    said, heard = words_of(SENTENCES), words_of(made.text)
+    assert errors_between(said, heard) <= len(said) * 0.2, made.text
+    assert made.chunks[0].start_s is not None
+    ends = [one.end_s for one in made.chunks]
+    assert ends == sorted(ends)
+    assert "batch_size 64" in made.logs
+    assert "language en" in made.logs
+    assert made.version is not None
+    assert len(made.version) == 64
+    assert made.metrics is not None
+    assert 5 < made.metrics["audio_seconds"] < 30
+
+
+def test_words_and_languages(client: polymux.Client, talk: Path) -> None:
+    made = client.transcribe(talk, timestamp="word", language="english", batch_size=1)
+    assert len(made.chunks) > 20
+    assert all(len(one.text.split()) == 1 for one in made.chunks)
+    with pytest.raises(polymux.APIStatusError) as refused:
+        client.transcribe(talk, language="klingon")
+    assert (refused.value.status, refused.value.param) == (400, "language")
+
+
+def test_what_holds_no_speech(client: polymux.Client, tmp_path: Path) -> None:
+    import wave
+
+    path = tmp_path / "silence.wav"
+    with wave.open(str(path), "wb") as file:
+        file.setparams((1, 2, 16000, 0, "NONE", ""))
+        file.writeframes(bytes(64000))
+    with pytest.raises(polymux.UnprocessableEntityError) as refused:
+        client.transcribe(path)
+    assert refused.value.code == "no_speech"
+    with pytest.raises(polymux.APIStatusError) as refused_too:
+        client.transcribe(("a.mp3", b"#EXTM3U\nhttp://127.0.0.1/x\n" * 10))
+    assert refused_too.value.status == 415
+    with pytest.raises(polymux.NoBackendError):
+        client.transcribe(url="http://files.example/talk")
+
+
+def page(lines: tuple[str, ...] = PAGE, size: int = 44) -> Image.Image:
+    picture = Image.new("RGB", (900, 90 + 80 * len(lines)), "white")
+    draw = ImageDraw.Draw(picture)
+    for number, line in enumerate(lines):
+        draw.text((50, 50 + 80 * number), line, "black", ImageFont.load_default(size))
+    return picture
+
+
+def encoded(picture: Image.Image, form: str = "PNG", **options: Any) -> tuple[str, bytes]:
+    buffer = io.BytesIO()
+    picture.save(buffer, form, **options)
+    return f"page.{form.lower()}", buffer.getvalue()
+
+
+@pytest.mark.parametrize("turn", [0, 90, 180, 270])
+def test_pages_are_read_whichever_way_they_lie(client: polymux.Client, turn: int) -> None:
+    text = client.read_text(encoded(page().rotate(turn, expand=True))).text
+    assert words_of(text) == words_of(" ".join(PAGE)), text
+
+
+@pytest.mark.parametrize("form", ["JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM"])
+def test_pictures_of_all_kinds(client: polymux.Client, form: str) -> None:
+    assert words_of(client.read_text(encoded(page(), form)).text) == words_of(" ".join(PAGE))
+
+
+def test_orientation_pages_and_transparency(client: polymux.Client) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # Turned by 90 degrees.
+    turned = page().rotate(90, expand=True)
+    assert words_of(client.read_text(encoded(turned, "JPEG", exif=exif)).text) == words_of(
+        " ".join(PAGE)
+    )
+    second = page(("Second page begins here", "and ends with these words"))
+    many = encoded(page(), "TIFF", save_all=True, append_images=[second])
+    text = client.read_text(many).text
+    assert "\n\n" in text
+    assert "Second page begins here" in text
+    clear = Image.new("RGBA", (900, 330), (0, 0, 0, 0))
+    ImageDraw.Draw(clear).text((50, 50), PAGE[0], "black", ImageFont.load_default(44))
+    assert words_of(client.read_text(encoded(clear)).text) == words_of(PAGE[0])
+
+
+def test_lines_come_in_reading_order(client: polymux.Client) -> None:
+    """Two columns, and pieces of one line far apart."""
+    picture = Image.new("RGB", (1300, 420), "white")
+    draw = ImageDraw.Draw(picture)
+    font = ImageFont.load_default(36)
+    for number, (left, right) in enumerate(
+        [("First column", "Second column"), ("goes down to", "is read after"),
+         ("its very end", "the first one"), ("before right", "and not across")]
+    ):  # fmt: skip
+        draw.text((40, 40 + 80 * number), left, "black", font)
+        draw.text((800, 40 + 80 * number), right, "black", font)
+    found = words_of(client.read_text(encoded(picture)).text)
+    assert found.index("end") < found.index("second")
+    assert found.index("right") < found.index("after")
+
+
+def test_what_is_no_picture(client: polymux.Client) -> None:
+    """I01, I02, I06, I10."""
+    for data, statuses in (
+        (b"", (400, 415)),
+        (b"x", (415,)),
+        (b"%PDF-1.7 and more", (415,)),
+        (
+            b'<svg xmlns="http://www.w3.org/2000/svg"><image href="file:///etc/passwd"/></svg>',
+            (415,),
+        ),
+        (encoded(page())[1][:600], (422,)),
+    ):
+        with pytest.raises(polymux.APIStatusError) as refused:
+            client.read_text(("page.png", data))
+        assert refused.value.status in statuses, data[:20]
+    claimed = bytearray(encoded(page())[1])
+    claimed[16:24] = (100_000).to_bytes(4, "big") * 2
+    claimed[29:33] = zlib.crc32(claimed[12:29]).to_bytes(4, "big")
+    with pytest.raises(polymux.APIStatusError) as refused:
+        client.read_text(("page.png", bytes(claimed)))
+    assert refused.value.status == 413
+    assert client.read_text(encoded(Image.new("RGB", (300, 200), "white"))).text == ""
+    with pytest.raises(polymux.APIStatusError) as refused:
+        client.read_text(encoded(page()), lang="xyz")
+    assert (refused.value.status, refused.value.param) == (400, "lang")
+
+
+def sharpness(picture: Image.Image) -> float:
+    grey = numpy.asarray(picture.convert("L"), numpy.float32)
+    return float(numpy.percentile(numpy.abs(numpy.diff(grey, axis=1)), 99.5))
+
+
+def test_a_picture_is_upscaled(client: polymux.Client) -> None:
+    """Sharper edges than bicubic, and the same colours."""
+    picture = page().resize((300, 110), Image.Resampling.BICUBIC)
+    ImageDraw.Draw(picture).rectangle((10, 90, 60, 105), (200, 40, 30))
+    made = client.upscale_image(encoded(picture), model="nightmareai/real-esrgan", scale=2)
+    larger = Image.open(io.BytesIO(made.images[0].read()))
+    assert larger.size == (600, 220)
+    bicubic = picture.resize((600, 220), Image.Resampling.BICUBIC)
+    assert sharpness(larger) > sharpness(bicubic)
+    difference = numpy.asarray(larger.convert("RGB"), numpy.float32).mean(
+        axis=(0, 1)
+    ) - numpy.asarray(bicubic, numpy.float32).mean(axis=(0, 1))
+    assert numpy.abs(difference).max() < 4
+    red = larger.convert("RGB").getpixel((70, 195))
+    assert isinstance(red, tuple)
+    assert max(abs(one - other) for one, other in zip(red, (200, 40, 30), strict=True)) < 12
+
+
+@pytest.mark.parametrize(
+    ("mode", "size", "scale", "expected"),
+    [("RGBA", (40, 30), 2, (80, 60)), ("L", (33, 17), 3, (99, 51)), ("RGB", (1, 1), 4, (4, 4)),
+     ("RGB", (50, 20), 0.5, (25, 10)), ("RGB", (300, 7), 1.5, (450, 10)),
+     ("LA", (20, 20), 2, (40, 40))],
+)  # fmt: skip
+def test_modes_sizes_and_factors(
+    client: polymux.Client,
+    mode: str,
+    size: tuple[int, int],
+    scale: float,
+    expected: tuple[int, int],
+) -> None:
+    picture = Image.effect_mandelbrot(size, (-2, -1.5, 1, 1.5), 50).convert(mode)
+    made = client.upscale_image(encoded(picture), model="nightmareai/real-esrgan", scale=scale)
+    larger = Image.open(io.BytesIO(made.images[0].read()))
+    assert larger.size == expected
+    assert ("A" in larger.mode) == ("A" in mode)
+
+
+def test_tiles_leave_no_trace(tmp_path: Path) -> None:
+    """Equal to the network without tiles within 6 levels."""
+    picture = encoded(page().resize((230, 100), Image.Resampling.BICUBIC))
+    made = []
+    for tile in (64, 1000):
+        options = {"model": str(upscaler()), "factor": 2, "tile": tile}
+        with polymux.Local(engines={"up": EngineSettings("upscale", options, threads=1)}) as local:
+            found = local.upscale_image(picture, model="nightmareai/real-esrgan", scale=2)
+            made.append(numpy.asarray(Image.open(io.BytesIO(found.images[0].read())), numpy.int32))
+    assert numpy.abs(made[0] - made[1]).max() <= 6
+
+
+def test_what_upscaling_refuses(client: polymux.Client) -> None:
+    picture = encoded(page())
+    with pytest.raises(polymux.NoBackendError, match="face_enhance"):
+        client.upscale_image(
+            picture, model="nightmareai/real-esrgan", scale=2, face_enhance=True
+        ).raise_for_status()
+    with pytest.raises(polymux.APIStatusError) as refused:
+        client.upscale_image(
+            encoded(Image.new("RGB", (3000, 3000))), model="nightmareai/real-esrgan", scale=10
+        )
+    assert refused.value.status == 413
