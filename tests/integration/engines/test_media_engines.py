@@ -264,3 +264,25 @@ def test_what_upscaling_refuses(client: polymux.Client) -> None:
             encoded(Image.new("RGB", (3000, 3000))), model="nightmareai/real-esrgan", scale=10
         )
     assert refused.value.status == 413
+
+
+@pytest.fixture(scope="module")
+def tesseract() -> Iterator[polymux.Local]:
+    with polymux.Local(engines={"ocr": EngineSettings("tesseract", threads=1)}) as local:
+        yield local
+
+
+@pytest.mark.parametrize("turn", [0, 90, 180, 270])
+def test_tesseract_reads_pages_whichever_way_they_lie(tesseract: polymux.Local, turn: int) -> None:
+    lines = (*PAGE, *PAGE, "and several more words follow", "so that the way is clear")
+    text = tesseract.read_text(encoded(page(lines).rotate(turn, expand=True))).text
+    assert errors_between(words_of(" ".join(lines)), words_of(text)) <= 1, text
+
+
+def test_tesseract_s_languages(tesseract: polymux.Local) -> None:
+    text = tesseract.read_text(encoded(page(("Schöne Grüße aus München",))), lang="deu").text
+    german = ("Der Hund liegt im Garten", "und wartet auf den Abend")
+    text = tesseract.read_text(encoded(page(german)), lang="deu+eng").text
+    assert words_of(text) == words_of(" ".join(german))
+    with pytest.raises(polymux.BadRequestError, match="not installed: xyz"):
+        tesseract.read_text(encoded(page()), lang="eng+xyz")
