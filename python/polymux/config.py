@@ -18,6 +18,7 @@ __all__ = ["Configuration", "config_path", "configuration"]
 _KEYS = ("base_url", "api_key", "chat_model")
 _LARGEST_FILE_BYTES = 1 << 20
 _LARGEST_PORT = 65535
+_LONGEST_LOCAL_KEY = 1000
 
 
 class Configuration(Frozen):
@@ -66,6 +67,41 @@ def _config_file() -> str:
     return os.path.join(folder, "polymux", "config.toml")  # noqa: PTH118
 
 
+def state_folder() -> Path:
+    """``polymux`` in the XDG folder for state.
+
+    Example:
+        >>> from polymux.config import state_folder
+        >>> state_folder().name
+        'polymux'
+    """
+    from pathlib import Path
+
+    return Path(_state_folder())
+
+
+def _state_folder() -> str:
+    folder = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(folder):  # noqa: PTH117 - the specification has relative ones ignored
+        folder = os.path.expanduser("~/.local/state")  # noqa: PTH111
+    return os.path.join(folder, "polymux")  # noqa: PTH118
+
+
+def local_key_path() -> Path:
+    """Where this account's own server keeps its key and address; it makes both by itself."""
+    return state_folder() / "local-key"
+
+
+def _local_server() -> tuple[str, str] | None:
+    """Address and key of this account's own server; None where there was none."""
+    try:
+        with open(os.path.join(_state_folder(), "local-key"), encoding="ascii") as file:  # noqa: PTH118, PTH123
+            key, address = file.read(_LONGEST_LOCAL_KEY).split()
+        return checked_base_url(address), checked_key(key)
+    except (OSError, ValueError):
+        return None
+
+
 def configuration(
     base_url: str | None = None, api_key: str | None = None, chat_model: str | None = None
 ) -> Configuration:
@@ -73,7 +109,8 @@ def configuration(
 
     The variables are ``POLYMUX_BASE_URL``, ``POLYMUX_API_KEY`` and ``POLYMUX_CHAT_MODEL``; the
     file's keys are ``base_url``, ``api_key`` and ``chat_model``. A key from the file goes to the
-    file's own server only.
+    file's own server only. Without any of them it is the server that this account runs on this
+    machine, which leaves its address and a key in the folder for state.
 
     Raises:
         InvalidRequestError: There is no server's address, or something in the file is wrong.
@@ -94,6 +131,11 @@ def configuration(
         if its_url is None or (base_url and checked_base_url(base_url) == its_url):
             api_key = api_key or file.get("api_key")
         chat_model = chat_model or file.get("chat_model")
+    if not (base_url and api_key):
+        # A key of this account for a server of this machine, which both are its own.
+        local = _local_server()
+        if local is not None and (not base_url or checked_base_url(base_url) == local[0]):
+            base_url, api_key = local[0], api_key or local[1]
     if not base_url:
         raise InvalidRequestError(
             "no server: give base_url, set POLYMUX_BASE_URL, or write base_url into "

@@ -1,7 +1,8 @@
 """Every fenced example of README and docs runs, on real media, in a folder of its own.
 
-Languages: `python` runs as a script; `console` runs its lines that begin with "$ "; `cpp` is
-compiled against the installed library and run as `example INPUT OUTPUT`. In a text block nothing
+Languages: `python` runs as a script; `console` runs its lines that begin with "$ ", and a server
+among them until it serves; `cpp` is compiled against the installed library and run as `example
+INPUT OUTPUT`; `toml` is a server's settings, and checked as such. In a text block nothing
 runs. Commands of scripts/ cannot run inside the tests they start: for those, the script must exist
 and know the options shown. Any other language, or a block with nothing to run, is a failure, so no
 example can escape. A file that an example names with .mp3, or hands to `save`, must exist when it
@@ -35,6 +36,8 @@ PAGES = [
     *sorted((ROOT / "docs").glob("**/*.md")),
 ]
 RUN_LANGUAGES = {"python", "console", "cpp"}
+#: Where a server of an example keeps what it has.
+STATE = "XDG_STATE_HOME"
 FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MADE_FILE = re.compile(r"[\w./-]+\.mp3\b|(?<=save\(\")[\w./-]+(?=\")")
 
@@ -114,9 +117,13 @@ def run_console(text: str, folder: Path, server: ReferenceServer) -> int:
     commands = [line[2:] for line in text.splitlines() if line.startswith("$ ")]
     path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"  # noqa: PTH120
     variables = environment(folder, server, PATH=path, NO_COLOR="1")
+    variables[STATE] = str(folder / "state")
     for command in commands:
         if command.startswith("scripts/"):
             run_script_check(command)
+            continue
+        if command.startswith("polymux serve"):
+            run_server(command, folder, variables)
             continue
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command], cwd=folder, env=variables, timeout=300,
@@ -124,6 +131,23 @@ def run_console(text: str, folder: Path, server: ReferenceServer) -> int:
         )  # fmt: skip
         assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
     return len(commands)
+
+
+def run_server(command: str, folder: Path, variables: dict[str, str]) -> None:
+    """It serves, and to be told to stop is no failure. Its port is one that is free."""
+    words = [*shlex.split(command), "--port", "0"]
+    with subprocess.Popen(
+        words, cwd=folder, env=variables, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        told = ""
+        for line in process.stderr:
+            told += line
+            if "serving on http" in line:
+                break
+        process.terminate()
+        told += process.stderr.read()
+        assert process.wait(20) == 0, told
 
 
 def run_cpp(text: str, folder: Path) -> None:
@@ -148,9 +172,12 @@ def run_example(example: Example, folder: Path, server: ReferenceServer) -> None
         assert run_console(example.text, folder, server) > 0, f"{example}: no line begins with '$ '"
     elif example.language == "cpp":
         run_cpp(example.text, folder)
+    elif example.language == "toml":
+        (folder / "polymux.toml").write_text(example.text)
+        run(sys.executable, "-m", "polymux", "config", "check", "polymux.toml", cwd=folder)
     else:
         raise AssertionError(
-            f"{example}: nobody runs {example.language!r}; use python, console or cpp, or text"
+            f"{example}: nobody runs {example.language!r}; use python, console, cpp, toml or text"
         )
     promised = {name.lstrip("./") for name in MADE_FILE.findall(example.text)}
     if not example.text.lstrip().startswith("$ scripts/"):
@@ -179,6 +206,8 @@ def test_readme_shows_every_use() -> None:
         ("console", "$ false\n"),
         ("console", "polymux convert-to-mp3 talk.mp4\n"),
         ("console", "$ polymux chat hello --server http://127.0.0.1:1 --retries 0\n"),
+        ("console", "$ polymux serve --store /proc/nothing\n"),
+        ("toml", "prot = 8000\n"),
         ("console", "$ scripts/no-such-script\n"),
         ("console", "$ scripts/test --no-such-option\n"),
         ("rust", "fn main() {}\n"),

@@ -69,9 +69,10 @@ def test_public_names_are_exactly_these() -> None:
         "convert_many", "convert_to_mp3", "decode_audio", "decode_chat_stream", "probe",
     }  # fmt: skip
     values = {
-        "AnswerMessage", "AsyncChatStream", "AsyncClient", "Chapter", "ChatChunk", "ChatCompletion",
+        "AnswerMessage", "AsyncChatStream", "AsyncClient", "AsyncLocal", "Chapter", "ChatChunk",
+        "ChatCompletion",
         "ChatStream", "Choice", "Client", "ConversionOutcome", "ConversionReport",
-        "ConversionWarning", "Cover", "Limits",
+        "ConversionWarning", "Cover", "Limits", "Local",
         "MediaFile", "MediaInfo", "OcrText", "PcmAudio", "Prediction", "Problem", "Progress",
         "Retry",
         "Song", "SongList", "StreamInfo", "TextResponse", "Timeout", "ToolCall", "ToolFunction",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux.cli import exit_codes
@@ -89,6 +87,9 @@ def _add_keys(commands: Any) -> None:
 
 
 def _settings(options: argparse.Namespace) -> ServerSettings:
+    from dataclasses import replace
+    from pathlib import Path
+
     from polymux.server.settings import ServerSettings, read_settings
 
     settings = ServerSettings() if options.config is None else read_settings(Path(options.config))
@@ -100,6 +101,9 @@ def _settings(options: argparse.Namespace) -> ServerSettings:
 
 def run_serve(options: argparse.Namespace) -> int:
     """Serves; the exit code."""
+    from dataclasses import replace
+    from pathlib import Path
+
     from polymux.errors import InvalidRequestError, MissingDependencyError
 
     settings = _settings(options)
@@ -133,6 +137,8 @@ def _tell_ready(_: object, address: str) -> None:
 
 def run_config_check(options: argparse.Namespace) -> int:
     """Says that a file of settings is right; what is wrong is raised."""
+    from pathlib import Path
+
     from polymux.server.settings import read_settings
 
     read_settings(Path(options.file))

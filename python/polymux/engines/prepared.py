@@ -96,8 +96,9 @@ class PreparedBackend(Backend):
         return values | {"pictures": pictures}
 
     async def close(self) -> None:
-        """The engine's process ends; the media engine is closed by whoever has it."""
+        """Both processes end; the media engine's may have been ended already."""
         await self._engine.close()
+        await self._media.close()
 
 
 def refuse_addresses(work: Work, field: str) -> None:

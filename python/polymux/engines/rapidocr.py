@@ -93,7 +93,7 @@ class RapidOcrEngine(Engine):
         return in_reading_order(best[1])
 
     def _lines(self, page: Page) -> list[Line]:
-        found = self._engine(page)
+        found: Any = self._engine(page)
         if found is None or found.boxes is None or found.txts is None:
             return []
         lines = []

@@ -4,8 +4,9 @@
 one's own. Needs the extra ``server``.
 
 Example:
-    >>> from polymux.server import create_app  # doctest: +SKIP
-    >>> app = create_app()  # doctest: +SKIP
+    >>> from polymux.server import create_app
+    >>> create_app().title
+    'polymux'
 """
 
 from __future__ import annotations

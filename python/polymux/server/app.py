@@ -46,8 +46,11 @@ def create_app(config: Config = None, *, backends: Sequence[Backend] | None = No
         InvalidRequestError: Something in the file is wrong.
 
     Example:
-        >>> from polymux.server import create_app  # doctest: +SKIP
-        >>> app = create_app("polymux.toml")  # doctest: +SKIP
+        >>> from polymux.server import create_app
+        >>> from polymux.server.settings import ServerSettings
+        >>> app = create_app(ServerSettings(public_url="https://tools.example"))
+        >>> app.state.polymux.settings.base_url
+        'https://tools.example'
     """
     state = _state(config, backends)
     app = FastAPI(
@@ -77,10 +80,11 @@ def router(config: Config = None, *, backends: Sequence[Backend] | None = None) 
         backends: As for `create_app`.
 
     Example:
-        >>> from polymux.server import lifespan, router  # doctest: +SKIP
-        >>> mine = router()  # doctest: +SKIP
-        >>> app = FastAPI(lifespan=lambda app: lifespan(mine))  # doctest: +SKIP
-        >>> app.include_router(mine)  # doctest: +SKIP
+        >>> from fastapi import FastAPI
+        >>> from polymux.server import lifespan, router
+        >>> mine = router()
+        >>> app = FastAPI(lifespan=lambda app: lifespan(mine))
+        >>> app.include_router(mine)
     """
     state = _state(config, backends)
     made = APIRouter(redirect_slashes=False)

@@ -35,9 +35,17 @@ _log = logging.getLogger("polymux.server")
 class _Server(uvicorn.Server):
     """uvicorn's server; streams end themselves first, and to be told to stop is no failure."""
 
-    def __init__(self, config: uvicorn.Config, state: ServerState) -> None:
+    def __init__(
+        self, config: uvicorn.Config, state: ServerState, on_ready: Callable[[_Server], object]
+    ) -> None:
         super().__init__(config)
         self._state = state
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Tells that it is ready when it is, signals included."""
+        await super().startup(sockets)
+        self._on_ready(self)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         """The first time work may end, the second time it is left."""
@@ -79,7 +87,7 @@ def serve(
         settings: Everything; port 0 takes any that is free.
         path: The file that the settings are from, read again at SIGHUP; None for none.
         backends: Instead of those that the settings name. Default: none.
-        on_ready: Called with the server and its address when it is about to take requests.
+        on_ready: Called with the server and its address when it takes requests.
 
     Returns:
         0 when it was told to stop.
@@ -106,13 +114,12 @@ def serve(
         ssl_certfile=None if settings.tls_cert is None else os.fspath(settings.tls_cert),
         ssl_keyfile=None if settings.tls_key is None else os.fspath(settings.tls_key),
     )
-    server = _Server(config, state)
+    server = _Server(config, state, lambda ready: on_ready(ready, settings.base_url))
 
     async def main() -> None:
         # Not by the application's lifespan: what goes wrong there would be told by a traceback.
         await state.start()
         try:
-            on_ready(server, settings.base_url)
             await server.serve([listener])
         finally:
             await state.stop()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux._text import display_name, shown
+from polymux.config import state_folder
 from polymux.errors import InvalidRequestError
 from polymux.service.dispatch import Route
 
@@ -148,14 +149,6 @@ class ServerSettings:
         if ":" in name and not name.startswith("["):
             name = f"[{name}]"
         return f"{scheme}://{name}:{self.port}"
-
-
-def state_folder() -> Path:
-    """``polymux`` in the XDG folder for state."""
-    named = os.environ.get("XDG_STATE_HOME", "")
-    # The specification has relative ones ignored.
-    folder = Path(named) if Path(named).is_absolute() else Path.home() / ".local" / "state"
-    return folder / "polymux"
 
 
 def read_settings(path: Path) -> ServerSettings:

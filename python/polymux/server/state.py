@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 from typing import TYPE_CHECKING
 
 from polymux._text import display_name
+from polymux.config import local_key_path
 from polymux.errors import InvalidRequestError
 from polymux.server.gate import Gate
 from polymux.server.keys import KeyFile
@@ -106,6 +108,7 @@ class ServerState:
 
     def _check_keys(self) -> None:
         if self.keys.keys():
+            self._tell_address()
             return
         if not self.settings.loopback_only:
             raise InvalidRequestError(
@@ -114,8 +117,19 @@ class ServerState:
             )
         text, _ = self.keys.add("local")
         place = local_key_path()
-        write_private(place, text + "\n")
+        write_private(place, f"{text}\n{self.settings.base_url}\n")
         _log.warning("a key for this account was made: %s", display_name(os.fspath(place)))
+
+    def _tell_address(self) -> None:
+        """Lets this account's commands find the server, where their key is one of its own."""
+        if not self.settings.loopback_only:
+            return
+        try:
+            text = local_key_path().read_text("ascii").split()[0]
+        except (OSError, ValueError, IndexError):
+            return
+        if self.keys.find(text.encode(), time.time()) is not None:
+            write_private(local_key_path(), f"{text}\n{self.settings.base_url}\n")
 
     async def stop(self) -> None:
         """Ends what runs, and gives up engines and store."""
@@ -141,13 +155,6 @@ class ServerState:
             self.settings, self.keys = settings, keys
             self.gate = Gate(settings, keys)
         _log.info("the configuration was read again")
-
-
-def local_key_path() -> Path:
-    """Where the key of this account's own server is, for the client and the command line."""
-    from polymux.server.settings import state_folder
-
-    return state_folder() / "local-key"
 
 
 def write_private(path: Path, text: str) -> None:

@@ -363,10 +363,15 @@ def test_the_program_from_start_to_stop(tmp_path: Path) -> None:
         took = time.monotonic() - began
         key_path = tmp_path / "state" / "polymux" / "local-key"
         assert key_path.stat().st_mode & 0o777 == 0o600
-        with polymux.Client(url, key_path.read_text().strip()) as client:
+        with polymux.Client(url, key_path.read_text().split()[0]) as client:
             wave = tone()
             made = client.convert_to_mp3(("a.wav", wave))
             assert made.read() == polymux.convert_to_mp3(wave).read()
+        # Other programs of the account find address and key by themselves.
+        code = "import polymux; print(len(list(polymux.Client().predictions.list())))"
+        own = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "HOME": str(tmp_path)}
+        command = [sys.executable, "-c", code]
+        assert subprocess.run(command, env=own, capture_output=True, check=True).stdout == b"1\n"
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 0
         assert took < 10
@@ -434,7 +439,7 @@ def test_kill_and_start_again(tmp_path: Path) -> None:
         process = started(tmp_path)
         try:
             url = address_of(process)
-            key = (tmp_path / "state" / "polymux" / "local-key").read_text().strip()
+            key = (tmp_path / "state" / "polymux" / "local-key").read_text().split()[0]
             with polymux.Client(url, key, retry=0) as client:
                 known = {one.id: one for one in client.predictions.list()}
                 for one in known.values():
