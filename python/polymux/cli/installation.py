@@ -59,6 +59,8 @@ def findings() -> dict[str, Any]:
         "media": _media(),
         "ffmpeg_program": _ffmpeg_program(),
         "numpy": _has_module("numpy"),
+        "engines": _engines(),
+        "server": _has_module("fastapi") and _has_module("uvicorn"),
     }
 
 
@@ -100,6 +102,27 @@ def _has_module(name: str) -> bool:
     return find_spec(name) is not None
 
 
+#: Engine to what it does, the module or program that it needs, and how to get that.
+_ENGINES = {
+    "chat": ("chats", "xllamacpp", "pip install 'polymux[chat]'"),
+    "speech": ("speech to text", "faster_whisper", "pip install 'polymux[speech]'"),
+    "rapidocr": ("text from pictures", "rapidocr", "pip install 'polymux[ocr]'"),
+    "tesseract": ("text from pictures", "tesseract", "apt install tesseract-ocr"),
+    "upscale": ("larger pictures", "ncnn", "pip install 'polymux[upscale]'"),
+}
+
+
+def _engines() -> dict[str, Any]:
+    import shutil
+
+    found = {}
+    for name, (does, needs, remedy) in _ENGINES.items():
+        program = needs == "tesseract"
+        ok = shutil.which(needs) is not None if program else _has_module(needs)
+        found[name] = {"ok": ok, "does": does, "remedy": remedy}
+    return found
+
+
 def _lines(found: dict[str, Any]) -> list[str]:
     media, program = found["media"], found["ffmpeg_program"]
     lines = [
@@ -126,4 +149,14 @@ def _lines(found: dict[str, Any]) -> list[str]:
         lines.append("ok       NumPy, for PcmAudio.to_numpy")
     else:
         lines.append("absent   NumPy (only PcmAudio.to_numpy needs it: 'pip install numpy')")
+    for name, engine in found["engines"].items():
+        if engine["ok"]:
+            lines.append(f"ok       the engine {name}: {engine['does']}, once it has a model")
+        else:
+            lines.append(f"absent   the engine {name}: {engine['does']} ('{engine['remedy']}')")
+    lines.append(
+        "ok       the server"
+        if found["server"]
+        else "absent   the server ('pip install polymux[server]')"
+    )
     return lines

@@ -65,8 +65,8 @@ class ChatEngine(Engine):
         if not path.is_file():
             raise refusal(
                 errors.NoBackendError,
-                f"there is no chat model {path.name!r}: `polymux models list` shows which can be "
-                "had",
+                f"there is no chat model {path.name!r}: give the path of a GGUF file as `model` in "
+                "the engine's options",
             )
         self.slots = int(options.get("slots", 1))
         self._has_eyes = bool(options.get("mmproj"))

@@ -46,8 +46,8 @@ class SpeechEngine(Engine):
         if missing:
             raise refusal(
                 errors.NoBackendError,
-                f"the speech model {folder.name!r} lacks {', '.join(missing)}: `polymux models "
-                "list` shows which can be had",
+                f"the speech model {folder.name!r} lacks {', '.join(missing)}: give a folder in "
+                "CTranslate2's form as `model` in the engine's options",
             )
         self._device = str(options.get("device", "auto"))
         model = faster_whisper.WhisperModel(

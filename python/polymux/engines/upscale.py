@@ -56,7 +56,8 @@ class UpscaleEngine(Engine):
         if not path.is_file() or not weights.is_file():
             raise refusal(
                 errors.NoBackendError,
-                f"there is no network {path.name!r}: `polymux models list` shows which can be had",
+                f"there is no network {path.name!r}: give the path of a .param file, with its .bin "
+                "beside it, as `model` in the engine's options",
             )
         self._ncnn = ncnn
         self._network = ncnn.Net()

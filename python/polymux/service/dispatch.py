@@ -133,8 +133,8 @@ class Service:
             raise reasons[0]
         raise refusal(
             errors.NoBackendError,
-            f"nothing here can do {work.operation}: `polymux doctor` tells what it needs, "
-            "`polymux models list` which models can be had, and an upstream can be configured",
+            f"nothing here can do {work.operation}: `polymux doctor` tells which engines there are "
+            "and what each of them needs",
         )
 
     async def call(self, work: Work) -> Product:

@@ -354,10 +354,14 @@ def address_of(process: subprocess.Popen[str]) -> str:
     raise AssertionError(f"no address; status {process.wait()}")
 
 
-def test_the_program_from_start_to_stop(tmp_path: Path) -> None:
-    """A key is made, found by the client's account, and everything works; SIGTERM is no failure."""
+@pytest.mark.parametrize("optimize", ["", "2"])
+def test_the_program_from_start_to_stop(tmp_path: Path, optimize: str) -> None:
+    """A key is made, found by the client's account, and everything works; SIGTERM is no failure.
+
+    P09: without assertions, too.
+    """
     began = time.monotonic()
-    process = started(tmp_path)
+    process = started(tmp_path, PYTHONOPTIMIZE=optimize)
     try:
         url = address_of(process)
         took = time.monotonic() - began
