@@ -23,9 +23,9 @@ from polymux.errors import (
 )
 from polymux.local_file import LocalFile
 from polymux.operations.results import JOBS, RESULTS
+from polymux.service import shapes
 from polymux.service.dispatch import Service
 from polymux.service.failures import restored
-from polymux.service.records import moment
 from polymux.service.store import Store
 from polymux.service.work import LOCAL, Upload, Work
 
@@ -207,43 +207,14 @@ def result_of(operation: str, value: Any, answer: LocalAnswer) -> Any:
 
 
 def prediction_of(job: Job, store: Store) -> Prediction:
-    """A job as the result that callers know.
-
-    Raises:
-        StoreError: A file of it is gone.
-    """
-    output = linked(store, job.output)
-    if RESULTS[job.operation] in ("MediaFile", "TextResponse") and isinstance(output, dict):
-        output = output.get("response")
-    plain = {
-        "id": job.id,
-        "status": job.status,
-        "model": job.model,
-        "version": job.version,
-        "input": job.input,
-        "output": output,
-        "source": "api",
-        "error": None if job.error is None else job.error["message"],
-        "logs": "\n".join(job.logs),
-        "metrics": job.metrics,
-        "created_at": moment(job.created_at),
-        "started_at": moment(job.started_at),
-        "completed_at": moment(job.completed_at),
-    }
-    value = {name: one for name, one in plain.items() if one is not None}
+    """A job as the result that callers know."""
+    value = shapes.prediction(job, lambda name: _address(store, name))
     return responses.Prediction.of_value(value, LocalAnswer(store))
 
 
-def linked(store: Store, value: Any) -> Any:
-    """An output with ``file:`` addresses in the place of the store's files."""
-    if isinstance(value, list):
-        return [linked(store, one) for one in value]
-    if not isinstance(value, dict):
-        return value
-    if value.keys() == {"file"}:
-        file = store.media.find(value["file"])
-        return None if file is None else store.media.path_of(file).as_uri()
-    return {name: linked(store, one) for name, one in value.items()}
+def _address(store: Store, name: str) -> str | None:
+    file = store.media.find(name)
+    return None if file is None else store.media.path_of(file).as_uri()
 
 
 def finished(job: Job, store: Store) -> Any:
@@ -259,7 +230,11 @@ def finished(job: Job, store: Store) -> Any:
         raise PredictionFailedError(f"the prediction {job.id} was {job.status}")
     if RESULTS[job.operation] == "Prediction":
         return prediction_of(job, store)
-    return result_of(job.operation, linked(store, job.output), LocalAnswer(store))
+    return result_of(
+        job.operation,
+        shapes.linked(job.output, lambda name: _address(store, name)),
+        LocalAnswer(store),
+    )
 
 
 def is_job(operation: str) -> bool:

@@ -47,33 +47,6 @@ class AsyncClient(ClientBase, AsyncOperations):
 
         return AsyncPredictions(self._connection, self._settings)
 
-    async def request(
-        self,
-        operation: str,
-        fields: Mapping[str, Any] | None = None,
-        *,
-        model: str | None = None,
-        extra_body: Mapping[str, Any] | None = None,
-        timeout: float | Timeout | None = None,
-        on_upload: Callable[[int, int | None], object] | None = None,
-        on_progress: Callable[[Prediction], object] | None = None,
-        wait: bool = True,
-    ) -> Any:
-        """Any operation by its name, with its fields as the interface calls them.
-
-        The arguments are those of `polymux.Client.request`.
-        """
-        return await self._call(
-            operation,
-            dict(fields or {}),
-            model=model,
-            extra_body=extra_body,
-            timeout=timeout,
-            on_upload=on_upload,
-            on_progress=on_progress,
-            wait=wait,
-        )
-
     async def _call(
         self,
         operation: str,

@@ -72,27 +72,6 @@ class AsyncLocal(AsyncOperations):
                 self._home = home
             return self._home
 
-    async def request(
-        self,
-        operation: str,
-        fields: Mapping[str, Any] | None = None,
-        *,
-        model: str | None = None,
-        timeout: float | Timeout | None = None,
-        on_progress: Callable[[Prediction], object] | None = None,
-        wait: bool = True,
-    ) -> Any:
-        """Any operation by its name; the arguments are those of `polymux.Client.request`."""
-        return await self._call(
-            operation,
-            dict(fields or {}),
-            model=model,
-            extra_body=None,
-            timeout=timeout,
-            on_progress=on_progress,
-            wait=wait,
-        )
-
     async def _call(
         self,
         operation: str,

@@ -63,50 +63,6 @@ class Client(ClientBase, Operations):
 
         return Predictions(self._connection, self._settings)
 
-    def request(
-        self,
-        operation: str,
-        fields: Mapping[str, Any] | None = None,
-        *,
-        model: str | None = None,
-        extra_body: Mapping[str, Any] | None = None,
-        timeout: float | Timeout | None = None,
-        on_upload: Callable[[int, int | None], object] | None = None,
-        on_progress: Callable[[Prediction], object] | None = None,
-        wait: bool = True,
-    ) -> Any:
-        """Any operation by its name, with its fields as the interface calls them.
-
-        Args:
-            operation: A method's name, a command, a path or its last segment.
-            fields: Name to value.
-            model: The model selector, of operations that have one.
-            extra_body: Fields that the contract does not have.
-            timeout: As for the methods.
-            on_upload: As for the methods.
-            on_progress: As for the methods.
-            wait: False gives the job of an operation that makes one, at once.
-
-        Returns:
-            What the method of that operation gives.
-
-        Example:
-            >>> import polymux
-            >>> client = polymux.Client("http://127.0.0.1:8000")
-            >>> client.request("musicsearch", {"song": "Blue Danube"})[0].title  # doctest: +SKIP
-            'The Blue Danube'
-        """
-        return self._call(
-            operation,
-            dict(fields or {}),
-            model=model,
-            extra_body=extra_body,
-            timeout=timeout,
-            on_upload=on_upload,
-            on_progress=on_progress,
-            wait=wait,
-        )
-
     def _call(
         self,
         operation: str,

@@ -89,27 +89,6 @@ class Local(Operations):
                 stopped.wait(_LONGEST_STOP_S)
             raise
 
-    def request(
-        self,
-        operation: str,
-        fields: Mapping[str, Any] | None = None,
-        *,
-        model: str | None = None,
-        timeout: float | Timeout | None = None,
-        on_progress: Callable[[Prediction], object] | None = None,
-        wait: bool = True,
-    ) -> Any:
-        """Any operation by its name; the arguments are those of `polymux.Client.request`."""
-        return self._call(
-            operation,
-            dict(fields or {}),
-            model=model,
-            extra_body=None,
-            timeout=timeout,
-            on_progress=on_progress,
-            wait=wait,
-        )
-
     def _call(
         self,
         operation: str,

@@ -19,6 +19,19 @@ if TYPE_CHECKING:
 
     from polymux.service.backend import Backend
 
+    from support.services import Scripted
+
+
+CHAT = "/api/v1/fastllm/chatcompletion"
+CONVERT = "/api/v1/convert2mp3"
+HELLO = {"model": "default", "messages": [{"role": "user", "content": "Hi"}]}
+
+
+class Box:
+    """Holds the backend that a server's thread has made."""
+
+    backend: Scripted
+
 
 @dataclass
 class Answer:

@@ -95,3 +95,16 @@ def test_every_feature_of_the_client_names_its_tests() -> None:
         paths = [one if "/" in one else f"tests/integration/client/{one}" for one in names]
         assert all("::" in path for path in paths)
         assert [problem(path) for path in paths] == [None] * len(paths)
+
+
+def test_every_threat_names_tests_that_exist() -> None:
+    rows_of_threats = [
+        line
+        for line in (ROOT / "docs/security.md").read_text().splitlines()
+        if line.startswith("| ") and not line.startswith("| threat ")
+    ]
+    assert len(rows_of_threats) > 15
+    for line in rows_of_threats:
+        names = re.findall(r"`([^`]+::[^`]+)`", line)
+        assert names, line
+        assert [problem(name) for name in names] == [None] * len(names)

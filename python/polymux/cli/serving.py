@@ -104,7 +104,7 @@ def run_serve(options: argparse.Namespace) -> int:
     from dataclasses import replace
     from pathlib import Path
 
-    from polymux.errors import InvalidRequestError, MissingDependencyError
+    from polymux.errors import InvalidRequestError
 
     settings = _settings(options)
     given = {
@@ -118,14 +118,11 @@ def run_serve(options: argparse.Namespace) -> int:
     settings = replace(settings, **{name: one for name, one in given.items() if one is not None})
     if (settings.tls_cert is None) != (settings.tls_key is None):
         raise InvalidRequestError("--tls-cert and --tls-key are given together")
-    try:
-        from polymux.server import run
-    except ImportError as error:
-        if error.name is None or error.name.startswith("polymux"):
-            raise
-        raise MissingDependencyError(
-            f"the server needs {error.name}: install it with pip install 'polymux[server]'"
-        ) from error
+    from polymux import server
+
+    _ = server.create_app  # Says what is missing, where something is.
+    from polymux.server import run
+
     run.set_up_logging(options.log)
     path = None if options.config is None else Path(options.config)
     return run.serve(settings, path=path, on_ready=_tell_ready)

@@ -61,7 +61,7 @@ class ChatEngine(Engine):
                 errors.NoBackendError,
                 "chat needs xllamacpp: install it with pip install 'polymux[chat]'",
             ) from None
-        path = Path(str(options.get("model", "")))
+        path = Path(str(options.get("model", ""))).expanduser()
         if not path.is_file():
             raise refusal(
                 errors.NoBackendError,
@@ -82,7 +82,7 @@ class ChatEngine(Engine):
         parameters = library.CommonParams()
         parameters.model.path = os.fspath(path)
         if self._has_eyes:
-            parameters.mmproj.path = os.fspath(options["mmproj"])
+            parameters.mmproj.path = os.fspath(Path(options["mmproj"]).expanduser())
         parameters.n_parallel = self.slots
         parameters.n_ctx = int(options.get("context", _DEFAULT_CONTEXT)) * self.slots
         parameters.n_batch = parameters.n_ubatch = int(options.get("batch", _BATCH))

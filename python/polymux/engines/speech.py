@@ -41,7 +41,7 @@ class SpeechEngine(Engine):
                 errors.NoBackendError,
                 "speech needs faster-whisper: install it with pip install 'polymux[speech]'",
             ) from None
-        folder = Path(str(options.get("model", "")))
+        folder = Path(str(options.get("model", ""))).expanduser()
         missing = [name for name in _NEEDED if not (folder / name).is_file()]
         if missing:
             raise refusal(

@@ -51,7 +51,7 @@ class UpscaleEngine(Engine):
                 errors.NoBackendError,
                 "upscaling needs ncnn: install it with pip install 'polymux[upscale]'",
             ) from None
-        path = Path(str(options.get("model", "")))
+        path = Path(str(options.get("model", ""))).expanduser()
         weights = path.with_suffix(".bin")
         if not path.is_file() or not weights.is_file():
             raise refusal(

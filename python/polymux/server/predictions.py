@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from polymux import errors
-from polymux.operations.results import RESULTS
 from polymux.server.answers import send_json, send_whole
 from polymux.server.endpoint import Endpoint
 from polymux.server.streaming import event, send_events
+from polymux.service import shapes
 from polymux.service.failures import refusal
-from polymux.service.records import moment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -30,13 +29,7 @@ _ON_A_PAGE = 100
 
 def linked(state: ServerState, job: Job, value: Any) -> Any:
     """An output with signed links in the place of the store's files."""
-    if isinstance(value, list):
-        return [linked(state, job, one) for one in value]
-    if not isinstance(value, dict):
-        return value
-    if value.keys() == {"file"}:
-        return link(state, job, value["file"])
-    return {name: linked(state, job, one) for name, one in value.items()}
+    return shapes.linked(value, lambda name: link(state, job, name))
 
 
 def link(state: ServerState, job: Job, name: str) -> str:
@@ -51,29 +44,8 @@ def link(state: ServerState, job: Job, name: str) -> str:
 def described_job(state: ServerState, job: Job) -> dict[str, Any]:
     """A job as a prediction of the interface."""
     base = f"{state.settings.base_url}{PATH}/{job.id}"
-    output = job.output
-    if RESULTS[job.operation] in ("MediaFile", "TextResponse") and isinstance(output, dict):
-        output = output.get("response")
-    plain: dict[str, Any] = {
-        "id": job.id,
-        "status": job.status,
-        "model": job.model,
-        "version": job.version,
-        "input": job.input,
-        "output": linked(state, job, output),
-        "source": "api",
-        "error": None if job.error is None else job.error["message"],
-        "logs": "\n".join(job.logs),
-        "metrics": job.metrics,
-        "urls": {"get": base, "cancel": f"{base}/cancel", "stream": f"{base}/events"},
-        "created_at": moment(job.created_at),
-        "started_at": moment(job.started_at),
-        "completed_at": moment(job.completed_at),
-    }
-    if job.progress is not None:
-        plain["progress"] = round(job.progress, 4)
-    kept = ("output", "error", "started_at", "completed_at")
-    return {name: value for name, value in plain.items() if value is not None or name not in kept}
+    urls = {"get": base, "cancel": f"{base}/cancel", "stream": f"{base}/events"}
+    return shapes.prediction(job, lambda name: link(state, job, name), urls)
 
 
 class PredictionList(Endpoint):

@@ -305,5 +305,5 @@ def _converted(kind: str, value: object) -> tuple[bool, Any]:
         whole = isinstance(value, int) and not isinstance(value, bool)
         return whole and value >= 0, value  # type: ignore[operator]
     if "Path" in kind:
-        return isinstance(value, str), Path(value) if isinstance(value, str) else None
+        return isinstance(value, str), Path(value).expanduser() if isinstance(value, str) else None
     return isinstance(value, str), value

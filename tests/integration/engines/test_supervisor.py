@@ -5,64 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from polymux.engines.supervisor import EngineBackend, Supervision
 from polymux.errors import InternalServerError, OverloadedError, UnprocessableEntityError
-from support.engines import FAMILY
-from support.services import chat_of, running, work_of
+from support.services import work_of
+from support.supervised import QUICK, alive, asked, engine, go, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
-
     from polymux.service.dispatch import Service
     from polymux.service.work import Work
-
-TESTS = Path(__file__).parents[2]
-QUICK = Supervision(threads=1, idle_s=30, load_s=20, silence_s=20, grace_s=0.3)
-
-
-@pytest.fixture(autouse=True)
-def _tests_for_children(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(TESTS))
-
-
-def go(body: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(body, 60))
-
-
-def asked(what: str, **values: Any) -> Work:
-    return chat_of(messages=[{"role": "user", "content": what}], **values)
-
-
-@asynccontextmanager
-async def engine(
-    tmp_path: Path, how: Supervision = QUICK, **options: Any
-) -> AsyncIterator[tuple[Service, EngineBackend]]:
-    slots = options.get("slots", 1)
-    backend = EngineBackend(
-        "faulty", FAMILY, ["chat", "convert_to_mp3"], options, slots=slots, supervision=how
-    )
-    async with running(tmp_path / "s", backend) as service:
-        yield service, backend
-
-
-def alive(pid: int) -> bool:
-    with suppress(ProcessLookupError):
-        os.kill(pid, 0)
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    return False
-
-
-async def until(condition: Any, longest_s: float = 10) -> float:
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < longest_s
-        await asyncio.sleep(0.002)
-    return time.monotonic() - began
 
 
 def test_work_is_done_in_one_process_again_and_again(tmp_path: Path) -> None:
@@ -333,85 +287,5 @@ def test_nothing_is_left_of_what_an_engine_started(tmp_path: Path) -> None:
             assert backend.process is not None
             backend.process.kill()
             await until(lambda: not alive(grandchild))
-
-    go(body())
-
-
-def test_what_a_process_inherits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No keys, no proxies, no descriptors; offline; one thread for its libraries."""
-    monkeypatch.setenv("POLYMUX_API_KEY", "secret-canary")
-    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
-
-    async def body() -> None:
-        read, write = os.pipe()
-        os.set_inheritable(write, True)
-        try:
-            async with engine(tmp_path) as (service, _):
-                found = (await service.call(asked("facts"))).output
-        finally:
-            os.close(read)
-            os.close(write)
-        environment = found["environment"]
-        assert "secret-canary" not in str(environment)
-        assert "https_proxy" not in environment
-        assert environment["OMP_NUM_THREADS"] == environment["OMP_THREAD_LIMIT"] == "1"
-        assert environment["HF_HUB_OFFLINE"] == "1"
-        # 0, 1, 2, the connection, and the folder that was listed.
-        assert len(found["descriptors"]) == 5
-
-    go(body())
-
-
-def test_a_confined_process(tmp_path: Path) -> None:
-    """Landlock and a network namespace, where the kernel has them; it tells what is in force."""
-
-    async def body() -> None:
-        server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        allowed, secret = tmp_path / "allowed", tmp_path / "secret"
-        for folder in (allowed, secret):
-            folder.mkdir()
-            (folder / "file").write_bytes(b"x")
-        import sys
-
-        readable = [
-            sys.prefix,
-            sys.base_prefix,
-            "/usr",
-            "/lib",
-            "/lib64",
-            "/etc/ld.so.cache",
-            "/dev/null",
-            "/dev/urandom",
-            "/proc",
-            str(TESTS),
-            str(TESTS.parent),
-        ]
-        confinement = {
-            "readable": readable,
-            "writable": [str(allowed)],
-            "network": False,
-            "limits": {"CORE": 0, "FSIZE": 1 << 20},
-        }
-        paths = f"{allowed / 'file'},{secret / 'file'}"
-        how = QUICK._replace(confinement=confinement)
-        async with engine(tmp_path, how, port=port) as (service, backend):
-            done = (await service.call(asked(f"try {paths}"))).output
-            assert backend.process is not None
-            in_force = backend.process.in_force
-        async with engine(tmp_path, port=port) as (service, backend):
-            free = (await service.call(asked(f"try {paths}"))).output
-        server.close()
-        assert all(free.values())
-        assert "no new privileges" in in_force
-        assert done[f"read {allowed / 'file'}"]
-        assert done[f"write {allowed / 'file'}"]
-        if any(one.startswith("landlock") for one in in_force):
-            assert not done[f"read {secret / 'file'}"]
-            assert not done[f"write {secret / 'file'}"]
-        if "own network namespace" in in_force:
-            assert not done["connect"]
-        # What this machine's kernel can is known: the test may not pass because it does nothing.
-        assert any(one.startswith("landlock") or "namespace" in one for one in in_force), in_force
 
     go(body())

@@ -7,20 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.service.work import Upload
-from support.polymux_server import PolymuxServer, form
+from support.polymux_server import CONVERT, Box, PolymuxServer, form
 from support.services import Scripted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-CONVERT = "/api/v1/convert2mp3"
-STT = "/api/v1/modelhost/stt"
 TYPE = "multipart/form-data; boundary=bbbb"
-
-
-class Box:
-    backend: Scripted
 
 
 @pytest.fixture(scope="module")

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import socket
-import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
 from polymux.server.settings import Limits
-from support.polymux_server import PolymuxServer, form, parsed, read_answer
+from support.polymux_server import (
+    CHAT,
+    CONVERT,
+    HELLO,
+    Box,
+    PolymuxServer,
+    form,
+    parsed,
+    read_answer,
+)
 from support.services import Scripted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-CHAT = "/api/v1/fastllm/chatcompletion"
-CONVERT = "/api/v1/convert2mp3"
-HELLO = {"model": "default", "messages": [{"role": "user", "content": "Hi"}]}
 QUICK = Limits(header_s=0.6, keep_alive_s=1, body_first_s=0.6, body_bytes_per_s=1e6)
-
-
-class Box:
-    backend: Scripted
 
 
 def held(box: Box, **changes: Any) -> Callable[[], list[Scripted]]:
@@ -328,149 +325,6 @@ def test_links_that_are_none(tmp_path: Path) -> None:
             answer = server.ask("GET", one, key=None)
             assert answer.status == 404, one
             assert answer.json()["code"] == "not_found"
-
-
-# The program itself.
-
-
-def started(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-    own = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "HOME": str(folder)}
-    own |= environment
-    own.pop("POLYMUX_API_KEY", None)
-    return subprocess.Popen(
-        [sys.executable, "-m", "polymux", "serve", "--port", "0", *arguments],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=own,
-    )
-
-
-def address_of(process: subprocess.Popen[str]) -> str:
-    assert process.stderr is not None
-    for line in process.stderr:
-        if "serving on " in line:
-            return line.split("serving on ")[1].split(";")[0]
-    raise AssertionError(f"no address; status {process.wait()}")
-
-
-@pytest.mark.parametrize("optimize", ["", "2"])
-def test_the_program_from_start_to_stop(tmp_path: Path, optimize: str) -> None:
-    """A key is made, found by the client's account, and everything works; SIGTERM is no failure.
-
-    P09: without assertions, too.
-    """
-    began = time.monotonic()
-    process = started(tmp_path, PYTHONOPTIMIZE=optimize)
-    try:
-        url = address_of(process)
-        took = time.monotonic() - began
-        key_path = tmp_path / "state" / "polymux" / "local-key"
-        assert key_path.stat().st_mode & 0o777 == 0o600
-        with polymux.Client(url, key_path.read_text().split()[0]) as client:
-            wave = tone()
-            made = client.convert_to_mp3(("a.wav", wave))
-            assert made.read() == polymux.convert_to_mp3(wave).read()
-        # Other programs of the account find address and key by themselves.
-        code = "import polymux; print(len(list(polymux.Client().predictions.list())))"
-        own = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "HOME": str(tmp_path)}
-        command = [sys.executable, "-c", code]
-        assert subprocess.run(command, env=own, capture_output=True, check=True).stdout == b"1\n"
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
-        assert took < 10
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def tone() -> bytes:
-    import io
-    import math
-    import struct
-    import wave
-
-    buffer = io.BytesIO()
-    with wave.open(buffer, "wb") as file:
-        file.setparams((1, 2, 44100, 0, "NONE", ""))
-        samples = (int(9000 * math.sin(n / 20)) for n in range(44100))
-        file.writeframes(b"".join(struct.pack("<h", one) for one in samples))
-    return buffer.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--host", "0.0.0.0"), "no keys"),
-        (("--host", "256.1.1.1"), "256.1.1.1"),
-        (("--tls-cert", "nothing.pem"), "together"),
-        (("--config", "nothing.toml"), "nothing.toml"),
-    ],
-)
-def test_the_program_that_cannot_start(
-    tmp_path: Path, arguments: tuple[str, ...], words: str
-) -> None:
-    """A18, P06: one line, no traceback."""
-    process = started(tmp_path, *arguments)
-    _, told = process.communicate(timeout=30)
-    assert process.returncode not in (0, None)
-    assert words in told
-    assert "Traceback" not in told
-
-
-def test_two_servers_on_one_store_or_port(tmp_path: Path) -> None:
-    first = started(tmp_path)
-    try:
-        url = address_of(first)
-        second = started(tmp_path)
-        _, told = second.communicate(timeout=30)
-        assert second.returncode not in (0, None)
-        assert "in use by another server" in told
-        port = url.rpartition(":")[2]
-        third = started(tmp_path / "other", "--port", port)
-        _, told = third.communicate(timeout=30)
-        assert third.returncode not in (0, None)
-        assert f"port {port}" in told
-        assert "Traceback" not in told
-    finally:
-        first.kill()
-        first.communicate()
-
-
-def test_kill_and_start_again(tmp_path: Path) -> None:
-    """D05 in small: what was answered is there, what was not is gone, and it starts again."""
-    for _ in range(3):
-        process = started(tmp_path)
-        try:
-            url = address_of(process)
-            key = (tmp_path / "state" / "polymux" / "local-key").read_text().split()[0]
-            with polymux.Client(url, key, retry=0) as client:
-                known = {one.id: one for one in client.predictions.list()}
-                for one in known.values():
-                    assert one.status == "succeeded"
-                    assert one.audio is not None
-                    assert one.audio.read()[:2] == b"\xff\xfb"
-                client.convert_to_mp3(("a.wav", tone()))
-                connection = socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])))
-                body, headers = form(("file", ("a.wav", tone() * 20)))
-                lines = (
-                    f"POST {CONVERT} HTTP/1.1\r\nHost: {url.removeprefix('http://')}\r\n"
-                    f"Authorization: Bearer {key}\r\n{headers[0][0]}: {headers[0][1]}\r\n"
-                    f"Content-Length: {len(body)}\r\n\r\n"
-                )
-                connection.sendall(lines.encode() + body[: len(body) // 2])
-                time.sleep(0.1)
-        finally:
-            process.kill()
-            process.communicate()
-            connection.close()
-    folder = tmp_path / "state" / "polymux" / "server"
-    process = started(tmp_path)
-    address_of(process)
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=20)
-    assert list((folder / "drafts").iterdir()) == []
-    assert len([one for one in (folder / "media").rglob("*") if one.is_file()]) == 3
 
 
 def test_stopping_with_open_streams(tmp_path: Path) -> None:

@@ -1,0 +1,93 @@
+"""What an engine's process gets, and what it may still do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from support.supervised import QUICK, TESTS, asked, engine, go
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def test_what_a_process_inherits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No keys, no proxies, no descriptors; offline; one thread for its libraries."""
+    monkeypatch.setenv("POLYMUX_API_KEY", "secret-canary")
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+
+    async def body() -> None:
+        read, write = os.pipe()
+        os.set_inheritable(write, True)
+        try:
+            async with engine(tmp_path) as (service, _):
+                found = (await service.call(asked("facts"))).output
+        finally:
+            os.close(read)
+            os.close(write)
+        environment = found["environment"]
+        assert "secret-canary" not in str(environment)
+        assert "https_proxy" not in environment
+        assert environment["OMP_NUM_THREADS"] == environment["OMP_THREAD_LIMIT"] == "1"
+        assert environment["HF_HUB_OFFLINE"] == "1"
+        # 0, 1, 2, the connection, and the folder that was listed.
+        assert len(found["descriptors"]) == 5
+
+    go(body())
+
+
+def test_a_confined_process(tmp_path: Path) -> None:
+    """Landlock and a network namespace, where the kernel has them; it tells what is in force."""
+
+    async def body() -> None:
+        server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        allowed, secret = tmp_path / "allowed", tmp_path / "secret"
+        for folder in (allowed, secret):
+            folder.mkdir()
+            (folder / "file").write_bytes(b"x")
+        readable = [
+            sys.prefix,
+            sys.base_prefix,
+            "/usr",
+            "/lib",
+            "/lib64",
+            "/etc/ld.so.cache",
+            "/dev/null",
+            "/dev/urandom",
+            "/proc",
+            str(TESTS),
+            str(TESTS.parent),
+        ]
+        confinement = {
+            "readable": readable,
+            "writable": [str(allowed)],
+            "network": False,
+            "limits": {"CORE": 0, "FSIZE": 1 << 20},
+        }
+        paths = f"{allowed / 'file'},{secret / 'file'}"
+        how = QUICK._replace(confinement=confinement)
+        async with engine(tmp_path, how, port=port) as (service, backend):
+            done = (await service.call(asked(f"try {paths}"))).output
+            assert backend.process is not None
+            in_force = backend.process.in_force
+        async with engine(tmp_path, port=port) as (service, backend):
+            free = (await service.call(asked(f"try {paths}"))).output
+        server.close()
+        assert all(free.values())
+        assert "no new privileges" in in_force
+        assert done[f"read {allowed / 'file'}"]
+        assert done[f"write {allowed / 'file'}"]
+        if any(one.startswith("landlock") for one in in_force):
+            assert not done[f"read {secret / 'file'}"]
+            assert not done[f"write {secret / 'file'}"]
+        if "own network namespace" in in_force:
+            assert not done["connect"]
+        # What this machine's kernel can is known: the test may not pass because it does nothing.
+        assert any(one.startswith("landlock") or "namespace" in one for one in in_force), in_force
+
+    go(body())

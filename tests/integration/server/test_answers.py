@@ -1,0 +1,197 @@
+"""What comes back: answers, errors, facts, quotas, streams, jobs."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.service.failures import engine_failed
+from support.polymux_server import CHAT, HELLO, Box, PolymuxServer, form
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_chat_and_its_request_id(server: PolymuxServer, box: Box) -> None:
+    answer = server.json(CHAT, HELLO, [("X-Request-ID", "mine-1")])
+    assert (answer.status, answer.json()) == (200, {"text": "read"})
+    assert answer.headers["x-request-id"] == "mine-1"
+    assert answer.headers["polymux-version"]
+    assert box.backend.began[0].request_id == "mine-1"
+    assert box.backend.began[0].values["messages"] == HELLO["messages"]
+    answer = server.json(CHAT, HELLO, [("X-Request-ID", "bad id")])
+    assert answer.headers["x-request-id"].startswith("req_")
+
+
+@pytest.mark.parametrize("body", [b"", b"   ", b"{", b"[]", b'"x"', b"{}", b'{"a":1} x'])
+def test_bodies_that_are_no_request(server: PolymuxServer, body: bytes) -> None:
+    """J01 to J03, J17."""
+    headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+    answer = server.ask("POST", CHAT, body, headers)
+    assert answer.status == 400
+    assert answer.json()["code"] == "invalid_request"
+    assert answer.json()["request_id"] == answer.headers["x-request-id"]
+
+
+def test_bodies_that_are_too_long(tmp_path: Path) -> None:
+    """J13: the cap and one byte more; declared, and in chunks."""
+    from polymux.server.settings import Limits
+
+    limits = Limits(chat_bytes=1000)
+    with PolymuxServer(tmp_path / "s", lambda: [Scripted()], limits=limits) as server:
+        for size, status in ((1000, 200), (1001, 413)):
+            body = json.dumps(HELLO).encode().ljust(size)
+            assert server.json(CHAT, body).status == status
+            chunks = [("Transfer-Encoding", "chunked")]
+            chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+            assert server.json(CHAT, chunked, chunks).status == status
+
+
+def test_a_field_that_steers_is_refused(server: PolymuxServer) -> None:
+    """S4: J20."""
+    answer = server.json(CHAT, {**HELLO, "api_base": "http://evil.example"})
+    assert answer.status == 400
+    assert "api_base" in answer.json()["error"]
+
+
+def test_operations_without_an_engine(server: PolymuxServer) -> None:
+    """501 with advice; never asked again."""
+    fields, headers = form(("prompt", "waves"))
+    answer = server.ask("POST", "/api/v1/modelhost/videogeneration", fields, headers)
+    assert (answer.status, answer.json()["code"]) == (501, "no_backend")
+    assert "retry-after" not in answer.headers
+    for path, value in (
+        ("/api/v1/musicsearch", {"song": "x"}),
+        ("/api/v1/downloadvideo", {"url": "http://files.example/a"}),
+        ("/api/v1/videosummarization", {"url": "http://files.example/a"}),
+        ("/api/v1/downloadmusic", {"song": "x"}),
+    ):
+        assert server.json(path, value).status == 501, path
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [("?model=nightmareai/real-esrgan", 501), ("?model=nothing/x", 400), ("?model=", 400),
+     ("", 400), ("?model=a&model=b", 400), ("?model=%ff", 400)],
+)  # fmt: skip
+def test_model_selectors(server: PolymuxServer, query: str, status: int) -> None:
+    """I14."""
+    body, headers = form(("image", ("a.png", b"x")), ("scale", "2"))
+    assert (
+        server.ask("POST", f"/api/v1/modelhost/imageupscale{query}", body, headers).status == status
+    )
+
+
+def test_failures_have_their_status_and_say_no_more_than_they_should(
+    server: PolymuxServer, box: Box
+) -> None:
+    box.backend.failure = engine_failed("the engine broke")
+    answer = server.json(CHAT, HELLO)
+    assert (answer.status, answer.json()["code"]) == (500, "engine_failed")
+    box.backend.failure = ZeroDivisionError("secret-canary")
+    answer = server.json(CHAT, HELLO)
+    assert (answer.status, answer.json()["code"]) == (500, "internal")
+    assert "canary" not in answer.body.decode()
+
+
+def test_facts(server: PolymuxServer) -> None:
+    """A17."""
+    ready = server.ask("GET", "/readyz", key=None).json()
+    assert ready["status"] == "ready"
+    assert ready["backends"] == {"scripted": {"state": "ready"}}
+    operations = server.ask("GET", "/api/v1/operations").json()
+    assert len(operations) == 14
+    for path in ("/metrics", "/openapi.json", "/docs"):
+        assert server.ask("GET", path, key=None).status == 200  # From this machine.
+        outside = [("X-Forwarded-For", "192.0.2.1")]
+        assert server.ask("GET", path, headers=outside, key=None).status == 401
+        rebound = [("Host", "evil.example")]
+        assert server.ask("GET", path, headers=rebound, key=None).status == 401
+    server.json(CHAT, HELLO)
+    text = server.ask("GET", "/metrics").body.decode()
+    assert 'polymux_requests_total{operation="chat",status="200"}' in text
+    assert "polymux_key_requests_total" in text
+    assert server.key not in text
+    assert b"<script" not in server.ask("GET", "/docs").body
+
+
+def test_quotas(tmp_path: Path) -> None:
+    with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:
+        limited, _ = server.keys.add("limited", requests_per_minute=2.0)
+        seen = [server.json(CHAT, HELLO, key=limited) for _ in range(3)]
+        assert [one.status for one in seen] == [200, 200, 429]
+        assert 1 <= int(seen[2].headers["retry-after"]) <= 30
+        assert server.json(CHAT, HELLO).status == 200
+
+
+def test_scopes_and_ends_of_keys(server: PolymuxServer) -> None:
+    """A19: changes count from the next request on."""
+    scoped, _ = server.keys.add("scoped", scopes=("transcribe",))
+    answer = server.json(CHAT, HELLO, key=scoped)
+    assert (answer.status, answer.json()["code"]) == (403, "forbidden")
+    old, _ = server.keys.add("old", expires_at=time.time() - 1)
+    assert server.json(CHAT, HELLO, key=old).status == 401
+    other, _ = server.keys.add("other")
+    assert server.json(CHAT, HELLO, key=other).status == 200
+    new, _ = server.keys.rotate("other")
+    assert server.json(CHAT, HELLO, key=other).status == 401
+    assert server.json(CHAT, HELLO, key=new).status == 200
+    server.keys.remove("other")
+    assert server.json(CHAT, HELLO, key=new).status == 401
+    assert server.settings.key_file.stat().st_mode & 0o777 == 0o600
+    assert new not in server.settings.key_file.read_text()
+
+
+def test_a_broken_key_file_lets_nobody_in(server: PolymuxServer) -> None:
+    server.settings.key_file.write_text("{")
+    assert server.json(CHAT, HELLO).status in (400, 401, 500)
+    assert server.ask("GET", "/healthz", key=None).status == 200
+
+
+def values_of(answer: Any) -> list[Any]:
+    events = answer.body.decode().split("\n\n")
+    return [one.removeprefix("data: ") for one in events if one]
+
+
+def test_a_stream(server: PolymuxServer, box: Box) -> None:
+    box.backend.chunks = [{"choices": [{"delta": {"content": "H\u00e9"}}]}, {"choices": []}]
+    answer = server.json(CHAT, {**HELLO, "stream": True})
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    found = values_of(answer)
+    assert [json.loads(one) for one in found[:-1]] == box.backend.chunks
+    assert found[-1] == "[DONE]"
+
+
+def test_a_stream_that_fails(server: PolymuxServer, box: Box) -> None:
+    """C22: before the first piece by its status, behind it by an event, and no [DONE]."""
+    box.backend.failure = engine_failed("broke")
+    assert server.json(CHAT, {**HELLO, "stream": True}).status == 500
+    box.backend.chunks = [{"choices": []}]
+    answer = server.json(CHAT, {**HELLO, "stream": True})
+    found = values_of(answer)
+    assert (answer.status, len(found)) == (200, 2)
+    assert json.loads(found[1])["error"]["code"] == "engine_failed"
+
+
+def test_jobs_over_http(server: PolymuxServer, box: Box) -> None:
+    body, headers = form(("file", ("../a\u00e4.wav", b"RIFF....")))
+    answer = server.ask("POST", "/api/v1/convert2mp3", body, headers)
+    assert answer.status == 200, answer.body
+    path = answer.json()["response"].removeprefix(server.url)
+    got = server.ask("GET", path, key=None)
+    assert (got.status, got.body) == (200, box.backend.data)
+    assert got.headers["content-type"] == "audio/mpeg"
+    assert got.headers["x-content-type-options"] == "nosniff"
+    listed = server.ask("GET", "/api/v1/predictions").json()["results"]
+    assert [one["status"] for one in listed] == ["succeeded"]
+    other, _ = server.keys.add("other")
+    assert server.ask("GET", "/api/v1/predictions", key=other).json()["results"] == []
+    one = f"/api/v1/predictions/{listed[0]['id']}"
+    assert server.ask("GET", one, key=other).status == 404
+    assert server.ask("DELETE", one).status == 204
+    assert server.ask("GET", one).status == 404
+    assert server.ask("GET", path, key=None).status == 404

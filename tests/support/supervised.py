@@ -1,0 +1,59 @@
+"""A service with the engine that fails in every way, in its process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux.engines.supervisor import EngineBackend, Supervision
+
+from support.engines import FAMILY
+from support.services import chat_of, running
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Coroutine
+
+    from polymux.service.dispatch import Service
+    from polymux.service.work import Work
+
+TESTS = Path(__file__).parents[1]
+QUICK = Supervision(threads=1, idle_s=30, load_s=20, silence_s=20, grace_s=0.3)
+
+
+def go(body: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(body, 60))
+
+
+def asked(what: str, **values: Any) -> Work:
+    return chat_of(messages=[{"role": "user", "content": what}], **values)
+
+
+@asynccontextmanager
+async def engine(
+    tmp_path: Path, how: Supervision = QUICK, **options: Any
+) -> AsyncIterator[tuple[Service, EngineBackend]]:
+    slots = options.get("slots", 1)
+    backend = EngineBackend(
+        "faulty", FAMILY, ["chat", "convert_to_mp3"], options, slots=slots, supervision=how
+    )
+    async with running(tmp_path / "s", backend) as service:
+        yield service, backend
+
+
+def alive(pid: int) -> bool:
+    with suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    return False
+
+
+async def until(condition: Any, longest_s: float = 10) -> float:
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < longest_s
+        await asyncio.sleep(0.002)
+    return time.monotonic() - began
