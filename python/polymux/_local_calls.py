@@ -59,7 +59,7 @@ class LocalHome:
     ) -> None:
         """Opens the store."""
         self._own = None if folder is not None else tempfile.mkdtemp(prefix="polymux-local-")
-        self.folder = Path(self._own or os.fspath(folder or ""))
+        self.folder = Path(self._own or os.fspath(folder or "")).expanduser().absolute()
         self.store = Store(self.folder, cap_bytes=_DEFAULT_CAP_BYTES, life_s=_LIFE_S)
         own = backends if backends is not None else _backends(engines, self.folder)
         self.service = Service(own, self.store, queue=1000)
@@ -86,7 +86,7 @@ def _backends(engines: Mapping[str, EngineSettings] | None, folder: Path) -> lis
     media = _Media("media", "media", ["convert_to_mp3"], slots=cores)
     others = {name: one for name, one in (engines or {}).items() if one.family != "media"}
     settings = ServerSettings(store=StoreSettings(folder), engines=others)
-    return [media, *backends_of(settings)]
+    return [media, *backends_of(settings, media)]
 
 
 def work_of(
@@ -134,7 +134,7 @@ def _upload(value: Any, store: Store, drafts: list[Any]) -> Upload:
     """A file of the caller: one on disk as it is, others written to a draft."""
     name, data = (value[0], value[1]) if isinstance(value, tuple) else (None, value)
     if isinstance(data, (str, os.PathLike)):
-        path = Path(data)
+        path = Path(data).absolute()
         try:
             status = path.stat()
         except FileNotFoundError:

@@ -123,7 +123,12 @@ class AsyncLocal(AsyncOperations):
         from polymux import _local_calls as calls
 
         jobs = home.service.jobs
-        job, _ = await home.service.begin(work)
+        try:
+            job, _ = await home.service.begin(work)
+        except BaseException:
+            for draft in drafts:
+                draft.discard()
+            raise
         for draft in drafts:
             jobs.when_over(job, draft.discard)
         if not wait:

@@ -133,9 +133,10 @@ def configuration(
         chat_model = chat_model or file.get("chat_model")
     if not (base_url and api_key):
         # A key of this account for a server of this machine, which both are its own.
-        local = _local_server()
+        # Another server's key is not for it.
+        local = None if api_key else _local_server()
         if local is not None and (not base_url or checked_base_url(base_url) == local[0]):
-            base_url, api_key = local[0], api_key or local[1]
+            base_url, api_key = local
     if not base_url:
         raise InvalidRequestError(
             "no server: give base_url, set POLYMUX_BASE_URL, or write base_url into "

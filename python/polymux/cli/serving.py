@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from polymux.server.settings import ServerSettings
 
 _DAY_S = 86400.0
+_LARGEST_PORT = 65535
 
 
 def add_commands(commands: Any) -> None:
@@ -104,6 +105,7 @@ def run_serve(options: argparse.Namespace) -> int:
     from dataclasses import replace
     from pathlib import Path
 
+    from polymux.config import checked_base_url
     from polymux.errors import InvalidRequestError
 
     settings = _settings(options)
@@ -116,6 +118,10 @@ def run_serve(options: argparse.Namespace) -> int:
         "allowed_origins": options.allow_origin and tuple(options.allow_origin),
     }
     settings = replace(settings, **{name: one for name, one in given.items() if one is not None})
+    if not 0 <= settings.port <= _LARGEST_PORT:
+        raise InvalidRequestError(f"--port {settings.port}: must be from 0 to {_LARGEST_PORT}")
+    if options.public_url is not None:
+        checked_base_url(options.public_url)
     if (settings.tls_cert is None) != (settings.tls_key is None):
         raise InvalidRequestError("--tls-cert and --tls-key are given together")
     from polymux import server

@@ -123,6 +123,13 @@ class ChatEngine(Engine):
             body["max_tokens"] = values["max_completion_tokens"]
         if values.get("image_url"):
             body["messages"] = _with_picture(body["messages"], values["image_url"])
+        # The library would fetch addresses by itself, wherever they lead.
+        if any(not url.startswith("data:") for url in _pictures(body["messages"])):
+            raise refusal(
+                errors.NoBackendError,
+                "this server does not fetch addresses: send the picture itself, as a data: URL",
+                param="image_url" if values.get("image_url") else "messages",
+            )
         if not self._has_eyes and any(_has_picture(one) for one in body["messages"]):
             raise refusal(
                 errors.BadRequestError,
@@ -238,6 +245,19 @@ def _has_picture(message: dict[str, Any]) -> bool:
     return isinstance(content, list) and any(
         isinstance(part, dict) and part.get("type") == "image_url" for part in content
     )
+
+
+def _pictures(messages: list[Any]) -> list[str]:
+    """The addresses of all pictures; what is none is one that leads nowhere."""
+    found = []
+    for message in messages:
+        content = message.get("content")
+        for part in content if isinstance(content, list) else ():
+            if isinstance(part, dict) and "image_url" in part:
+                picture = part["image_url"]
+                url = picture.get("url") if isinstance(picture, dict) else picture
+                found.append(url if isinstance(url, str) else "")
+    return found
 
 
 def _refused(words: str) -> errors.BadRequestError:

@@ -41,6 +41,9 @@ class Child:
         self._connection = connection
         self._sending = threading.Lock()
         self._tokens: dict[int, Token] = {}
+        self._begun: set[int] = set()
+        #: Cancelled before anybody took it up.
+        self._gone: set[int] = set()
         self._drafts: dict[int, queue.SimpleQueue[Frame]] = {}
         self._work: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()
 
@@ -112,7 +115,12 @@ class Child:
             self._work.put(frame)
         elif frame.kind == "cancel":
             token = self._tokens.get(number)
-            if token is not None:
+            if token is not None and number not in self._begun:
+                # Nobody has taken it up, and nobody will.
+                token.cancel()
+                self._gone.add(number)
+                self.send({"kind": "cancelled", "id": number})
+            elif token is not None:
                 # Callbacks of an engine may take their time; other frames must not wait for them.
                 threading.Thread(target=token.cancel, daemon=True).start()
         elif frame.kind == "draft":
@@ -131,7 +139,13 @@ class Child:
 
     def _run(self, engine: Engine, frame: Frame) -> None:
         number = frame.header["id"]
+        self._begun.add(number)
         token = self._tokens[number]
+        if number in self._gone:
+            self._gone.discard(number)
+            self._begun.discard(number)
+            del self._tokens[number]
+            return
         try:
             token.check()
             output = engine.run(_request(frame.header), _Sink(self, number), token)
@@ -145,6 +159,7 @@ class Child:
             else:
                 self.send({"kind": "failed", "id": number, "error": _told(error)})
         finally:
+            self._begun.discard(number)
             del self._tokens[number]
 
     def draft(self, number: int, expected_bytes: int) -> Path:

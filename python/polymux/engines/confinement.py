@@ -122,12 +122,14 @@ def _landlock(wanted: Confinement) -> int:
     try:
         reading = _EXECUTE | _READ_FILE | _READ_DIR
         _allow(ruleset, wanted.readable, reading)
-        _allow(ruleset, wanted.writable, rights & ~_EXECUTE)
+        _allow(ruleset, wanted.writable, rights & _WRITING)
         return version if _syscall(_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0) == 0 else 0
     finally:
         os.close(ruleset)
 
 
+#: Read, write, list, remove, make plain files, shorten: no links, pipes, sockets or devices.
+_WRITING = _READ_FILE | _WRITE_FILE | _READ_DIR | 1 << 5 | 1 << 8 | 1 << 13 | 1 << 14
 _MACHINES = ("x86_64", "aarch64", "riscv64")
 _RIGHTS_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | 1 << 14 | 1 << 15
 

@@ -17,7 +17,8 @@ import json
 import struct
 from typing import Any, NamedTuple
 
-LONGEST_HEADER_BYTES = 16 << 20
+#: Six times the longest chat: JSON escapes letters that are not ASCII.
+LONGEST_HEADER_BYTES = 192 << 20
 LONGEST_PAYLOAD_BYTES = 64 << 20
 _LENGTHS = struct.Struct(">II")
 

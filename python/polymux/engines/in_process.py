@@ -70,6 +70,7 @@ class InProcessBackend(Backend):
                 except asyncio.CancelledError:
                     continue
             doing.exception()
+            own.discard()
             raise
         finally:
             if not doing.done() or doing.cancelled() or doing.exception() is not None:

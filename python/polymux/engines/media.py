@@ -46,6 +46,7 @@ class MediaEngine(Engine):
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Reads limits: ``limits`` as `polymux.Limits` has them, and ``most_pixels``."""
+        self.slots = int(options.get("slots", 1))
         self._limits = polymux.Limits(**options.get("limits", {}))
         self._most_pixels = int(options.get("most_pixels", self._most_pixels))
         # Before the first request, which would wait for it; a missing FFmpeg is told at once.

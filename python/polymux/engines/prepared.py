@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import stat
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.media import DECODE_AUDIO, LOAD_PICTURES
 from polymux.service.backend import Backend, Health
-from polymux.service.failures import refusal
+from polymux.service.failures import engine_failed, refusal
 from polymux.service.work import Made, Product, Sink, Upload
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class PreparedBackend(Backend):
         media: What opens the file: a backend of the media engine.
         field: The file's field, such as ``"audio"``.
         step: What the media engine does: ``"decode_audio"`` or ``"load_pictures"``.
+        variant: The only variant that it does. Default: all.
         options: For that step.
     """
 
@@ -39,6 +41,7 @@ class PreparedBackend(Backend):
         *,
         field: str,
         step: str,
+        variant: str = "",
         options: Mapping[str, Any] | None = None,
     ) -> None:
         """Nothing is loaded."""
@@ -49,10 +52,13 @@ class PreparedBackend(Backend):
         self._media = media
         self._field = field
         self._step = step
+        self._variant = variant
         self._options = dict(options or {})
 
     def refuse(self, work: Work) -> None:
-        """Addresses are no files."""
+        """Addresses are no files, and variants without an engine are none of this one's."""
+        if self._variant and work.variant != self._variant:
+            raise refusal(errors.NoBackendError, f"no engine here does {work.model}", param="model")
         refuse_addresses(work, self._field)
         self._engine.refuse(work)
 
@@ -129,12 +135,17 @@ def reading(engine: Backend, media: Backend) -> PreparedBackend:
 def upscaling(engine: Backend, media: Backend) -> PreparedBackend:
     """Enlarging of uploaded pictures, with their transparency and depth."""
     options = {"pages": 1, "mode": "any"}
-    return PreparedBackend(engine, media, field="image", step=LOAD_PICTURES, options=options)
+    return PreparedBackend(
+        engine, media, field="image", step=LOAD_PICTURES, variant="B", options=options
+    )
 
 
 def _upload(made: Made, drafts: list[Draft]) -> Upload:
     drafts.append(made.draft)
-    size = made.draft.path.stat().st_size
+    status = made.draft.path.lstat()
+    if not stat.S_ISREG(status.st_mode):
+        raise engine_failed("an engine has made what is no file")
+    size = status.st_size
     return Upload(made.draft.path, made.file_name, made.content_type, size)
 
 

@@ -12,9 +12,10 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from polymux import errors
 from polymux._text import printable, shortened
-from polymux.engines.frames import Frame, FrameError, FrameReader, encoded
-from polymux.service.failures import engine_failed, restored
+from polymux.engines.frames import Frame, FrameReader, encoded
+from polymux.service.failures import engine_failed, refusal, restored
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,6 +120,7 @@ class EngineProcess:
         try:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
+                "-P",  # Nothing out of the current folder.
                 "-m",
                 "polymux.engines.child",
                 self._family,
@@ -186,12 +188,26 @@ class EngineProcess:
     ) -> tuple[int, asyncio.Queue[Frame | CrashError]]:
         """Sends work; gives its number, and where its frames come."""
         self._number += 1
-        frames: asyncio.Queue[Frame | CrashError] = asyncio.Queue()
-        self._requests[self._number] = frames
         number = self._number
-        if self.crash is not None:
-            frames.put_nowait(self.crash)
-        await self.send({"kind": "run", "id": number, **header})
+        frames: asyncio.Queue[Frame | CrashError] = asyncio.Queue()
+        try:
+            data = encoded(Frame({"kind": "run", "id": number, **header}))
+        except ValueError:
+            raise refusal(
+                errors.RequestTooLargeError, "this is more than an engine takes at once"
+            ) from None
+        self._requests[number] = frames
+        if self.crash is not None or self._writer is None:
+            frames.put_nowait(self.crash or CrashError("was never started"))
+            return number, frames
+        try:
+            self._writer.write(data)
+            with suppress(ConnectionError, RuntimeError):
+                await self._writer.drain()
+        except BaseException:
+            self.forget(number)
+            self._writer.write(encoded(Frame({"kind": "cancel", "id": number})))
+            raise
         return number, frames
 
     def forget(self, number: int) -> None:
@@ -206,10 +222,10 @@ class EngineProcess:
                 self._heard_at = asyncio.get_running_loop().time()
                 for frame in frames.feed(piece):
                     self._handle(frame)
-        except (FrameError, KeyError, TypeError, ValueError) as error:
-            words = f"sent what is no message ({error})"
         except ConnectionError:
             pass
+        except Exception as error:  # Whatever it sends, those who wait must be told.
+            words = f"sent what is no message ({error!r:.200})"
         self.kill()
         await self._end(words)
 
@@ -241,7 +257,13 @@ class EngineProcess:
     async def _read_lines(self) -> None:
         assert self._process is not None  # noqa: S101
         assert self._process.stderr is not None  # noqa: S101
-        while line := await self._process.stderr.readline():
+        while True:
+            try:
+                line = await self._process.stderr.readline()
+            except ValueError:
+                continue  # A line without an end; what came of it was dropped.
+            if not line:
+                return
             text = shortened(printable(line.decode("utf-8", "replace").rstrip()), 500)
             if text:
                 self._lines.append(text)
@@ -260,7 +282,7 @@ class EngineProcess:
     async def _end(self, words: str) -> None:
         assert self._process is not None  # noqa: S101
         status = await self._process.wait()
-        with suppress(TimeoutError):
+        with suppress(Exception):
             await asyncio.wait_for(self._tasks[1], 1)  # What it said last.
         how = f"ended by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
         last = f": {self._lines[-1]}" if self._lines else ""

@@ -88,12 +88,12 @@ class RapidOcrEngine(Engine):
             quality = _quality(lines)
             if quality[0] > best[0]:
                 best = (quality[0], lines)
-            if turn == 0 and (not lines or quality[1] >= _GOOD):
+            if turn == 0 and quality[1] >= _GOOD:
                 break
         return in_reading_order(best[1])
 
     def _lines(self, page: Page) -> list[Line]:
-        found: Any = self._engine(page)
+        found: Any = self._engine(page[:, :, ::-1].copy())  # It takes blue first.
         if found is None or found.boxes is None or found.txts is None:
             return []
         lines = []

@@ -77,6 +77,8 @@ class SpeechEngine(Engine):
         at_once = min(wanted, self._most_at_once)
         if at_once < wanted:
             sink.log(f"batch_size {wanted}: {at_once} at once is what this machine does")
+        # Left over from one that was cancelled, it would move this one's words.
+        self._batched.last_speech_timestamp = 0.0
         segments, info = self._batched.transcribe(
             samples,
             batch_size=at_once,

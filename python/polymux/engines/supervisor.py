@@ -93,6 +93,7 @@ class EngineBackend(Backend):
         self._process: EngineProcess | None = None
         self._starting = asyncio.Lock()
         self._state = "idle"
+        self._closed = False
         self._crashes: deque[float] = deque(maxlen=_MOST_CRASHES)
         self._idle: asyncio.TimerHandle | None = None
         self._closing: set[asyncio.Task[None]] = set()
@@ -125,6 +126,8 @@ class EngineBackend(Backend):
             PolymuxError: It cannot be loaded.
         """
         async with self._starting:
+            if self._closed:
+                raise refusal(errors.OverloadedError, f"{self.name} is closed", code="draining")
             if self._idle is not None:
                 self._idle.cancel()
                 self._idle = None
@@ -322,6 +325,7 @@ class EngineBackend(Backend):
 
     async def close(self) -> None:
         """Ends the process."""
+        self._closed = True
         if self._idle is not None:
             self._idle.cancel()
         process = self._process
@@ -363,7 +367,7 @@ def _header(work: Work) -> dict[str, Any]:
 
 def _room(sink: Sink, header: Mapping[str, Any], drafts: list[Draft]) -> dict[str, Any]:
     try:
-        draft = sink.draft(int(header["bytes"]))
+        draft = sink.draft(max(0, int(header["bytes"])))
     except errors.PolymuxError as error:
         return {"error": described(error)}
     drafts.append(draft)

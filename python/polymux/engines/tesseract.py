@@ -98,6 +98,8 @@ class TesseractEngine(Engine):
     def _output(self, *arguments: str, token: Token | None = None) -> str:
         process = subprocess.Popen(  # noqa: S603 - no shell; no word of a stranger
             [self._program, *arguments],
+            # Two OpenMP threads are many times slower than one.
+            env=os.environ | {"OMP_THREAD_LIMIT": "1", "OMP_NUM_THREADS": "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

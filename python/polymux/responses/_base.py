@@ -217,7 +217,8 @@ class Answered:
     @classmethod
     def of_value(cls, value: Any, answer: Answer, raw: bytes = b"", *, path: str = "") -> Self:
         """The result that a parsed answer, or a part of one, is; raises what `decode` raises."""
-        made: Self = cls(value, raw, path=path)  # type: ignore[call-arg]
+        place = {"path": path} if path else {}  # Only parts of an answer have one.
+        made: Self = cls(value, raw, **place)  # type: ignore[call-arg]
         object.__setattr__(made, "_answer", answer)
         return made
 

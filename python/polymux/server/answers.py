@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 VERSION_FIELD = (b"polymux-version", __version__.encode())
 JSON_TYPE = (b"content-type", b"application/json")
+#: Statuses that have no body, and no length of one (RFC 9110, 8.6).
+_BODILESS = (204, 304)
 CLOSE = (b"connection", b"close")
 _AUTHENTICATE = (b"www-authenticate", b'Bearer realm="polymux"')
 
@@ -46,7 +48,9 @@ async def send_whole(
     send: Send, status: int, body: bytes, fields: Fields = (), *, request_id: str = ""
 ) -> None:
     """Sends an answer whose body is known."""
-    headers = [VERSION_FIELD, (b"content-length", str(len(body)).encode()), *fields]
+    headers = [VERSION_FIELD, *fields]
+    if status not in _BODILESS:
+        headers.append((b"content-length", str(len(body)).encode()))
     if request_id:
         headers.append((b"x-request-id", request_id.encode()))
     await send({"type": "http.response.start", "status": status, "headers": headers})

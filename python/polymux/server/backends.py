@@ -52,12 +52,17 @@ _READABLE = (
 _MEDIA_ADDRESS_SPACE_BYTES = 8 << 30
 
 
-def backends_of(settings: ServerSettings) -> list[Backend]:
-    """The backends of a server, none of them loaded."""
+def backends_of(settings: ServerSettings, media: Backend | None = None) -> list[Backend]:
+    """The backends of a server, none of them loaded.
+
+    Args:
+        settings: The server's.
+        media: What opens files for the others. Default: a confined process, for strangers' files.
+    """
     engines = settings.engines
     if engines is None:
         engines = {name: EngineSettings(name) for name in _installed()}
-    media = _media(engines, settings)
+    media = media or _media(engines, settings)
     return [_backend(name, one, settings, media) for name, one in engines.items()]
 
 
@@ -90,7 +95,7 @@ def _backend(
 
 
 def _engine(name: str, engine: EngineSettings, settings: ServerSettings) -> EngineBackend:
-    options: dict[str, Any] = dict(engine.options)
+    options: dict[str, Any] = {"slots": engine.slots, **engine.options}
     confinement = None
     if engine.family == "media":
         limits = settings.limits

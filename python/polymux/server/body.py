@@ -27,6 +27,9 @@ _MOST_PARTS = 1_000
 _MOST_PART_HEADERS = 20
 _MOST_PART_HEADER_BYTES = 16 << 10
 _LONGEST_FIELD_BYTES = 1 << 20
+_MOST_TEXT_BYTES = 4 << 20
+#: Each is open until it is written.
+_MOST_FILES = 16
 _LONGEST_BOUNDARY = 70
 _RESERVED_STEP_BYTES = 8 << 20
 _SPOOLED_PIECE_BYTES = 256 << 10
@@ -172,6 +175,7 @@ class _FormReader:
         self._header_bytes = 0
         self._name = self._value = b""
         self._text: bytearray | None = None
+        self._text_bytes = 0
         self._field = ""
         self._upload: _Spooled | None = None
         self._waiting: list[tuple[_Spooled, bytes | None]] = []
@@ -240,6 +244,8 @@ class _FormReader:
             self._text = bytearray()
             return
         name = options[b"filename"].decode("utf-8", "backslashreplace")
+        if len(self.form.drafts) >= _MOST_FILES:
+            raise _bad(f"the form has more than {_MOST_FILES} files")
         draft = self._store.draft()
         self.form.drafts.append(draft)
         declared = self._headers.get(b"content-type", b"").decode("latin-1")
@@ -249,6 +255,9 @@ class _FormReader:
         if self._text is not None:
             if len(self._text) + end - start > _LONGEST_FIELD_BYTES:
                 raise too_large(_LONGEST_FIELD_BYTES, f"the field {self._field[:100]}")
+            self._text_bytes += end - start
+            if self._text_bytes > _MOST_TEXT_BYTES:
+                raise too_large(_MOST_TEXT_BYTES, "all fields together")
             self._text += data[start:end]
         elif self._upload is not None:
             self._upload.size_bytes += end - start

@@ -12,7 +12,7 @@ from polymux._text import printable, shortened
 from polymux.server.answers import CLOSE, send_error, send_json, send_told
 from polymux.server.body import ClientGoneError
 from polymux.server.gate import request_id_of
-from polymux.service.failures import described
+from polymux.service.failures import described, refusal
 
 if TYPE_CHECKING:
     from polymux.server.answers import Message, Receive, Scope, Send
@@ -76,8 +76,11 @@ class Endpoint:
         except ClientGoneError:
             watched.status = 499
         except asyncio.CancelledError:
-            watched.status = watched.status or 499
-            raise
+            if watched.status or not self.state.stopping.is_set():
+                watched.status = watched.status or 499
+                raise
+            # The grace is over: told in the interface's form, not by the framework's traceback.
+            await self._fail(stopping(), watched, request_id)
         except Exception as error:
             await self._fail(error, watched, request_id)
         finally:
@@ -92,7 +95,7 @@ class Endpoint:
         headers = gate.headers_of(scope)
         if scope["method"] not in self.methods:
             raise _wrong_method()
-        if self.public or (self.loopback_public and gate.is_loopback(headers)):
+        if self.public or (self.loopback_public and gate.is_loopback(scope, headers)):
             gate.check_origin(headers)
             return Access(Caller("", ""), None, request_id, headers)
         return gate.admit(scope, self.name, request_id, now)
@@ -161,6 +164,12 @@ def cors_fields(scope: Scope, origins: tuple[str, ...]) -> list[tuple[bytes, byt
     return []
 
 
+def stopping() -> errors.OverloadedError:
+    """What is told to those who ask while the server stops."""
+    message = "the server is stopping"
+    return refusal(errors.OverloadedError, message, code="draining", retry_after_s=5)
+
+
 def _wrong_method() -> errors.APIStatusError:
     error = errors.APIStatusError("this address does not take that method", code="wrong_method")
     error.status = 405
@@ -192,11 +201,11 @@ class Preflight(Endpoint):
     async def handle(self, asked: Asked) -> None:
         """Yes, to pages of the allowed origins; others were refused already."""
         fields = [
-            (b"asked.access-control-allow-methods", b"GET, POST, DELETE"),
+            (b"access-control-allow-methods", b"GET, POST, DELETE"),
             (
-                b"asked.access-control-allow-headers",
+                b"access-control-allow-headers",
                 b"authorization, content-type, prefer, idempotency-key, x-request-id",
             ),
-            (b"asked.access-control-max-age", b"600"),
+            (b"access-control-max-age", b"600"),
         ]
         await send_json(asked.send, 200, {}, fields, request_id=asked.access.request_id)

@@ -5,6 +5,7 @@ Raw ASGI: a framework's dependency would run after the body was read and parsed.
 
 from __future__ import annotations
 
+import logging
 import re
 import secrets
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from polymux.server.keys import Key, KeyFile
     from polymux.server.settings import ServerSettings
 
+_log = logging.getLogger("polymux.server")
 _LONGEST_TARGET_BYTES = 8 << 10
 _MOST_HEADER_BYTES = 64 << 10
 _MOST_FIELDS = 200
@@ -105,6 +107,9 @@ class Gate:
             raise _bad("the request's Host is missing, or is none")
         name = host.decode("ascii").lower()
         allowed = self._settings.allowed_hosts
+        if not allowed and self._settings.loopback_only:
+            # A name that leads here and is not ours is a page's trick.
+            allowed = _LOOPBACK_HOSTS
         bare = name.rpartition(":")[0] if re.search(r":\d+$", name) else name
         if allowed and name not in allowed and bare not in allowed:
             raise _refused(421, "wrong_host", "this server is not the one that Host names")
@@ -129,8 +134,11 @@ class Gate:
             "pages of this origin may not use this server: add it to allowed_origins",
         )
 
-    def is_loopback(self, headers: Mapping[bytes, bytes]) -> bool:
+    def is_loopback(self, scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
         """Whether somebody of this machine asks a server that listens to this machine alone."""
+        ends = [(scope.get(one) or ("",))[0] for one in ("server", "client")]
+        if any(one not in ("127.0.0.1", "::1") for one in ends):
+            return False
         name = headers.get(b"host", b"").decode("latin-1").lower()
         bare = re.sub(r":\d+$", "", name)
         return (
@@ -147,7 +155,13 @@ class Gate:
         """
         value = headers.get(b"authorization")
         matched = None if value is None else _TOKEN.fullmatch(value)
-        self._keys.keys()
+        try:
+            self._keys.keys()
+        except errors.InvalidRequestError as error:
+            _log.error("%s", error)
+            raise refusal(
+                errors.OverloadedError, "keys cannot be checked now", retry_after_s=10
+            ) from None
         # A missing one is looked for as well: all take equally long.
         key = self._keys.find(b"" if matched is None else matched[1], now)
         if key is None or matched is None:

@@ -6,13 +6,14 @@ it: a slow hash is for what people think of.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import hmac
 import json
 import os
 import secrets
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from polymux._text import display_name, shown
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 _PREFIX = "pmx_"
@@ -167,10 +168,28 @@ class KeyFile:
                 temporary.unlink()
             raise self._wrong(f"cannot be written: {error.strerror}") from error
 
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Keeps others from changing the file meanwhile: a key taken away would come back."""
+        path = self.path.with_name(f"{self.path.name}.lock")
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(path, flags, 0o600)
+        except OSError as error:
+            raise self._wrong(f"cannot be written: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._seen = None
+            yield
+        finally:
+            os.close(lock)
+
     def add(self, name: str, **limits: Any) -> tuple[str, Key]:
         """Makes a key and keeps what is to be kept of it; the text is told this once."""
         text, key = new_key(name, **limits)
-        self.write((*self.keys(), key))
+        with self._changing():
+            self.write((*self.keys(), key))
         return text, key
 
     def named(self, name: str) -> Key:
@@ -189,16 +208,21 @@ class KeyFile:
 
     def remove(self, name: str) -> Key:
         """Takes a key away; from then on it opens nothing."""
-        gone = self.named(name)
-        self.write(one for one in self.keys() if one.id != gone.id)
+        with self._changing():
+            gone = self.named(name)
+            self.write(one for one in self.keys() if one.id != gone.id)
         return gone
 
     def rotate(self, name: str) -> tuple[str, Key]:
-        """Puts a new key in the place of an old one, which may do the same and ends now."""
-        old = self.named(name)
-        text, made = new_key(old.name)
-        new = replace(old, id=made.id, sha256=made.sha256, created_at=made.created_at)
-        self.write(new if one.id == old.id else one for one in self.keys())
+        """Puts a new key in the place of an old one, which ends now.
+
+        It has the old one's id: what that one's jobs have made stays within reach.
+        """
+        with self._changing():
+            old = self.named(name)
+            text, made = new_key(old.name)
+            new = replace(old, sha256=made.sha256, created_at=made.created_at)
+            self.write(new if one.id == old.id else one for one in self.keys())
         return text, new
 
 

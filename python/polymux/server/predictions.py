@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
@@ -35,8 +36,9 @@ def linked(state: ServerState, job: Job, value: Any) -> Any:
 def link(state: ServerState, job: Job, name: str) -> str:
     """A link to a file of a job, good for as long as the file is."""
     store = state.service.store
-    life_s = min(state.settings.store.keep_s, store.links.longest_life_s)
-    end = (job.completed_at or store.clock()) + life_s
+    now = store.clock()
+    kept_until = (job.completed_at or now) + state.settings.store.keep_s
+    end = min(kept_until, now + store.links.longest_life_s)
     path = f"/media/{name}"
     return f"{state.settings.base_url}{path}?{store.links.query(path, end)}"
 
@@ -135,12 +137,14 @@ def _cursor(query: bytes) -> int | None:
     text = given.get("cursor")
     if text is None:
         return None
-    try:
-        return int(base64.urlsafe_b64decode(f"{text}==").decode("ascii"))
-    except (ValueError, binascii.Error):
+    number = 0
+    with suppress(ValueError, binascii.Error):
+        number = int(base64.urlsafe_b64decode(f"{text}==").decode("ascii"))
+    if not 0 < number < 1 << 62:
         raise refusal(
             errors.BadRequestError,
             "cursor: is none that this server has given",
             code="invalid_request",
             param="cursor",
-        ) from None
+        )
+    return number

@@ -37,11 +37,14 @@ class _Transport:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
+    def is_closing(self) -> bool:
+        return self._protocol.is_lingering or self._transport.is_closing()
+
     def close(self) -> None:
         if self._protocol.is_receiving and not self._transport.is_closing():
             self._protocol.linger()
         else:
-            self._transport.close()
+            self._protocol.close_soon()
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -74,12 +77,14 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _late(self, name: str) -> None:
         self._timers.pop(name, None)
+        if name == "header" and self.cycle is not None and not self.cycle.response_complete:
+            return  # Some of the next request has come early; this one goes on.
         if name == "header" and self._header_bytes and not self._plain.is_closing():
             self._refuse(408, "the request's header came too slowly")
         elif name == "write":
             self._plain.abort()
         else:
-            self._plain.close()
+            self.close_soon()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """All deadlines end."""
@@ -95,6 +100,17 @@ class BoundedProtocol(HttpToolsProtocol):
             return False
         self.loop.call_later(_HALF_CLOSED_S, self._plain.close)
         return True
+
+    @property
+    def is_lingering(self) -> bool:
+        """Whether all was said, and what comes is dropped."""
+        return self._lingered_bytes >= 0
+
+    def close_soon(self) -> None:
+        """Closes when what was written has been read; a peer that does not read has its time."""
+        self._plain.close()
+        if self._plain.get_write_buffer_size():
+            self._arm("write", _WRITE_S)
 
     @property
     def is_receiving(self) -> bool:
@@ -118,8 +134,11 @@ class BoundedProtocol(HttpToolsProtocol):
             if self._lingered_bytes > _LINGER_BYTES:
                 self._plain.close()
             return
+        if self._in_body and self.cycle is not None and self.cycle.response_complete:
+            self.linger()  # It was answered already: what still comes is nobody's.
+            return
         if self._in_header:
-            if not self._header_bytes:
+            if not self._header_bytes and "header" not in self._timers:
                 self._arm("header", self.limits.header_s)
             self._header_bytes += len(data)
         super().data_received(data)
@@ -182,7 +201,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refuse(400, "the request is none of HTTP/1.1")
 
     def _refuse(self, status: int, message: str) -> None:
-        if self._plain.is_closing():
+        if self._plain.is_closing() or self.is_lingering:
+            return
+        if self.pipeline:
+            self._plain.abort()  # Whose answer it would be, nobody could tell.
             return
         code = {400: "invalid_request", 408: "too_slow", 431: "header_too_large"}[status]
         body = json.dumps({"error": message, "code": code}).encode()
@@ -203,7 +225,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.cycle.message_event.set()
         self._plain.write(b"".join(lines))
         if status == 408:
-            self._plain.close()  # All that came was read: nothing resets the answer.
+            self.close_soon()  # All that came was read: nothing resets the answer.
             return
         self._in_body = True  # Whatever else it sends.
         self.linger()

@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from polymux.service.backend import Backend
 
 _BACKLOG = 2048
+_LOOK_EVERY_S = 0.05
 _log = logging.getLogger("polymux.server")
 
 
@@ -41,6 +43,14 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._state = state
         self._on_ready = on_ready
+        #: When it was told to stop, on `time.monotonic`'s clock; 0 before.
+        self.told_at = 0.0
+
+    async def finish_jobs(self, grace_s: float) -> None:
+        """Lets jobs go on that nobody waits for on a connection, as long as the grace lasts."""
+        until = (self.told_at or time.monotonic()) + grace_s
+        while self._state.has_jobs and not self.force_exit and time.monotonic() < until:
+            await asyncio.sleep(_LOOK_EVERY_S)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Tells that it is ready when it is, signals included."""
@@ -52,6 +62,7 @@ class _Server(uvicorn.Server):
         if self.should_exit:
             self.force_exit = True
         self.should_exit = True
+        self.told_at = self.told_at or time.monotonic()
         if self._state.ready:
             self._state.service.drain()
         # The handler runs between any two instructions of the loop's thread.
@@ -121,6 +132,7 @@ def serve(
         await state.start()
         try:
             await server.serve([listener])
+            await server.finish_jobs(settings.grace_s)
         finally:
             await state.stop()
 

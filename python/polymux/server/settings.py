@@ -266,6 +266,16 @@ class _Reader:
         port = values.get("port", 1)
         if not 0 <= port <= _LARGEST_PORT:
             self._problems.append(f"port={port}: must be from 0 to {_LARGEST_PORT}")
+        hosts = values.get("allowed_hosts", ())
+        values.update({"allowed_hosts": tuple(one.lower() for one in hosts)} if hosts else {})
+        for origin in values.get("allowed_origins", ()):
+            if origin.count("/") != 2 or not origin.startswith(("http://", "https://")):
+                self._problems.append(
+                    f"allowed_origins: {shown(origin)} is no origin, such as https://site.example"
+                )
+        for name, one in (values.get("engines") or {}).items():
+            if one.slots < 1 or one.threads < 1:
+                self._problems.append(f"engines.{name}: slots and threads must be 1 or more")
         if (values.get("tls_cert") is None) != (values.get("tls_key") is None):
             self._problems.append("tls_cert and tls_key are given together")
         url = values.get("public_url")

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from polymux._text import display_name
@@ -72,6 +73,11 @@ class ServerState:
         """Whether it takes work."""
         return self._service is not None and not self.stopping.is_set()
 
+    @property
+    def has_jobs(self) -> bool:
+        """Whether any job runs or waits."""
+        return self._service is not None and self._service.jobs.count > 0
+
     async def start(self) -> None:
         """Opens the store and makes the engines; none is loaded.
 
@@ -81,7 +87,6 @@ class ServerState:
         """
         settings = self.settings
         self.stopping = asyncio.Event()
-        self._check_keys()
         store = await asyncio.to_thread(
             Store,
             settings.store.folder,
@@ -89,6 +94,7 @@ class ServerState:
             life_s=settings.store.keep_s,
         )
         try:
+            self._check_keys()
             backends = self._backends
             if backends is None:
                 from polymux.server.backends import backends_of
@@ -149,7 +155,19 @@ class ServerState:
             InvalidRequestError: Something in them is wrong; the old ones stay.
         """
         if self._path is not None:
-            settings = read_settings(self._path)
+            old = self.settings
+            # Where it listens, what its links are, and where it keeps things is as it was begun.
+            settings = replace(
+                read_settings(self._path),
+                host=old.host,
+                port=old.port,
+                public_url=old.public_url,
+                store=old.store,
+                tls_cert=old.tls_cert,
+                tls_key=old.tls_key,
+                engines=old.engines,
+                routes=old.routes,
+            )
             keys = KeyFile(settings.key_file)
             keys.keys()
             self.settings, self.keys = settings, keys

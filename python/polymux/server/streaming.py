@@ -7,9 +7,10 @@ import logging
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
+from polymux import errors
 from polymux.server.answers import VERSION_FIELD, to_json
 from polymux.server.body import ClientGoneError
-from polymux.service.failures import described
+from polymux.service.failures import described, refusal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -99,6 +100,13 @@ async def send_events(
                 await stream.send(piece)
                 following = asyncio.ensure_future(anext(events))
             elif stopping.done():
+                if not stream.begun:
+                    raise refusal(  # noqa: TRY301 - an answer of its own
+                        errors.OverloadedError,
+                        "the server is stopping",
+                        code="draining",
+                        retry_after_s=5,
+                    )
                 await stream.fail("draining", "the server is stopping")
                 return
             else:

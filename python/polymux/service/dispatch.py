@@ -51,6 +51,9 @@ class Service:
         store: Where jobs and files are kept.
         queue: How many may wait for one backend.
         memory_limit_bytes: Most that one piece of work may take; None for no limit.
+
+    Raises:
+        InvalidRequestError: A route names a backend that does not exist, or cannot do it.
     """
 
     def __init__(
@@ -69,6 +72,13 @@ class Service:
         self.jobs = Jobs(store, self._do)
         self._routes = dict(routes) if routes is not None else _all_routes(backends)
         self._memory_limit_bytes = memory_limit_bytes
+        for operation, wanted in self._routes.items():
+            for route in wanted:
+                backend = self.backends.get(route.backend)
+                if backend is None or operation not in backend.operations:
+                    raise errors.InvalidRequestError(
+                        f"routes.{operation}: no engine of the name {route.backend} does that"
+                    )
         self._sweeper: asyncio.Task[None] | None = None
         self._draining = False
 
@@ -80,8 +90,8 @@ class Service:
         while True:
             try:
                 await self.store.run(self.store.sweep)
-            except errors.PolymuxError as error:
-                _log.error("the store cannot be swept: %s", error)
+            except Exception:
+                _log.exception("the store cannot be swept")
             await asyncio.sleep(_SWEEP_EVERY_S)
 
     def drain(self) -> None:
@@ -146,7 +156,11 @@ class Service:
             PolymuxError: It failed.
         """
         sink = Sink(lambda: None, self.store.media.draft)
-        return await self._do(work, sink, _nothing)
+        try:
+            async with asyncio.timeout(_answer_timeout_s(work)):
+                return await self._do(work, sink, _nothing)
+        except TimeoutError:
+            raise _too_late(work) from None
 
     async def _do(self, work: Work, sink: Sink, started: Callable[[], Awaitable[None]]) -> Product:
         backends = self.backends_of(work)
@@ -169,6 +183,8 @@ class Service:
             The same as `call`, before the first piece or between two.
         """
         backends = self.backends_of(work)
+        limit_s = _answer_timeout_s(work)
+        until = None if limit_s is None else asyncio.get_running_loop().time() + limit_s
         for number, backend in enumerate(backends, 1):
             begun = False
             last = number == len(backends) or not _fails_over(work)
@@ -176,7 +192,15 @@ class Service:
                 async with self.places[backend.name].place():
                     sink = Sink(lambda: None, self.store.media.draft)
                     async with aclosing(backend.stream(work, sink)) as chunks:  # type: ignore[type-var]
-                        async for chunk in chunks:
+                        while True:
+                            # Around each piece: a deadline may not span what the reader does.
+                            try:
+                                async with asyncio.timeout_at(until):
+                                    chunk = await anext(chunks)
+                            except StopAsyncIteration:
+                                break
+                            except TimeoutError:
+                                raise _too_late(work) from None
                             begun = True
                             yield chunk
             except errors.InternalServerError:
@@ -214,6 +238,22 @@ def _selector(work: Work) -> str:
         return work.model
     named = work.values.get("model")
     return named if isinstance(named, str) else ""
+
+
+def _answer_timeout_s(work: Work) -> float | None:
+    """Time for the whole answer of freellm, all models together."""
+    wanted = work.values.get("timeout") if work.operation == "free_chat" else None
+    return float(wanted) if isinstance(wanted, (int, float)) else None
+
+
+def _too_late(work: Work) -> errors.InternalServerError:
+    return refusal(
+        errors.InternalServerError,
+        f"there was no answer within {_answer_timeout_s(work):g} s",
+        code="upstream_timeout",
+        status=504,
+        param="timeout",
+    )
 
 
 def _fails_over(work: Work) -> bool:

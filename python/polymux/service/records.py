@@ -22,7 +22,7 @@ STARTING, PROCESSING = "starting", "processing"
 SUCCEEDED, FAILED, CANCELED = "succeeded", "failed", "canceled"
 ENDS = (SUCCEEDED, FAILED, CANCELED)
 #: What a job says that a process took with it.
-_INTERRUPTED = {
+INTERRUPTED = {
     "status": 500,
     "code": "interrupted",
     "message": "the server was stopped while this ran; ask again",
@@ -104,7 +104,7 @@ class JobTable:
         self._clock = clock
         for row in database.rows("SELECT * FROM jobs WHERE completed_at IS NULL"):
             job = _job(row)
-            job.status, job.error, job.completed_at = FAILED, dict(_INTERRUPTED), clock()
+            job.status, job.error, job.completed_at = FAILED, dict(INTERRUPTED), clock()
             self.update(job)
             self.forget_key(job)
 

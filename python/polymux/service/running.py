@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.service import records
-from polymux.service.failures import refusal
+from polymux.service.failures import described, refusal
 from polymux.service.records import Job, new_id
 from polymux.service.work import Made, Sink, Upload
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("polymux.service")
 _TOLD_EVERY_S = 0.2
+#: Failures that say nothing of the request.
+_FOR_NOW = (429, 503, 507)
 
 
 class _Running:
@@ -40,6 +42,8 @@ class _Running:
         self.over = asyncio.Event()
         self.callbacks: list[Callable[[], object]] = []
         self.began = False
+        self.waiters = 0
+        self.leaving = False
 
     def tell(self) -> None:
         """Wakes whoever watches."""
@@ -63,6 +67,7 @@ class Jobs:
         self._store = store
         self._do = do
         self._running: dict[str, _Running] = {}
+        self._closing = False
 
     @property
     def count(self) -> int:
@@ -98,6 +103,11 @@ class Jobs:
         kept = await self._store.run(self._store.jobs.add, job)
         if kept.id != job.id:
             running = self._running.get(kept.id)
+            if running is not None and running.leaving:
+                # Its caller has gone and it is being stopped: this one is another's.
+                await running.over.wait()
+                await self._store.run(self._store.jobs.forget_key, running.job)
+                return await self.begin(work, idempotency_key)
             return (kept if running is None else running.job), False
         running = self._running[job.id] = _Running(job)
         running.task = asyncio.create_task(self._run(running, work), name=f"job {job.id}")
@@ -125,8 +135,11 @@ class Jobs:
             sink.report(1.0)
         except asyncio.CancelledError:
             ended = replace(job, status=records.CANCELED)
+            if self._closing:
+                ended.status, ended.error = records.FAILED, dict(records.INTERRUPTED)
+                await self._store.run(self._store.jobs.forget_key, ended)
         except Exception as error:
-            if not isinstance(error, errors.PolymuxError):
+            if described(error)["code"] == "internal":
                 _log.exception("job %s (%s) failed unexpectedly", job.id, job.operation)
             ended = replace(job)
             records.failed(ended, error, self._store.clock())
@@ -144,7 +157,10 @@ class Jobs:
         ended.logs, ended.progress = list(sink.lines), sink.progress
         try:
             await self._store.run(self._store.jobs.update, ended)
-        except errors.PolymuxError as error:
+            if ended.error is not None and ended.error["status"] in _FOR_NOW:
+                # The same request, asked again, shall have another chance.
+                await self._store.run(self._store.jobs.forget_key, ended)
+        except Exception as error:
             # What cannot be written down has not happened: nobody may be told of a success.
             _log.error("job %s cannot be written down: %s", ended.id, error)
             records.failed(ended, error, self._store.clock())
@@ -160,24 +176,35 @@ class Jobs:
     async def _kept(self, job: Job, output: Any) -> Any:
         """The output with files of the store in the place of what was made."""
         if isinstance(output, Made):
-            digest, size_bytes = await asyncio.to_thread(output.draft.seal)
-            file = await self._store.run(
-                lambda: self._store.media.adopt(
-                    output.draft,
-                    job=job.id,
-                    owner=job.owner,
-                    sha256=digest,
-                    size_bytes=size_bytes,
-                    content_type=output.content_type,
-                    file_name=output.file_name,
-                )
-            )
-            return {"file": file.name}
+            return {"file": await self._adopted(job, output)}
         if isinstance(output, list):
             return [await self._kept(job, one) for one in output]
         if isinstance(output, dict):
             return {name: await self._kept(job, one) for name, one in output.items()}
         return output
+
+    async def _adopted(self, job: Job, made: Made) -> str:
+        """Gives a file that was made its name; where that fails, or is cancelled, it is gone."""
+        sealing = asyncio.ensure_future(asyncio.to_thread(made.draft.seal))
+        try:
+            digest, size_bytes = await asyncio.shield(sealing)
+            file = await self._store.run(
+                lambda: self._store.media.adopt(
+                    made.draft,
+                    job=job.id,
+                    owner=job.owner,
+                    sha256=digest,
+                    size_bytes=size_bytes,
+                    content_type=made.content_type,
+                    file_name=made.file_name,
+                )
+            )
+        except BaseException:
+            with suppress(Exception):
+                await sealing
+            await self._store.run(made.draft.discard)
+            raise
+        return file.name
 
     async def find(self, name: str, owner: str | None) -> Job:
         """A job as it is now.
@@ -215,8 +242,12 @@ class Jobs:
         running = self._running.get(job.id)
         if running is None:
             return await self.find(job.id, None)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(running.over.wait(), longest_s)
+        running.waiters += 1
+        try:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(running.over.wait(), longest_s)
+        finally:
+            running.waiters -= 1
         return running.job
 
     async def events(self, job: Job) -> AsyncIterator[Job]:
@@ -243,7 +274,14 @@ class Jobs:
         return running.job
 
     async def abandon(self, job: Job) -> None:
-        """Cancels a job whose caller has gone away; the same request may come again."""
+        """Cancels a job whose caller has gone away, unless another waits for it.
+
+        The same request may come again under its key.
+        """
+        running = self._running.get(job.id)
+        if running is None or running.waiters:
+            return
+        running.leaving = True
         ended = await self.cancel(job)
         if ended.status == records.CANCELED:
             await self._store.run(self._store.jobs.forget_key, ended)
@@ -260,9 +298,10 @@ class Jobs:
         await self._store.run(forget)
 
     async def close(self) -> None:
-        """Cancels all that run."""
-        for running in list(self._running.values()):
-            await self.cancel(running.job)
+        """Cancels all that run: they were interrupted."""
+        self._closing = True
+        # All at once: one after another, each would give its place to the next.
+        await asyncio.gather(*(self.cancel(one.job) for one in list(self._running.values())))
 
 
 def digest_of(work: Work) -> str:

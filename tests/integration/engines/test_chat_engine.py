@@ -106,6 +106,11 @@ def test_what_it_cannot_do(client: polymux.Client) -> None:
     picture = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]
     with pytest.raises(BadRequestError, match="no pictures"):
         client.chat([{"role": "user", "content": picture}])
+    linked = [{"type": "image_url", "image_url": {"url": "http://127.0.0.1:9/a.png"}}]
+    with pytest.raises(NoBackendError, match="does not fetch"):
+        client.chat([{"role": "user", "content": linked}])
+    with pytest.raises(NoBackendError, match="does not fetch"):
+        client.free_chat("x", image_url="http://127.0.0.1:9/a.png")
     with pytest.raises(BadRequestError, match="context"):
         client.chat("word " * 4000)
     form = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "nonsense"}}}

@@ -34,8 +34,8 @@ def test_what_a_process_inherits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert "https_proxy" not in environment
         assert environment["OMP_NUM_THREADS"] == environment["OMP_THREAD_LIMIT"] == "1"
         assert environment["HF_HUB_OFFLINE"] == "1"
-        # 0, 1, 2, the connection, and the folder that was listed.
-        assert len(found["descriptors"]) == 5
+        # 0, 1, 2 and the connection.
+        assert len(found["descriptors"]) == 4
 
     go(body())
 

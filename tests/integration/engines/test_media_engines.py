@@ -253,6 +253,14 @@ def test_tiles_leave_no_trace(tmp_path: Path) -> None:
     assert numpy.abs(made[0] - made[1]).max() <= 6
 
 
+def test_files_of_one_s_own(tmp_path: Path, talk: Path) -> None:
+    """By their paths, wherever they lie: Local confines nobody's own files."""
+    path = tmp_path / "page.png"
+    page().save(path)
+    with polymux.Local(engines={"ocr": EngineSettings("tesseract", threads=1)}) as local:
+        assert words_of(local.read_text(path).text) == words_of(" ".join(PAGE))
+
+
 def test_what_upscaling_refuses(client: polymux.Client) -> None:
     picture = encoded(page())
     with pytest.raises(polymux.NoBackendError, match="face_enhance"):
@@ -264,6 +272,8 @@ def test_what_upscaling_refuses(client: polymux.Client) -> None:
             encoded(Image.new("RGB", (3000, 3000))), model="nightmareai/real-esrgan", scale=10
         )
     assert refused.value.status == 413
+    with pytest.raises(polymux.NoBackendError, match="clarity-upscaler"):
+        client.upscale_image(picture, scale_factor=2)
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,7 @@ def head(server: PolymuxServer, path: str, *fields: str) -> bytes:
     return "\r\n".join([*lines, *fields, "", ""]).encode()
 
 
-@pytest.mark.parametrize("sent", [b"", b"G", b"GET /healthz HTTP/1.1\r\nHost: a\r\n"])
+@pytest.mark.parametrize("sent", [b"", b"G", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"])
 def test_a_header_that_does_not_come(tmp_path: Path, sent: bytes) -> None:
     """H09, H11: closed by the deadline, or told."""
     with (
@@ -117,7 +117,7 @@ def test_an_idle_connection_is_closed(tmp_path: Path) -> None:
         PolymuxServer(tmp_path / "s", lambda: [Scripted()], limits=QUICK) as server,
         server.connect() as connection,
     ):
-        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         began = time.monotonic()
         while connection.recv(65536):
             pass
@@ -237,7 +237,7 @@ def test_an_upload_that_breaks_off_leaves_nothing(tmp_path: Path, sent: float) -
             until(lambda: any(drafts.iterdir()))
         until(lambda: not any(drafts.iterdir()))
         assert box.backend.began == []
-        assert server.state.service.store.media.used_bytes == 0
+        until(lambda: server.state.service.store.media.used_bytes == 0)
 
 
 def test_uploads_have_their_caps(tmp_path: Path) -> None:
@@ -348,3 +348,58 @@ def test_stopping_with_open_streams(tmp_path: Path) -> None:
             one.close()
         server._thread.join(10)
         assert time.monotonic() - began < 3
+
+
+def test_a_byte_behind_an_answer_does_not_keep_a_connection(tmp_path: Path) -> None:
+    """What was announced and not wanted is dropped for a while; then the connection is closed."""
+    with (
+        PolymuxServer(tmp_path / "s", lambda: [Scripted()], limits=QUICK) as server,
+        server.connect() as connection,
+    ):
+        lines = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
+        connection.sendall(lines)
+        assert b"200 OK" in connection.recv(65536)
+        connection.sendall(b"x")
+        began = time.monotonic()
+        connection.settimeout(8)
+        while connection.recv(65536):
+            pass
+        assert time.monotonic() - began < 4
+
+
+def test_a_second_caller_keeps_the_job_alive(tmp_path: Path) -> None:
+    """The connection of the first breaks, and it has asked again under the same key already."""
+    box = Box()
+    with PolymuxServer(tmp_path / "s", held(box, hold=True)) as server:
+        body, headers = form(("file", ("a.wav", b"x")))
+        lines = (f"{headers[0][0]}: {headers[0][1]}", f"Content-Length: {len(body)}",
+                 "Idempotency-Key: k", "Connection: close")  # fmt: skip
+        first, second = server.connect(), server.connect()
+        first.sendall(head(server, CONVERT, *lines) + body)
+        until(lambda: box.backend.began)
+        second.sendall(head(server, CONVERT, *lines) + body)
+        time.sleep(0.3)
+        first.close()
+        time.sleep(0.3)
+        server.loop.call_soon_threadsafe(box.backend.gate.set)
+        assert read_answer(second).status == 200
+        second.close()
+        assert len(box.backend.began) == 1
+
+
+def test_a_reload_changes_who_may_ask_and_not_where(tmp_path: Path) -> None:
+    path = tmp_path / "polymux.toml"
+    path.write_text("")
+    with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:
+        server.state.watch_file(path)
+        path.write_text('allowed_origins = ["https://site.example"]\n[limits]\nchat_bytes = 10\n')
+        server.loop.call_soon_threadsafe(server.state.reload)
+        until(lambda: server.state.settings.allowed_origins)
+        assert server.state.settings.base_url == server.url
+        assert server.json(CHAT, HELLO).status == 413
+        asked = [("Origin", "https://site.example")]
+        assert server.ask("OPTIONS", CHAT, headers=asked, key=None).status == 200
+        path.write_text("nonsense = 1\n")
+        with pytest.raises(polymux.InvalidRequestError, match="nonsense"):
+            server.state.reload()
+        assert server.json(CHAT, HELLO).status == 413

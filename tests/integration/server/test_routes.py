@@ -132,7 +132,9 @@ def test_other_spellings_lead_nowhere(server: PolymuxServer, target: str) -> Non
 
 def test_a_proxy_s_target_is_refused(server: PolymuxServer) -> None:
     """A14."""
-    data = f"POST http://evil.example{CHAT} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"
+    data = (
+        f"POST http://evil.example{CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
+    )
     assert server.raw(data.encode()).status == 400
 
 
@@ -147,10 +149,10 @@ def test_other_methods(server: PolymuxServer, method: str) -> None:
     assert "access-control-allow-origin" not in answer.headers
 
 
-@pytest.mark.parametrize("host", ["a/b?c#d", "", "a b", "a\tb"])
+@pytest.mark.parametrize("host", ["a/b?c#d", "", "a b", "a\tb", "evil.example"])
 def test_what_is_no_host(server: PolymuxServer, host: str) -> None:
-    """A13."""
-    assert server.json(CHAT, HELLO, [("Host", host)]).status == 400
+    """A13: nor one of ours, which a page of another site would have."""
+    assert server.json(CHAT, HELLO, [("Host", host)]).status in (400, 421)
 
 
 def test_missing_and_doubled_hosts(server: PolymuxServer) -> None:
@@ -160,7 +162,7 @@ def test_missing_and_doubled_hosts(server: PolymuxServer) -> None:
         "Content-Length: 0\r\nConnection: close\r\n"
     )
     assert server.raw(f"{lines}\r\n".encode()).status == 400
-    assert server.raw(f"{lines}Host: a\r\nHost: a\r\n\r\n".encode()).status == 400
+    assert server.raw(f"{lines}Host: localhost\r\nHost: localhost\r\n\r\n".encode()).status == 400
     assert server.raw(b"GET /healthz HTTP/1.0\r\n\r\n").status == 200
 
 
@@ -181,6 +183,8 @@ def test_an_allowed_origin(tmp_path: Path) -> None:
         answer = server.ask("OPTIONS", CHAT, headers=asked, key=None)
         assert answer.status == 200
         assert answer.headers["access-control-allow-origin"] == origin
+        assert "authorization" in answer.headers["access-control-allow-headers"]
+        assert "POST" in answer.headers["access-control-allow-methods"]
         answer = server.json(CHAT, HELLO, [("Origin", origin)])
         assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, origin)
         assert server.ask("OPTIONS", CHAT, headers=[("Origin", "https://x.example")]).status in (
@@ -230,10 +234,10 @@ def test_framing_that_two_servers_would_read_differently(
 ) -> None:
     """H01, H02, H05, H06: refused and closed; what follows is no second request."""
     head = (
-        f"POST {CHAT} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {server.key}\r\n"
+        f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.key}\r\n"
         f"Content-Type: application/json\r\n{fields}\r\n\r\n"
     )
-    body = b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+    body = b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with server.connect() as connection:
         connection.sendall(head.encode("latin-1") + body)
         connection.settimeout(5)
@@ -274,7 +278,7 @@ def test_100_continue_comes_to_those_who_may(server: PolymuxServer) -> None:
     body = json.dumps(HELLO).encode()
     for key, first in ((server.key, b"HTTP/1.1 100"), ("wrong", b"HTTP/1.1 401")):
         head = (
-            f"POST {CHAT} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n"
+            f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
             "Connection: close\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
             "Expect: 100-continue\r\n\r\n"
@@ -296,7 +300,7 @@ def read_rest(connection: socket.socket) -> bytes:
 
 def test_requests_in_a_row_are_answered_in_order(server: PolymuxServer) -> None:
     """H15."""
-    one = "GET /nothing/{} HTTP/1.1\r\nHost: a\r\nX-Request-ID: r{}\r\n\r\n"
+    one = "GET /nothing/{} HTTP/1.1\r\nHost: localhost\r\nX-Request-ID: r{}\r\n\r\n"
     data = "".join(one.format(n, n) for n in range(100))
     with server.connect() as connection:
         connection.sendall(data.encode())

@@ -336,6 +336,29 @@ def test_closing_cancels_what_runs_and_refuses_what_comes(tmp_path: Path) -> Non
             assert refused.value.code == "draining"
             ended = asyncio.create_task(service.jobs.wait(job))
             await asyncio.sleep(0)
-        assert (await ended).status == "canceled"
+        done = await ended
+        assert (done.status, done.error and done.error["code"]) == ("failed", "interrupted")
+
+    go(body())
+
+
+def test_freellm_has_its_own_deadline(tmp_path: Path) -> None:
+    """C39: the whole answer, all models together."""
+
+    async def body() -> None:
+        backend = Scripted()
+        backend.gate.clear()
+        async with running(tmp_path / "s", backend) as service:
+            began = asyncio.get_running_loop().time()
+            with pytest.raises(InternalServerError) as late:
+                await service.call(chat_of(operation="free_chat", timeout=1))
+            assert (late.value.status, late.value.code) == (504, "upstream_timeout")
+            backend.chunks = [{"response": "x"}]
+            stream = service.stream(chat_of(operation="free_chat", timeout=1, stream=True))
+            assert await anext(stream) == {"response": "x"}
+            with pytest.raises(InternalServerError):
+                await anext(stream)
+            assert asyncio.get_running_loop().time() - began < 4
+            assert service.places["scripted"].running == 0
 
     go(body())
