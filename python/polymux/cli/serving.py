@@ -72,7 +72,10 @@ def _add_keys(commands: Any) -> None:
     add.add_argument("--requests-per-minute", metavar="N", type=float)
     add.add_argument("--concurrent", metavar="N", type=int, help="requests at once")
     add.add_argument(
-        "--longest-estimate", metavar="SECONDS", type=float, help="refuse what would take longer"
+        "--longest-estimate",
+        metavar="SECONDS",
+        type=float,
+        help="refuse what is thought to take longer, by engines that estimate",
     )
     add.add_argument("--expires", metavar="DAYS", type=float, help="end it after so many days")
     listed = actions.add_parser("list", help="show the keys, without themselves")

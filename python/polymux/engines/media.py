@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 from polymux.engines.base import Cancelled, Engine, Output, Produced
+from polymux.service.media_store import reported
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,9 +119,17 @@ class MediaEngine(Engine):
 
 
 def write_new(path: Path, data: memoryview | bytes) -> None:
-    """Writes a file that is not there yet."""
+    """Writes a file that is not there yet.
+
+    Raises:
+        InternalServerError: The disk is full (code ``storage_full``).
+        StoreError: It cannot be written.
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+    with (
+        reported("a file cannot be written"),
+        os.fdopen(os.open(path, flags, 0o600), "wb") as file,
+    ):
         file.write(data)
 
 

@@ -6,7 +6,9 @@ signature, and by the size that the header claims.
 
 from __future__ import annotations
 
+import struct
 import warnings
+import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,18 @@ if TYPE_CHECKING:
 
 #: Pillow's names of what is taken. Decoders that are old, rare or run other programs are left out.
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM")
+#: What Pillow's readers raise for broken files, each in its own way.
+_BROKEN = (
+    OSError,
+    ValueError,
+    SyntaxError,
+    EOFError,
+    KeyError,
+    TypeError,
+    IndexError,
+    struct.error,
+    zlib.error,
+)
 _MOST_PAGES = 200
 _MOST_TEXT_BYTES = 1 << 20
 _DEEP_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I")
@@ -113,8 +127,8 @@ def _opened(source: ReceivedFile) -> Iterator[Image]:
         ) from None
     except errors.PolymuxError:
         raise
-    except (OSError, ValueError, SyntaxError, EOFError, KeyError, TypeError, IndexError) as error:
-        # What Pillow's readers raise for broken files; its words name no path.
+    except _BROKEN as error:
+        # Their words name no path.
         raise UndecodableError(
             f"the picture is broken: {error}", input_name=source.file_name
         ) from error

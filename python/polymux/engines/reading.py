@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 _SAME_LINE = 0.5
 #: A gap as wide as this many heights of a line parts columns.
 _COLUMN_GAP = 3.0
+#: A line as wide as this part of all text runs across columns.
+_ACROSS = 0.6
+_FEWEST_IN_COLUMNS = 4
+_FEWEST_IN_COLUMN = 2
 
 
 class Line(NamedTuple):
@@ -54,13 +58,34 @@ def in_reading_order(lines: Sequence[Line]) -> str:
         'a b'
     """
     return "\n".join(
-        text for column in _columns(list(lines)) for text in _rows(column) if text.strip()
+        text
+        for band in _bands(list(lines))
+        for column in _columns(band)
+        for text in _rows(column)
+        if text.strip()
     )
+
+
+def _bands(lines: list[Line]) -> list[list[Line]]:
+    """Parted by lines that run across columns, such as a heading: each is a band of its own."""
+    if not lines:
+        return []
+    width = max(one.right for one in lines) - min(one.left for one in lines)
+    narrow = [one for one in lines if one.right - one.left <= _ACROSS * width]
+    if len(narrow) == len(lines) or len(_columns(narrow)) == 1:
+        return [lines]
+    bands: list[list[Line]] = [[]]
+    for one in sorted(lines, key=lambda line: line.middle):
+        if one.right - one.left > _ACROSS * width:
+            bands += [[one], []]
+        else:
+            bands[-1].append(one)
+    return [band for band in bands if band]
 
 
 def _columns(lines: list[Line]) -> list[list[Line]]:
     """Parted where an upright gap runs through all lines that stand beside each other."""
-    if len(lines) < 4:
+    if len(lines) < _FEWEST_IN_COLUMNS:
         return [lines]
     height = sorted(one.height for one in lines)[len(lines) // 2]
     spans = sorted((one.left, one.right) for one in lines)
@@ -72,7 +97,7 @@ def _columns(lines: list[Line]) -> list[list[Line]]:
     columns: list[list[Line]] = [[] for _ in range(len(edges) + 1)]
     for one in lines:
         columns[sum(one.left > edge for edge in edges)].append(one)
-    if any(len(column) < 2 for column in columns):
+    if any(len(column) < _FEWEST_IN_COLUMN for column in columns):
         return [lines]  # A heading's number, a price: no column.
     return columns
 

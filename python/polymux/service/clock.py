@@ -28,12 +28,12 @@ class SteadyClock:
     def __init__(
         self,
         wall: Callable[[], float] = time.time,
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] | None = None,
     ) -> None:
         """Believes the system's clock as it is now."""
         self._wall = wall
-        self._monotonic = monotonic
-        self._offset_s = wall() - monotonic()
+        self._monotonic = monotonic or _since_boot
+        self._offset_s = wall() - self._monotonic()
 
     def __call__(self) -> float:
         """Seconds since 1970."""
@@ -41,3 +41,8 @@ class SteadyClock:
         if abs(offset_s - self._offset_s) <= _LARGEST_STEP_S:
             self._offset_s = offset_s
         return self._monotonic() + self._offset_s
+
+
+def _since_boot() -> float:
+    """Seconds that go on while the machine sleeps; `time.monotonic` stands still then."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

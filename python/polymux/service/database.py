@@ -172,8 +172,9 @@ class Database:
 
     def _damaged(self, words: str) -> StoreError:
         return StoreError(
-            f"the catalogue {self._name()} is damaged ({words}): put a backup in its place, or "
-            "move it away to begin anew; the files of the store are kept either way"
+            f"the catalogue {self._name()} is damaged ({words}): put a backup in its place (files "
+            "that it does not know are removed), or move it away to begin anew (all files are "
+            "set aside)"
         )
 
     def _name(self) -> str:
