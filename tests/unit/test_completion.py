@@ -117,9 +117,8 @@ def test_bash_completes_at_a_prompt(tmp_path: Path) -> None:
         shell.wait_for("talk.wav ")
         shell.press("--task transl\t")
         shell.wait_for("translate ")
-        shell.press("\x03")
-        shell.wait_for("ready:")
-        shell.press("exit\r")
+        # Ctrl-U: a Ctrl-C would ask a busy machine's readline for a prompt that it may not show.
+        shell.press("\x15exit\r")
         shell.end()
 
 
