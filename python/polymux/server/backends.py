@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -78,6 +79,11 @@ def _installed() -> list[str]:
     found = []
     if find_spec("polymux._media") is not None:
         found.append("media")
+    # The engines that need no model of the user's: one of them will do.
+    if find_spec("rapidocr") is not None:
+        found.append("rapidocr")
+    elif shutil.which("tesseract") is not None:
+        found.append("tesseract")
     return found
 
 
