@@ -22,7 +22,7 @@ from polymux.errors import (
     PredictionFailedError,
 )
 from polymux.local_file import LocalFile
-from polymux.operations.results import JOBS, RESULTS
+from polymux.operations.results import RESULTS
 from polymux.service import shapes
 from polymux.service.dispatch import Service
 from polymux.service.failures import restored
@@ -235,8 +235,3 @@ def finished(job: Job, store: Store) -> Any:
         shapes.linked(job.output, lambda name: _address(store, name)),
         LocalAnswer(store),
     )
-
-
-def is_job(operation: str) -> bool:
-    """Whether it makes a job."""
-    return operation in JOBS

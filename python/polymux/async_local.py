@@ -86,6 +86,7 @@ class AsyncLocal(AsyncOperations):
     ) -> Any:
         from polymux import _local_calls as calls
         from polymux.call_options import as_timeout
+        from polymux.service.dispatch import is_job
 
         home = await self._opened()
         work, drafts = await asyncio.to_thread(
@@ -99,7 +100,7 @@ class AsyncLocal(AsyncOperations):
             return await self._stream(home, work)
         try:
             async with asyncio.timeout(limit_s if limit_s and limit_s < float("inf") else None):
-                if not calls.is_job(work.operation):
+                if not is_job(work.operation):
                     product = await home.service.call(work)
                     answer = calls.LocalAnswer(home.store)
                     return calls.result_of(work.operation, product.output, answer)
@@ -107,7 +108,7 @@ class AsyncLocal(AsyncOperations):
         except TimeoutError:
             raise _too_late(work.operation, limit_s or 0.0) from None
         finally:
-            if not calls.is_job(work.operation):
+            if not is_job(work.operation):
                 for draft in drafts:
                     draft.discard()
 

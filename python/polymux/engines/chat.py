@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.engines.base import Engine, Output
 from polymux.engines.completions import Assembled
-from polymux.engines.prepared import hash_of
+from polymux.engines.models import hash_of, missing_package, threads
 from polymux.service.failures import engine_failed, refusal
 
 if TYPE_CHECKING:
@@ -57,10 +57,7 @@ class ChatEngine(Engine):
         try:
             import xllamacpp
         except ImportError:
-            raise refusal(
-                errors.NoBackendError,
-                "chat needs xllamacpp: install it with pip install 'polymux[chat]'",
-            ) from None
+            raise missing_package("chat", "xllamacpp", "chat") from None
         path = Path(str(options.get("model", ""))).expanduser()
         if not path.is_file():
             raise refusal(
@@ -78,7 +75,6 @@ class ChatEngine(Engine):
         return {"model": path.name, "version": self._version, "pictures": self._has_eyes}
 
     def _parameters(self, library: Any, path: Path, options: Mapping[str, Any]) -> Any:
-        threads = int(os.environ.get("POLYMUX_THREADS", "1"))
         parameters = library.CommonParams()
         parameters.model.path = os.fspath(path)
         if self._has_eyes:
@@ -88,7 +84,7 @@ class ChatEngine(Engine):
         parameters.n_batch = parameters.n_ubatch = int(options.get("batch", _BATCH))
         parameters.n_gpu_layers = int(options.get("gpu_layers", 0))
         for one in (parameters.cpuparams, parameters.cpuparams_batch):
-            one.n_threads = threads
+            one.n_threads = threads()
             one.poll = 0  # Threads that wait would burn the processors.
         parameters.verbosity = -1
         parameters.use_jinja = True
@@ -160,7 +156,6 @@ class _Conversation:
         self._model = str(request.values.get("model") or "default")
         self._answer = Assembled(self._model)
         self._error: dict[str, Any] | None = None
-        self._begun = False
 
     def take(self, given: Any) -> bool:
         """Called by the library for each piece, on a thread of its own; True stops it."""

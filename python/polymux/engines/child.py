@@ -45,7 +45,7 @@ class Child:
         #: Cancelled before anybody took it up.
         self._gone: set[int] = set()
         self._drafts: dict[int, queue.SimpleQueue[Frame]] = {}
-        self._work: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[Frame] = queue.SimpleQueue()
 
     def send(self, header: Mapping[str, Any], payload: bytes = b"") -> None:
         """Sends a frame. Any thread. Without a server there is nothing left to live for."""
@@ -132,10 +132,7 @@ class Child:
 
     def _work_off(self, engine: Engine) -> None:
         while True:
-            frame = self._work.get()
-            if frame is None:
-                return
-            self._run(engine, frame)
+            self._run(engine, self._work.get())
 
     def _run(self, engine: Engine, frame: Frame) -> None:
         number = frame.header["id"]
@@ -160,6 +157,7 @@ class Child:
                 self.send({"kind": "failed", "id": number, "error": _told(error)})
         finally:
             self._begun.discard(number)
+            self._drafts.pop(number, None)
             del self._tokens[number]
 
     def draft(self, number: int, expected_bytes: int) -> Path:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 from polymux.engines.base import Cancelled, Engine, Output, Produced
+from polymux.engines.models import threads
 from polymux.service.media_store import reported
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class MediaEngine(Engine):
         """Nothing is loaded."""
         self._limits = polymux.Limits()
         self._most_pixels = 40_000_000
-        self._threads = int(os.environ.get("POLYMUX_THREADS", "1"))
+        self._threads = threads()
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Reads limits: ``limits`` as `polymux.Limits` has them, and ``most_pixels``."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import stat
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -147,9 +146,3 @@ def _upload(made: Made, drafts: list[Draft]) -> Upload:
         raise engine_failed("an engine has made what is no file")
     size = status.st_size
     return Upload(made.draft.path, made.file_name, made.content_type, size)
-
-
-def hash_of(path: Any) -> str:
-    """SHA-256 of a model's file, as predictions tell it."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.base import Engine, Output
+from polymux.engines.models import missing_package, threads
 from polymux.engines.reading import Line, in_reading_order, joined, pages_of
 from polymux.service.failures import refusal
 
@@ -40,15 +40,11 @@ class RapidOcrEngine(Engine):
         try:
             from rapidocr import RapidOCR
         except ImportError:
-            raise refusal(
-                errors.NoBackendError,
-                "reading text needs rapidocr: install it with pip install 'polymux[ocr]'",
-            ) from None
+            raise missing_package("reading text", "rapidocr", "ocr") from None
         del options
-        threads = int(os.environ.get("POLYMUX_THREADS", "1"))
         self._engine = RapidOCR(
             params={
-                "EngineConfig.onnxruntime.intra_op_num_threads": threads,
+                "EngineConfig.onnxruntime.intra_op_num_threads": threads(),
                 "EngineConfig.onnxruntime.inter_op_num_threads": 1,
                 "Global.log_level": "error",
                 "Global.max_side_len": _LONGEST_SIDE,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.base import Engine, Output
-from polymux.engines.prepared import hash_of
+from polymux.engines.models import hash_of, missing_package, threads
 from polymux.service.failures import refusal
 
 if TYPE_CHECKING:
@@ -37,10 +37,7 @@ class SpeechEngine(Engine):
         try:
             import faster_whisper
         except ImportError:
-            raise refusal(
-                errors.NoBackendError,
-                "speech needs faster-whisper: install it with pip install 'polymux[speech]'",
-            ) from None
+            raise missing_package("speech", "faster-whisper", "speech") from None
         folder = Path(str(options.get("model", ""))).expanduser()
         missing = [name for name in _NEEDED if not (folder / name).is_file()]
         if missing:
@@ -54,7 +51,7 @@ class SpeechEngine(Engine):
             os.fspath(folder),
             device=self._device,
             compute_type=str(options.get("compute", "default")),
-            cpu_threads=int(os.environ.get("POLYMUX_THREADS", "1")),
+            cpu_threads=threads(),
             num_workers=1,
             local_files_only=True,
         )

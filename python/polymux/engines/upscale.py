@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.base import Engine, Output, Produced
-from polymux.engines.prepared import hash_of
+from polymux.engines.models import hash_of, missing_package, threads
 from polymux.service.failures import engine_failed, refusal
 
 if TYPE_CHECKING:
@@ -47,10 +47,7 @@ class UpscaleEngine(Engine):
         try:
             import ncnn
         except ImportError:
-            raise refusal(
-                errors.NoBackendError,
-                "upscaling needs ncnn: install it with pip install 'polymux[upscale]'",
-            ) from None
+            raise missing_package("upscaling", "ncnn", "upscale") from None
         path = Path(str(options.get("model", ""))).expanduser()
         weights = path.with_suffix(".bin")
         if not path.is_file() or not weights.is_file():
@@ -62,7 +59,7 @@ class UpscaleEngine(Engine):
         self._ncnn = ncnn
         self._network = ncnn.Net()
         self._network.opt.use_vulkan_compute = False
-        self._network.opt.num_threads = int(os.environ.get("POLYMUX_THREADS", "1"))
+        self._network.opt.num_threads = threads()
         if self._network.load_param(os.fspath(path)) or self._network.load_model(
             os.fspath(weights)
         ):

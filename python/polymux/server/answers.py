@@ -27,21 +27,11 @@ _AUTHENTICATE = (b"www-authenticate", b'Bearer realm="polymux"')
 
 def to_json(value: Any) -> bytes:
     """As JSON. Lone surrogates, which came through somebody's JSON, are escaped as they came."""
-    return (
-        json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(
-            "utf-8", "surrogatepass"
-        )
-        if _is_encodable(value)
-        else json.dumps(value, separators=(",", ":")).encode()
-    )
-
-
-def _is_encodable(value: Any) -> bool:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     try:
-        json.dumps(value, ensure_ascii=False).encode()
+        return text.encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        return json.dumps(value, separators=(",", ":")).encode()
 
 
 async def send_whole(

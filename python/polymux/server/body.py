@@ -10,7 +10,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from polymux import errors
 from polymux.server.gate import too_large
-from polymux.service.failures import refusal
+from polymux.service.failures import invalid, refusal
 from polymux.service.work import Upload
 
 if TYPE_CHECKING:
@@ -39,6 +39,12 @@ class ClientGoneError(Exception):
     """Whoever asked has closed the connection."""
 
 
+async def gone(receive: Receive) -> None:
+    """Returns when the connection is closed."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
 async def pieces(
     receive: Receive, longest_bytes: int, limits: Limits, what: str
 ) -> AsyncIterator[bytes]:
@@ -58,9 +64,9 @@ async def pieces(
         try:
             message = await asyncio.wait_for(receive(), max(0.0, until - loop.time()))
         except TimeoutError:
-            slow = errors.APIStatusError("the body came too slowly", code="too_slow")
-            slow.status = 408
-            raise slow from None
+            raise refusal(
+                errors.APIStatusError, "the body came too slowly", code="too_slow", status=408
+            ) from None
         if message["type"] == "http.disconnect":
             raise ClientGoneError
         piece = message.get("body", b"")
@@ -146,7 +152,7 @@ def _boundary(content_type: str) -> bytes:
     _, options = parse_options_header(content_type.encode("latin-1"))
     boundary = options.get(b"boundary", b"")
     if not 1 <= len(boundary) <= _LONGEST_BOUNDARY:
-        raise _bad("the form's boundary is missing, or longer than RFC 2046 allows")
+        raise invalid("the form's boundary is missing, or longer than RFC 2046 allows")
     return bytes(boundary)
 
 
@@ -185,11 +191,11 @@ class _FormReader:
         try:
             self._parser.write(piece)
         except FormParserError as error:
-            raise _bad(f"the body is no form: {error}") from None
+            raise invalid(f"the body is no form: {error}") from None
 
     def finish(self) -> None:
         if not self._ended:
-            raise _bad("the form ends before its closing boundary")
+            raise invalid("the form ends before its closing boundary")
 
     def spool(self) -> None:
         """Writes what waits. On another thread; `feed` is not called meanwhile."""
@@ -209,7 +215,7 @@ class _FormReader:
     def _part_begins(self) -> None:
         self._parts += 1
         if self._parts > _MOST_PARTS:
-            raise _bad(f"the form has more than {_MOST_PARTS} parts")
+            raise invalid(f"the form has more than {_MOST_PARTS} parts")
         self._headers = {}
         self._header_bytes = 0
 
@@ -224,28 +230,28 @@ class _FormReader:
     def _count(self, size: int) -> None:
         self._header_bytes += size
         if self._header_bytes > _MOST_PART_HEADER_BYTES:
-            raise _bad("a part's header is too long")
+            raise invalid("a part's header is too long")
 
     def _header_ends(self) -> None:
         self._headers[self._name.lower()] = self._value
         if len(self._headers) > _MOST_PART_HEADERS:
-            raise _bad("a part has too many header fields")
+            raise invalid("a part has too many header fields")
         self._name = self._value = b""
 
     def _headers_finished(self) -> None:
         kind, options = parse_options_header(self._headers.get(b"content-disposition"))
         if kind != b"form-data" or b"name" not in options:
-            raise _bad("a part of the form has no name")
+            raise invalid("a part of the form has no name")
         try:
             self._field = options[b"name"].decode()
         except UnicodeDecodeError:
-            raise _bad("the name of a part is not in UTF-8") from None
+            raise invalid("the name of a part is not in UTF-8") from None
         if b"filename" not in options:
             self._text = bytearray()
             return
         name = options[b"filename"].decode("utf-8", "backslashreplace")
         if len(self.form.drafts) >= _MOST_FILES:
-            raise _bad(f"the form has more than {_MOST_FILES} files")
+            raise invalid(f"the form has more than {_MOST_FILES} files")
         draft = self._store.draft()
         self.form.drafts.append(draft)
         declared = self._headers.get(b"content-type", b"").decode("latin-1")
@@ -269,7 +275,7 @@ class _FormReader:
             try:
                 self.form.fields.append((self._field, self._text.decode()))
             except UnicodeDecodeError:
-                raise _bad(f"{self._field[:100]}: is not in UTF-8") from None
+                raise invalid(f"{self._field[:100]}: is not in UTF-8") from None
             self._text = None
         elif self._upload is not None:
             upload = self._upload
@@ -317,7 +323,3 @@ class _Spooled:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-def _bad(message: str) -> errors.BadRequestError:
-    return refusal(errors.BadRequestError, message, code="invalid_request")

@@ -12,7 +12,7 @@ from polymux._text import printable, shortened
 from polymux.server.answers import CLOSE, send_error, send_json, send_told
 from polymux.server.body import ClientGoneError
 from polymux.server.gate import request_id_of
-from polymux.service.failures import described, refusal
+from polymux.service.failures import described, draining, refusal
 
 if TYPE_CHECKING:
     from polymux.server.answers import Message, Receive, Scope, Send
@@ -80,7 +80,7 @@ class Endpoint:
                 watched.status = watched.status or 499
                 raise
             # The grace is over: told in the interface's form, not by the framework's traceback.
-            await self._fail(stopping(), watched, request_id)
+            await self._fail(draining(), watched, request_id)
         except Exception as error:
             await self._fail(error, watched, request_id)
         finally:
@@ -94,7 +94,12 @@ class Endpoint:
         now = time.time()
         headers = gate.headers_of(scope)
         if scope["method"] not in self.methods:
-            raise _wrong_method()
+            raise refusal(
+                errors.APIStatusError,
+                "this address does not take that method",
+                code="wrong_method",
+                status=405,
+            )
         if self.public or (self.loopback_public and gate.is_loopback(scope, headers)):
             gate.check_origin(headers)
             return Access(Caller("", ""), None, request_id, headers)
@@ -164,18 +169,6 @@ def cors_fields(scope: Scope, origins: tuple[str, ...]) -> list[tuple[bytes, byt
     return []
 
 
-def stopping() -> errors.OverloadedError:
-    """What is told to those who ask while the server stops."""
-    message = "the server is stopping"
-    return refusal(errors.OverloadedError, message, code="draining", retry_after_s=5)
-
-
-def _wrong_method() -> errors.APIStatusError:
-    error = errors.APIStatusError("this address does not take that method", code="wrong_method")
-    error.status = 405
-    return error
-
-
 class NotFound(Endpoint):
     """Every address that is none."""
 
@@ -185,8 +178,7 @@ class NotFound(Endpoint):
 
     async def handle(self, asked: Asked) -> None:
         """404, with or without a key."""
-        error = errors.NotFoundError("there is nothing at this address")
-        error.status = 404
+        error = refusal(errors.NotFoundError, "there is nothing at this address")
         fields = [] if asked.scope["method"] in ("GET", "HEAD") else [CLOSE]
         await send_error(asked.send, error, asked.access.request_id, fields)
 

@@ -137,11 +137,12 @@ def _part(wanted: str, size_bytes: int) -> tuple[int, int] | None:
             return None
         beyond = start >= size_bytes
     if beyond:
-        error = errors.APIStatusError(
-            f"the range lies beyond the file, which has {size_bytes} bytes", code="wrong_range"
+        raise refusal(
+            errors.APIStatusError,
+            f"the range lies beyond the file, which has {size_bytes} bytes",
+            code="wrong_range",
+            status=416,
         )
-        error.status = 416
-        raise error
     return start, end
 
 

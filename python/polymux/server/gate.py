@@ -10,11 +10,11 @@ import re
 import secrets
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from polymux import contract, errors
 from polymux.server.quotas import Quotas
-from polymux.service.failures import refusal
+from polymux.service.failures import invalid, refusal
 from polymux.service.work import Caller
 
 if TYPE_CHECKING:
@@ -85,18 +85,28 @@ class Gate:
                 transfer coding that is not chunked (400); a target that is too long (414).
         """
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > _LONGEST_TARGET_BYTES:
-            raise _refused(414, "too_long", "the request's target is too long")
+            raise refusal(
+                errors.APIStatusError,
+                "the request's target is too long",
+                code="too_long",
+                status=414,
+            )
         fields = scope["headers"]
         size = sum(len(name) + len(value) for name, value in fields)
         if len(fields) > _MOST_FIELDS or size > _MOST_HEADER_BYTES:
-            raise _refused(431, "header_too_large", "the request's header is too large")
+            raise refusal(
+                errors.APIStatusError,
+                "the request's header is too large",
+                code="header_too_large",
+                status=431,
+            )
         found: dict[bytes, bytes] = {}
         for name, value in fields:
             if name in found and name in _ONCE:
-                raise _bad(f"the header field {name.decode('latin-1')} came more than once")
+                raise invalid(f"the header field {name.decode('latin-1')} came more than once")
             found.setdefault(name, value)
         if found.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
-            raise _bad("the only transfer coding that is taken is chunked")
+            raise invalid("the only transfer coding that is taken is chunked")
         host = found.get(b"host")
         if scope.get("http_version") != "1.0" or host is not None:
             self._check_host(host)
@@ -104,7 +114,7 @@ class Gate:
 
     def _check_host(self, host: bytes | None) -> None:
         if host is None or not _HOST.fullmatch(host):
-            raise _bad("the request's Host is missing, or is none")
+            raise invalid("the request's Host is missing, or is none")
         name = host.decode("ascii").lower()
         allowed = self._settings.allowed_hosts
         if not allowed and self._settings.loopback_only:
@@ -112,7 +122,12 @@ class Gate:
             allowed = _LOOPBACK_HOSTS
         bare = name.rpartition(":")[0] if re.search(r":\d+$", name) else name
         if allowed and name not in allowed and bare not in allowed:
-            raise _refused(421, "wrong_host", "this server is not the one that Host names")
+            raise refusal(
+                errors.APIStatusError,
+                "this server is not the one that Host names",
+                code="wrong_host",
+                status=421,
+            )
 
     def check_origin(self, headers: Mapping[bytes, bytes]) -> str | None:
         """The origin of a web page that asks, where it may; None where no page asks.
@@ -258,16 +273,5 @@ def _declared(headers: Mapping[bytes, bytes]) -> int | None:
     if value is None:
         return None
     if not value.isdigit() or len(value) > 18:
-        raise _bad("Content-Length is no number")
+        raise invalid("Content-Length is no number")
     return int(value)
-
-
-def _bad(message: str) -> errors.BadRequestError:
-    return refusal(errors.BadRequestError, message, code="invalid_request")
-
-
-def _refused(status: int, code: str, message: str) -> errors.APIStatusError:
-    error: Any = errors.APIStatusError(message, code=code)
-    error.status = status
-    made: errors.APIStatusError = error
-    return made

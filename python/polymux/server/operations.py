@@ -17,7 +17,7 @@ from polymux.server.gate import check_body
 from polymux.server.predictions import described_job, linked
 from polymux.server.streaming import send_stream
 from polymux.service.dispatch import is_job
-from polymux.service.failures import refusal
+from polymux.service.failures import invalid
 from polymux.service.work import Work
 
 if TYPE_CHECKING:
@@ -120,12 +120,7 @@ class OperationEndpoint(Endpoint):
         wait_s, stays = _preference(access, self.state.settings.limits.wait_s)
         key = access.headers.get(b"idempotency-key")
         if key is not None and not _KEY.fullmatch(key):
-            raise refusal(
-                errors.BadRequestError,
-                "Idempotency-Key: 1 to 255 visible ASCII characters",
-                code="invalid_request",
-                param="Idempotency-Key",
-            )
+            raise invalid("Idempotency-Key: 1 to 255 visible ASCII characters", "Idempotency-Key")
         jobs = self.state.service.jobs
         job, new = await self.state.service.begin(work, None if key is None else key.decode())
         if new:
@@ -176,17 +171,10 @@ def _model_of(query: bytes) -> str | None:
             query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50
         )
     except ValueError:
-        raise refusal(
-            errors.BadRequestError, "the query cannot be read", code="invalid_request"
-        ) from None
+        raise invalid("the query cannot be read") from None
     models = [value for name, value in given if name == "model"]
     if len(models) > 1:
-        raise refusal(
-            errors.BadRequestError,
-            "model: is in the query more than once",
-            code="invalid_request",
-            param="model",
-        )
+        raise invalid("model: is in the query more than once", "model")
     return models[0] if models else None
 
 
@@ -207,7 +195,7 @@ async def unless_gone(work: Awaitable[Result], receive: Receive) -> Result:
         ClientGoneError: They have.
     """
     doing = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(gone(receive))
+    leaving = asyncio.ensure_future(bodies.gone(receive))
     try:
         await asyncio.wait({doing, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if doing.done():
@@ -219,9 +207,3 @@ async def unless_gone(work: Awaitable[Result], receive: Receive) -> Result:
                 one.cancel()
                 with suppress(asyncio.CancelledError, Exception):
                     await one
-
-
-async def gone(receive: Receive) -> None:
-    """Returns when the connection is closed."""
-    while (await receive())["type"] != "http.disconnect":
-        pass

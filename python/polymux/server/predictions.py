@@ -8,12 +8,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-from polymux import errors
 from polymux.server.answers import send_json, send_whole
 from polymux.server.endpoint import Endpoint
 from polymux.server.streaming import event, send_events
 from polymux.service import shapes
-from polymux.service.failures import refusal
+from polymux.service.failures import invalid
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -141,10 +140,5 @@ def _cursor(query: bytes) -> int | None:
     with suppress(ValueError, binascii.Error):
         number = int(base64.urlsafe_b64decode(f"{text}==").decode("ascii"))
     if not 0 < number < 1 << 62:
-        raise refusal(
-            errors.BadRequestError,
-            "cursor: is none that this server has given",
-            code="invalid_request",
-            param="cursor",
-        )
+        raise invalid("cursor: is none that this server has given", "cursor")
     return number

@@ -7,10 +7,9 @@ import logging
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
-from polymux import errors
 from polymux.server.answers import VERSION_FIELD, to_json
-from polymux.server.body import ClientGoneError
-from polymux.service.failures import described, refusal
+from polymux.server.body import ClientGoneError, gone
+from polymux.service.failures import described, draining
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -80,7 +79,7 @@ async def send_events(
     """
     stream = _Stream(send, request_id, failure)
     pause_s = state.settings.limits.streams_keep_alive_s
-    leaving: asyncio.Future[Any] = asyncio.ensure_future(_gone(receive))
+    leaving: asyncio.Future[Any] = asyncio.ensure_future(gone(receive))
     stopping: asyncio.Future[Any] = asyncio.ensure_future(state.stopping.wait())
     following: asyncio.Future[Any] = asyncio.ensure_future(anext(events))
     try:
@@ -101,12 +100,7 @@ async def send_events(
                 following = asyncio.ensure_future(anext(events))
             elif stopping.done():
                 if not stream.begun:
-                    raise refusal(  # noqa: TRY301 - an answer of its own
-                        errors.OverloadedError,
-                        "the server is stopping",
-                        code="draining",
-                        retry_after_s=5,
-                    )
+                    raise draining()  # noqa: TRY301 - an answer of its own
                 await stream.fail("draining", "the server is stopping")
                 return
             else:
@@ -159,8 +153,3 @@ class _Stream:
 
     async def end(self) -> None:
         await self._send({"type": "http.response.body", "body": b""})
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.operations.results import JOBS
 from polymux.service.admission import Admission, check_estimate
-from polymux.service.failures import refusal
+from polymux.service.failures import draining, refusal
 from polymux.service.running import Jobs
 from polymux.service.work import Sink
 
@@ -118,9 +118,7 @@ class Service:
             OverloadedError: The service is about to stop.
         """
         if self._draining:
-            raise refusal(
-                errors.OverloadedError, "the server is stopping", code="draining", retry_after_s=5
-            )
+            raise draining()
         names = [
             route.backend
             for route in self._routes.get(work.operation, ())

@@ -64,6 +64,17 @@ def refusal(
     return error
 
 
+def invalid(message: str, param: str | None = None) -> errors.BadRequestError:
+    """A request that is wrong in itself."""
+    return refusal(errors.BadRequestError, message, code="invalid_request", param=param)
+
+
+def draining() -> errors.OverloadedError:
+    """Nothing new is begun: the server stops."""
+    message = "the server is stopping"
+    return refusal(errors.OverloadedError, message, code="draining", retry_after_s=5)
+
+
 def storage_full(message: str) -> InternalServerError:
     """Nothing more can be kept (507)."""
     return refusal(InternalServerError, message, code="storage_full", status=507)

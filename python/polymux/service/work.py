@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
@@ -81,11 +82,7 @@ class Work:
         cls, checked: CheckedRequest, caller: Caller = LOCAL, request_id: str | None = None
     ) -> Work:
         """Of a request that was received and checked."""
-        described = contract.operation(checked.operation)
-        variant = next(one for one in described.variants if one.id == checked.variant)
-        values = {
-            one.name: one.default for one in variant.fields if one.default is not None
-        } | checked.values
+        values = _defaults(checked.operation, checked.variant) | checked.values
         return cls(
             checked.operation,
             checked.variant,
@@ -108,6 +105,13 @@ class Work:
             name: f"file:{value.file_name}" if isinstance(value, Upload) else value
             for name, value in self.values.items()
         }
+
+
+@cache
+def _defaults(operation: str, variant: str) -> dict[str, Any]:
+    described = contract.operation(operation)
+    shape = next(one for one in described.variants if one.id == variant)
+    return {one.name: one.default for one in shape.fields if one.default is not None}
 
 
 @dataclass(frozen=True, slots=True)
