@@ -177,18 +177,18 @@ def _pieces(data: Any) -> Any:
 class LocalAnswer(Answer):
     """What results of this machine came from: no server, and files of the store."""
 
-    __slots__ = ("_store",)
+    __slots__ = ()
 
-    def __init__(self, store: Store, seconds: float = 0.0) -> None:
-        """Of a store, after so long."""
-        super().__init__((200, b"", b"", 1, seconds))
-        self._store = store
+    def __init__(self) -> None:
+        """Nothing was asked over a network."""
+        super().__init__((200, b"", b"", 1, 0.0))
 
     def file(self, url: str) -> MediaFile:
-        """A file that a result names."""
+        """A file that a result names. The store has named it by what it is."""
+        from polymux._native_core import core
+
         path = Path(unquote(urlsplit(url).path))
-        file = self._store.media.find(path.name)
-        return LocalFile(path, "application/octet-stream" if file is None else file.content_type)
+        return LocalFile(path, core.content_type_of(path.name))
 
 
 def result_of(operation: str, value: Any, answer: LocalAnswer) -> Any:
@@ -209,7 +209,7 @@ def result_of(operation: str, value: Any, answer: LocalAnswer) -> Any:
 def prediction_of(job: Job, store: Store) -> Prediction:
     """A job as the result that callers know."""
     value = shapes.prediction(job, lambda name: _address(store, name))
-    return responses.Prediction.of_value(value, LocalAnswer(store))
+    return responses.Prediction.of_value(value, LocalAnswer())
 
 
 def _address(store: Store, name: str) -> str | None:
@@ -233,5 +233,5 @@ def finished(job: Job, store: Store) -> Any:
     return result_of(
         job.operation,
         shapes.linked(job.output, lambda name: _address(store, name)),
-        LocalAnswer(store),
+        LocalAnswer(),
     )

@@ -102,8 +102,7 @@ class AsyncLocal(AsyncOperations):
             async with asyncio.timeout(limit_s if limit_s and limit_s < float("inf") else None):
                 if not is_job(work.operation):
                     product = await home.service.call(work)
-                    answer = calls.LocalAnswer(home.store)
-                    return calls.result_of(work.operation, product.output, answer)
+                    return calls.result_of(work.operation, product.output, calls.LocalAnswer())
                 return await self._job(home, work, drafts, on_progress, wait=wait)
         except TimeoutError:
             raise _too_late(work.operation, limit_s or 0.0) from None
