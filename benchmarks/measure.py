@@ -117,8 +117,9 @@ def raise_priority() -> bool:
     group = Path("/proc/self/autogroup")
     try:
         os.setpriority(os.PRIO_PROCESS, 0, -5)
-        if group.exists():
-            before = group.read_text().split()[-1]
+        # Some sandboxes have the file with nothing in it: they group nothing.
+        if group.exists() and (words := group.read_text().split()):
+            before = words[-1]
             group.write_text(str(min(int(before), -5)))
             atexit.register(group.write_text, before)
     except OSError:
