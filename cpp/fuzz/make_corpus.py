@@ -64,6 +64,14 @@ def broken_files(folder: Path) -> None:
             write(folder / f"{case}.bin", source.read_bytes())
 
 
+#: Retry-After, Date and retry-after-ms, a line each.
+RETRIES = (
+    b"120",
+    b"0.5",
+    b"Sun, 06 Nov 1994 08:49:37 GMT\nSun, 06 Nov 1994 08:49:07 GMT",
+    b"Sunday, 06-Nov-94 08:49:37 GMT\nSun Nov  6 08:49:37 1994",
+    b"\n\n1500",
+)
 CONTENT_TYPES = (
     b"application/json",
     b' Application/JSON ;a="x;y\\\\\\"";charset="UTF-8"',
@@ -108,7 +116,7 @@ def urls(folder: Path) -> None:
 def main() -> None:
     """Fills the folder named on the command line."""
     root = Path(sys.argv[1])
-    for target in ("convert", "frame", "headers", "json", "stream", "tags", "url"):
+    for target in ("convert", "frame", "headers", "json", "retry", "stream", "tags", "url"):
         (root / target).mkdir(parents=True, exist_ok=True)
     real_files(root / "convert")
     broken_files(root / "convert")
@@ -122,6 +130,8 @@ def main() -> None:
         write(root / "stream" / f"{name}-crlf.bin", b"\x40" * 4 + body.replace(b"\n", b"\r\n"))
     for number, content_type in enumerate(CONTENT_TYPES):
         write(root / "headers" / f"content-type-{number}", content_type)
+    for number, asked in enumerate(RETRIES):
+        write(root / "retry" / f"retry-{number}", asked)
     for size in (16, 200, 3000):
         write(root / "tags" / f"{size}.bin", noise(size, "tags"))
 
