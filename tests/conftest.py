@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import pytest
 from support.corpus import Corpus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,6 +39,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _without(items: Iterable[pytest.Item], unwanted: list[pytest.Item]) -> list[pytest.Item]:
     names = {item.nodeid for item in unwanted}
     return [item for item in items if item.nodeid not in names]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test finds the models that whoever runs it has pulled."""
+    before = os.environ.get("POLYMUX_MODELS")
+    os.environ["POLYMUX_MODELS"] = str(tmp_path_factory.mktemp("models"))
+    yield
+    if before is None:
+        del os.environ["POLYMUX_MODELS"]
+    else:
+        os.environ["POLYMUX_MODELS"] = before
 
 
 @pytest.fixture(scope="session")

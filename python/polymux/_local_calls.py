@@ -79,12 +79,13 @@ class _Media(InProcessBackend):
 
 
 def _backends(engines: Mapping[str, EngineSettings] | None, folder: Path) -> list[Backend]:
-    from polymux.server.backends import backends_of
+    from polymux.server.backends import backends_of, installed_engines
     from polymux.server.settings import ServerSettings, StoreSettings
 
     cores = os.cpu_count() or 1
     media = _Media("media", "media", ["convert_to_mp3"], slots=cores)
-    others = {name: one for name, one in (engines or {}).items() if one.family != "media"}
+    wanted = installed_engines() if engines is None else engines
+    others = {name: one for name, one in wanted.items() if one.family != "media"}
     settings = ServerSettings(store=StoreSettings(folder), engines=others)
     return [media, *backends_of(settings, media)]
 

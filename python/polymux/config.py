@@ -84,7 +84,30 @@ def _state_folder() -> str:
     folder = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(folder):  # noqa: PTH117 - the specification has relative ones ignored
         folder = os.path.expanduser("~/.local/state")  # noqa: PTH111
+        if not os.path.isabs(folder):  # noqa: PTH117
+            raise InvalidRequestError(
+                "this account has no home folder: say by XDG_STATE_HOME where its state is kept"
+            )
     return os.path.join(folder, "polymux")  # noqa: PTH118
+
+
+def models_folder() -> Path:
+    """Where models are kept: ``POLYMUX_MODELS``, else ``polymux/models`` in the XDG data folder.
+
+    Example:
+        >>> from polymux.config import models_folder
+        >>> models_folder().is_absolute()
+        True
+    """
+    from pathlib import Path
+
+    named = os.environ.get("POLYMUX_MODELS")
+    if named:
+        return Path(named).expanduser().absolute()
+    folder = os.environ.get("XDG_DATA_HOME", "")
+    if not os.path.isabs(folder):  # noqa: PTH117 - the specification has relative ones ignored
+        folder = os.path.expanduser("~/.local/share")  # noqa: PTH111
+    return Path(folder).absolute() / "polymux" / "models"
 
 
 def local_key_path() -> Path:
@@ -98,7 +121,7 @@ def _local_server() -> tuple[str, str] | None:
         with open(os.path.join(_state_folder(), "local-key"), encoding="ascii") as file:  # noqa: PTH118, PTH123
             key, address = file.read(_LONGEST_LOCAL_KEY).split()
         return checked_base_url(address), checked_key(key)
-    except (OSError, ValueError):
+    except (OSError, ValueError, InvalidRequestError):
         return None
 
 

@@ -62,6 +62,7 @@ def test_wheel_holds_the_package_and_nothing_else(built_wheel: Path) -> None:
     names = zipfile.ZipFile(built_wheel).namelist()
     assert built_wheel.name.startswith(f"polymux-{VERSION}-")
     assert {"polymux/__init__.py", "polymux/py.typed", "polymux/_media.pyi"} <= set(names)
+    assert "polymux/models/catalogue.toml" in names
     for module in ("_core", "_media"):
         found = [name for name in names if re.fullmatch(rf"polymux/{module}\..*\.so", name)]
         assert len(found) == 1

@@ -24,7 +24,8 @@ LONGEST_S = 60
 def environment(home: Path, server: Any = None, **more: str) -> dict[str, str]:
     """This process's, without settings of polymux but for the server's address and key."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("POLYMUX_")}
-    kept.pop("XDG_CONFIG_HOME", None)
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        kept.pop(name, None)
     kept |= {"HOME": str(home), "TERM": "xterm", "COLUMNS": "100"}
     if server is not None:
         kept |= {"POLYMUX_BASE_URL": server.url, "POLYMUX_API_KEY": getattr(server, "token", "k")}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
@@ -23,7 +25,7 @@ FAMILY = "support.engines:FaultyEngine"
 
 
 class FaultyEngine(Engine):
-    """Does what the text of the chat's first message says."""
+    """Does what the chat's first message says, a picture's prompt, or the name of a file."""
 
     def __init__(self) -> None:
         self.slots = int(os.environ.get("FAULTY_SLOTS", "1"))
@@ -41,6 +43,12 @@ class FaultyEngine(Engine):
             raise ZeroDivisionError("secret-canary")
         if fault == "slow":
             time.sleep(60)
+        if fault == "exit":
+            os._exit(3)
+        if fault == "segfault":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if fault == "silent":
+            ctypes.PyDLL(None).sleep(4)
         if options.get("once"):
             # Crashes the first time only; the file is what it remembers that by.
             mark = Path(options["once"])
@@ -50,7 +58,7 @@ class FaultyEngine(Engine):
         return {"loaded": True}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        wanted = request.values["messages"][0]["content"]
+        wanted = _wanted(request)
         sink.log(f"asked to {wanted}")
         name, _, rest = wanted.partition(" ")
         if self._options.get("crash_now"):
@@ -81,10 +89,31 @@ class FaultyEngine(Engine):
         time.sleep(float(rest or 60))
         return Output({"pid": os.getpid()})
 
+    def do_touch(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        """Tells by a file that it has begun, and never looks whether it is cancelled."""
+        Path(rest).touch()
+        time.sleep(60)
+        raise AssertionError
+
+    def do_note(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        """Adds a word to a file."""
+        path, _, word = rest.partition(" ")
+        with Path(path).open("a") as file:
+            file.write(f"{word} ")
+        time.sleep(0.05)
+        return Output({"text": word})
+
     def do_file(self, rest: str, sink: EngineSink, token: Token) -> Output:
         path = sink.draft(int(rest))
         path.write_bytes(b"x" * int(rest))
         return Output({"response": Produced(path, "audio/mpeg", "a.mp3")})
+
+    def do_paint(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        """As many pictures as asked for, of a thousand bytes."""
+        paths = [sink.draft(1000) for _ in range(int(rest))]
+        for number, path in enumerate(paths):
+            path.write_bytes(bytes((number,)) * 1000)
+        return Output([Produced(path, "image/png", "a.png") for path in paths])
 
     def do_steal(self, rest: str, sink: EngineSink, token: Token) -> Output:
         return Output({"response": Produced(Path(rest), "audio/mpeg", "a.mp3")})
@@ -100,6 +129,22 @@ class FaultyEngine(Engine):
         print("last words", file=sys.stderr, flush=True)
         os.kill(os.getpid(), signal.SIGSEGV)
         time.sleep(10)
+        raise AssertionError
+
+    def do_abort(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        os.abort()
+
+    def do_close(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        """Hangs up on the server, and lives on."""
+        sink._child._connection.shutdown(socket.SHUT_WR)
+        time.sleep(60)
+        raise AssertionError
+
+    def do_send(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        """A frame of the right form that says nonsense."""
+        header = json.loads(rest)
+        sink._child.send({"id": sink._number, **header})
+        time.sleep(60)
         raise AssertionError
 
     def do_exit(self, rest: str, sink: EngineSink, token: Token) -> Output:
@@ -136,8 +181,6 @@ class FaultyEngine(Engine):
 
     def do_try(self, rest: str, sink: EngineSink, token: Token) -> Output:
         """What a confined process may still do."""
-        import socket
-
         done = {}
         for path in rest.split(","):
             try:
@@ -159,3 +202,10 @@ class FaultyEngine(Engine):
         except OSError:
             done["connect"] = False
         return Output(done)
+
+
+def _wanted(request: Request) -> str:
+    values = request.values
+    if values.get("messages"):
+        return str(values["messages"][0]["content"])
+    return str(values["prompt"]) if "prompt" in values else str(values["file"].file_name)

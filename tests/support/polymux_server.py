@@ -46,7 +46,64 @@ class Answer:
         return json.loads(self.body)
 
 
-class PolymuxServer:
+class Asked:
+    """A server that is asked by hand, over plain sockets; it has an address and a key."""
+
+    url: str
+    key: str
+    answer_within_s = 10.0
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, _, port = self.url.removeprefix("http://").rpartition(":")
+        return host, int(port)
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(self.address, self.answer_within_s)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        headers: Sequence[tuple[str, str]] = (),
+        *,
+        key: str | None = "",
+    ) -> Answer:
+        """One request by hand, on a connection of its own; `key` None sends none."""
+        given = {name.lower() for name, _ in headers}
+        lines = [f"{method} {path} HTTP/1.1"]
+        if "host" not in given:
+            lines.append(f"Host: {self.address[0]}:{self.address[1]}")
+        if key is not None and "authorization" not in given:
+            lines.append(f"Authorization: Bearer {key or self.key}")
+        if body and "content-length" not in given and "transfer-encoding" not in given:
+            lines.append(f"Content-Length: {len(body)}")
+        lines += [f"{name}: {value}" for name, value in headers]
+        lines += ["Connection: close", "", ""]
+        return self.raw("\r\n".join(lines).encode("latin-1") + body)
+
+    def raw(self, data: bytes, *, half_close: bool = False) -> Answer:
+        """Sends bytes and reads until the connection is closed."""
+        with self.connect() as connection:
+            try:
+                connection.sendall(data)
+                if half_close:
+                    connection.shutdown(socket.SHUT_WR)
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+            return read_answer(connection)
+
+    def json(
+        self, path: str, value: Any, headers: Sequence[tuple[str, str]] = (), **more: Any
+    ) -> Answer:
+        """A POST of JSON."""
+        body = value if isinstance(value, bytes) else json.dumps(value).encode()
+        fields = [("Content-Type", "application/json"), *headers]
+        return self.ask("POST", path, body, fields, **more)
+
+
+class PolymuxServer(Asked):
     """Runs a server on a thread; as a context manager it stops at the end.
 
     Args:
@@ -115,55 +172,6 @@ class PolymuxServer:
         assert not self._thread.is_alive()
         if self._failure is not None:
             raise self._failure
-
-    @property
-    def address(self) -> tuple[str, int]:
-        host, _, port = self.url.removeprefix("http://").rpartition(":")
-        return host, int(port)
-
-    def connect(self) -> socket.socket:
-        return socket.create_connection(self.address, 10)
-
-    def ask(
-        self,
-        method: str,
-        path: str,
-        body: bytes = b"",
-        headers: Sequence[tuple[str, str]] = (),
-        *,
-        key: str | None = "",
-    ) -> Answer:
-        """One request by hand, on a connection of its own; `key` None sends none."""
-        given = {name.lower() for name, _ in headers}
-        lines = [f"{method} {path} HTTP/1.1"]
-        if "host" not in given:
-            lines.append(f"Host: {self.address[0]}:{self.address[1]}")
-        if key is not None and "authorization" not in given:
-            lines.append(f"Authorization: Bearer {key or self.key}")
-        if body and "content-length" not in given and "transfer-encoding" not in given:
-            lines.append(f"Content-Length: {len(body)}")
-        lines += [f"{name}: {value}" for name, value in headers]
-        lines += ["Connection: close", "", ""]
-        return self.raw("\r\n".join(lines).encode("latin-1") + body)
-
-    def raw(self, data: bytes, *, half_close: bool = False) -> Answer:
-        """Sends bytes and reads until the connection is closed."""
-        with self.connect() as connection:
-            try:
-                connection.sendall(data)
-                if half_close:
-                    connection.shutdown(socket.SHUT_WR)
-            except (BrokenPipeError, ConnectionResetError):
-                pass
-            return read_answer(connection)
-
-    def json(
-        self, path: str, value: Any, headers: Sequence[tuple[str, str]] = (), **more: Any
-    ) -> Answer:
-        """A POST of JSON."""
-        body = value if isinstance(value, bytes) else json.dumps(value).encode()
-        fields = [("Content-Type", "application/json"), *headers]
-        return self.ask("POST", path, body, fields, **more)
 
 
 def read_answer(connection: socket.socket) -> Answer:

@@ -26,6 +26,8 @@ CASES = [
     (["predictions", "w"], ["wait"]),
     (["predictions", "wait", "--sa"], ["--save"]),
     (["completion", ""], ["bash", "zsh", "fish"]),
+    (["models", ""], ["list", "info", "pull", "add", "rm"]),
+    (["models", "add", "x", "--family", ""], ["chat", "speech", "upscale"]),
     (["request", ""], NAMES),
     (["operations", "read"], ["read-text"]),
     (["stt", "--form"], ["--format"]),

@@ -21,6 +21,7 @@ from polymux.cli import (
     exit_codes,
     failures,
     installation,
+    models,
     operations,
     predictions,
     probe,
@@ -42,6 +43,7 @@ _FAMILIES = (
     operations,
     request,
     serving,
+    models,
     installation,
     completion,
 )

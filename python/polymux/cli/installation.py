@@ -60,6 +60,7 @@ def findings() -> dict[str, Any]:
         "ffmpeg_program": _ffmpeg_program(),
         "numpy": _has_module("numpy"),
         "engines": _engines(),
+        "confinement": _confinement(),
         "server": _has_module("fastapi") and _has_module("uvicorn"),
     }
 
@@ -119,8 +120,42 @@ def _engines() -> dict[str, Any]:
     for name, (does, needs, remedy) in _ENGINES.items():
         program = needs == "tesseract"
         ok = shutil.which(needs) is not None if program else _has_module(needs)
-        found[name] = {"ok": ok, "does": does, "remedy": remedy}
+        found[name] = {"ok": ok, "does": does, "remedy": remedy} | _models_of(name)
     return found
+
+
+def _models_of(engine: str) -> dict[str, Any]:
+    """The names of an engine's models, and one to pull; nothing for an engine that needs none."""
+    from polymux.models import catalogue
+    from polymux.models.families import FAMILIES
+    from polymux.models.folder import ModelsFolder
+
+    if engine not in FAMILIES:
+        return {}
+    names = [
+        one.name for one in ModelsFolder().installed() if one.family == engine and not one.problem
+    ]
+    recommended = catalogue.recommended(engine)
+    return {"models": names, "pull": recommended and recommended.name}
+
+
+def _confinement() -> list[str]:
+    from subprocess import TimeoutExpired
+
+    from polymux.engines.confinement import tried
+
+    try:
+        return tried()
+    except (OSError, ValueError, TimeoutExpired):
+        return []
+
+
+def _with_models(engine: dict[str, Any]) -> str:
+    if "models" not in engine:
+        return ""
+    if engine["models"]:
+        return f", with {', '.join(engine['models'])}"
+    return f", once it has a model ('polymux models pull {engine['pull']}')"
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
@@ -151,9 +186,17 @@ def _lines(found: dict[str, Any]) -> list[str]:
         lines.append("absent   NumPy (only PcmAudio.to_numpy needs it: 'pip install numpy')")
     for name, engine in found["engines"].items():
         if engine["ok"]:
-            lines.append(f"ok       the engine {name}: {engine['does']}, once it has a model")
+            lines.append(f"ok       the engine {name}: {engine['does']}{_with_models(engine)}")
         else:
             lines.append(f"absent   the engine {name}: {engine['does']} ('{engine['remedy']}')")
+    confined = [one for one in found["confinement"] if one.startswith(("landlock", "own network"))]
+    if len(confined) == 2:
+        lines.append(f"ok       confinement of what opens strangers' files: {', '.join(confined)}")
+    else:
+        lines.append(
+            f"absent   full confinement of what opens strangers' files: {confined or 'nothing'} is "
+            "in force (Landlock wants Linux 5.13, and a network namespace the right to make one)"
+        )
     lines.append(
         "ok       the server"
         if found["server"]

@@ -133,16 +133,16 @@ def progress_line(progress: Progress) -> str:
     return "  ".join(parts)
 
 
-def upload_line(sent: int, total: int | None, elapsed_s: float) -> str:
-    """An upload: bar, bytes and speed. `total` is None where it is not known."""
-    parts = [f"sent {size(sent)}"]
+def transfer_line(verb: str, done: int, total: int | None, elapsed_s: float) -> str:
+    """An upload or a download: bar, bytes and speed. `total` is None where it is not known."""
+    parts = [f"{verb} {size(done)}"]
     if total:
         parts = [
-            f"{_bar(sent / total)} {min(1.0, sent / total):4.0%}",
+            f"{_bar(done / total)} {min(1.0, done / total):4.0%}",
             f"{parts[0]} of {size(total)}",
         ]
     if elapsed_s > 0:
-        parts.append(f"{size(sent / elapsed_s)}/s")
+        parts.append(f"{size(done / elapsed_s)}/s")
     return "  ".join(parts)
 
 

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Self
 
 from polymux._text import clock, display_name
-from polymux.cli.terminal import upload_line
+from polymux.cli.terminal import transfer_line
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -57,7 +57,7 @@ class Waiting:
     def _draw(self) -> None:
         elapsed_s = monotonic() - self._started
         if self._sent is not None:
-            self._screen.draw(upload_line(*self._sent, elapsed_s))
+            self._screen.draw(transfer_line("sent", *self._sent, elapsed_s))
         else:
             self._screen.draw(f"{clock(elapsed_s)}  {self._state}")
 

@@ -6,6 +6,7 @@ its three ways to fail, cancelling while the prompt is read, and the door that i
 
 from __future__ import annotations
 
+import base64
 import os
 import secrets
 import tempfile
@@ -47,9 +48,11 @@ class ChatEngine(Engine):
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Loads ``model``, a GGUF file.
 
-        Also ``mmproj`` (a GGUF file, for pictures), ``context`` (tokens of each conversation),
-        ``slots``, ``batch`` (tokens of the prompt between two looks at who has left) and
-        ``gpu_layers`` (-1 for all).
+        Also ``mmproj`` (a GGUF file, for pictures), ``names`` (what requests call the model; the
+        first is what answers call it), ``context`` (tokens of each conversation), ``slots``,
+        ``batch`` (tokens of the prompt between two looks at who has left), ``device``
+        (``"auto"``: a GPU where there is one; ``"cpu"``, ``"gpu"``) and ``gpu_layers`` (default:
+        all).
 
         Raises:
             NoBackendError: The package or the file is missing.
@@ -71,8 +74,17 @@ class ChatEngine(Engine):
             self._server = xllamacpp.Server(self._parameters(xllamacpp, path, options))
         except RuntimeError as error:
             raise engine_failed(f"the chat model {path.name!r} cannot be loaded: {error}") from None
+        # It is bound, and nobody may come: without its folder nothing is left behind.
+        self._folder.cleanup()
         self._version = hash_of(path)
-        return {"model": path.name, "version": self._version, "pictures": self._has_eyes}
+        names = options.get("names") or [path.stem]
+        self._names = [str(one) for one in names]
+        return {
+            "model": path.name,
+            "version": self._version,
+            "pictures": self._has_eyes,
+            "device": "gpu" if self._on_gpu else "cpu",
+        }
 
     def _parameters(self, library: Any, path: Path, options: Mapping[str, Any]) -> Any:
         parameters = library.CommonParams()
@@ -82,7 +94,9 @@ class ChatEngine(Engine):
         parameters.n_parallel = self.slots
         parameters.n_ctx = int(options.get("context", _DEFAULT_CONTEXT)) * self.slots
         parameters.n_batch = parameters.n_ubatch = int(options.get("batch", _BATCH))
-        parameters.n_gpu_layers = int(options.get("gpu_layers", 0))
+        self._on_gpu = _wants_gpu(library, str(options.get("device", "auto")))
+        parameters.n_gpu_layers = int(options.get("gpu_layers", -1)) if self._on_gpu else 0
+        parameters.mmproj_use_gpu = self._on_gpu
         for one in (parameters.cpuparams, parameters.cpuparams_batch):
             one.n_threads = threads()
             one.poll = 0  # Threads that wait would burn the processors.
@@ -98,7 +112,7 @@ class ChatEngine(Engine):
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
         """Answers a conversation."""
-        conversation = _Conversation(request, sink, token)
+        conversation = _Conversation(request, sink, token, self._called(request))
         body = self._body(request, sink)
         token.check()
         try:
@@ -110,6 +124,11 @@ class ChatEngine(Engine):
             raise _of_library(refused["error"])
         return Output(conversation.finished(), self._version, conversation.metrics())
 
+    def _called(self, request: Request) -> str:
+        """What the answer calls the model: as the request does, where that names one."""
+        asked = str(request.values.get("model") or "default")
+        return self._names[0] if asked == "default" else asked
+
     def _body(self, request: Request, sink: EngineSink) -> dict[str, Any]:
         values = request.values
         body: dict[str, Any] = {name: values[name] for name in _TAKEN & request.given}
@@ -119,20 +138,7 @@ class ChatEngine(Engine):
             body["max_tokens"] = values["max_completion_tokens"]
         if values.get("image_url"):
             body["messages"] = _with_picture(body["messages"], values["image_url"])
-        # The library would fetch addresses by itself, wherever they lead.
-        if any(not url.startswith("data:") for url in _pictures(body["messages"])):
-            raise refusal(
-                errors.NoBackendError,
-                "this server does not fetch addresses: send the picture itself, as a data: URL",
-                param="image_url" if values.get("image_url") else "messages",
-            )
-        if not self._has_eyes and any(_has_picture(one) for one in body["messages"]):
-            raise refusal(
-                errors.BadRequestError,
-                "this model sees no pictures: choose one that does",
-                code="invalid_request",
-                param="image_url" if values.get("image_url") else "messages",
-            )
+        body["messages"] = _with_pixels(body["messages"], values)
         # Always in pieces: between two, and between two batches of the prompt, it can be stopped.
         return body | {
             "stream": True,
@@ -146,14 +152,14 @@ class ChatEngine(Engine):
 class _Conversation:
     """Takes the library's pieces, and hands on what is wanted of them."""
 
-    def __init__(self, request: Request, sink: EngineSink, token: Token) -> None:
+    def __init__(self, request: Request, sink: EngineSink, token: Token, model: str) -> None:
         self._sink = sink
         self._token = token
         self._free = request.operation == "free_chat"
         self._streamed = request.values.get("stream") is True
         options = request.values.get("stream_options") or {}
         self._with_usage = options.get("include_usage") is True
-        self._model = str(request.values.get("model") or "default")
+        self._model = model
         self._answer = Assembled(self._model)
         self._error: dict[str, Any] | None = None
 
@@ -235,23 +241,54 @@ def _with_picture(messages: list[Any], url: str) -> list[Any]:
     return messages
 
 
-def _has_picture(message: dict[str, Any]) -> bool:
-    content = message.get("content")
-    return isinstance(content, list) and any(
-        isinstance(part, dict) and part.get("type") == "image_url" for part in content
-    )
+def _with_pixels(messages: list[Any], values: Mapping[str, Any]) -> list[Any]:
+    """The messages with opened pictures in the place of what the request has.
+
+    The library would fetch addresses by itself, wherever they lead, and open whatever it gets: so
+    it gets nothing but pixels.
+    """
+    facts = iter(enumerate(values.get("pictures") or ()))
+
+    def replaced(part: Any) -> Any:
+        if not isinstance(part, dict) or "image_url" not in part:
+            return part
+        number, size = next(facts, (0, None))
+        if size is None:
+            raise refusal(errors.NoBackendError, "no engine here opens pictures")
+        url = _portable_pixmap(values[f"pixels_{number}"].path, size)
+        return {"type": "image_url", "image_url": {"url": url}}
+
+    return [
+        {**one, "content": [replaced(part) for part in one["content"]]}
+        if isinstance(one.get("content"), list)
+        else one
+        for one in messages
+    ]
 
 
-def _pictures(messages: list[Any]) -> list[str]:
-    """The addresses of all pictures; what is none is one that leads nowhere."""
-    found = []
-    for message in messages:
-        content = message.get("content")
-        for part in content if isinstance(content, list) else ():
-            if isinstance(part, dict) and "image_url" in part:
-                picture = part["image_url"]
-                url = picture.get("url") if isinstance(picture, dict) else picture
-                found.append(url if isinstance(url, str) else "")
+def _portable_pixmap(path: Path, facts: Mapping[str, int]) -> str:
+    """Pixels as the plainest of files that the library reads, in a data: URL."""
+    header = f"P6\n{facts['width']} {facts['height']}\n255\n".encode()
+    data = base64.b64encode(header + path.read_bytes()).decode()
+    return f"data:image/x-portable-pixmap;base64,{data}"
+
+
+def _wants_gpu(library: Any, device: str) -> bool:
+    """Whether layers go to a GPU: where one is wanted or, by ``"auto"``, where the library has one.
+
+    Raises:
+        NoBackendError: One is wanted, and the library has none.
+    """
+    if device == "cpu":
+        return False
+    kinds = library.ggml_backend_dev_type
+    gpus = (kinds.GGML_BACKEND_DEVICE_TYPE_GPU, kinds.GGML_BACKEND_DEVICE_TYPE_IGPU)
+    found = any(one["type"] in gpus for one in library.get_device_info())
+    if device == "gpu" and not found:
+        raise refusal(
+            errors.NoBackendError,
+            "device is gpu, and the installed xllamacpp finds none: install its build for your GPU",
+        )
     return found
 
 

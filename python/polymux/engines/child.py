@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import queue
+import re
 import resource
 import socket
 import sys
@@ -17,11 +18,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polymux._text import display_name
 from polymux.engines import confinement
 from polymux.engines.base import Cancelled, EngineSink, Produced, ReceivedFile, Request, Token
 from polymux.engines.families import engine_of
 from polymux.engines.frames import Frame, FrameReader, encoded
-from polymux.service.failures import described, restored
+from polymux.service.failures import StoreError, described, restored
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +32,41 @@ if TYPE_CHECKING:
 
 _PIECE_BYTES = 1 << 20
 _HEARTBEAT_S = 1.0
+#: A chunk in so many bytes is one whose taking the server tells of; two may be untaken.
+_MARK_BYTES = 64 << 10
+_MOST_UNTAKEN = 2
 _MOST_WAITING_DRAFTS_S = 60.0
+
+
+class _Flow:
+    """The chunks of one piece of work: no more are sent than somebody takes."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._bytes = 0
+        self._untaken = 0
+
+    def wait(self, token: Token) -> None:
+        """Until another chunk may be sent, or nobody wants one any more."""
+        with self._changed:
+            while self._untaken >= _MOST_UNTAKEN and not token.cancelled:
+                self._changed.wait()
+
+    def is_marked(self, size_bytes: int) -> bool:
+        """Counts a chunk; gives whether it is one whose taking is to be told of."""
+        with self._changed:
+            self._bytes += size_bytes
+            if self._bytes < _MARK_BYTES:
+                return False
+            self._bytes = 0
+            self._untaken += 1
+            return True
+
+    def taken(self, count: int) -> None:
+        """Such a chunk was taken; with 0, whoever waits looks again."""
+        with self._changed:
+            self._untaken -= count
+            self._changed.notify_all()
 
 
 class Child:
@@ -41,6 +77,7 @@ class Child:
         self._connection = connection
         self._sending = threading.Lock()
         self._tokens: dict[int, Token] = {}
+        self._flows: dict[int, _Flow] = {}
         self._begun: set[int] = set()
         #: Cancelled before anybody took it up.
         self._gone: set[int] = set()
@@ -49,12 +86,28 @@ class Child:
 
     def send(self, header: Mapping[str, Any], payload: bytes = b"") -> None:
         """Sends a frame. Any thread. Without a server there is nothing left to live for."""
-        data = encoded(Frame(dict(header), payload))
+        self._send(encoded(Frame(dict(header), payload)))
+
+    def _send(self, data: bytes) -> None:
         try:
             with self._sending:
                 self._connection.sendall(data)
         except OSError:
             os._exit(0)
+
+    def chunk(self, number: int, data: Mapping[str, Any]) -> None:
+        """Sends a piece of a streamed answer, once there is room for it; to nobody, none."""
+        token, flow = self._tokens.get(number), self._flows.get(number)
+        if token is None or flow is None:
+            return  # It is over.
+        flow.wait(token)
+        if token.cancelled:
+            return
+        header = {"kind": "chunk", "id": number, "data": data}
+        frame = encoded(Frame(header))
+        if flow.is_marked(len(frame)):
+            frame = encoded(Frame(header | {"mark": True}))
+        self._send(frame)
 
     def serve(self, family: str) -> None:
         """Loads the engine and works until the server ends it."""
@@ -111,7 +164,7 @@ class Child:
     def _handle(self, frame: Frame) -> None:
         number = frame.header.get("id", 0)
         if frame.kind == "run":
-            self._tokens[number] = Token()
+            self._admit(number)
             self._work.put(frame)
         elif frame.kind == "cancel":
             token = self._tokens.get(number)
@@ -123,12 +176,21 @@ class Child:
             elif token is not None:
                 # Callbacks of an engine may take their time; other frames must not wait for them.
                 threading.Thread(target=token.cancel, daemon=True).start()
+        elif frame.kind == "taken":
+            flow = self._flows.get(number)
+            if flow is not None:
+                flow.taken(1)
         elif frame.kind == "draft":
             waiting = self._drafts.get(number)
             if waiting is not None:
                 waiting.put(frame)
         elif frame.kind == "end":
             os._exit(0)
+
+    def _admit(self, number: int) -> None:
+        flow, token = _Flow(), Token()
+        token.on_cancel(lambda: flow.taken(0))
+        self._flows[number], self._tokens[number] = flow, token
 
     def _work_off(self, engine: Engine) -> None:
         while True:
@@ -141,7 +203,7 @@ class Child:
         if number in self._gone:
             self._gone.discard(number)
             self._begun.discard(number)
-            del self._tokens[number]
+            del self._tokens[number], self._flows[number]
             return
         try:
             token.check()
@@ -154,11 +216,13 @@ class Child:
             if token.cancelled:
                 self.send({"kind": "cancelled", "id": number})
             else:
-                self.send({"kind": "failed", "id": number, "error": _told(error)})
+                told = _told(error)
+                told["message"] = _without_paths(told["message"], frame.header)
+                self.send({"kind": "failed", "id": number, "error": told})
         finally:
             self._begun.discard(number)
             self._drafts.pop(number, None)
-            del self._tokens[number]
+            del self._tokens[number], self._flows[number]
 
     def draft(self, number: int, expected_bytes: int) -> Path:
         """Asks the server for a place to write to."""
@@ -182,20 +246,18 @@ class _Sink(EngineSink):
         self._child.send({"kind": "progress", "id": self._number, "progress": progress})
 
     def chunk(self, data: Mapping[str, Any]) -> None:
-        self._child.send({"kind": "chunk", "id": self._number, "data": data})
+        self._child.chunk(self._number, data)
 
     def draft(self, expected_bytes: int = 0) -> Path:
         return self._child.draft(self._number, expected_bytes)
 
 
 def _request(header: Mapping[str, Any]) -> Request:
-    values = {
-        name: ReceivedFile(Path(value["path"]), *value["rest"])
-        if isinstance(value, dict) and value.get("polymux") == "file"
-        else value
-        for name, value in header["values"].items()
+    files = {
+        name: ReceivedFile(Path(path), *rest) for name, (path, *rest) in header["files"].items()
     }
     given = frozenset(header["given"])
+    values = header["values"] | files
     return Request(header["operation"], header["variant"], header["model"], values, given)
 
 
@@ -220,11 +282,23 @@ def _plain(value: Any) -> Any:
 
 def _told(error: Exception) -> dict[str, Any]:
     told = described(error)
-    if told["code"] == "internal":
+    if told["code"] in ("internal", StoreError.code):
         # For the server's log; a caller is told of an engine that failed, and no more.
         told["detail"] = f"{type(error).__name__}: {error}"[:2000]
+    if told["code"] == "internal":
         told["code"], told["message"] = "engine_failed", "the engine failed at this"
     return told
+
+
+def _without_paths(text: str, header: Mapping[str, Any]) -> str:
+    """Files as their senders call them: where they lie is nobody's business."""
+    for given, *rest in header["files"].values():
+        path, name = Path(given), display_name(rest[0]) or "the file"
+        for place in (os.fspath(path), display_name(os.fspath(path))):
+            text = text.replace(place, name)
+        # A long path may have been shortened in other ways; its end is always there.
+        text = name.join(re.split(rf"\S*{re.escape(path.name)}", text))
+    return text
 
 
 def _memory_bytes() -> int:

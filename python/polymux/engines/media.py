@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 #: What other engines ask this one for; no operation of the interface has such a name.
 DECODE_AUDIO = "decode_audio"
 LOAD_PICTURES = "load_pictures"
+MEASURE_SOUND = "measure_sound"
+MEASURE_PICTURE = "measure_picture"
 #: Of decoded samples that a speech model wants, for a second.
 _BYTES_PER_SECOND = 16_000 * 4
 _OPTIONS = {
@@ -57,7 +59,7 @@ class MediaEngine(Engine):
         return {"build": media.build_info()["version"]}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        """Does one of the three."""
+        """Does one of the five."""
         if request.operation == "convert_to_mp3":
             return self._convert(request, sink, token)
         if request.operation == DECODE_AUDIO:
@@ -69,6 +71,13 @@ class MediaEngine(Engine):
                 request.values["file"], request.values, self._most_pixels, sink, token
             )
             return Output({"pictures": pictures})
+        if request.operation == MEASURE_SOUND:
+            info = polymux.probe(request.values["file"].path, limits=self._limits)
+            return Output({"duration_s": info.duration_s})
+        if request.operation == MEASURE_PICTURE:
+            from polymux.engines.pictures import measured
+
+            return Output(measured(request.values["file"]))
         raise ValueError(request.operation)
 
     def _convert(self, request: Request, sink: EngineSink, token: Token) -> Output:

@@ -46,6 +46,8 @@ _MOST_PAGES = 200
 _MOST_TEXT_BYTES = 1 << 20
 _DEEP_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I")
 _DEEPEST = 0xFFFF
+_ORIENTATION = 0x0112
+_CHANNELS = 4
 
 
 def load_pictures(
@@ -60,7 +62,8 @@ def load_pictures(
     Args:
         source: The file.
         wanted: ``pages``, how many pictures at most; ``mode``, ``"rgb"`` or ``"any"``: the latter
-            keeps transparency, grey and 16 bits.
+            keeps transparency, grey and 16 bits; ``longest_side``, to which larger ones are made
+            smaller (``"rgb"`` only; default: as they are).
         most_pixels: Most that a picture may have; of all pages together twice as many.
         sink: Where drafts come from.
         token: Looked at between pages.
@@ -92,7 +95,10 @@ def load_pictures(
                     f"{picture.width} x {picture.height} pixels are more than the "
                     f"{most_pixels / 1e6:g} megapixels that are taken"
                 )
-            pixels = _pixels(picture, keep=wanted.get("mode") == "any")
+            keep = wanted.get("mode") == "any"
+            pixels = _deep_colours(picture, source, sink) if keep and number == 0 else None
+            if pixels is None:
+                pixels = _pixels(picture, keep=keep, longest=wanted.get("longest_side"))
             path = sink.draft(pixels.nbytes)
             write_new(path, pixels.data.cast("B"))
             found.append(
@@ -105,6 +111,18 @@ def load_pictures(
                 }
             )
     return found
+
+
+def measured(source: ReceivedFile) -> dict[str, int]:
+    """Width and height of the first picture and the number of pages, without decoding any.
+
+    Raises:
+        UnsupportedMediaError: Not one of the formats that are taken.
+        UndecodableError: Broken.
+    """
+    with _opened(source) as picture:
+        pages = getattr(picture, "n_frames", 1)
+        return {"width": picture.width, "height": picture.height, "pages": pages}
 
 
 @contextmanager
@@ -138,7 +156,50 @@ def _too_large(words: str) -> errors.RequestTooLargeError:
     return refusal(errors.RequestTooLargeError, f"the picture is too large: {words}")
 
 
-def _pixels(picture: Image, *, keep: bool) -> Pixels:
+def _deep_colours(picture: Image, source: ReceivedFile, sink: EngineSink) -> Pixels | None:
+    """Colours of 16 bits, which Pillow would make 8, by OpenCV; None where there are none."""
+    raw = [tile[3] for tile in getattr(picture, "tile", ())]
+    names = [one[0] if isinstance(one, tuple) else one for one in raw]
+    if not any(isinstance(one, str) and ";16" in one for one in names):
+        return None
+    if picture.mode not in ("RGB", "RGBA", "LA"):
+        return None  # Grey ones keep their bits.
+    try:
+        import cv2
+    except ImportError:
+        sink.log("16 bits of each colour become 8: OpenCV, which keeps them, is not installed")
+        return None
+    import numpy as np
+
+    data = np.fromfile(source.path, np.uint8)
+    found: Any = cv2.imdecode(data, cv2.IMREAD_UNCHANGED)
+    if found is None or found.dtype != np.uint16 or found.shape[:2] != picture.size[::-1]:
+        sink.log("16 bits of each colour become 8: OpenCV does not read this picture")
+        return None
+    turned = _turned(found, picture.getexif().get(_ORIENTATION, 1))
+    order = cv2.COLOR_BGRA2RGBA if turned.shape[2] == _CHANNELS else cv2.COLOR_BGR2RGB
+    colours: NDArray[np.uint16] = np.ascontiguousarray(cv2.cvtColor(turned, order))
+    return colours
+
+
+def _turned(pixels: Any, orientation: int) -> Any:
+    """Upright, as EXIF's tag says that a picture lies (EXIF 2.32, 4.6.4)."""
+    import numpy as np
+
+    upright = {
+        2: lambda one: one[:, ::-1],
+        3: lambda one: one[::-1, ::-1],
+        4: lambda one: one[::-1],
+        5: lambda one: one.swapaxes(0, 1),
+        6: lambda one: np.rot90(one, -1),
+        7: lambda one: one[::-1, ::-1].swapaxes(0, 1),
+        8: lambda one: np.rot90(one),
+    }
+    turn = upright.get(orientation)
+    return pixels if turn is None else np.ascontiguousarray(turn(pixels))
+
+
+def _pixels(picture: Image, *, keep: bool, longest: int | None = None) -> Pixels:
     """Height, width, channels."""
     import numpy as np
     from PIL import ImageOps
@@ -160,4 +221,7 @@ def _pixels(picture: Image, *, keep: bool) -> Pixels:
 
         white = Image.new("RGBA", upright.size, "white")
         upright = Image.alpha_composite(white, upright.convert("RGBA"))
-    return np.ascontiguousarray(np.asarray(upright.convert("RGB")))
+    plain = upright.convert("RGB")
+    if longest is not None and max(plain.size) > longest:
+        plain.thumbnail((longest, longest))
+    return np.ascontiguousarray(np.asarray(plain))

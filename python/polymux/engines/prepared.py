@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import stat
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
+from polymux.engines import measures
 from polymux.engines.media import DECODE_AUDIO, LOAD_PICTURES
 from polymux.service.backend import Backend, Health
 from polymux.service.failures import engine_failed, refusal
@@ -15,10 +17,15 @@ from polymux.service.work import Made, Product, Sink, Upload
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from polymux.engines.measures import Measure
     from polymux.service.media_store import Draft
     from polymux.service.work import Estimate, Work
 
 _MOST_PAGES = 200
+#: Guesses until something was measured: of a small model on two processors.
+_SPEECH_S = 0.5
+_PAGE_S = 3.0
+_MEGAPIXEL_S = 3.0
 
 
 class PreparedBackend(Backend):
@@ -29,6 +36,7 @@ class PreparedBackend(Backend):
         media: What opens the file: a backend of the media engine.
         field: The file's field, such as ``"audio"``.
         step: What the media engine does: ``"decode_audio"`` or ``"load_pictures"``.
+        measure: What the work's length is told by.
         variant: The only variant that it does. Default: all.
         options: For that step.
     """
@@ -40,6 +48,7 @@ class PreparedBackend(Backend):
         *,
         field: str,
         step: str,
+        measure: Measure,
         variant: str = "",
         options: Mapping[str, Any] | None = None,
     ) -> None:
@@ -51,6 +60,7 @@ class PreparedBackend(Backend):
         self._media = media
         self._field = field
         self._step = step
+        self._measure = measure
         self._variant = variant
         self._options = dict(options or {})
 
@@ -66,21 +76,28 @@ class PreparedBackend(Backend):
         return self._engine.health()
 
     async def estimate(self, work: Work) -> Estimate:
-        """The engine's."""
-        return await self._engine.estimate(work)
+        """By what the file's header tells."""
+        return await self._measure.estimate(work, self._field, self._media.run)
 
     async def run(self, work: Work, sink: Sink) -> Product:
         """Opens the file, then does the work."""
         drafts: list[Draft] = []
         try:
-            values = await self._prepared(work, sink, drafts)
+            values, units = await self._prepared(work, sink, drafts)
             kept = {name: one for name, one in work.values.items() if name != self._field}
-            return await self._engine.run(replace(work, values=kept | values), sink)
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            product = await self._engine.run(replace(work, values=kept | values), sink)
+            self._measure.pace.learn(units, loop.time() - began)
+            return product
         finally:
             for draft in drafts:
                 draft.discard()
 
-    async def _prepared(self, work: Work, sink: Sink, drafts: list[Draft]) -> dict[str, Any]:
+    async def _prepared(
+        self, work: Work, sink: Sink, drafts: list[Draft]
+    ) -> tuple[dict[str, Any], float]:
+        """What the engine gets in the place of the file, and how much work that is."""
         step = replace(
             work,
             operation=self._step,
@@ -92,13 +109,15 @@ class PreparedBackend(Backend):
         for line in quiet.lines:
             sink.log(line)
         if self._step == DECODE_AUDIO:
-            return {"samples": _upload(product.output["samples"], drafts)}
+            samples = upload_of(product.output["samples"], drafts)
+            return {"samples": samples}, self._measure.units(work, product.output)
         pictures = product.output["pictures"]
         values: dict[str, Any] = {
-            f"pixels_{number}": _upload(one.pop("pixels"), drafts)
+            f"pixels_{number}": upload_of(one.pop("pixels"), drafts)
             for number, one in enumerate(pictures)
         }
-        return values | {"pictures": pictures}
+        facts = {"pages": len(pictures), **pictures[0]}
+        return values | {"pictures": pictures}, self._measure.units(work, facts)
 
     async def close(self) -> None:
         """Both processes end; the media engine's may have been ended already."""
@@ -122,24 +141,39 @@ def refuse_addresses(work: Work, field: str) -> None:
 
 def speech(engine: Backend, media: Backend) -> PreparedBackend:
     """Speech to text of uploaded recordings."""
-    return PreparedBackend(engine, media, field="audio", step=DECODE_AUDIO)
+    measure = measures.sound(_SPEECH_S)
+    return PreparedBackend(engine, media, field="audio", step=DECODE_AUDIO, measure=measure)
 
 
 def reading(engine: Backend, media: Backend) -> PreparedBackend:
     """Text of uploaded pictures, all their pages."""
     options = {"pages": _MOST_PAGES, "mode": "rgb"}
-    return PreparedBackend(engine, media, field="file", step=LOAD_PICTURES, options=options)
+    return PreparedBackend(
+        engine,
+        media,
+        field="file",
+        step=LOAD_PICTURES,
+        measure=measures.read(_PAGE_S),
+        options=options,
+    )
 
 
 def upscaling(engine: Backend, media: Backend) -> PreparedBackend:
     """Enlarging of uploaded pictures, with their transparency and depth."""
     options = {"pages": 1, "mode": "any"}
     return PreparedBackend(
-        engine, media, field="image", step=LOAD_PICTURES, variant="B", options=options
+        engine,
+        media,
+        field="image",
+        step=LOAD_PICTURES,
+        measure=measures.enlarged(_MEGAPIXEL_S),
+        variant="B",
+        options=options,
     )
 
 
-def _upload(made: Made, drafts: list[Draft]) -> Upload:
+def upload_of(made: Made, drafts: list[Draft]) -> Upload:
+    """What one engine has made, as what another takes; its draft is discarded with the others."""
     drafts.append(made.draft)
     status = made.draft.path.lstat()
     if not stat.S_ISREG(status.st_mode):

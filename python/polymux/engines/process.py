@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux._text import printable, shortened
 from polymux.engines.frames import Frame, FrameReader, encoded
-from polymux.service.failures import engine_failed, refusal, restored
+from polymux.service.failures import EXHAUSTED, engine_failed, refusal, restored
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -116,6 +116,33 @@ class EngineProcess:
         Raises:
             PolymuxError: It cannot load what it needs, or ended before it had.
         """
+        try:
+            ours = await self._spawn()
+        except OSError as error:
+            self._wanted_end = True  # Nothing of it has crashed.
+            raise _not_started(error) from error
+        try:
+            reader, self._writer = await asyncio.open_connection(sock=ours)
+            frame = await self._load(reader)
+            self.facts = dict(frame.header.get("facts") or {})
+            self.slots = int(frame.header["slots"])
+            self.in_force = list(frame.header["in_force"])
+        except BaseException:
+            self.kill()
+            # Killed, it is gone in no time; what watches it must not outlive the event loop.
+            with suppress(asyncio.CancelledError):
+                await asyncio.shield(self._until_gone(ours))
+            raise
+
+    async def _until_gone(self, ours: socket.socket) -> None:
+        if self._tasks:
+            await self.gone.wait()
+        elif self._process is not None:
+            ours.close()
+            await self._process.wait()
+
+    async def _spawn(self) -> socket.socket:
+        """Starts the process; gives this side of its connection."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._process = await asyncio.create_subprocess_exec(
@@ -138,7 +165,10 @@ class EngineProcess:
             raise
         finally:
             theirs.close()
-        reader, self._writer = await asyncio.open_connection(sock=ours)
+        return ours
+
+    async def _load(self, reader: asyncio.StreamReader) -> Frame:
+        """Has it load; gives what it tells then."""
         self._heard_at = asyncio.get_running_loop().time()
         self._ready = asyncio.get_running_loop().create_future()
         self._tasks = [
@@ -149,17 +179,7 @@ class EngineProcess:
         await self.send(
             {"kind": "start", "options": self._options, "confinement": self._confinement}
         )
-        try:
-            frame = await asyncio.shield(self._ready)
-        except BaseException:
-            self.kill()
-            # Killed, it is gone in no time; what watches it must not outlive the event loop.
-            with suppress(asyncio.CancelledError):
-                await asyncio.shield(self.gone.wait())
-            raise
-        self.facts = dict(frame.header.get("facts") or {})
-        self.slots = int(frame.header["slots"])
-        self.in_force = list(frame.header["in_force"])
+        return await asyncio.shield(self._ready)
 
     def _environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
@@ -271,6 +291,11 @@ class EngineProcess:
 
     async def _watch(self) -> None:
         loop = asyncio.get_running_loop()
+        assert self._ready is not None  # noqa: S101
+        # Libraries may hold the interpreter's lock while they load: that has its own deadline.
+        with suppress(Exception):
+            await asyncio.shield(self._ready)
+        self._heard_at = loop.time()
         while True:
             silent_s = loop.time() - self._heard_at
             if silent_s > self._silence_s:
@@ -329,6 +354,17 @@ class EngineProcess:
         """Ends it because somebody left whom it would not stop for: no crash."""
         self._wanted_end = True
         self.kill()
+
+
+def _not_started(error: OSError) -> errors.APIStatusError:
+    """Why there is no process: for now, or because something is wrong with this installation."""
+    if error.errno in EXHAUSTED:
+        return refusal(
+            errors.OverloadedError,
+            f"this machine has no room for an engine's process now: {error.strerror}",
+            retry_after_s=5,
+        )
+    return engine_failed(f"an engine's process cannot be started: {error.strerror}")
 
 
 def _signal_name(number: int) -> str:

@@ -69,6 +69,7 @@ class EngineBackend(Backend):
         slots: How much of it can be done at once; the engine must have as many.
         supervision: How its process is looked after.
         before_load: Awaited before a process is started, such as to make room in memory.
+        needed_bytes: Memory that it takes once it is loaded, about; None where nobody knows.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class EngineBackend(Backend):
         slots: int = 1,
         supervision: Supervision | None = None,
         before_load: Callable[[EngineBackend], Awaitable[None]] | None = None,
+        needed_bytes: int | None = None,
     ) -> None:
         """No process is started."""
         self.name = name
@@ -89,6 +91,9 @@ class EngineBackend(Backend):
         self._family = family
         self._options = dict(options or {})
         self._supervision = supervision or Supervision()
+        self.needed_bytes = needed_bytes
+        #: When it last had nothing to do any more, by the event loop's clock.
+        self.rested_at = 0.0
         self._before_load = before_load
         self._process: EngineProcess | None = None
         self._starting = asyncio.Lock()
@@ -228,7 +233,7 @@ class EngineBackend(Backend):
                             raise engine_failed(f"the engine {self.name} ended at this")
                         break
                     ended = frame.kind in ("done", "failed", "cancelled")
-                    found = await self._handle(process, frame, sink, drafts)
+                    found = await self._handled(process, frame, sink, drafts)
                     if found is not None:
                         begun = True
                         yield found
@@ -244,6 +249,17 @@ class EngineBackend(Backend):
                 else:
                     await self._abandon(process, number, frames)
 
+    async def _handled(
+        self, process: EngineProcess, frame: Frame, sink: Sink, drafts: list[Draft]
+    ) -> dict[str, Any] | Product | None:
+        """What a frame says; a process that talks nonsense is ended."""
+        try:
+            return await self._handle(process, frame, sink, drafts)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            _log.error("the engine %s sent nonsense: %.200r", self.name, error)
+            process.kill()
+            raise engine_failed(f"the engine {self.name} failed at this") from error
+
     async def _handle(
         self, process: EngineProcess, frame: Frame, sink: Sink, drafts: list[Draft]
     ) -> dict[str, Any] | Product | None:
@@ -255,6 +271,8 @@ class EngineBackend(Backend):
         elif frame.kind == "draft":
             await process.send({"kind": "draft", "id": header["id"], **_room(sink, header, drafts)})
         elif frame.kind == "chunk":
+            if header.get("mark"):  # It goes on when this one is on its way, and not before.
+                await process.send({"kind": "taken", "id": header["id"]})
             data: dict[str, Any] = header["data"]
             return data
         elif frame.kind == "done":
@@ -304,6 +322,7 @@ class EngineBackend(Backend):
         if self._idle is not None:
             self._idle.cancel()
         loop = asyncio.get_running_loop()
+        self.rested_at = loop.time()
         self._idle = loop.call_later(self._supervision.idle_s, self._unload_idle)
 
     def _unload_idle(self) -> None:
@@ -349,11 +368,12 @@ async def _wait_for_all(waiting: asyncio.Future[Any], longest_s: float | None) -
 
 
 def _header(work: Work) -> dict[str, Any]:
-    values = {}
+    values: dict[str, Any] = {}
+    files: dict[str, Any] = {}
     for name, value in work.values.items():
         if isinstance(value, Upload):
             rest = [value.file_name, value.content_type, value.size_bytes]
-            values[name] = {"polymux": "file", "path": os.fspath(value.path), "rest": rest}
+            files[name] = [os.fspath(value.path), *rest]
         else:
             values[name] = value
     return {
@@ -361,6 +381,8 @@ def _header(work: Work) -> dict[str, Any]:
         "variant": work.variant,
         "model": work.model,
         "values": values,
+        # Apart: what a caller gives as an object must never pass for a file.
+        "files": files,
         "given": sorted(work.given),
     }
 

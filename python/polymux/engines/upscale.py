@@ -93,7 +93,7 @@ class UpscaleEngine(Engine):
                 param="scale",
             )
         made = self._enlarged(pixels, sink, token)
-        encoded = _resized_and_encoded(made, size, deep=pixels.dtype.itemsize == 2)
+        encoded = _encoded(_resized(made, size), deep=pixels.dtype.itemsize == 2)
         path = sink.draft(len(encoded))
         path.write_bytes(encoded)
         metrics = {"width": float(size[0]), "height": float(size[1])}
@@ -163,10 +163,8 @@ def _pixels(values: Mapping[str, Any]) -> Any:
     return numpy.memmap(file.path, kind, "r", shape=shape)
 
 
-def _resized_and_encoded(made: Floats, size: tuple[int, int], *, deep: bool) -> bytes:
-    """A PNG of that size: 8 bits a sample, or 16."""
-    import io
-
+def _resized(made: Floats, size: tuple[int, int]) -> Floats:
+    """Width and height as wanted, samples from 0 to 1."""
     import numpy
     from PIL import Image
 
@@ -176,11 +174,29 @@ def _resized_and_encoded(made: Floats, size: tuple[int, int], *, deep: bool) -> 
         if plane.size != size:
             plane = plane.resize(size, Image.Resampling.LANCZOS)
         planes.append(numpy.clip(numpy.asarray(plane), 0.0, 1.0))
-    if deep and len(planes) == 1:
-        picture = Image.fromarray(numpy.round(planes[0] * 65535).astype(numpy.uint16))
-    else:
-        stacked = numpy.round(numpy.stack(planes, axis=2) * 255).astype(numpy.uint8)
-        picture = Image.fromarray(stacked[:, :, 0] if len(planes) == 1 else stacked)
+    return numpy.stack(planes, axis=2)
+
+
+def _encoded(made: Floats, *, deep: bool) -> bytes:
+    """A PNG: 8 bits a sample, or 16."""
+    import io
+
+    import numpy
+    from PIL import Image
+
+    channels = made.shape[2]
+    if deep and channels > 1:
+        # Pillow writes no colours of 16 bits. They come from OpenCV, so it is there.
+        import cv2
+
+        values = numpy.round(made * 65535).astype(numpy.uint16)
+        order = cv2.COLOR_RGBA2BGRA if channels == _OPAQUE else cv2.COLOR_RGB2BGR
+        done, found = cv2.imencode(".png", cv2.cvtColor(values, order))
+        if not done:
+            raise engine_failed("the picture cannot be encoded")
+        return bytes(found)
+    kind, top = (numpy.uint16, 65535) if deep else (numpy.uint8, 255)
+    values = numpy.round(made * top).astype(kind)
     buffer = io.BytesIO()
-    picture.save(buffer, "PNG")
+    Image.fromarray(values[:, :, 0] if channels == 1 else values).save(buffer, "PNG")
     return buffer.getvalue()

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from polymux._version import __version__
+from polymux.errors import InvalidRequestError
 from polymux.service.failures import described
 
 if TYPE_CHECKING:
@@ -27,6 +28,12 @@ _AUTHENTICATE = (b"www-authenticate", b'Bearer realm="polymux"')
 
 def to_json(value: Any) -> bytes:
     """As JSON. Lone surrogates, which came through somebody's JSON, are escaped as they came."""
+    from polymux._native_core import core
+
+    try:
+        return core.write_json(value)
+    except InvalidRequestError:
+        pass  # It writes what can be sent to others; this is what others have sent.
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     try:
         return text.encode()

@@ -24,6 +24,7 @@ from polymux.server.predictions import (
 )
 from polymux.server.settings import ServerSettings, read_settings
 from polymux.server.state import ServerState
+from polymux.server.tracing import tracing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -60,12 +61,23 @@ def create_app(config: Config = None, *, backends: Sequence[Backend] | None = No
         openapi_url=None,
         redirect_slashes=False,
         lifespan=lambda _: lifespan(state),
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # See `tracing`.
     )
     app.state.polymux = state
     routes = _routes(state)
     app.router.routes.extend(routes)
     app.add_middleware(_Front, state=state, routes=routes)
     return app
+
+
+def front_of(app: FastAPI) -> Any:
+    """What `create_app` gave, for a server of its own.
+
+    Requests to addresses that have no parts skip the framework's layers, which do nothing for them.
+    """
+    state: ServerState = app.state.polymux
+    routes = [one for one in app.router.routes if isinstance(one, Route)]
+    return _Front(app, state, routes)
 
 
 def router(config: Config = None, *, backends: Sequence[Backend] | None = None) -> APIRouter:
@@ -141,6 +153,10 @@ def _routes(state: ServerState) -> list[Route]:
     return [Route(path, endpoint, methods=None) for path, endpoint in endpoints]
 
 
+#: Of a request's scope: it has its span.
+_TRACED = "polymux.traced"
+
+
 class _Front:
     """Before everything: the addresses that have no parts go straight to their endpoints."""
 
@@ -151,11 +167,18 @@ class _Front:
         self._routes = routes
         self._preflight = Preflight(state)
         self._not_found = NotFound(state)
+        self._tracing = tracing(routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-            return
+        elif self._tracing is not None and _TRACED not in scope:
+            scope[_TRACED] = True
+            await self._tracing(self._serve, scope, receive, send)
+        else:
+            await self._serve(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
         # An encoded path is none of ours, whatever it decodes to.
         plain = scope.get("raw_path", path.encode("utf-8", "replace")).partition(b"?")[0]

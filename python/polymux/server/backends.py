@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polymux.engines import measures
+from polymux.engines.conversations import ChatBackend
+from polymux.engines.memory import MemoryBudget, needed_bytes
 from polymux.engines.prepared import reading, refuse_addresses, speech, upscaling
 from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.engines.without_model import WithoutModel
+from polymux.models.choosing import available, chosen
 from polymux.server.settings import EngineSettings
 
 if TYPE_CHECKING:
@@ -17,15 +24,33 @@ if TYPE_CHECKING:
 
     from polymux.server.settings import ServerSettings
     from polymux.service.backend import Backend
-    from polymux.service.work import Work
+    from polymux.service.work import Estimate, Product, Sink, Work
 
 
 class MediaBackend(EngineBackend):
     """The media engine: of an address it would have to fetch the file first."""
 
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        """No process is started."""
+        super().__init__(*arguments, **named)
+        self._measure = measures.sound(_CONVERSION_S)
+
     def refuse(self, work: Work) -> None:
         """Addresses are no files."""
         refuse_addresses(work, "file")
+
+    async def estimate(self, work: Work) -> Estimate:
+        """By the recording's length."""
+        return await self._measure.estimate(work, "file", super().run)
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        """Does it in the process."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        product = await super().run(work, sink)
+        if work.operation == "convert_to_mp3":
+            self._measure.pace.learn(product.metrics["duration"], loop.time() - began)
+        return product
 
 
 #: Family to the operations of its engine.
@@ -51,6 +76,8 @@ _READABLE = (
     "/sys/devices/system/cpu",
 )
 _MEDIA_ADDRESS_SPACE_BYTES = 8 << 30
+#: Of a second of sound, until conversions were measured.
+_CONVERSION_S = 0.01
 
 
 def backends_of(settings: ServerSettings, media: Backend | None = None) -> list[Backend]:
@@ -62,20 +89,24 @@ def backends_of(settings: ServerSettings, media: Backend | None = None) -> list[
     """
     engines = settings.engines
     if engines is None:
-        engines = {name: EngineSettings(name) for name in _installed()}
-    media = media or _media(engines, settings)
-    return [_backend(name, one, settings, media) for name, one in engines.items()]
+        engines = installed_engines()
+    memory = MemoryBudget(settings.limits.engines_memory_bytes)
+    media = media or _media(engines, settings, memory)
+    return [_backend(name, one, settings, memory, media) for name, one in engines.items()]
 
 
-def _media(engines: Mapping[str, EngineSettings], settings: ServerSettings) -> Backend:
+def _media(
+    engines: Mapping[str, EngineSettings], settings: ServerSettings, memory: MemoryBudget
+) -> Backend:
     """The backend that opens strangers' files: the one that is named, else one of its own."""
     for name, one in engines.items():
         if one.family == "media":
-            return _engine(name, one, settings)
-    return _engine("media", EngineSettings("media"), settings)
+            return _engine(name, one, settings, memory)
+    return _engine("media", EngineSettings("media"), settings, memory)
 
 
-def _installed() -> list[str]:
+def installed_engines() -> dict[str, EngineSettings]:
+    """Name to engine, of all whose parts are installed: what there is where nothing is said."""
     found = []
     if find_spec("polymux._media") is not None:
         found.append("media")
@@ -84,15 +115,35 @@ def _installed() -> list[str]:
         found.append("rapidocr")
     elif shutil.which("tesseract") is not None:
         found.append("tesseract")
-    return found
+    engines = {name: EngineSettings(name) for name in found}
+    for family, (first, *others) in available().items():
+        engines[family] = EngineSettings(family, {"model": first.name})
+        # Chats ask for a model by its name; other requests cannot.
+        for one in others if family == "chat" else ():
+            engines[f"{family}-{one.name}"] = EngineSettings(family, {"model": one.name})
+    return engines
 
 
 def _backend(
-    name: str, engine: EngineSettings, settings: ServerSettings, media: Backend
+    name: str,
+    engine: EngineSettings,
+    settings: ServerSettings,
+    memory: MemoryBudget,
+    media: Backend,
 ) -> Backend:
     if engine.family == "media":
         return media
-    made = _engine(name, engine, settings)
+    options, problem = chosen(engine.family, engine.options)
+    engine = replace(engine, options=options)
+    if problem:
+        names = [str(options.get("model") or name), name] if engine.family == "chat" else None
+        operations = engine.operations or OPERATIONS[engine.family]
+        return WithoutModel(name, operations, problem, names)
+    made = _engine(name, engine, settings, memory)
+    if engine.family == "chat":
+        sees = bool(engine.options.get("mmproj"))
+        names = chat_names(name, engine)
+        return ChatBackend(made, media, models=names, sees=sees, policy=settings.fetch)
     prepare = {"transcribe": speech, "read_text": reading, "upscale_image": upscaling}
     for operation in OPERATIONS.get(engine.family, ()):
         if operation in prepare:
@@ -100,7 +151,18 @@ def _backend(
     return made
 
 
-def _engine(name: str, engine: EngineSettings, settings: ServerSettings) -> EngineBackend:
+def chat_names(name: str, engine: EngineSettings) -> list[str]:
+    """What requests may call a chat engine's model: as it was told, else its file; and the engine.
+
+    The first is what answers call it.
+    """
+    told = engine.options.get("names") or [Path(str(engine.options.get("model", name))).stem]
+    return list(dict.fromkeys([*map(str, told), name]))
+
+
+def _engine(
+    name: str, engine: EngineSettings, settings: ServerSettings, memory: MemoryBudget
+) -> EngineBackend:
     options: dict[str, Any] = {"slots": engine.slots, **engine.options}
     confinement = None
     if engine.family == "media":
@@ -110,14 +172,18 @@ def _engine(name: str, engine: EngineSettings, settings: ServerSettings) -> Engi
         confinement = media_confinement(settings)
     supervision = Supervision(threads=engine.threads, idle_s=engine.idle_s, confinement=confinement)
     kind = MediaBackend if engine.family == "media" else EngineBackend
-    return kind(
+    made = kind(
         name,
         engine.family,
-        OPERATIONS.get(engine.family, ()),
+        engine.operations or OPERATIONS.get(engine.family, ()),
         options,
         slots=engine.slots,
         supervision=supervision,
+        before_load=memory.make_room,
+        needed_bytes=needed_bytes(engine.family, options),
     )
+    memory.add(made)
+    return made
 
 
 def media_confinement(settings: ServerSettings) -> dict[str, Any]:

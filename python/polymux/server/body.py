@@ -55,34 +55,52 @@ async def pieces(
         APIStatusError: It came too slowly (408).
         ClientGoneError: It ended before its end.
     """
-    loop = asyncio.get_running_loop()
-    began = loop.time()
-    size = 0
-    while True:
+    reader = _BodyReader(receive, longest_bytes, limits, what)
+    while not reader.ended:
+        piece = await reader.read()
+        if piece:
+            yield piece
+
+
+async def whole(receive: Receive, longest_bytes: int, limits: Limits, what: str) -> bytes:
+    """The body in memory."""
+    reader = _BodyReader(receive, longest_bytes, limits, what)
+    found = [await reader.read()]
+    while not reader.ended:
+        found.append(await reader.read())
+    return found[0] if len(found) == 1 else b"".join(found)
+
+
+class _BodyReader:
+    """Takes a body out of ASGI's messages, no more of it and no slower than it may be."""
+
+    def __init__(self, receive: Receive, longest_bytes: int, limits: Limits, what: str) -> None:
+        self._receive = receive
+        self._longest_bytes = longest_bytes
+        self._what = what
+        self._until = asyncio.get_running_loop().time() + limits.body_first_s
+        self._byte_s = 1 / limits.body_bytes_per_s
+        self._size = 0
+        self.ended = False
+
+    async def read(self) -> bytes:
+        """The next piece."""
         # A gap's length says nothing: a byte a second keeps every gap short.
-        until = began + limits.body_first_s + size / limits.body_bytes_per_s
         try:
-            message = await asyncio.wait_for(receive(), max(0.0, until - loop.time()))
+            async with asyncio.timeout_at(self._until + self._size * self._byte_s):
+                message = await self._receive()
         except TimeoutError:
             raise refusal(
                 errors.APIStatusError, "the body came too slowly", code="too_slow", status=408
             ) from None
         if message["type"] == "http.disconnect":
             raise ClientGoneError
-        piece = message.get("body", b"")
-        size += len(piece)
-        if size > longest_bytes:
-            raise too_large(longest_bytes, what)
-        if piece:
-            yield piece
-        if not message.get("more_body", False):
-            return
-
-
-async def whole(receive: Receive, longest_bytes: int, limits: Limits, what: str) -> bytes:
-    """The body in memory."""
-    found = [piece async for piece in pieces(receive, longest_bytes, limits, what)]
-    return found[0] if len(found) == 1 else b"".join(found)
+        piece: bytes = message.get("body", b"")
+        self._size += len(piece)
+        if self._size > self._longest_bytes:
+            raise too_large(self._longest_bytes, self._what)
+        self.ended = not message.get("more_body", False)
+        return piece
 
 
 class Form:

@@ -11,12 +11,12 @@ from polymux import errors
 from polymux._text import printable, shortened
 from polymux.server.answers import CLOSE, send_error, send_json, send_told
 from polymux.server.body import ClientGoneError
-from polymux.server.gate import request_id_of
-from polymux.service.failures import described, draining, refusal
+from polymux.server.gate import Access, request_id_of
+from polymux.service.failures import StoreError, described, draining, refusal
+from polymux.service.work import Caller
 
 if TYPE_CHECKING:
     from polymux.server.answers import Message, Receive, Scope, Send
-    from polymux.server.gate import Access
     from polymux.server.state import ServerState
 
 _log = logging.getLogger("polymux.server")
@@ -87,9 +87,6 @@ class Endpoint:
             self._note(scope, watched, time.perf_counter() - began, key, request_id)
 
     def _admit(self, scope: Scope, request_id: str) -> Access:
-        from polymux.server.gate import Access
-        from polymux.service.work import Caller
-
         gate = self.state.gate
         now = time.time()
         headers = gate.headers_of(scope)
@@ -103,12 +100,14 @@ class Endpoint:
         if self.public or (self.loopback_public and gate.is_loopback(scope, headers)):
             gate.check_origin(headers)
             return Access(Caller("", ""), None, request_id, headers)
-        return gate.admit(scope, self.name, request_id, now)
+        return gate.admit(headers, self.name, request_id, now)
 
     async def _fail(self, error: Exception, watched: _Watched, request_id: str) -> None:
         told = described(error)
         if told["code"] == "internal":
             _log.error("request %s failed unexpectedly", request_id, exc_info=error)
+        elif isinstance(error, StoreError):
+            _log.error("request %s: %s", request_id, error)
         if watched.status:
             return  # The answer has begun; what reads it sees that it is cut.
         fields = []

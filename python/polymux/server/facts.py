@@ -8,7 +8,8 @@ from polymux import contract
 from polymux._version import __version__
 from polymux.server.answers import send_json, send_whole
 from polymux.server.endpoint import Endpoint
-from polymux.server.openapi import openapi, reference_page
+from polymux.server.openapi import openapi
+from polymux.server.reference import reference_page
 
 if TYPE_CHECKING:
     from polymux.server.endpoint import Asked

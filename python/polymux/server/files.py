@@ -129,7 +129,7 @@ def _part(wanted: str, size_bytes: int) -> tuple[int, int] | None:
     if found[1] == "":
         length = int(found[2])
         start, end = max(0, size_bytes - length), size_bytes
-        beyond = length == 0
+        beyond = length == 0 or size_bytes == 0
     else:
         start = int(found[1])
         end = size_bytes if found[2] == "" else min(int(found[2]) + 1, size_bytes)

@@ -76,6 +76,8 @@ class Gate:
         self._settings = settings
         self._keys = keys
         self._quotas = Quotas()
+        #: One that was found right: most callers name the same.
+        self._known_host: bytes | None = None
 
     def headers_of(self, scope: Scope) -> dict[bytes, bytes]:
         """The header, when it is one that can be believed.
@@ -102,14 +104,17 @@ class Gate:
             )
         found: dict[bytes, bytes] = {}
         for name, value in fields:
-            if name in found and name in _ONCE:
+            if name not in found:
+                found[name] = value
+            elif name in _ONCE:
                 raise invalid(f"the header field {name.decode('latin-1')} came more than once")
-            found.setdefault(name, value)
         if found.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
             raise invalid("the only transfer coding that is taken is chunked")
         host = found.get(b"host")
-        if scope.get("http_version") != "1.0" or host is not None:
-            self._check_host(host)
+        if host is None or host != self._known_host:
+            if host is not None or scope.get("http_version") != "1.0":
+                self._check_host(host)
+            self._known_host = host
         return found
 
     def _check_host(self, host: bytes | None) -> None:
@@ -186,11 +191,13 @@ class Gate:
             )
         return key
 
-    def admit(self, scope: Scope, wanted: str, request_id: str, now: float) -> Access:
+    def admit(
+        self, headers: Mapping[bytes, bytes], wanted: str, request_id: str, now: float
+    ) -> Access:
         """Who asks, where they may.
 
         Args:
-            scope: ASGI's.
+            headers: The header, as `headers_of` gave it.
             wanted: The scope that a key needs: an operation, or ``"predictions"``, ``"metrics"``.
             request_id: Names the request.
             now: Seconds since 1970.
@@ -198,7 +205,6 @@ class Gate:
         Raises:
             APIStatusError: They may not.
         """
-        headers = self.headers_of(scope)
         self.check_origin(headers)
         key = self.key_of(headers, now)
         if not key.allows(wanted):

@@ -22,7 +22,7 @@ from polymux._text import display_name, shown
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 _PREFIX = "pmx_"
@@ -180,15 +180,29 @@ class KeyFile:
             raise self._wrong(f"cannot be written: {error.strerror}") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            # Of processes that were killed while they wrote: nobody else writes now.
+            for one in self.path.parent.glob(f".{self.path.name}.*.part"):
+                one.unlink(missing_ok=True)
             self._seen = None
             yield
         finally:
             os.close(lock)
 
-    def add(self, name: str, **limits: Any) -> tuple[str, Key]:
-        """Makes a key and keeps what is to be kept of it; the text is told this once."""
+    def add(
+        self, name: str, *, before: Callable[[str], object] | None = None, **limits: Any
+    ) -> tuple[str, Key]:
+        """Makes a key and keeps what is to be kept of it; the text is told this once.
+
+        Args:
+            name: What people call it.
+            before: Called with the text before the key opens anything, so that no process that
+                ends in between leaves a key that nobody has. Default: none.
+            limits: As `new_key` has them.
+        """
         text, key = new_key(name, **limits)
         with self._changing():
+            if before is not None:
+                before(text)
             self.write((*self.keys(), key))
         return text, key
 

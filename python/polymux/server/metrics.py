@@ -55,6 +55,8 @@ class Metrics:
             ["key", "operation"],
             registry=self.registry,
         )
+        self._answered: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+        self._used: dict[tuple[str, str], Counter] = {}
 
         def gauge(name: str, words: str, *labels: str) -> Gauge:
             return Gauge(f"polymux_{name}", words, labels, registry=self.registry)
@@ -67,10 +69,18 @@ class Metrics:
 
     def note(self, operation: str, status: int, seconds: float, key: str | None) -> None:
         """Counts a request that was answered."""
-        self.requests.labels(operation, str(status)).inc()
-        self.seconds.labels(operation).observe(seconds)
+        # Kept, as looking a child up costs more than counting with it.
+        answered = self._answered.get((operation, status))
+        if answered is None:
+            answered = self.requests.labels(operation, str(status)), self.seconds.labels(operation)
+            self._answered[operation, status] = answered
+        answered[0].inc()
+        answered[1].observe(seconds)
         if key is not None:
-            self.usage.labels(key, operation).inc()
+            used = self._used.get((key, operation))
+            if used is None:
+                used = self._used[key, operation] = self.usage.labels(key, operation)
+            used.inc()
 
     def text(self, service: Service | None) -> bytes:
         """All of them, as Prometheus reads them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -17,7 +17,7 @@ from polymux.server.gate import check_body
 from polymux.server.predictions import described_job, linked
 from polymux.server.streaming import send_stream
 from polymux.service.dispatch import is_job
-from polymux.service.failures import invalid
+from polymux.service.failures import draining, invalid
 from polymux.service.work import Work
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ class OperationEndpoint(Endpoint):
 
     async def handle(self, asked: Asked) -> None:
         """Answers it."""
+        if self.state.stopping.is_set():
+            raise draining()
         encoding = check_body(
             asked.access, self.name, self.longest_json_bytes, self.longest_form_bytes
         )
@@ -194,16 +196,27 @@ async def unless_gone(work: Awaitable[Result], receive: Receive) -> Result:
     Raises:
         ClientGoneError: They have.
     """
-    doing = asyncio.ensure_future(work)
+    # In this task: one of its own would cost the work two more turns of the event loop.
+    doing = asyncio.current_task()
+    assert doing is not None  # noqa: S101 - this is a coroutine
+    over = gone = False
+
+    def leave(_: object) -> None:
+        nonlocal gone
+        if not over:
+            gone = True
+            doing.cancel()
+
     leaving = asyncio.ensure_future(bodies.gone(receive))
+    leaving.add_done_callback(leave)
     try:
-        await asyncio.wait({doing, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if doing.done():
-            return doing.result()
-        raise bodies.ClientGoneError
+        return await work
+    except asyncio.CancelledError:
+        if gone and doing.cancelling() == 1:
+            raise bodies.ClientGoneError from None
+        raise  # Somebody else has cancelled as well.
     finally:
-        for one in (doing, leaving):
-            if not one.done():
-                one.cancel()
-                with suppress(asyncio.CancelledError, Exception):
-                    await one
+        over = True
+        leaving.cancel()
+        if gone:
+            doing.uncancel()

@@ -1,13 +1,18 @@
 """uvicorn's connection with what it lacks: deadlines, limits on headers, a close that is heard.
 
 A connection that sends nothing, a header by drips, or none of what it asked for, is closed by its
-deadline; headers have a size and a count; what is refused is refused in JSON; and a connection
-whose body is not wanted is closed only when the answer can have been read.
+deadline; headers have a size and a count, connections too; what is refused is refused in JSON; and
+a connection whose body is not wanted is closed only when the answer can have been read.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
+import resource
+import sys
+import termios
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -24,7 +29,24 @@ _MOST_FIELDS = 200
 _LINGER_S = 2.0
 _LINGER_BYTES = 4 << 20
 _HALF_CLOSED_S = 0.1
+#: When a peer that sends no more is written to, to see whether it has gone; then ever again.
+_PROBES_S = (0.1, 0.3, 0.6, 5.0)
+_INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
+#: Of a chunked body: sizes, extensions, ends of lines; and so many times what it holds.
+_MOST_FRAMING_BYTES = 64 << 10
+_FRAMING_TIMES = 16
+#: In that time a peer must take so many bytes of what waits for it.
 _WRITE_S = 60.0
+_LEAST_TAKEN_BYTES_PER_S = 256
+_MOST_DESCRIPTORS = 1 << 16
+_REASONS = {
+    400: ("invalid_request", "the request is none of HTTP/1.1, or not for this server"),
+    408: ("too_slow", "the request's header came too slowly"),
+    431: ("header_too_large", "the request's header is too large"),
+    503: ("overloaded", "there are more connections than this server takes; ask again later"),
+}
+#: Longer ones are not copied.
+_JOINED_BYTES = 64 << 10
 
 
 class _Transport:
@@ -33,14 +55,38 @@ class _Transport:
     def __init__(self, transport: asyncio.Transport, protocol: BoundedProtocol) -> None:
         self._transport = transport
         self._protocol = protocol
+        self._head = b""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Writes; a header waits for the body that mostly follows it, to be sent in one piece."""
+        head, self._head = self._head, b""
+        if self._transport.is_closing():
+            return  # Where the connection is lost, asyncio would warn each time.
+        if head:
+            if len(data) <= _JOINED_BYTES:
+                self._transport.write(head + data)
+                return
+            self._transport.write(head)
+        if data.startswith(b"HTTP/1.1 "):
+            self._head = data
+            self._protocol.loop.call_soon(self.flush)
+        else:
+            self._transport.write(data)
+
+    def flush(self) -> None:
+        """Writes a header that nothing has followed."""
+        if self._head:
+            self._transport.write(self._head)
+            self._head = b""
 
     def is_closing(self) -> bool:
         return self._protocol.is_lingering or self._transport.is_closing()
 
     def close(self) -> None:
+        self.flush()
         if self._protocol.is_receiving and not self._transport.is_closing():
             self._protocol.linger()
         else:
@@ -52,6 +98,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     #: Given to a subclass by `protocol_with`.
     limits: Limits
+    most_connections: int
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """The deadline of the first header begins."""
@@ -61,9 +108,15 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refused = 0
         self._in_header = True
         self._in_body = False
+        self._framing_bytes = 0
         self._lingered_bytes = -1
+        self._half_closed = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
         super().connection_made(_Transport(transport, self))  # type: ignore[arg-type]
+        if len(self.connections) > self.most_connections:
+            self._plain.write(_refusal(503))
+            self._plain.close()
+            return
         self._arm("header", self.limits.header_s)
 
     def _arm(self, name: str, seconds: float) -> None:
@@ -80,11 +133,27 @@ class BoundedProtocol(HttpToolsProtocol):
         if name == "header" and self.cycle is not None and not self.cycle.response_complete:
             return  # Some of the next request has come early; this one goes on.
         if name == "header" and self._header_bytes and not self._plain.is_closing():
-            self._refuse(408, "the request's header came too slowly")
+            self._refuse(408)
         elif name == "write":
-            self._plain.abort()
+            taken = self._unsent_bytes - self._count_unsent()
+            if taken < _LEAST_TAKEN_BYTES_PER_S * _WRITE_S:
+                self._plain.abort()
+            else:
+                self._arm_write()
         else:
             self.close_soon()
+
+    def _arm_write(self) -> None:
+        self._unsent_bytes = self._count_unsent()
+        self._arm("write", _WRITE_S)
+
+    def _count_unsent(self) -> int:
+        """What is written and not with the peer: here, and with the kernel (tcp(7), SIOCOUTQ)."""
+        found = self._plain.get_write_buffer_size()
+        with suppress(OSError, ValueError):
+            queued = fcntl.ioctl(self._plain.get_extra_info("socket"), termios.TIOCOUTQ, bytes(4))
+            found += int.from_bytes(queued, sys.byteorder)
+        return found
 
     def connection_lost(self, exc: Exception | None) -> None:
         """All deadlines end."""
@@ -96,10 +165,35 @@ class BoundedProtocol(HttpToolsProtocol):
         """The peer sends no more: it has left, or waits for an answer that is nearly there."""
         if self._lingered_bytes >= 0 or self._plain.get_extra_info("ssl_object") is not None:
             return False
-        if self.cycle is None or self.cycle.response_complete:
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete:
             return False
-        self.loop.call_later(_HALF_CLOSED_S, self._plain.close)
+        self._half_closed = True
+        if cycle.response_started or cycle.scope["http_version"] != "1.1":
+            self.loop.call_later(_HALF_CLOSED_S, self._plain.close)
+        else:
+            self._probe(0)
         return True
+
+    def _probe(self, number: int) -> None:
+        """Finds out whether who sends no more still reads: one that has gone answers by a reset.
+
+        Interim answers may come at any time before the answer (RFC 9110, 15.2).
+        """
+        cycle = self.cycle
+        if self._plain.is_closing() or cycle is None or cycle.response_started:
+            return  # What is written of the answer finds it out as well.
+        if number:
+            self._plain.write(_INTERIM)
+        wait_s = _PROBES_S[min(number, len(_PROBES_S) - 1)]
+        self._timers["probe"] = self.loop.call_later(wait_s, self._probe, number + 1)
+
+    def on_response_complete(self) -> None:
+        """The next request, where one may come."""
+        last = not self.pipeline
+        super().on_response_complete()
+        if last and self._half_closed:
+            self.close_soon()
 
     @property
     def is_lingering(self) -> bool:
@@ -110,7 +204,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Closes when what was written has been read; a peer that does not read has its time."""
         self._plain.close()
         if self._plain.get_write_buffer_size():
-            self._arm("write", _WRITE_S)
+            self._arm_write()
 
     @property
     def is_receiving(self) -> bool:
@@ -138,21 +232,22 @@ class BoundedProtocol(HttpToolsProtocol):
             self.linger()  # It was answered already: what still comes is nobody's.
             return
         if self._in_header:
-            if not self._header_bytes and "header" not in self._timers:
-                self._arm("header", self.limits.header_s)
             self._header_bytes += len(data)
+        if self._in_body:
+            self._framing_bytes += len(data)
         super().data_received(data)
         if self._plain.is_closing() or self._lingered_bytes >= 0:
             return
+        if self._in_body and self._framing_bytes > _MOST_FRAMING_BYTES:
+            self._refused = self._refused or 400
         # What came with the header's last bytes is of the body, and not counted.
         if self._in_header and self._header_bytes > _MOST_HEADER_BYTES:
             self._refused = self._refused or 431
+        if self._in_header and self._header_bytes and "header" not in self._timers:
+            # Most headers come in one piece, and need no deadline.
+            self._arm("header", self.limits.header_s)
         if self._refused:
-            words = {
-                400: "the request is none of HTTP/1.1, or its target is none of this server",
-                431: "the request's header is too large",
-            }
-            self._refuse(self._refused, words[self._refused])
+            self._refuse(self._refused)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Counts."""
@@ -175,6 +270,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """Hands it on, where somebody reads it."""
+        self._framing_bytes -= len(body) * (1 + _FRAMING_TIMES)
         if not self._refused:
             super().on_body(body)
 
@@ -182,13 +278,13 @@ class BoundedProtocol(HttpToolsProtocol):
         """The next header may begin."""
         self._in_body = False
         self._in_header = True
-        self._header_bytes = self._fields = self._field_bytes = 0
+        self._header_bytes = self._fields = self._field_bytes = self._framing_bytes = 0
         if not self._refused:
             super().on_message_complete()
 
     def pause_writing(self) -> None:
-        """The peer does not read: it has so long to begin again."""
-        self._arm("write", _WRITE_S)
+        """The peer does not read, or slowly: it has so long to take some."""
+        self._arm_write()
         super().pause_writing()
 
     def resume_writing(self) -> None:
@@ -198,24 +294,14 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
         """What is no HTTP is refused in the interface's form."""
-        self._refuse(400, "the request is none of HTTP/1.1")
+        self._refuse(400)
 
-    def _refuse(self, status: int, message: str) -> None:
+    def _refuse(self, status: int) -> None:
         if self._plain.is_closing() or self.is_lingering:
             return
         if self.pipeline:
             self._plain.abort()  # Whose answer it would be, nobody could tell.
             return
-        code = {400: "invalid_request", 408: "too_slow", 431: "header_too_large"}[status]
-        body = json.dumps({"error": message, "code": code}).encode()
-        lines = (
-            STATUS_LINE[status],
-            b"content-type: application/json\r\n",
-            b"content-length: %d\r\n" % len(body),
-            b"polymux-version: %s\r\n" % __version__.encode(),
-            b"connection: close\r\n\r\n",
-            body,
-        )
         if self.cycle is not None and not self.cycle.response_complete:
             if self.cycle.response_started:
                 self._plain.close()
@@ -223,7 +309,7 @@ class BoundedProtocol(HttpToolsProtocol):
             # The parser gave up behind the header: what has begun there is over.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        self._plain.write(b"".join(lines))
+        self._plain.write(_refusal(status))
         if status == 408:
             self.close_soon()  # All that came was read: nothing resets the answer.
             return
@@ -231,6 +317,29 @@ class BoundedProtocol(HttpToolsProtocol):
         self.linger()
 
 
+def _refusal(status: int) -> bytes:
+    """An answer in the interface's form, of a server that has not read a request."""
+    code, message = _REASONS[status]
+    body = json.dumps({"error": message, "code": code}).encode()
+    lines = (
+        STATUS_LINE[status],
+        b"content-type: application/json\r\n",
+        b"content-length: %d\r\n" % len(body),
+        b"polymux-version: %s\r\n" % __version__.encode(),
+        b"retry-after: 5\r\n" if status == 503 else b"",
+        b"connection: close\r\n\r\n",
+        body,
+    )
+    return b"".join(lines)
+
+
 def protocol_with(limits: Limits) -> type[BoundedProtocol]:
     """A class of connections with these limits, as uvicorn wants it."""
-    return type("BoundedProtocol", (BoundedProtocol,), {"limits": limits})
+    members = {"limits": limits, "most_connections": _most_connections()}
+    return type("BoundedProtocol", (BoundedProtocol,), members)
+
+
+def _most_connections() -> int:
+    """What the process's limit on descriptors leaves when files and engines have theirs."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(8, min(soft, _MOST_DESCRIPTORS) * 3 // 4)

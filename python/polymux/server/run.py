@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from polymux._text import display_name
+from polymux._secrets import hidden
+from polymux._text import display_name, printable
 from polymux.errors import InvalidRequestError, PolymuxError
-from polymux.server.app import create_app
+from polymux.server.app import create_app, front_of
+from polymux.server.logs import PatientHandler
 from polymux.server.protocol import protocol_with
+from polymux.server.stopping import LastResort
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +33,11 @@ if TYPE_CHECKING:
     from polymux.service.backend import Backend
 
 _BACKLOG = 2048
+#: Connections that are taken up in one turn of the loop: it must count them before it takes more.
+_AT_ONCE = 8
 _LOOK_EVERY_S = 0.05
+#: What shells add to the number of the signal that ended a program.
+_SIGNALLED = 128
 _log = logging.getLogger("polymux.server")
 
 
@@ -38,45 +45,76 @@ class _Server(uvicorn.Server):
     """uvicorn's server; streams end themselves first, and to be told to stop is no failure."""
 
     def __init__(
-        self, config: uvicorn.Config, state: ServerState, on_ready: Callable[[_Server], object]
+        self,
+        config: uvicorn.Config,
+        state: ServerState,
+        grace_s: float,
+        on_ready: Callable[[_Server], object],
     ) -> None:
         super().__init__(config)
         self._state = state
+        self._grace_s = grace_s
         self._on_ready = on_ready
+        #: None where signals do not come here.
+        self.last_resort: LastResort | None = None
         #: When it was told to stop, on `time.monotonic`'s clock; 0 before.
-        self.told_at = 0.0
+        self._told_at = 0.0
+        #: What the process ends with.
+        self.status = 0
 
-    async def finish_jobs(self, grace_s: float) -> None:
-        """Lets jobs go on that nobody waits for on a connection, as long as the grace lasts."""
-        until = (self.told_at or time.monotonic()) + grace_s
-        while self._state.has_jobs and not self.force_exit and time.monotonic() < until:
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Lets work end, jobs included, with the door open: who comes is told to come back."""
+        until = (self._told_at or time.monotonic()) + self._grace_s
+        while (
+            (self.server_state.tasks or self._state.has_jobs)
+            and not self.force_exit
+            and time.monotonic() < until
+        ):
             await asyncio.sleep(_LOOK_EVERY_S)
+        left_s = 0.0 if self.force_exit else max(0.0, until - time.monotonic())
+        self.config.timeout_graceful_shutdown = left_s  # type: ignore[assignment]
+        await super().shutdown(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Tells that it is ready when it is, signals included."""
         await super().startup(sockets)
+        for one in sockets or ():
+            # asyncio has made the queue as short as what is taken up at once.
+            one.listen(_BACKLOG)
         self._on_ready(self)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         """The first time work may end, the second time it is left."""
         if self.should_exit:
             self.force_exit = True
+            self.status = _SIGNALLED + sig
         self.should_exit = True
-        self.told_at = self.told_at or time.monotonic()
+        self._told_at = self._told_at or time.monotonic()
+        if self.last_resort is not None:
+            self.last_resort.told(self.status)
         if self._state.ready:
             self._state.service.drain()
         # The handler runs between any two instructions of the loop's thread.
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._state.stopping.set)
+            self._loop.call_soon_threadsafe(self._stop)
+
+    def _stop(self) -> None:
+        self._state.stopping.set()
+        if self.force_exit:
+            for connection in list(self.server_state.connections):
+                connection.transport.abort()
+            for task in list(self.server_state.tasks):
+                task.cancel()
 
     _loop: asyncio.AbstractEventLoop | None = None
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        """Remembers the loop, for signals."""
+        """Remembers the loop, for signals; was it told to stop already, it does not begin."""
         self._loop = asyncio.get_running_loop()
         if threading.current_thread() is threading.main_thread():
             self._loop.add_signal_handler(signal.SIGHUP, self._reload)
-        await super().serve(sockets)
+        if not self.should_exit:
+            await super().serve(sockets)
 
     def _reload(self) -> None:
         try:
@@ -101,7 +139,8 @@ def serve(
         on_ready: Called with the server and its address when it takes requests.
 
     Returns:
-        0 when it was told to stop.
+        0 when it was told to stop; 128 and the number of the signal, when it was told once more
+        and left what it did.
 
     Raises:
         PolymuxError: It cannot start: the address is in use, the store is, there are no keys.
@@ -112,36 +151,45 @@ def serve(
     state: ServerState = app.state.polymux
     state.watch_file(path)
     config = uvicorn.Config(
-        app,
+        front_of(app),
         http=protocol_with(settings.limits),
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,
+        backlog=_AT_ONCE,
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=max(1, round(settings.limits.keep_alive_s)),
-        timeout_graceful_shutdown=max(1, round(settings.grace_s)),
         ssl_certfile=None if settings.tls_cert is None else os.fspath(settings.tls_cert),
         ssl_keyfile=None if settings.tls_key is None else os.fspath(settings.tls_key),
     )
-    server = _Server(config, state, lambda ready: on_ready(ready, settings.base_url))
+    server = _Server(
+        config, state, settings.grace_s, lambda ready: on_ready(ready, settings.base_url)
+    )
 
     async def main() -> None:
-        # Not by the application's lifespan: what goes wrong there would be told by a traceback.
-        await state.start()
-        try:
-            await server.serve([listener])
-            await server.finish_jobs(settings.grace_s)
-        finally:
-            await state.stop()
+        # To the very end: a signal while engines are ended must not leave them.
+        with server.capture_signals():
+            # Not by the application's lifespan: what goes wrong there would be a traceback.
+            await state.start()
+            try:
+                await server.serve([listener])
+            finally:
+                await state.stop()
 
     try:
         config.load()
     except OSError as error:
         raise InvalidRequestError(f"the certificate or its key: {error}") from error
-    asyncio.run(main())
-    return 0
+    if threading.current_thread() is threading.main_thread():
+        server.last_resort = LastResort(settings.grace_s)
+    try:
+        asyncio.run(main())
+    finally:
+        if server.last_resort is not None:
+            server.last_resort.close()
+    return server.status
 
 
 def _listener(settings: ServerSettings) -> socket.socket:
@@ -173,7 +221,11 @@ def set_up_logging(level: str) -> None:
     Args:
         level: ``"debug"``, ``"info"``, ``"warning"`` or ``"error"``.
     """
-    handler = logging.StreamHandler(sys.stderr)
+    handler: logging.Handler
+    try:
+        handler = PatientHandler(sys.stderr.fileno())
+    except (OSError, ValueError, AttributeError):
+        handler = logging.StreamHandler(sys.stderr)  # Somebody has put an object in its place.
     handler.setFormatter(_Plain("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -186,7 +238,16 @@ class _Plain(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record's text."""
-        from polymux._secrets import hidden
-        from polymux._text import printable
+        text = hidden(super().format(record))
+        return "\n".join(printable(line) for line in text.split("\n"))
 
-        return "\n".join(printable(line) for line in hidden(super().format(record)).split("\n"))
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802
+        """The record's time; the text of a second is made once."""
+        second = int(record.created)
+        if second != self._second:
+            self._second = second
+            self._told = time.strftime(self.default_time_format, time.localtime(second))
+        return f"{self._told},{record.msecs:03.0f}"
+
+    _second = -1
+    _told = ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from polymux._text import display_name, shown
 from polymux.config import state_folder
 from polymux.errors import InvalidRequestError
+from polymux.fetching import FetchPolicy
 from polymux.service.dispatch import Route
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class Limits:
         streams_keep_alive_s: After how long a silent stream is told that it goes on. Default: 15.
         wait_s: Most that ``Prefer: wait`` can ask for. Default: 60.
         memory_bytes: Most that one piece of work may take. Default: no limit.
+        engines_memory_bytes: Most that all engines may take together. Default: what the machine
+            has.
         duration_s: Longest media, in seconds. Default: 4 hours.
         pixels: Largest picture. Default: 40 megapixels.
     """
@@ -55,6 +58,7 @@ class Limits:
     streams_keep_alive_s: float = 15.0
     wait_s: float = 60.0
     memory_bytes: int | None = None
+    engines_memory_bytes: int | None = None
     duration_s: float = 4 * 3600.0
     pixels: int = 40_000_000
 
@@ -84,6 +88,8 @@ class EngineSettings:
         slots: How much of it at once. Default: 1.
         threads: For its libraries. Default: one for each processor.
         idle_s: After how long without work it is ended. Default: 300.
+        operations: What it can do. Default: all that its family can; an engine of one's own, whose
+            family is a ``MODULE:CLASS``, must say it.
     """
 
     family: str
@@ -91,6 +97,7 @@ class EngineSettings:
     slots: int = 1
     threads: int = field(default_factory=lambda: os.cpu_count() or 1)
     idle_s: float = 300.0
+    operations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +116,7 @@ class ServerSettings:
         tls_cert: File of the certificate, PEM. Default: no TLS.
         tls_key: File of its key.
         limits: What requests may cost.
+        fetch: What may be fetched beyond the public Internet, such as pictures of chats.
         store: Where jobs and files are kept.
         engines: Name to engine. Default: those whose parts are installed.
         routes: Operation to the backends that are tried for it, in order. Default: every engine for
@@ -125,6 +133,7 @@ class ServerSettings:
     tls_cert: Path | None = None
     tls_key: Path | None = None
     limits: Limits = field(default_factory=Limits)
+    fetch: FetchPolicy = field(default_factory=FetchPolicy)
     store: StoreSettings = field(default_factory=StoreSettings)
     engines: Mapping[str, EngineSettings] | None = None
     routes: Mapping[str, tuple[Route, ...]] | None = None
@@ -183,15 +192,19 @@ class _Reader:
     def server(self, plain: dict[str, Any]) -> ServerSettings:
         own = {name: value for name, value in plain.items() if not isinstance(value, dict)}
         values = self._values(ServerSettings, own, "")
-        groups = {"limits": Limits, "store": StoreSettings}
+        groups = {"limits": Limits, "store": StoreSettings, "fetch": FetchPolicy}
         for name, kind in groups.items():
             if name in plain:
-                values[name] = kind(**self._values(kind, self._table(plain, name), f"{name}."))
+                found = self._values(kind, self._table(plain, name), f"{name}.")
+                try:
+                    values[name] = kind(**found)
+                except InvalidRequestError as error:
+                    self._problems.append(f"{name}.{error}")
         if "engines" in plain:
             values["engines"] = self._engines(self._table(plain, "engines"))
         if "routes" in plain:
             values["routes"] = self._routes(self._table(plain, "routes"))
-        for name in plain.keys() - own.keys() - {"limits", "store", "engines", "routes"}:
+        for name in plain.keys() - own.keys() - {*groups, "engines", "routes"}:
             self._problems.append(f"{name} is not known")
         self._check(values)
         return ServerSettings() if self._problems else ServerSettings(**values)
@@ -232,8 +245,21 @@ class _Reader:
                 self._problems.append(
                     f"engines.{name}.family={shown(family)}: must be one of {known}"
                 )
+            self._check_operations(name, family, values.get("operations", ()))
             found[name] = EngineSettings(**values)
         return found
+
+    def _check_operations(self, name: str, family: str, operations: tuple[str, ...]) -> None:
+        from polymux import contract
+
+        known = {one.name for one in contract.operations()}
+        for one in operations:
+            if one not in known:
+                self._problems.append(f"engines.{name}.operations: {shown(one)} is no operation")
+        if ":" in family and not operations:
+            self._problems.append(
+                f"engines.{name}.operations: an engine of one's own says what it can do"
+            )
 
     def _routes(self, plain: dict[str, Any]) -> dict[str, tuple[Route, ...]]:
         from polymux import contract
@@ -290,6 +316,8 @@ class _Reader:
 
 def right_for(kind: str) -> str:
     """A type, in words."""
+    if "tuple[int" in kind:
+        return "an array of whole numbers"
     if "tuple" in kind:
         return "an array of texts"
     if "Mapping" in kind:
@@ -303,6 +331,9 @@ def right_for(kind: str) -> str:
 
 def _converted(kind: str, value: object) -> tuple[bool, Any]:
     """Whether a value is of a field's type, and what is kept of it."""
+    if "tuple[int" in kind:
+        numbers = isinstance(value, list) and all(type(one) is int for one in value)
+        return numbers, tuple(value) if isinstance(value, list) else ()
     if "tuple" in kind:
         texts = isinstance(value, list) and all(isinstance(one, str) for one in value)
         return texts, tuple(value) if isinstance(value, list) else ()

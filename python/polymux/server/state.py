@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -121,9 +122,18 @@ class ServerState:
                 "no keys, and the server would be open to others than this machine: make one with "
                 "`polymux keys add NAME`"
             )
-        text, _ = self.keys.add("local")
         place = local_key_path()
-        write_private(place, f"{text}\n{self.settings.base_url}\n")
+
+        def keep(text: str) -> None:
+            try:
+                write_private(place, f"{text}\n{self.settings.base_url}\n")
+            except OSError as error:
+                name = display_name(os.fspath(place))
+                raise InvalidRequestError(
+                    f"a key for this account cannot be kept in {name}: {error.strerror}"
+                ) from error
+
+        self.keys.add("local", before=keep)
         _log.warning("a key for this account was made: %s", display_name(os.fspath(place)))
 
     def _tell_address(self) -> None:
@@ -132,10 +142,11 @@ class ServerState:
             return
         try:
             text = local_key_path().read_text("ascii").split()[0]
-        except (OSError, ValueError, IndexError):
+        except (OSError, ValueError, IndexError, InvalidRequestError):
             return
         if self.keys.find(text.encode(), time.time()) is not None:
-            write_private(local_key_path(), f"{text}\n{self.settings.base_url}\n")
+            with suppress(OSError):
+                write_private(local_key_path(), f"{text}\n{self.settings.base_url}\n")
 
     async def stop(self) -> None:
         """Ends what runs, and gives up engines and store."""

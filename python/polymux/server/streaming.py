@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("polymux.server")
 KEEP_ALIVE = b": keep-alive\n\n"
+#: After so many events other requests have their turn.
+_TURN = 32
 _FIELDS = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
@@ -78,33 +80,21 @@ async def send_events(
         ClientGoneError: Whoever asked has gone.
     """
     stream = _Stream(send, request_id, failure)
-    pause_s = state.settings.limits.streams_keep_alive_s
-    leaving: asyncio.Future[Any] = asyncio.ensure_future(gone(receive))
-    stopping: asyncio.Future[Any] = asyncio.ensure_future(state.stopping.wait())
-    following: asyncio.Future[Any] = asyncio.ensure_future(anext(events))
+    pumping = asyncio.ensure_future(stream.pump(events))
+    leaving = asyncio.ensure_future(gone(receive))
+    stopping = asyncio.ensure_future(state.stopping.wait())
+    watched: set[asyncio.Future[Any]] = {pumping, leaving, stopping}
     try:
-        while True:
-            await asyncio.wait(
-                {following, leaving, stopping},
-                timeout=pause_s,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            if leaving.done():
-                raise ClientGoneError  # noqa: TRY301 - what follows is the same for all ends
-            if following.done():
-                try:
-                    piece = following.result()
-                except StopAsyncIteration:
-                    break
-                await stream.send(piece)
-                following = asyncio.ensure_future(anext(events))
-            elif stopping.done():
-                if not stream.begun:
-                    raise draining()  # noqa: TRY301 - an answer of its own
-                await stream.fail("draining", "the server is stopping")
-                return
-            else:
-                await stream.send(KEEP_ALIVE)
+        await _watch(stream, watched, state.settings.limits.streams_keep_alive_s)
+        if leaving.done():
+            raise ClientGoneError  # noqa: TRY301 - what follows is the same for all ends
+        if not pumping.done():
+            pumping.cancel()
+            if not stream.begun:
+                raise draining()  # noqa: TRY301 - an answer of its own
+            await stream.fail("draining", "the server is stopping")
+            return
+        pumping.result()
         await stream.end()
     except (ClientGoneError, asyncio.CancelledError):
         raise
@@ -116,7 +106,7 @@ async def send_events(
             _log.error("stream %s failed unexpectedly", request_id, exc_info=error)
         await stream.fail(told["code"], told["message"])
     finally:
-        for one in (leaving, stopping, following):
+        for one in watched:
             if not one.done():
                 one.cancel()
             with suppress(asyncio.CancelledError, Exception):
@@ -124,21 +114,63 @@ async def send_events(
         await events.aclose()
 
 
+async def _watch(stream: _Stream, watched: set[asyncio.Future[Any]], pause_s: float) -> None:
+    """Until one of them is done; meanwhile a comment whenever no event has come for so long.
+
+    Beside the events and not around each of them: a stream costs three tasks, and an event none.
+    """
+    done: set[asyncio.Future[Any]] = set()
+    while not done:
+        left_s = stream.sent_at + pause_s - asyncio.get_running_loop().time()
+        if left_s <= 0:
+            await stream.keep_alive()
+            left_s = pause_s
+        done, _ = await asyncio.wait(
+            watched, timeout=left_s, return_when=asyncio.FIRST_COMPLETED
+        )
+
+
 class _Stream:
-    """An answer of events."""
+    """An answer of events.
+
+    Attributes:
+        begun: Whether the answer has begun.
+        sent_at: When something was sent last, on the event loop's clock.
+    """
 
     def __init__(self, send: Send, request_id: str, failure: str) -> None:
         self._send = send
         self._failure = failure
         self._request_id = request_id
+        self._sending = False
+        self._now = asyncio.get_running_loop().time
         self.begun = False
+        self.sent_at = self._now()
+
+    async def pump(self, events: AsyncIterator[bytes]) -> None:
+        """Sends all of them as they come."""
+        number = 0
+        async for piece in events:
+            await self.send(piece)
+            number += 1
+            if number % _TURN == 0:
+                await asyncio.sleep(0)  # Where many are there at once, nothing above has waited.
+
+    async def keep_alive(self) -> None:
+        """Sends a comment, unless the peer has not even taken what was sent before."""
+        self.sent_at = self._now()
+        if not self._sending:
+            await self.send(KEEP_ALIVE)
 
     async def send(self, piece: bytes) -> None:
+        self._sending = True
         if not self.begun:
             self.begun = True
             fields = [*_FIELDS, VERSION_FIELD, (b"x-request-id", self._request_id.encode())]
             await self._send({"type": "http.response.start", "status": 200, "headers": fields})
         await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+        self._sending = False
+        self.sent_at = self._now()
 
     async def fail(self, code: str, message: str) -> None:
         """An event that tells of the failure, and the end; never ``[DONE]`` behind it."""

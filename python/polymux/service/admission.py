@@ -20,6 +20,22 @@ _FIRST_GUESS_S = 10.0
 _WEIGHT = 0.2
 
 
+class Promise:
+    """A place in a queue for work that was told that it may come; given up once only."""
+
+    def __init__(self, admission: Admission) -> None:
+        """Counts from now on."""
+        self.admission = admission
+        self._is_open = True
+        admission.promised += 1
+
+    def give_up(self) -> None:
+        """It is taken, or nobody comes."""
+        if self._is_open:
+            self._is_open = False
+            self.admission.promised -= 1
+
+
 class Admission:
     """The places of one backend: `slots` at work, and a queue of bounded length, first come first.
 
@@ -34,6 +50,8 @@ class Admission:
         self._queue = queue
         self._waiting: deque[asyncio.Future[None]] = deque()
         self.running = 0
+        #: Places of those who may come and have not yet.
+        self.promised = 0
         self._usual_s = _FIRST_GUESS_S
 
     @property
@@ -42,13 +60,21 @@ class Admission:
         return len(self._waiting)
 
     @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
+    async def place(self, promise: Promise | None = None) -> AsyncIterator[None]:
         """A place at work, after a place in the queue. Cancelled, it is the next one's at once.
+
+        Args:
+            promise: Whoever has one of this queue finds it never full. Default: none.
 
         Raises:
             OverloadedError: The queue is full.
         """
+        promised = promise is not None and promise.admission is self
+        if promise is not None:
+            promise.give_up()
         if self.running >= self._backend.slots or self._waiting:
+            if not promised:
+                self.check_room()
             await self._wait()
         else:
             self.running += 1
@@ -60,23 +86,32 @@ class Admission:
             self._usual_s += _WEIGHT * (took - self._usual_s)
             self._leave()
 
+    def promise(self) -> Promise:
+        """A place in the queue for what comes soon: who was told yes is not told no later.
+
+        Raises:
+            OverloadedError: The queue is full.
+        """
+        self.check_room()
+        return Promise(self)
+
     def check_room(self) -> None:
         """Raises where whoever comes now would find the queue full.
 
         Raises:
             OverloadedError: It is.
         """
-        if self.running >= self._backend.slots and len(self._waiting) >= self._queue:
-            turns = (len(self._waiting) + self.running) / self._backend.slots
+        waiting = len(self._waiting) + self.promised
+        if self.running + waiting >= self._backend.slots + self._queue:
+            turns = (waiting + self.running) / self._backend.slots
             raise refusal(
                 errors.OverloadedError,
-                f"{self._backend.name} is busy: {self.running} at work, {len(self._waiting)} "
+                f"{self._backend.name} is busy: {self.running} at work, {waiting} "
                 f"waiting, and no more than {self._queue} may wait; ask again later",
                 retry_after_s=min(600.0, max(1.0, turns * self._usual_s)),
             )
 
     async def _wait(self) -> None:
-        self.check_room()
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:

@@ -39,11 +39,13 @@ class Backend(ABC):
         name: As configuration and logs call it.
         operations: What it can do.
         slots: How much of it can be done at once.
+        models: What requests call its chat model; None where it takes any name.
     """
 
     name: str
     operations: frozenset[str]
     slots: int = 1
+    models: tuple[str, ...] | None = None
 
     def refuse(self, work: Work) -> None:  # noqa: B027 - most refuse nothing
         """Raises where this work is not for it.

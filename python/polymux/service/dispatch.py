@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.operations.results import JOBS
-from polymux.service.admission import Admission, check_estimate
-from polymux.service.failures import draining, refusal
+from polymux.service.admission import Admission, Promise, check_estimate
+from polymux.service.failures import draining, refusal, unknown_model
 from polymux.service.running import Jobs
 from polymux.service.work import Sink
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("polymux.service")
 _SWEEP_EVERY_S = 30.0
+#: What a client asks for that was told no model (`contracts.md` G.2.5).
+_FIRST_MODEL = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,9 @@ class Service:
 
     Args:
         backends: All there are.
-        routes: Operation to backends, in the order in which they are tried. Default: every backend
-            for all that it can do, in the order given.
+        routes: Operation to backends, in the order in which they are tried. Default, and for
+            operations that it does not name: every backend for all that it can do, in the order
+            given.
         store: Where jobs and files are kept.
         queue: How many may wait for one backend.
         memory_limit_bytes: Most that one piece of work may take; None for no limit.
@@ -70,7 +73,7 @@ class Service:
         self.backends = {one.name: one for one in backends}
         self.places = {one.name: Admission(one, queue) for one in backends}
         self.jobs = Jobs(store, self._do)
-        self._routes = dict(routes) if routes is not None else _all_routes(backends)
+        self._routes = _all_routes(backends) | dict(routes or {})
         self._memory_limit_bytes = memory_limit_bytes
         for operation, wanted in self._routes.items():
             for route in wanted:
@@ -89,7 +92,9 @@ class Service:
     async def _sweep(self) -> None:
         while True:
             try:
-                await self.store.run(self.store.sweep)
+                await self.jobs.write_again()
+                while await self.store.run(self.store.sweep):
+                    pass  # In pieces, so that others have their turn at the catalogue.
             except Exception:
                 _log.exception("the store cannot be swept")
             await asyncio.sleep(_SWEEP_EVERY_S)
@@ -105,9 +110,9 @@ class Service:
             self._sweeper.cancel()
             with suppress(asyncio.CancelledError):
                 await self._sweeper
-        await self.jobs.close()
-        for backend in self.backends.values():
-            await backend.close()
+        # Together: work that does not stop is ended by the end of its process.
+        backends = [backend.close() for backend in self.backends.values()]
+        await asyncio.gather(self.jobs.close(), *backends)
         await asyncio.to_thread(self.store.close)
 
     def backends_of(self, work: Work) -> list[Backend]:
@@ -115,35 +120,56 @@ class Service:
 
         Raises:
             NoBackendError: There is none, or none that has what this needs.
+            BadRequestError: No chat model has that name, or it cannot do what is asked.
             OverloadedError: The service is about to stop.
         """
         if self._draining:
             raise draining()
-        names = [
-            route.backend
-            for route in self._routes.get(work.operation, ())
-            if not route.models or _selector(work) in route.models
-        ]
+        routes = self._routes.get(work.operation, ())
+        named = [route for route in routes if self._is_meant(route, work)]
+        if routes and not named and work.operation == "chat":
+            raise unknown_model(_selector(work), self.chat_models())
         found: list[Backend] = []
-        reasons: list[errors.NoBackendError] = []
-        for name in names:
+        reasons: list[errors.APIStatusError] = []
+        for route in named:
+            backend = self.backends[route.backend]
             try:
-                self.backends[name].refuse(work)
-            except errors.NoBackendError as reason:
+                backend.refuse(work)
+            except (errors.NoBackendError, errors.BadRequestError) as reason:
                 reasons.append(reason)
             else:
-                found.append(self.backends[name])
+                found.append(backend)
         if found:
             if work.operation == "free_chat" and work.values.get("shuffle") is True:
                 random.shuffle(found)
             return found
         if reasons:
             raise reasons[0]
+        from polymux.models.choosing import remedy
+
+        steps = remedy(work.operation)
         raise refusal(
             errors.NoBackendError,
-            f"nothing here can do {work.operation}: `polymux doctor` tells which engines there are "
-            "and what each of them needs",
+            f"nothing here can do {work.operation}: {steps}{'; ' if steps else ''}`polymux doctor` "
+            "tells which engines there are and what each of them needs",
         )
+
+    def _is_meant(self, route: Route, work: Work) -> bool:
+        """Whether a request's model, a selector or a chat model, leads here."""
+        model = _selector(work)
+        if work.operation == "chat" and model == _FIRST_MODEL:
+            return True
+        if route.models:
+            return model in route.models
+        own = self.backends[route.backend].models
+        return work.operation != "chat" or own is None or model in own
+
+    def chat_models(self) -> list[str]:
+        """The names that chats can ask for, in the order of their backends."""
+        found: dict[str, None] = {}
+        for route in self._routes.get("chat", ()):
+            found |= dict.fromkeys(route.models or self.backends[route.backend].models or ())
+        return list(found)
 
     async def call(self, work: Work) -> Product:
         """Does work that is no job, whole.
@@ -160,12 +186,19 @@ class Service:
         except TimeoutError:
             raise _too_late(work) from None
 
-    async def _do(self, work: Work, sink: Sink, started: Callable[[], Awaitable[None]]) -> Product:
+    async def _do(
+        self,
+        work: Work,
+        sink: Sink,
+        started: Callable[[], Awaitable[None]],
+        promise: Promise | None = None,
+    ) -> Product:
         backends = self.backends_of(work)
         for number, backend in enumerate(backends, 1):
             try:
-                check_estimate(work, await backend.estimate(work), self._memory_limit_bytes)
-                async with self.places[backend.name].place():
+                if number > 1 or not is_job(work.operation):
+                    await self._check_estimate(work, backend)
+                async with self.places[backend.name].place(promise):
                     await started()
                     return await backend.run(work, sink)
             except errors.InternalServerError as error:
@@ -217,9 +250,27 @@ class Service:
             ConflictError: Another request has come under that key.
         """
         first = self.backends_of(work)[0]
-        self.places[first.name].check_room()
-        check_estimate(work, await first.estimate(work), self._memory_limit_bytes)
-        return await self.jobs.begin(work, idempotency_key)
+
+        async def admit() -> Promise:
+            promise = self.places[first.name].promise()
+            try:
+                await self._check_estimate(work, first)
+            except BaseException:
+                promise.give_up()
+                raise
+            return promise
+
+        return await self.jobs.begin(work, idempotency_key, admit)
+
+    async def _check_estimate(self, work: Work, backend: Backend) -> None:
+        """Refuses what would take too long or too much; what has no limit is not measured.
+
+        Raises:
+            UnprocessableEntityError: It would. Never a chat, of which nobody knows.
+        """
+        limited = work.caller.longest_estimate_s is not None or self._memory_limit_bytes is not None
+        if limited and work.operation not in ("chat", "free_chat"):
+            check_estimate(work, await backend.estimate(work), self._memory_limit_bytes)
 
 
 def is_job(operation: str) -> bool:

@@ -6,13 +6,15 @@ alike.
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from polymux import errors
+from polymux._text import shown
 from polymux.errors import APIStatusError, InternalServerError, PolymuxError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 Failure = TypeVar("Failure", bound=APIStatusError)
 
@@ -29,6 +31,10 @@ _STATUS_OF: Mapping[type[APIStatusError], int] = {
     errors.OverloadedError: 503,
     errors.InternalServerError: 500,
 }
+
+
+#: What a machine lacks for a while: descriptors, processes, memory.
+EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM, errno.ENOBUFS)
 
 
 class StoreError(PolymuxError):
@@ -67,6 +73,16 @@ def refusal(
 def invalid(message: str, param: str | None = None) -> errors.BadRequestError:
     """A request that is wrong in itself."""
     return refusal(errors.BadRequestError, message, code="invalid_request", param=param)
+
+
+def unknown_model(model: str, known: Sequence[str]) -> errors.BadRequestError:
+    """A chat model that nothing here has."""
+    names = ", ".join(map(shown, known[:20]))
+    there = (
+        f"there are {names}, and 'default' for the first of them" if names else "ask for 'default'"
+    )
+    message = f"model={shown(model)}: there is no such chat model here; {there}"
+    return refusal(errors.BadRequestError, message, code="model_not_found", param="model")
 
 
 def draining() -> errors.OverloadedError:
@@ -115,14 +131,28 @@ def described(error: BaseException) -> dict[str, Any]:
     for kind, status, code in _MEDIA:
         if isinstance(error, kind):
             return told | {"status": status, "code": code, "message": str(error)}
-    if isinstance(error, (errors.OutOfMemoryError, MemoryError)):
+    if isinstance(error, (errors.OutOfMemoryError, MemoryError)) or _is_exhaustion(error):
+        lacking = "descriptors, threads or memory" if _is_exhaustion(error) else "memory"
         return told | {
             "status": 503,
             "code": "overloaded",
-            "message": "there is not enough memory for this now",
+            "message": f"there is not enough {lacking} for this now",
             "retry_after": "10",
         }
+    if isinstance(error, StoreError):
+        return told | {
+            "status": 503,
+            "code": error.code,
+            "message": "the server's store cannot be used now; its log tells more",
+            "retry_after": "30",
+        }
     return told | {"message": "an internal error; the server's log tells more"}
+
+
+def _is_exhaustion(error: BaseException) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in EXHAUSTED
+    return isinstance(error, RuntimeError) and "start new thread" in str(error)
 
 
 def restored(told: Mapping[str, Any]) -> APIStatusError:

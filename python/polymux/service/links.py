@@ -47,6 +47,9 @@ class LinkSecrets:
         self._path = path
         self._period_s = period_s
         self._clock = clock
+        self._temporary = path.with_name(f"{path.name}.part")
+        with suppress(FileNotFoundError):
+            self._temporary.unlink()  # Of a process that was killed while it wrote.
         self._made_at, self._secrets = self._read()
         self.rotate()
 
@@ -74,20 +77,18 @@ class LinkSecrets:
         # A clock that was put back makes no secret older than it is.
         if self._secrets and not now and age_s < self._period_s:
             return
-        self._secrets = [secrets.token_bytes(_SECRET_BYTES), *self._secrets[:1]]
-        self._made_at = self._clock()
-        text = "\n".join([f"{self._made_at:.0f}", *(one.hex() for one in self._secrets)])
-        temporary = self._path.with_name(f"{self._path.name}.part")
+        made_at, found = self._clock(), [secrets.token_bytes(_SECRET_BYTES), *self._secrets[:1]]
+        text = "\n".join([f"{made_at:.0f}", *(one.hex() for one in found)])
         with suppress(FileNotFoundError):
-            temporary.unlink()
-        descriptor = os.open(
-            temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-        )
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            self._temporary.unlink()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(self._temporary, flags, 0o600), "w", encoding="ascii") as file:
             file.write(text + "\n")
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(self._path)
+        self._temporary.replace(self._path)
+        # Not before: links by a secret that was not kept would end with this process.
+        self._made_at, self._secrets = made_at, found
         keep_secret(*(one.hex() for one in self._secrets))
 
     def query(self, path: str, expires_at: float) -> str:

@@ -120,15 +120,25 @@ class MediaStore:
 
     def _remove_orphans(self) -> None:
         known = {str(row["name"]) for row in self._database.rows("SELECT name FROM files")}
+        # The process ended between a job's files and its end: nobody has been told of them.
+        query = (
+            "SELECT name FROM files JOIN jobs ON jobs.id = files.job "
+            "WHERE jobs.status != 'succeeded'"
+        )
+        wanted = known - {str(row["name"]) for row in self._database.rows(query)}
         there = set()
         for group in self._media.iterdir():
-            for path in group.iterdir() if group.is_dir() and not group.is_symlink() else ():
-                if path.name in known and path.is_file() and not path.is_symlink():
-                    there.add(path.name)
-                else:
-                    path.unlink()
-        for name in known - there:
-            self._database.execute("DELETE FROM files WHERE name = ?", (name,))
+            if not group.is_dir() or group.is_symlink():
+                continue
+            with os.scandir(group) as entries:
+                for one in entries:
+                    if one.name in wanted and one.is_file(follow_symlinks=False):
+                        there.add(one.name)
+                    else:
+                        (group / one.name).unlink()
+        with self._database.transaction():
+            for name in known - there:
+                self._database.execute("DELETE FROM files WHERE name = ?", (name,))
 
     @property
     def used_bytes(self) -> int:
@@ -189,7 +199,9 @@ class MediaStore:
         )
         target = self._path(name)
         with reported("the file cannot be kept"):
-            target.parent.mkdir(mode=0o700, exist_ok=True)
+            if not target.parent.exists():
+                target.parent.mkdir(mode=0o700, exist_ok=True)
+                _sync_folder(self._media)
             draft.path.rename(target)
             _sync_folder(target.parent)
         try:
@@ -236,13 +248,21 @@ class MediaStore:
             )
         ]
 
-    def remove(self, file: StoredFile) -> None:
-        """Removes it; whoever reads it reads on."""
-        if self._database.execute("DELETE FROM files WHERE name = ?", (file.name,)):
-            with self._lock:
-                self._used_bytes -= file.size_bytes
-        with suppress(FileNotFoundError):
-            self._path(file.name).unlink()
+    def remove(self, *files: StoredFile) -> None:
+        """Removes them; whoever reads one reads on."""
+        if not files:
+            return
+        freed_bytes = 0
+        with self._database.transaction():
+            for file in files:
+                if self._database.execute("DELETE FROM files WHERE name = ?", (file.name,)):
+                    freed_bytes += file.size_bytes
+        with self._lock:
+            self._used_bytes -= freed_bytes
+        for file in files:
+            # What cannot be removed now is nobody's, and is swept when a server starts.
+            with suppress(OSError):
+                self._path(file.name).unlink()
 
     def sweep(self, most: int = 500) -> int:
         """Removes files whose time is over; gives how many.
@@ -252,8 +272,7 @@ class MediaStore:
         """
         query = "SELECT * FROM files WHERE expires_at <= ? ORDER BY expires_at LIMIT ?"
         over = [StoredFile(*row) for row in self._database.rows(query, (self._clock(), most))]
-        for file in over:
-            self.remove(file)
+        self.remove(*over)
         return len(over)
 
 

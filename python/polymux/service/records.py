@@ -102,11 +102,12 @@ class JobTable:
         self._database = database
         self._life_s = life_s
         self._clock = clock
-        for row in database.rows("SELECT * FROM jobs WHERE completed_at IS NULL"):
-            job = _job(row)
-            job.status, job.error, job.completed_at = FAILED, dict(INTERRUPTED), clock()
-            self.update(job)
-            self.forget_key(job)
+        with database.transaction():
+            for row in database.rows("SELECT * FROM jobs WHERE completed_at IS NULL"):
+                job = _job(row)
+                job.status, job.error, job.completed_at = FAILED, dict(INTERRUPTED), clock()
+                job.idempotency = None
+                self.update(job)
 
     def add(self, job: Job) -> Job:
         """Writes a new job down.
@@ -120,7 +121,7 @@ class JobTable:
         """
         with self._database.transaction():
             if job.idempotency is not None:
-                known = self._of_key(job.owner, *job.idempotency)
+                known = self.of_key(job.owner, *job.idempotency)
                 if known is not None:
                     return known
             key, digest = job.idempotency or (None, None)
@@ -141,7 +142,12 @@ class JobTable:
             )
         return job
 
-    def _of_key(self, owner: str, key: str, digest: str) -> Job | None:
+    def of_key(self, owner: str, key: str, digest: str) -> Job | None:
+        """The job of a request that has come before under its key.
+
+        Raises:
+            ConflictError: Another request has come under that key.
+        """
         query = "SELECT * FROM jobs WHERE owner = ? AND idempotency_key = ?"
         row = self._database.row(query, (owner, key))
         if row is None:
@@ -159,9 +165,11 @@ class JobTable:
 
     def update(self, job: Job) -> None:
         """Writes down how it is now."""
+        key = None if job.idempotency is None else job.idempotency[0]
         self._database.execute(
-            "UPDATE jobs SET status = ?, record = ?, completed_at = ? WHERE id = ?",
-            (job.status, _record(job), job.completed_at, job.id),
+            "UPDATE jobs SET status = ?, record = ?, completed_at = ?, idempotency_key = ? "
+            "WHERE id = ?",
+            (job.status, _record(job), job.completed_at, key, job.id),
         )
 
     def forget_key(self, job: Job) -> None:
@@ -191,9 +199,13 @@ class JobTable:
         rows = rows[:most]
         return [_job(row) for row in rows], int(rows[-1]["number"]) if more else None
 
-    def remove(self, name: str) -> None:
-        """Forgets a job."""
-        self._database.execute("DELETE FROM jobs WHERE id = ?", (name,))
+    def remove(self, *names: str) -> None:
+        """Forgets jobs."""
+        if not names:
+            return
+        with self._database.transaction():
+            for name in names:
+                self._database.execute("DELETE FROM jobs WHERE id = ?", (name,))
 
     def expired(self, most: int = 500) -> list[str]:
         """Ids of jobs that ended longer ago than they are kept."""

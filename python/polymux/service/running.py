@@ -11,19 +11,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
+from polymux.errors import PolymuxError
 from polymux.service import records
-from polymux.service.failures import described, refusal
+from polymux.service.failures import StoreError, described, refusal
 from polymux.service.records import Job, new_id
 from polymux.service.work import Made, Sink, Upload
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
+    from polymux.service.admission import Promise
     from polymux.service.store import Store
     from polymux.service.work import Product, Work
 
-    #: Does the work of a job; told when it has its place.
-    Doing = Callable[[Work, Sink, Callable[[], Awaitable[None]]], Awaitable[Product]]
+    #: Does the work of a job; tells when it has its place, which may have been promised to it.
+    Doing = Callable[
+        [Work, Sink, Callable[[], Awaitable[None]], Promise | None], Awaitable[Product]
+    ]
+    #: Decides whether a job may begin.
+    Admitting = Callable[[], Awaitable[Promise]]
 
 _log = logging.getLogger("polymux.service")
 _TOLD_EVERY_S = 0.2
@@ -67,6 +73,8 @@ class Jobs:
         self._store = store
         self._do = do
         self._running: dict[str, _Running] = {}
+        #: Ended, and not written down yet: the disk was full.
+        self._unwritten: dict[str, Job] = {}
         self._closing = False
 
     @property
@@ -74,13 +82,19 @@ class Jobs:
         """How many run or wait."""
         return len(self._running)
 
-    async def begin(self, work: Work, idempotency_key: str | None = None) -> tuple[Job, bool]:
+    async def begin(
+        self,
+        work: Work,
+        idempotency_key: str | None = None,
+        admit: Admitting | None = None,
+    ) -> tuple[Job, bool]:
         """Writes a job down and begins it.
 
         Args:
             work: What is to be done.
             idempotency_key: What the caller calls this request; the same request under the same
                 key is the same job for 24 hours.
+            admit: Awaited before a job is made that was not there; what it raises comes out.
 
         Returns:
             The job, and whether it was begun just now.
@@ -100,20 +114,41 @@ class Jobs:
         if idempotency_key is not None:
             digest = await asyncio.to_thread(digest_of, work)
             job.idempotency = idempotency_key, digest
-        kept = await self._store.run(self._store.jobs.add, job)
+        kept, promise = await self._added(job, admit)
         if kept.id != job.id:
             running = self._running.get(kept.id)
             if running is not None and running.leaving:
                 # Its caller has gone and it is being stopped: this one is another's.
                 await running.over.wait()
                 await self._store.run(self._store.jobs.forget_key, running.job)
-                return await self.begin(work, idempotency_key)
+                return await self.begin(work, idempotency_key, admit)
             return (kept if running is None else running.job), False
         running = self._running[job.id] = _Running(job)
-        running.task = asyncio.create_task(self._run(running, work), name=f"job {job.id}")
+        doing = self._run(running, work, promise)
+        running.task = asyncio.create_task(doing, name=f"job {job.id}")
         return job, True
 
-    async def _run(self, running: _Running, work: Work) -> None:
+    async def _added(self, job: Job, admit: Admitting | None) -> tuple[Job, Promise | None]:
+        """The job, written down, with its place; or what the same request has made before."""
+        jobs = self._store.jobs
+        if job.idempotency is not None:
+            known = await self._store.run(jobs.of_key, job.owner, *job.idempotency)
+            if known is not None:
+                return known, None
+        promise = None if admit is None else await admit()
+        kept = None
+        try:
+            kept = await self._store.run(jobs.add, job)
+        except asyncio.CancelledError:
+            # Its caller has gone: nobody knows of it, and nothing would ever end it.
+            await self._store.run(jobs.remove, job.id)
+            raise
+        finally:
+            if promise is not None and (kept is None or kept.id != job.id):
+                promise.give_up()
+        return kept, promise
+
+    async def _run(self, running: _Running, work: Work, promise: Promise | None) -> None:
         running.began = True
         job = running.job
         sink = running.sink = Sink(running.tell, self._store.media.draft)
@@ -127,7 +162,7 @@ class Jobs:
 
         ended = job
         try:
-            product = await self._do(work, sink, started)
+            product = await self._do(work, sink, started, promise)
             output = await self._kept(job, product.output)
             metrics = dict(product.metrics)
             ended = replace(job, output=output, version=product.version, metrics=metrics)
@@ -137,12 +172,17 @@ class Jobs:
             ended = replace(job, status=records.CANCELED)
             if self._closing:
                 ended.status, ended.error = records.FAILED, dict(records.INTERRUPTED)
-                await self._store.run(self._store.jobs.forget_key, ended)
+                ended.idempotency = None
         except Exception as error:
             if described(error)["code"] == "internal":
                 _log.exception("job %s (%s) failed unexpectedly", job.id, job.operation)
+            elif isinstance(error, StoreError):
+                _log.error("job %s (%s): %s", job.id, job.operation, error)
             ended = replace(job)
             records.failed(ended, error, self._store.clock())
+        finally:
+            if promise is not None:
+                promise.give_up()
         await self._end(running, ended, sink)
 
     async def _end(self, running: _Running, ended: Job, sink: Sink) -> None:
@@ -155,16 +195,16 @@ class Jobs:
             )
         ended.metrics["total_time"] = round(ended.completed_at - ended.created_at, 6)
         ended.logs, ended.progress = list(sink.lines), sink.progress
+        if ended.error is not None and ended.error["status"] in _FOR_NOW:
+            ended.idempotency = None  # The same request, asked again, shall have another chance.
         try:
-            await self._store.run(self._store.jobs.update, ended)
-            if ended.error is not None and ended.error["status"] in _FOR_NOW:
-                # The same request, asked again, shall have another chance.
-                await self._store.run(self._store.jobs.forget_key, ended)
+            await self._store.run(self._write_end, ended)
         except Exception as error:
             # What cannot be written down has not happened: nobody may be told of a success.
             _log.error("job %s cannot be written down: %s", ended.id, error)
             records.failed(ended, error, self._store.clock())
-            ended.output = None
+            ended.output = ended.idempotency = None
+            self._unwritten[ended.id] = ended
         finally:
             running.job, running.sink = ended, None
             self._running.pop(ended.id, None)
@@ -172,6 +212,22 @@ class Jobs:
                 callback()
             running.tell()
             running.over.set()
+
+    def _write_end(self, job: Job) -> None:
+        """On the catalogue's thread. What has no result has no files: some may be there already."""
+        if job.status != records.SUCCEEDED:
+            self._store.media.remove(*self._store.media.of_job(job.id))
+        self._store.jobs.update(job)
+
+    async def write_again(self) -> None:
+        """Writes down the ends that could not be.
+
+        Raises:
+            PolymuxError: They cannot be yet.
+        """
+        for job in list(self._unwritten.values()):
+            await self._store.run(self._write_end, job)
+            self._unwritten.pop(job.id, None)
 
     async def _kept(self, job: Job, output: Any) -> Any:
         """The output with files of the store in the place of what was made."""
@@ -217,7 +273,9 @@ class Jobs:
             NotFoundError: There is none, or it is another's.
         """
         running = self._running.get(name)
-        job = running.job if running else await self._store.run(self._store.jobs.find, name)
+        job = running.job if running else self._unwritten.get(name)
+        if job is None:
+            job = await self._store.run(self._store.jobs.find, name)
         if job is None or (owner is not None and job.owner != owner):
             raise refusal(
                 errors.NotFoundError, "there is no such prediction, or it has expired", param="id"
@@ -227,7 +285,7 @@ class Jobs:
     def current(self, job: Job) -> Job:
         """The job as it is now, where it runs; else as it was given."""
         running = self._running.get(job.id)
-        return job if running is None else running.job
+        return self._unwritten.get(job.id, job) if running is None else running.job
 
     def when_over(self, job: Job, callback: Callable[[], object]) -> None:
         """Calls this when the job has ended; at once where it has."""
@@ -291,17 +349,19 @@ class Jobs:
         await self.cancel(job)
 
         def forget() -> None:
-            for file in self._store.media.of_job(job.id):
-                self._store.media.remove(file)
+            self._store.media.remove(*self._store.media.of_job(job.id))
             self._store.jobs.remove(job.id)
 
         await self._store.run(forget)
+        self._unwritten.pop(job.id, None)
 
     async def close(self) -> None:
         """Cancels all that run: they were interrupted."""
         self._closing = True
         # All at once: one after another, each would give its place to the next.
         await asyncio.gather(*(self.cancel(one.job) for one in list(self._running.values())))
+        with suppress(PolymuxError):
+            await self.write_again()
 
 
 def digest_of(work: Work) -> str:

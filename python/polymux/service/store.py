@@ -92,13 +92,11 @@ class Store:
     def sweep(self) -> int:
         """Removes jobs and files whose time is over; gives how many. On the catalogue's thread."""
         removed = self.media.sweep()
-        for name in self.jobs.expired():
-            for file in self.media.of_job(name):
-                self.media.remove(file)
-            self.jobs.remove(name)
-            removed += 1
+        over = self.jobs.expired()
+        self.media.remove(*(file for name in over for file in self.media.of_job(name)))
+        self.jobs.remove(*over)
         self.links.rotate()
-        return removed
+        return removed + len(over)
 
     def close(self) -> None:
         """Finishes what is being written, and lets the next process in. Any number of times."""

@@ -13,7 +13,7 @@ from polymux.engines.supervisor import EngineBackend, Supervision
 from polymux.errors import BadRequestError, NoBackendError
 from polymux.server.settings import EngineSettings
 from support.chat_model import model_path
-from support.polymux_server import PolymuxServer
+from support.polymux_server import CHAT, PolymuxServer
 from support.services import chat_of, running
 
 if TYPE_CHECKING:
@@ -37,7 +37,10 @@ def go(body: Coroutine[Any, Any, None]) -> None:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
-    with PolymuxServer(tmp_path_factory.mktemp("chat") / "s", lambda: [engine()]) as running:
+    options = {"model": str(model_path()), "context": 2048}
+    engines = {"chat": EngineSettings("chat", options, slots=2, threads=1)}
+    folder = tmp_path_factory.mktemp("chat") / "s"
+    with PolymuxServer(folder, engines=engines) as running:
         yield running
 
 
@@ -48,11 +51,11 @@ def client(server: PolymuxServer) -> Iterator[polymux.Client]:
 
 
 def test_an_answer_has_everything_that_the_interface_names(client: polymux.Client) -> None:
-    answer = client.chat(QUESTION, model="any", max_completion_tokens=24, seed=1)
+    answer = client.chat(QUESTION, model="chat", max_completion_tokens=24, seed=1)
     assert len(answer.choices) == 1
     assert len(answer.choices[0].message.content or "") > 10
     assert answer.choices[0].finish_reason in ("stop", "length")
-    assert answer.model == "any"
+    assert answer.model == "chat"
     assert answer.usage is not None
     assert answer.usage.prompt_tokens > 5
     assert 1 <= answer.usage.completion_tokens <= 24
@@ -96,6 +99,22 @@ def test_json_of_a_schema(client: polymux.Client) -> None:
     assert isinstance(found["age"], int)
 
 
+def test_models_have_names(server: PolymuxServer, client: polymux.Client) -> None:
+    own = model_path().stem
+    for wanted, called in ((None, own), ("default", own), (own, own), ("chat", "chat")):
+        assert client.chat("Hi", model=wanted, max_completion_tokens=1).model == called
+    for unknown in ("gpt-9", "../../etc/passwd", "x" * 256, f"{own}.gguf"):
+        with pytest.raises(BadRequestError, match="no such chat model") as refused:
+            client.chat("Hi", model=unknown)
+        assert refused.value.code == "model_not_found"
+        assert refused.value.param == "model"
+        assert repr(own) in str(refused.value)
+        assert len(str(refused.value)) < 1000
+    for unnamed in ("", "x" * 1_000_000):
+        asked = {"model": unnamed, "messages": QUESTION}
+        assert server.json(CHAT, asked).status == 400
+
+
 def test_freellm(client: polymux.Client) -> None:
     assert client.free_chat("Say hello.").text
     assert "".join(client.free_chat("Say hello.", stream=True).texts())
@@ -107,9 +126,9 @@ def test_what_it_cannot_do(client: polymux.Client) -> None:
     with pytest.raises(BadRequestError, match="no pictures"):
         client.chat([{"role": "user", "content": picture}])
     linked = [{"type": "image_url", "image_url": {"url": "http://127.0.0.1:9/a.png"}}]
-    with pytest.raises(NoBackendError, match="does not fetch"):
+    with pytest.raises(BadRequestError, match="no pictures"):
         client.chat([{"role": "user", "content": linked}])
-    with pytest.raises(NoBackendError, match="does not fetch"):
+    with pytest.raises(BadRequestError, match="no pictures"):
         client.free_chat("x", image_url="http://127.0.0.1:9/a.png")
     with pytest.raises(BadRequestError, match="context"):
         client.chat("word " * 4000)

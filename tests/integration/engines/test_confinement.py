@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from polymux.engines.supervisor import EngineBackend, Supervision
 from support.supervised import QUICK, TESTS, asked, engine, go
 
 if TYPE_CHECKING:
@@ -91,3 +94,28 @@ def test_a_confined_process(tmp_path: Path) -> None:
         assert any(one.startswith("landlock") or "namespace" in one for one in in_force), in_force
 
     go(body())
+
+
+def test_doctor_tells_what_is_in_force(tmp_path: Path) -> None:
+    """The same as the process that opens strangers' files has, limits aside."""
+    from polymux.server.backends import media_confinement
+    from polymux.server.settings import ServerSettings, StoreSettings
+
+    settings = ServerSettings(store=StoreSettings(tmp_path / "s"))
+    how = Supervision(threads=1, confinement=media_confinement(settings))
+
+    async def body() -> list[str]:
+        media = EngineBackend("media", "media", ["convert_to_mp3"], supervision=how)
+        process = await media._ready()
+        found = process.in_force
+        await media.close()
+        return found
+
+    found = asyncio.run(body())
+    said = subprocess.run(
+        [sys.executable, "-m", "polymux", "doctor", "--json"], capture_output=True, check=True
+    )
+    told = json.loads(said.stdout)["confinement"]
+    without_limits = [one for one in found if not one.startswith("limit ")]
+    assert without_limits == [one for one in told if not one.startswith("limit ")]
+    assert "no new privileges" in told

@@ -7,10 +7,12 @@ import subprocess
 import zlib
 from typing import TYPE_CHECKING, Any
 
+import cv2
 import numpy
 import polymux
 import pytest
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw, ImageFont, ImageOps
+from polymux.engines.pictures import _turned
 from polymux.server.settings import EngineSettings
 from support.polymux_server import PolymuxServer
 from support.weights import upscaler, whisper
@@ -239,6 +241,35 @@ def test_modes_sizes_and_factors(
     larger = Image.open(io.BytesIO(made.images[0].read()))
     assert larger.size == expected
     assert ("A" in larger.mode) == ("A" in mode)
+
+
+@pytest.mark.parametrize(("form", "channels"), [("png", 3), ("png", 4), ("tiff", 3)])
+def test_colours_of_16_bits_keep_them(client: polymux.Client, form: str, channels: int) -> None:
+    """A slope whose steps are smaller than 8 bits can tell."""
+    slope = numpy.linspace(20_000, 22_000, 64).astype(numpy.uint16)
+    picture = numpy.stack([numpy.tile(slope + 9000 * n, (48, 1)) for n in range(channels)], axis=2)
+    done, data = cv2.imencode(f".{form}", picture)
+    assert done
+    made = client.upscale_image(bytes(data), model="nightmareai/real-esrgan", scale=2)
+    larger = cv2.imdecode(numpy.frombuffer(made.images[0].read(), "u1"), cv2.IMREAD_UNCHANGED)
+    assert larger.dtype == numpy.uint16
+    assert larger.shape == (96, 128, channels)
+    for channel in range(channels):
+        middle = larger[20:-20, 20:-20, channel]
+        assert len(numpy.unique(middle)) > 64
+        wanted = picture[20, 32, channel]
+        assert abs(float(middle.mean()) - float(wanted)) < 2000  # 8 of 255 levels
+
+
+def test_pictures_are_turned_as_their_tag_says() -> None:
+    """The same as Pillow turns pictures of 8 bits."""
+    pixels = numpy.random.default_rng(1).integers(0, 255, (3, 5, 3), numpy.uint8)
+    for orientation in range(10):
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        picture = Image.open(io.BytesIO(encoded(Image.fromarray(pixels), exif=exif)[1]))
+        expected = numpy.asarray(ImageOps.exif_transpose(picture))
+        assert numpy.array_equal(_turned(pixels, orientation), expected), orientation
 
 
 def test_tiles_leave_no_trace(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ VALUES = st.recursive(
 FRAMES = st.builds(Frame, st.dictionaries(st.text(), VALUES, max_size=4), st.binary(max_size=200))
 
 
+@settings(deadline=None)
 @given(st.lists(FRAMES, max_size=6), st.randoms(use_true_random=False))
 def test_frames_come_out_as_they_went_in(frames: list[Frame], random: object) -> None:
     data = b"".join(encoded(one) for one in frames)
@@ -38,7 +39,7 @@ def test_frames_come_out_as_they_went_in(frames: list[Frame], random: object) ->
     assert reader.waiting_bytes == 0
 
 
-@settings(max_examples=2000)
+@settings(max_examples=2000, deadline=None)
 @given(st.binary(max_size=120))
 def test_any_bytes_are_frames_an_error_or_not_enough(data: bytes) -> None:
     reader = FrameReader()
@@ -50,7 +51,7 @@ def test_any_bytes_are_frames_an_error_or_not_enough(data: bytes) -> None:
     assert reader.waiting_bytes <= len(data)
 
 
-@settings(max_examples=2000)
+@settings(max_examples=2000, deadline=None)
 @given(FRAMES, st.integers(0, 10_000), st.integers(1, 255))
 def test_a_changed_byte_is_a_frame_or_an_error(frame: Frame, at: int, change: int) -> None:
     data = bytearray(encoded(frame))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.errors import (
+    BadRequestError,
     ConflictError,
     InternalServerError,
     NoBackendError,
@@ -168,8 +169,27 @@ def test_routes_choose_by_model(tmp_path: Path) -> None:
         async with running(tmp_path / "s", small, large, routes=routes) as service:
             await service.call(chat_of(model="l"))
             assert (len(small.began), len(large.began)) == (0, 1)
-            with pytest.raises(NoBackendError):
+            with pytest.raises(BadRequestError, match="'s', 'l'") as refused:
                 await service.call(chat_of(model="x"))
+            assert refused.value.code == "model_not_found"
+            await service.call(chat_of(model="default"))
+            assert len(small.began) == 1
+
+    go(body())
+
+
+def test_models_of_backends_are_their_own(tmp_path: Path) -> None:
+    async def body() -> None:
+        small, large = Scripted("small"), Scripted("large")
+        small.models, large.models = ("s", "both"), ("l", "both")
+        async with running(tmp_path / "s", small, large) as service:
+            assert service.chat_models() == ["s", "both", "l"]
+            for model, counts in (("l", (0, 1)), ("both", (1, 1)), ("default", (2, 1))):
+                await service.call(chat_of(model=model))
+                assert (len(small.began), len(large.began)) == counts
+            # The three names of freellm are everybody's.
+            await service.call(chat_of(operation="free_chat"))
+            assert len(small.began) == 3
 
     go(body())
 

@@ -1,0 +1,203 @@
+"""Chat engines: whose model is meant, and pictures, opened before the model's process gets them.
+
+A picture comes in the request or lies at an address. An address is fetched by the guarded fetcher
+alone; whatever came is opened by the media engine, and the model's process gets pixels.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux._text import shown
+from polymux.engines.media import LOAD_PICTURES, write_new
+from polymux.engines.prepared import upload_of
+from polymux.fetching import FetchLimits, FetchPolicy, afetch
+from polymux.service.backend import Backend, Health
+from polymux.service.failures import invalid, refusal
+from polymux.service.work import Sink, Upload
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from polymux.service.media_store import Draft
+    from polymux.service.work import Product, Work
+
+_MOST_PICTURES = 20
+_PICTURE_BYTES = 20 << 20
+#: Models look at no more than this; what is larger is made smaller where it is opened.
+_LONGEST_SIDE = 2048
+_FETCH = FetchLimits(body_bytes=_PICTURE_BYTES, total_ms=30_000, idle_ms=10_000)
+#: Of media, that a chat answers by 400 (`contracts.md` G.1): no picture, and a broken one.
+_NO_PICTURE = (415, 422)
+
+
+class ChatBackend(Backend):
+    """A chat engine behind the media engine.
+
+    Args:
+        engine: What does the work.
+        media: What opens pictures: a backend of the media engine.
+        models: What requests call its model; None for whatever they say.
+        sees: Whether the model takes pictures.
+        policy: What may be fetched beyond the public Internet.
+    """
+
+    def __init__(
+        self,
+        engine: Backend,
+        media: Backend,
+        *,
+        models: Sequence[str] | None = None,
+        sees: bool = False,
+        policy: FetchPolicy | None = None,
+    ) -> None:
+        """Nothing is loaded."""
+        self.name = engine.name
+        self.operations = engine.operations
+        self.slots = engine.slots
+        self.models = None if models is None else tuple(models)
+        self._engine = engine
+        self._media = media
+        self._sees = sees
+        self._policy = policy or FetchPolicy()
+
+    def refuse(self, work: Work) -> None:
+        """Pictures are nothing for a model that sees none."""
+        if not self._sees and pictures_of(work):
+            raise invalid("this model sees no pictures: choose one that does", _param(work))
+        self._engine.refuse(work)
+
+    def health(self) -> Health:
+        """The engine's."""
+        return self._engine.health()
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        """Opens the pictures, then does the work."""
+        async with self._prepared(work, sink) as prepared:
+            return await self._engine.run(prepared, sink)
+
+    async def stream(self, work: Work, sink: Sink) -> AsyncIterator[dict[str, Any]]:
+        """The same, in pieces."""
+        async with (
+            self._prepared(work, sink) as prepared,
+            aclosing(self._engine.stream(prepared, sink)) as chunks,  # type: ignore[type-var]
+        ):
+            async for chunk in chunks:
+                yield chunk
+
+    @asynccontextmanager
+    async def _prepared(self, work: Work, sink: Sink) -> AsyncIterator[Work]:
+        """The work with pixels in the place of pictures, which go when it is over."""
+        urls = pictures_of(work)
+        if not urls:
+            yield work
+            return
+        if len(urls) > _MOST_PICTURES:
+            raise invalid(
+                f"{len(urls)} pictures are more than the {_MOST_PICTURES} that are taken",
+                _param(work),
+            )
+        drafts: list[Draft] = []
+        try:
+            values: dict[str, Any] = {}
+            facts = []
+            for number, url in enumerate(urls):
+                found = await self._opened(work, url, sink, drafts)
+                values[f"pixels_{number}"] = found.pop("pixels")
+                facts.append(found)
+            yield replace(work, values={**work.values, **values, "pictures": facts})
+        finally:
+            for draft in drafts:
+                draft.discard()
+
+    async def _opened(
+        self, work: Work, url: object, sink: Sink, drafts: list[Draft]
+    ) -> dict[str, Any]:
+        data = await self._bytes_of(url, _param(work))
+        draft = sink.draft(len(data))
+        drafts.append(draft)
+        await asyncio.to_thread(write_new, draft.path, data)
+        file = Upload(draft.path, "picture", "", len(data))
+        step = replace(
+            work,
+            operation=LOAD_PICTURES,
+            values={"file": file, "pages": 1, "mode": "rgb", "longest_side": _LONGEST_SIDE},
+            given=frozenset(),
+        )
+        try:
+            product = await self._media.run(step, Sink(lambda: None, sink.draft))
+        except errors.APIStatusError as error:
+            if error.status not in _NO_PICTURE:
+                raise
+            raise invalid(str(error), _param(work)) from None
+        found: dict[str, Any] = product.output["pictures"][0]
+        found["pixels"] = upload_of(found["pixels"], drafts)
+        return found
+
+    async def _bytes_of(self, url: object, param: str) -> bytes:
+        """A picture as it was sent, or as it lies at its address.
+
+        Raises:
+            BadRequestError: There is none.
+            URLRefusedError: The address leads where it may not.
+        """
+        if isinstance(url, str) and url[:5].lower() == "data:":
+            return await asyncio.to_thread(_inline, url, param)
+        if not isinstance(url, str):
+            raise invalid("a picture is an address or a data: URL", param)
+        try:
+            fetched = await afetch(url, policy=self._policy, limits=_FETCH)
+        except errors.URLRefusedError:
+            raise
+        except errors.PolymuxError as error:
+            raise invalid(f"the picture cannot be fetched: {error}", param) from None
+        if not fetched.ok:
+            raise invalid(f"the picture's address answers {fetched.status}", param)
+        return fetched.data or b""
+
+    async def close(self) -> None:
+        """Both processes end; the media engine's may have been ended already."""
+        await self._engine.close()
+        await self._media.close()
+
+
+def pictures_of(work: Work) -> list[object]:
+    """The addresses of all pictures in the order in which the model gets them, as they came."""
+    found: list[object] = []
+    for message in work.values.get("messages") or ():
+        content = message.get("content") if isinstance(message, dict) else None
+        for part in content if isinstance(content, list) else ():
+            if isinstance(part, dict) and "image_url" in part:
+                picture = part["image_url"]
+                found.append(picture.get("url") if isinstance(picture, dict) else picture)
+    if work.values.get("image_url"):
+        found.append(work.values["image_url"])
+    return found
+
+
+def _param(work: Work) -> str:
+    return "image_url" if work.values.get("image_url") else "messages"
+
+
+def _inline(url: str, param: str) -> bytes:
+    kind, comma, data = url.partition(",")
+    words = kind.lower()
+    if not comma or not words.startswith("data:image/") or not words.endswith(";base64"):
+        raise invalid(
+            f"{shown(url[:60])} is no picture: a data: URL of one begins with data:image/ and has "
+            "base64 in it",
+            param,
+        )
+    if len(data) > _PICTURE_BYTES * 4 // 3 + 4:
+        message = f"the picture is larger than the {_PICTURE_BYTES >> 20} MiB that are taken"
+        raise refusal(errors.RequestTooLargeError, message, param=param)
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        raise invalid("the picture's data: URL holds no base64", param) from None

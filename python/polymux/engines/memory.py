@@ -1,0 +1,220 @@
+"""Memory for models: what one will take, and whose is given back to make room for it."""
+
+from __future__ import annotations
+
+import os
+import struct
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from polymux import errors
+from polymux.models.families import layout_of
+from polymux.service.failures import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from polymux.engines.supervisor import EngineBackend
+
+_MIB = 1 << 20
+#: Beside its weights, measured with small models: libraries, and what they compute in.
+_CHAT_BYTES = 200 * _MIB
+_SPEECH_BYTES = 250 * _MIB
+_UPSCALE_BYTES = 300 * _MIB
+_RAPIDOCR_BYTES = 900 * _MIB
+_TESSERACT_BYTES = 100 * _MIB
+_KEY_VALUE_BYTES = 2  # Of each number that llama.cpp keeps of a token: 16-bit floats.
+_DEFAULT_CONTEXT = 4096
+_RETRY_AFTER_S = 30.0
+
+
+def needed_bytes(family: str, options: Mapping[str, Any]) -> int | None:
+    """What an engine will take once it is loaded, about; None where nobody knows."""
+    model = Path(str(options.get("model", ""))).expanduser()
+    with suppress(OSError, ValueError, struct.error, KeyError, errors.PolymuxError):
+        if family == "chat":
+            eyes = options.get("mmproj")
+            files = [model.parent / one for one in layout_of(model, "chat").files]
+            files += [Path(str(eyes)).expanduser()] if eyes else []
+            tokens = int(options.get("context", _DEFAULT_CONTEXT)) * int(options.get("slots", 1))
+            kept = tokens * context_bytes_per_token(model)
+            return sum(one.stat().st_size for one in files) + kept + _CHAT_BYTES
+        if family == "speech":
+            return 2 * (model / "model.bin").stat().st_size + _SPEECH_BYTES
+        if family == "upscale":
+            return 2 * model.with_suffix(".bin").stat().st_size + _UPSCALE_BYTES
+    return {"rapidocr": _RAPIDOCR_BYTES, "tesseract": _TESSERACT_BYTES}.get(family)
+
+
+class MemoryBudget:
+    """The memory that all engines share.
+
+    Args:
+        limit_bytes: Most that they may take together; None for what the machine has.
+        free: Tells what the machine has left, in bytes. Default: as Linux tells it.
+    """
+
+    def __init__(
+        self, limit_bytes: int | None = None, free: Callable[[], int | None] | None = None
+    ) -> None:
+        """No engine is known."""
+        self._limit_bytes = limit_bytes
+        self._free = free or machine_free_bytes
+        self._engines: list[EngineBackend] = []
+
+    def add(self, engine: EngineBackend) -> None:
+        """One that may be asked to give its memory back."""
+        self._engines.append(engine)
+
+    async def make_room(self, engine: EngineBackend) -> None:
+        """Ends idle engines, the longest unused first, until this one can be loaded.
+
+        Raises:
+            OverloadedError: The others are at work (code ``overloaded``).
+            NoBackendError: It would not fit alone.
+        """
+        needed = engine.needed_bytes
+        if needed is None:
+            return
+        for other in sorted(self._engines, key=lambda one: one.rested_at):
+            if self._left() >= needed:
+                return
+            if other is not engine and other.process is not None:
+                await other.unload()
+        left = self._left()
+        if left >= needed:
+            return
+        words = (
+            f"{engine.name} needs about {needed // _MIB} MiB of memory, and {left // _MIB} MiB "
+            "are free for it"
+        )
+        if any(one.process is not None for one in self._engines if one is not engine):
+            raise refusal(
+                errors.OverloadedError,
+                f"{words} while others work: ask again later",
+                retry_after_s=_RETRY_AFTER_S,
+            )
+        raise refusal(
+            errors.NoBackendError,
+            f"{words}: choose a smaller model, a shorter context, or raise "
+            "limits.engines_memory_bytes",
+        )
+
+    def _left(self) -> int:
+        found = self._free()
+        left = found if found is not None else 1 << 62
+        if self._limit_bytes is not None:
+            taken = sum(resident_bytes(one.process.pid) for one in self._engines if one.process)
+            left = min(left, self._limit_bytes - taken)
+        return max(0, left)
+
+
+def resident_bytes(pid: int | None) -> int:
+    """What a process holds in memory; 0 where it is gone."""
+    with suppress(OSError, ValueError, IndexError):
+        words = Path(f"/proc/{pid}/statm").read_text("ascii").split()
+        return int(words[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def machine_free_bytes() -> int | None:
+    """What programs may still take: of the machine, and of the control group if that is less."""
+    found = [_meminfo_available(), _control_group_free()]
+    known = [one for one in found if one is not None]
+    return min(known) if known else None
+
+
+def _meminfo_available() -> int | None:
+    with suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/meminfo").read_text("ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return None
+
+
+def _control_group_free() -> int | None:
+    """Of version 2 of control groups; pages of files that are not in use count as free."""
+    with suppress(OSError, ValueError, IndexError):
+        group = Path("/proc/self/cgroup").read_text("utf-8").strip().splitlines()[-1]
+        folder = Path("/sys/fs/cgroup") / group.rpartition(":")[2].lstrip("/")
+        limit = (folder / "memory.max").read_text("ascii").strip()
+        if limit == "max":
+            return None
+        used = int((folder / "memory.current").read_text("ascii"))
+        for line in (folder / "memory.stat").read_text("ascii").splitlines():
+            if line.startswith("inactive_file "):
+                used -= int(line.split()[1])
+        return max(0, int(limit) - used)
+    return None
+
+
+def context_bytes_per_token(path: Path) -> int:
+    """What llama.cpp keeps of a token of the conversation, by the model's shape.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is no GGUF.
+        KeyError: It does not tell its shape.
+    """
+    facts = _gguf_facts(path)
+    family = facts["general.architecture"]
+
+    def fact(name: str) -> int:
+        found = facts[f"{family}.{name}"]
+        return int(max(found) if isinstance(found, list) else found)
+
+    heads = fact("attention.head_count")
+    own_heads = fact("attention.head_count_kv")
+    length = facts.get(f"{family}.attention.key_length") or fact("embedding_length") // heads
+    return fact("block_count") * own_heads * int(length) * 2 * _KEY_VALUE_BYTES
+
+
+#: GGUF's types of values that have one size: their number to `struct`'s letter.
+_PLAIN = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
+_TEXT, _ARRAY = 8, 9
+_MOST_FACTS = 10_000
+_MOST_TEXT_BYTES = 64 * _MIB
+_MOST_ITEMS = 10_000_000
+
+
+def _gguf_facts(path: Path) -> dict[str, Any]:
+    """The plain facts in the head of a model's file.
+
+    https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+    """
+    found: dict[str, Any] = {}
+    with path.open("rb") as file:
+        magic, version, _, count = _unpacked(file, "<4sIQQ")
+        if magic != b"GGUF" or version not in (2, 3) or count > _MOST_FACTS:
+            raise ValueError(path.name)
+        for _ in range(count):
+            name = _text(file)
+            found[name] = _value(file, *_unpacked(file, "<I"))
+    return found
+
+
+def _unpacked(file: BinaryIO, shape: str) -> Sequence[Any]:
+    return struct.unpack(shape, file.read(struct.calcsize(shape)))
+
+
+def _text(file: BinaryIO) -> str:
+    (length,) = _unpacked(file, "<Q")
+    if length > _MOST_TEXT_BYTES:
+        raise ValueError(length)
+    return file.read(length).decode("utf-8", "replace")
+
+
+def _value(file: BinaryIO, kind: int) -> Any:
+    if kind == _TEXT:
+        return _text(file)
+    if kind == _ARRAY:
+        inner, count = _unpacked(file, "<IQ")
+        if count > _MOST_ITEMS or inner == _ARRAY:
+            raise ValueError(count)
+        if inner == _TEXT:
+            for _ in range(count):
+                _text(file)
+            return []
+        return list(_unpacked(file, f"<{count}{_PLAIN[inner]}"))
+    return _unpacked(file, f"<{_PLAIN[kind]}")[0]

@@ -1,0 +1,54 @@
+"""The place of an engine that was asked for and has no model: it says what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+from polymux import errors
+from polymux.service.backend import Backend, Health
+from polymux.service.failures import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from polymux.service.work import Product, Sink, Work
+
+
+class WithoutModel(Backend):
+    """Refuses all work.
+
+    Args:
+        name: As configuration and logs call it.
+        operations: What it could do.
+        problem: Why it cannot, and what to do.
+        models: What requests would call its model; None for whatever they say.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        operations: Sequence[str],
+        problem: str,
+        models: Sequence[str] | None = None,
+    ) -> None:
+        """Keeps what is given."""
+        self.name = name
+        self.operations = frozenset(operations)
+        self.models = None if models is None else tuple(models)
+        self._problem = problem
+
+    def refuse(self, work: Work) -> NoReturn:  # noqa: ARG002 - whatever it is
+        """All of it.
+
+        Raises:
+            NoBackendError: Always.
+        """
+        raise refusal(errors.NoBackendError, self._problem)
+
+    async def run(self, work: Work, sink: Sink) -> Product:  # noqa: ARG002
+        """Raises, as `refuse`."""
+        self.refuse(work)
+
+    def health(self) -> Health:
+        """That it has failed, and why."""
+        return Health("failed", self._problem)

@@ -1,0 +1,129 @@
+"""The user's own files as models: named where they are, or copied."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+from polymux._text import display_name
+from polymux.errors import InputUnreadableError, InvalidRequestError
+from polymux.models.failures import writing
+from polymux.models.families import checked_name, layout_of
+from polymux.models.folder import kept_of
+from polymux.models.manifest import Kept, Manifest, check_file_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from polymux.models.families import Layout
+    from polymux.models.folder import Installed, ModelsFolder, OnProgress
+
+_PIECE_BYTES = 1 << 20
+
+
+def add(
+    name: str,
+    path: Path,
+    folder: ModelsFolder,
+    *,
+    family: str | None = None,
+    license: str = "",  # noqa: A002 - as SPDX calls it
+    copy: bool = False,
+    on_progress: OnProgress | None = None,
+) -> Installed:
+    """Gives the user's own file or folder a name that engines know it by.
+
+    Args:
+        name: What it shall be called.
+        path: A GGUF file, a folder in CTranslate2's form, a ``.param`` file of ncnn, or a folder
+            with one of these.
+        folder: Of models.
+        family: What it is for. Default: what it looks like.
+        license: As SPDX has it, or words; noted for people.
+        copy: Copy the files. Default: they stay where they are, and nothing here removes them.
+        on_progress: Called with a file's name, its bytes so far, and all of them.
+
+    Raises:
+        InputNotFoundError: There is nothing at `path`.
+        InputUnreadableError: It cannot be read.
+        InvalidRequestError: It is no model; or the name cannot be one.
+        OutputExistsError: There is a model of that name.
+        OutputFailedError: The folder of models cannot be written.
+    """
+    checked_name(name)
+    layout = layout_of(path, family)
+    _check_place(layout, folder)
+    with folder.workspace(name) as work:
+        files = work / "files"
+        with writing(files):
+            shutil.rmtree(files, ignore_errors=True)
+            files.mkdir()
+        try:
+            kept = _copied(layout, files, on_progress) if copy else _hashed(layout, on_progress)
+            manifest = Manifest(
+                name=name,
+                family=layout.family,
+                license=license,
+                source=("a copy of " if copy else "") + display_name(os.fspath(path.absolute())),
+                paths=layout.paths,
+                options=layout.options,
+                files=kept,
+                folder=None if copy else layout.folder,
+            )
+            return folder.publish(work, files, manifest)
+        except BaseException:
+            shutil.rmtree(files, ignore_errors=True)
+            raise
+
+
+def _check_place(layout: Layout, folder: ModelsFolder) -> None:
+    if layout.folder.resolve().is_relative_to(folder.path.resolve()):
+        raise InvalidRequestError(
+            f"{display_name(os.fspath(layout.folder))} lies in the folder of models already: "
+            "'polymux models list' shows it"
+        )
+    for name in layout.files:
+        try:
+            check_file_name(name)
+        except ValueError:
+            raise InvalidRequestError(
+                f"the file {display_name(name)} begins with a dot: give it another name"
+            ) from None
+
+
+def _hashed(layout: Layout, on_progress: OnProgress | None) -> tuple[Kept, ...]:
+    try:
+        return kept_of(layout, on_progress)
+    except OSError as error:
+        raise _unreadable(layout, error) from error
+
+
+def _copied(layout: Layout, files: Path, on_progress: OnProgress | None) -> tuple[Kept, ...]:
+    kept = []
+    for name in layout.files:
+        digest, count = hashlib.sha256(), 0
+        try:
+            source = (layout.folder / name).open("rb", buffering=0)
+        except OSError as error:
+            raise _unreadable(layout, error) from error
+        with source, writing(files / name), (files / name).open("xb") as target:
+            total = os.fstat(source.fileno()).st_size
+            while piece := source.read(_PIECE_BYTES):
+                digest.update(piece)
+                target.write(piece)
+                count += len(piece)
+                if on_progress is not None:
+                    on_progress(name, count, total)
+            target.flush()
+            os.fsync(target.fileno())
+        kept.append(Kept(name, count, digest.hexdigest()))
+    return tuple(kept)
+
+
+def _unreadable(layout: Layout, error: OSError) -> InputUnreadableError:
+    return InputUnreadableError(
+        f"cannot read {display_name(os.fspath(layout.folder))}: {error.strerror or error}",
+        errno=error.errno,
+    )

@@ -1,0 +1,143 @@
+"""Which model an engine is loaded with, and what to do where there is none.
+
+The one place where a model's name becomes a path: before an engine's options reach its process.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from polymux._text import display_name
+from polymux.models import catalogue
+from polymux.models.families import FAMILIES, is_name
+from polymux.models.folder import ModelsFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from polymux.models.folder import Installed
+
+#: Operation to the module of its engine and what brings that, where the engine has its own model.
+_WITHOUT_MODEL = {"read_text": ("rapidocr", "ocr")}
+
+
+class Chosen(NamedTuple):
+    """What an engine is to be loaded with.
+
+    Attributes:
+        options: Of the engine; ``model`` and others as paths.
+        problem: Why it cannot be loaded, and what to do; empty where it can.
+    """
+
+    options: dict[str, Any]
+    problem: str = ""
+
+
+def chosen(family: str, options: Mapping[str, Any], folder: ModelsFolder | None = None) -> Chosen:
+    """The options of an engine, with the model that they name, or the default one.
+
+    A name of an installed model counts before a file of that name in the current folder; what has a
+    slash is a path, and left to the engine.
+
+    Args:
+        family: The engine's.
+        options: As settings have them. What they say counts before what is known of the model.
+        folder: Of models. Default: the user's.
+    """
+    if family not in FAMILIES:
+        return Chosen(dict(options))
+    folder = folder or ModelsFolder()
+    wanted = options.get("model")
+    if wanted is None or wanted == "":
+        found = folder.default(family)
+        problem = f"no {family} model is installed: {_pull(family)}"
+    elif is_name(wanted):
+        found = folder.find(wanted)
+        if found is None and Path(wanted).exists():
+            return Chosen(dict(options))
+        problem = _not_installed(family, wanted)
+    else:
+        return Chosen(dict(options))
+    if found is None:
+        return Chosen(dict(options), problem)
+    if found.problem or found.family != family:
+        return Chosen(dict(options), _unfit(found, family))
+    own = {name: one for name, one in options.items() if name != "model"}
+    named = {"names": [found.name]} if family == "chat" else {}
+    return Chosen({**named, **found.engine_options(), **own})
+
+
+def available(folder: ModelsFolder | None = None) -> dict[str, list[Installed]]:
+    """Family to its models that are fit, the default one first; of installed engines alone."""
+    found: dict[str, list[Installed]] = {}
+    for model in (folder or ModelsFolder()).installed():
+        about = FAMILIES.get(model.family)
+        if about is not None and not model.problem and find_spec(about.package) is not None:
+            found.setdefault(model.family, []).append(model)
+    return found
+
+
+def remedy(operation: str) -> str:
+    """What would make this machine able to do an operation; empty where nothing would.
+
+    Example:
+        >>> from polymux.models.choosing import remedy
+        >>> remedy("generate_video")
+        ''
+    """
+    if operation in _WITHOUT_MODEL:
+        package, extra = _WITHOUT_MODEL[operation]
+        return _install(extra) if find_spec(package) is None else ""
+    for family, about in FAMILIES.items():
+        if operation in about.operations:
+            return _remedy_of(family)
+    return ""
+
+
+def _remedy_of(family: str) -> str:
+    about = FAMILIES[family]
+    steps = []
+    if find_spec(about.package) is None:
+        steps.append(_install(about.extra))
+    if ModelsFolder().default(family) is None:
+        steps.append(f"no {family} model is installed: {_pull(family)}")
+    if not steps:
+        steps.append(
+            f"what the engine {family} needs is installed, so name it in the settings "
+            f"([engines.{family}]), or begin again without any"
+        )
+    return "; ".join(steps)
+
+
+def _install(extra: str) -> str:
+    return f"\"pip install 'polymux[{extra}]'\" brings the engine"
+
+
+def _pull(family: str) -> str:
+    model = catalogue.recommended(family)
+    own = f"'polymux models add' takes one of your own ({FAMILIES[family].form})"
+    return own if model is None else f"'polymux models pull {model.name}' fetches one, and {own}"
+
+
+def _not_installed(family: str, wanted: str) -> str:
+    model = catalogue.find(wanted)
+    if model is not None and model.family == family:
+        return (
+            f"the {family} model {wanted} is not installed: 'polymux models pull {wanted}' "
+            "fetches it, and it is found at the next start"
+        )
+    return (
+        f"there is no {family} model {display_name(wanted)}: neither is one of that name installed "
+        f"('polymux models list' shows those), nor is it a path ({FAMILIES[family].form})"
+    )
+
+
+def _unfit(model: Installed, family: str) -> str:
+    if model.problem:
+        return (
+            f"the model {model.name} is damaged ({model.problem}): "
+            f"'polymux models rm {model.name}' removes it, then pull or add it again"
+        )
+    return f"the model {model.name} is for {model.family}, not for {family}"

@@ -1,0 +1,224 @@
+"""The engines that need a model, and what a model of each of them looks like on disk."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from polymux._text import display_name, shown
+from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+
+class Family(NamedTuple):
+    """An engine that needs a model.
+
+    Attributes:
+        operations: What it does.
+        package: The module that it needs.
+        extra: What brings that.
+        form: What its model is.
+    """
+
+    operations: tuple[str, ...]
+    package: str
+    extra: str
+    form: str
+
+
+FAMILIES = {
+    "chat": Family(("chat", "free_chat"), "xllamacpp", "chat", "a GGUF file"),
+    "speech": Family(
+        ("transcribe",),
+        "faster_whisper",
+        "speech",
+        "a folder in CTranslate2's form (config.json, model.bin, tokenizer.json)",
+    ),
+    "upscale": Family(
+        ("upscale_image",), "ncnn", "upscale", "a .param file of ncnn with its .bin beside it"
+    ),
+}
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
+_SPEECH_NEEDS = ("config.json", "model.bin", "tokenizer.json")
+_SPEECH_MAY_HAVE = ("preprocessor_config.json", "vocabulary.json", "vocabulary.txt")
+_GGUF_MAGIC = b"GGUF"
+#: Large models come in pieces, of which the first is named to the engine.
+_PIECE = re.compile(r"(?P<stem>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
+_FACTOR = re.compile(r"(?<![0-9a-z])(?:x([2-8])(?![0-9])|([2-8])x(?![0-9a-z]))", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A model as it lies on disk.
+
+    Attributes:
+        family: The engine that it is for.
+        folder: Where its files are.
+        files: Their names.
+        paths: Which of them the engine's options of these names are; ``"."`` is the folder.
+        options: Further options that the engine needs for it.
+    """
+
+    family: str
+    folder: Path
+    files: tuple[str, ...]
+    paths: Mapping[str, str]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def is_name(text: object) -> bool:
+    """Whether it can be a model's name: letters, digits and ``._+-``, and nothing of a path."""
+    return isinstance(text, str) and _NAME.fullmatch(text) is not None
+
+
+def checked_name(name: str) -> str:
+    """The name.
+
+    Raises:
+        InvalidRequestError: It cannot be one.
+    """
+    if not is_name(name):
+        raise InvalidRequestError(
+            f"{shown(name)} cannot be a model's name: give letters, digits and . _ + - only, at "
+            "most 100, the first a letter or a digit"
+        )
+    return name
+
+
+def checked_family(family: str) -> Family:
+    """The family of that name.
+
+    Raises:
+        InvalidRequestError: There is none.
+    """
+    found = FAMILIES.get(family)
+    if found is None:
+        raise InvalidRequestError(f"family={shown(family)}: must be one of {', '.join(FAMILIES)}")
+    return found
+
+
+def layout_of(path: Path, family: str | None = None) -> Layout:
+    """What lies at `path`, a file or a folder.
+
+    Args:
+        path: Of the user's.
+        family: What it must be. Default: what it looks like.
+
+    Raises:
+        InputNotFoundError: There is nothing.
+        InputUnreadableError: It may not be read.
+        InvalidRequestError: It is no model, or none of that family; the message says what lacks.
+    """
+    if family is not None:
+        checked_family(family)
+    name = display_name(os.fspath(path))
+    try:
+        if not path.exists():
+            raise InputNotFoundError(f"there is no file or folder {name}", input_name=str(path))
+        found = _recognised(path.absolute(), family)
+    except PermissionError as error:
+        raise InputUnreadableError(
+            f"cannot read {name}: {error.strerror}", errno=error.errno
+        ) from error
+    if found is not None:
+        return found
+    if family is None:
+        forms = "; ".join(f"{one}: {about.form}" for one, about in FAMILIES.items())
+        raise InvalidRequestError(f"{name} is no model that an engine here knows ({forms})")
+    raise InvalidRequestError(f"{name} is no {family} model: that is {FAMILIES[family].form}")
+
+
+def _recognised(path: Path, family: str | None) -> Layout | None:
+    for one, look in {"chat": _chat, "speech": _speech, "upscale": _upscale}.items():
+        found = look(path) if family in (None, one) else None
+        if found is not None:
+            return found
+    return None
+
+
+def _chat(path: Path) -> Layout | None:
+    if path.is_dir():
+        found = [one for one in _named(path, ".gguf") if _is_first(one.name)]
+        eyes = [one for one in found if "mmproj" in one.name.lower()]
+        models = [one for one in found if one not in eyes]
+        if len(models) != 1 or len(eyes) > 1:
+            return None
+        model = models[0]
+    else:
+        model, eyes = path, []
+    if model.suffix.lower() != ".gguf" or not all(map(_is_gguf, [model, *eyes])):
+        return None
+    paths = {"model": model.name}
+    if eyes:
+        paths["mmproj"] = eyes[0].name
+    files = [*_pieces(model), *(one.name for one in eyes)]
+    return Layout("chat", model.parent, tuple(files), paths)
+
+
+def _is_first(name: str) -> bool:
+    piece = _PIECE.fullmatch(name)
+    return piece is None or int(piece["number"]) == 1
+
+
+def _is_gguf(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_GGUF_MAGIC)) == _GGUF_MAGIC
+    except OSError:
+        return False
+
+
+def _pieces(model: Path) -> list[str]:
+    """The file, or all pieces of a model whose first it is.
+
+    Raises:
+        InvalidRequestError: One is missing.
+    """
+    piece = _PIECE.fullmatch(model.name)
+    if piece is None:
+        return [model.name]
+    names = [
+        f"{piece['stem']}-{number:05}-of-{piece['count']}.gguf"
+        for number in range(1, int(piece["count"]) + 1)
+    ]
+    _all_there(model.parent, names)
+    return names
+
+
+def _speech(path: Path) -> Layout | None:
+    if not path.is_dir() or not (path / "model.bin").is_file():
+        return None
+    _all_there(path, _SPEECH_NEEDS)
+    names = [name for name in (*_SPEECH_NEEDS, *_SPEECH_MAY_HAVE) if (path / name).is_file()]
+    return Layout("speech", path, tuple(names), {"model": "."})
+
+
+def _upscale(path: Path) -> Layout | None:
+    found = _named(path, ".param") if path.is_dir() else [path]
+    if len(found) != 1 or found[0].suffix != ".param":
+        return None
+    param = found[0]
+    weights = param.with_suffix(".bin").name
+    _all_there(param.parent, [weights])
+    # The file does not say by how much it enlarges; by custom its name does.
+    factor = _FACTOR.search(param.stem)
+    options = {} if factor is None else {"factor": int(factor[1] or factor[2])}
+    return Layout("upscale", param.parent, (param.name, weights), {"model": param.name}, options)
+
+
+def _named(folder: Path, suffix: str) -> list[Path]:
+    return sorted(one for one in folder.iterdir() if one.suffix.lower() == suffix and one.is_file())
+
+
+def _all_there(folder: Path, names: Sequence[str]) -> None:
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing:
+        raise InvalidRequestError(
+            f"the model in {display_name(os.fspath(folder))} lacks {', '.join(missing[:5])}"
+        )

@@ -1,0 +1,339 @@
+"""The folder of models: what is installed there, what the user has put there, and what goes."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from polymux._atomic import write_atomically
+from polymux._text import display_name
+from polymux.config import models_folder
+from polymux.errors import InputNotFoundError, OutputExistsError, OutputRefusedError, PolymuxError
+from polymux.models import manifest as manifests
+from polymux.models.failures import ModelError, writing
+from polymux.models.families import checked_name, is_name, layout_of
+from polymux.models.manifest import Kept, Manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from polymux.models.families import Layout
+
+    #: Called with what is being worked on, the bytes that are done, and all of them where known.
+    OnProgress = Callable[[str, int, int | None], object]
+
+_PIECE_BYTES = 1 << 20
+_LOCK = "lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A model that is there.
+
+    Attributes:
+        manifest: What is known of it.
+        folder: Where its files are.
+        kind: ``"owned"`` (files of the models folder), ``"linked"`` (registered, files elsewhere),
+            or ``"found"`` (put into the models folder by hand).
+        problem: What is wrong with it, in words; empty where nothing is.
+    """
+
+    manifest: Manifest
+    folder: Path
+    kind: str
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """As commands and settings call it."""
+        return self.manifest.name
+
+    @property
+    def family(self) -> str:
+        """The engine that it is for."""
+        return self.manifest.family
+
+    @property
+    def bytes(self) -> int:
+        """What its files take."""
+        return sum(one.bytes for one in self.manifest.files)
+
+    def engine_options(self) -> dict[str, Any]:
+        """What the engine is to be loaded with for it."""
+        paths = {key: os.fspath(self.folder / one) for key, one in self.manifest.paths.items()}
+        return {**self.manifest.options, **paths}
+
+
+class ModelsFolder:
+    """The folder.
+
+    Args:
+        path: Default: `polymux.config.models_folder`. It need not exist.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        """Looks at nothing yet."""
+        self.path = path if path is not None else models_folder()
+
+    def installed(self) -> list[Installed]:
+        """All models, in the order of their names; those with a problem, too."""
+        try:
+            entries = sorted(one.name for one in self.path.iterdir())
+        except OSError:
+            return []
+        names = dict.fromkeys(one.removesuffix(".gguf") for one in entries)
+        found = [self._look(name) for name in names if is_name(name)]
+        return sorted((one for one in found if one is not None), key=lambda one: one.name)
+
+    def find(self, name: str) -> Installed | None:
+        """The model of that name; None where there is none."""
+        return self._look(name) if is_name(name) else None
+
+    def get(self, name: str) -> Installed:
+        """The same.
+
+        Raises:
+            InputNotFoundError: There is none.
+        """
+        found = self.find(name)
+        if found is None:
+            raise InputNotFoundError(
+                f"no model of the name {display_name(name)} is installed: 'polymux models list' "
+                "shows which are"
+            )
+        return found
+
+    def default(self, family: str) -> Installed | None:
+        """The model that an engine takes where none is named: of those without a problem the first
+        by name; None where there is none.
+        """  # noqa: D205 - one sentence
+        of_family = (one for one in self.installed() if one.family == family and not one.problem)
+        return next(of_family, None)
+
+    def _look(self, name: str) -> Installed | None:
+        folder = self.path / name
+        try:
+            manifest = manifests.read(folder / manifests.FILE_NAME)
+        except ModelError as error:
+            broken = Manifest(name, "", "", "", {}, {}, ())
+            return Installed(broken, folder, "owned", str(error))
+        if manifest is None:
+            return self._found(name)
+        if manifest.name != name:
+            # Renamed by hand: the folder's name is what people type.
+            manifest = replace(manifest, name=name)
+        where, kind = folder, "owned"
+        if manifest.folder is not None:
+            where, kind = manifest.folder, "linked"
+        return Installed(manifest, where, kind, _problem(manifest, where))
+
+    def _found(self, name: str) -> Installed | None:
+        """A folder or a GGUF file that somebody has put here, where it looks like a model."""
+        for path in (self.path / name, self.path / f"{name}.gguf"):
+            try:
+                found = layout_of(path)
+                kept = tuple(
+                    Kept(one, (found.folder / one).stat().st_size, "") for one in found.files
+                )
+            except (PolymuxError, OSError):
+                continue
+            manifest = Manifest(
+                name, found.family, "", "put into the folder of models by hand", found.paths,
+                found.options, kept,
+            )  # fmt: skip
+            return Installed(manifest, found.folder, "found")
+        return None
+
+    def is_begun(self, name: str) -> bool:
+        """Whether something of it has been fetched and the rest has not."""
+        return is_name(name) and self._workspace(name).is_dir()
+
+    def _workspace(self, name: str) -> Path:
+        return self.path / f".{name}.part"
+
+    @contextmanager
+    def workspace(self, name: str) -> Iterator[Path]:
+        """A folder beside the model's for what is not whole yet; what is in it stays.
+
+        Raises:
+            OutputExistsError: Something of that name is there already.
+            ModelError: Another process works at it.
+            OutputFailedError: The folder cannot be written.
+        """
+        work = self._workspace(checked_name(name))
+        self._check_free(name)
+        with writing(work):
+            work.mkdir(parents=True, exist_ok=True)
+            lock = _locked(work, name)
+        try:
+            self._check_free(name)  # Another process may have made it until now.
+            yield work
+        finally:
+            if work.is_dir() and [one.name for one in work.iterdir()] == [_LOCK]:
+                shutil.rmtree(work, ignore_errors=True)
+            os.close(lock)
+
+    def _check_free(self, name: str) -> None:
+        if self.find(name) is not None or os.path.lexists(self.path / name):
+            raise OutputExistsError(
+                f"there is a model {name} already in {display_name(str(self.path))}: "
+                f"'polymux models rm {name}' removes it"
+            )
+
+    def publish(self, work: Path, files: Path, manifest: Manifest) -> Installed:
+        """Makes the files of a workspace the model, whole or not at all, and ends the workspace."""
+        target = self.path / manifest.name
+        with writing(target):
+            write_atomically(files / manifests.FILE_NAME, manifest.encoded(), overwrite=True)
+            files.rename(target)
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        shutil.rmtree(work, ignore_errors=True)
+        return self.get(manifest.name)
+
+    def remove(self, name: str) -> list[Path]:
+        """Removes a model, or what was fetched of one; files of the user's own stay.
+
+        Returns:
+            What stays where it is: the files of a linked model, or what else lies in its folder.
+
+        Raises:
+            InputNotFoundError: There is none.
+            OutputRefusedError: It is not the models folder's, but the user's own.
+            OutputFailedError: It cannot be removed.
+        """
+        work = self._workspace(checked_name(name))
+        begun = work.is_dir() and not work.is_symlink()
+        found = self.find(name)
+        if found is None and not begun:
+            self.get(name)
+        if begun:
+            with writing(work):
+                lock = _locked(work, name)
+                shutil.rmtree(work)
+                os.close(lock)
+        return [] if found is None else self._removed(found)
+
+    def _removed(self, model: Installed) -> list[Path]:
+        folder = self.path / model.name
+        if model.kind == "found" or folder.is_symlink():
+            raise OutputRefusedError(
+                f"{model.name} was put into {display_name(str(self.path))} by hand, and its files "
+                "may be the only ones: remove them by hand"
+            )
+        own = [] if model.kind == "linked" else [one.name for one in model.manifest.files]
+        with writing(folder):
+            for name in own:
+                (folder / name).unlink(missing_ok=True)
+            # Last: what is half removed is still known to be a model, and can be removed again.
+            (folder / manifests.FILE_NAME).unlink(missing_ok=True)
+            left = sorted(folder.iterdir())
+            if not left:
+                folder.rmdir()
+        return [model.folder] if model.kind == "linked" else left
+
+    def damage(self, model: Installed, on_progress: OnProgress | None = None) -> list[str]:
+        """The files that are not what they were, by their SHA-256.
+
+        Raises:
+            ModelError: Nobody has noted what they should be.
+        """
+        kept = model.manifest.files
+        if not kept or not all(one.sha256 for one in kept):
+            raise ModelError(
+                f"nobody knows what the files of {model.name} should be: "
+                f"{model.manifest.source or model.problem}"
+            )
+        damaged = []
+        done, total = 0, model.bytes
+        for one in kept:
+            before = done
+
+            def told(count: int, name: str = one.name, before: int = before) -> None:
+                if on_progress is not None:
+                    on_progress(name, before + count, total)
+
+            try:
+                if sha256_of(model.folder / one.name, told) != one.sha256:
+                    damaged.append(one.name)
+            except OSError:
+                damaged.append(one.name)
+            done += one.bytes
+        return damaged
+
+
+def kept_of(layout: Layout, on_progress: OnProgress | None = None) -> tuple[Kept, ...]:
+    """The files of a model with their lengths and SHA-256.
+
+    Raises:
+        OSError: One cannot be read.
+    """
+    kept = []
+    for name in layout.files:
+        path = layout.folder / name
+        size = path.stat().st_size
+
+        def told(count: int, name: str = name, size: int = size) -> None:
+            if on_progress is not None:
+                on_progress(name, count, size)
+
+        kept.append(Kept(name, size, sha256_of(path, told)))
+    return tuple(kept)
+
+
+def sha256_of(path: Path, told: Callable[[int], object] | None = None) -> str:
+    """The SHA-256 of a file.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    digest, count = hashlib.sha256(), 0
+    with path.open("rb", buffering=0) as file:
+        while piece := file.read(_PIECE_BYTES):
+            digest.update(piece)
+            count += len(piece)
+            if told is not None:
+                told(count)
+    return digest.hexdigest()
+
+
+def _problem(manifest: Manifest, folder: Path) -> str:
+    for one in manifest.files:
+        try:
+            size = (folder / one.name).stat().st_size
+        except OSError:
+            return f"{one.name} is missing"
+        if size != one.bytes:
+            return f"{one.name} has {size} bytes and not {one.bytes}"
+    return ""
+
+
+def _locked(work: Path, name: str) -> int:
+    """A lock of the workspace, held until the descriptor is closed.
+
+    Raises:
+        ModelError: Another process has it.
+    """
+    path = work / _LOCK
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Whoever had it may have removed the whole workspace in between.
+        if path.stat().st_ino == os.fstat(descriptor).st_ino:
+            return descriptor
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    raise ModelError(f"another process is at work on the model {name}: try again when it is done")

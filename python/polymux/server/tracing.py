@@ -1,0 +1,81 @@
+"""OpenTelemetry, where it is installed: a span for each request, as part of its caller's trace.
+
+Names and attributes are those of its conventions for HTTP servers:
+https://opentelemetry.io/docs/specs/semconv/http/http-spans/. FastAPI and Starlette make such spans,
+too, but with whole addresses in them: here these hold ids, and links that are keys.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from starlette.routing import Route
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_TRACE_FIELDS = (b"traceparent", b"tracestate")
+_FAILED = 500
+
+
+class Tracing:
+    """Makes a span of each request.
+
+    Args:
+        routes: Which addresses there are: a span has the pattern of its address, and never an id or
+            a link, which only its caller should know.
+    """
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        """Nothing is traced yet."""
+        from opentelemetry import trace
+
+        self._tracer = trace.get_tracer("polymux.server")
+        self._routes = routes
+
+    async def __call__(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """Runs the application inside of a span."""
+        from opentelemetry import propagate
+        from opentelemetry.trace import SpanKind, Status, StatusCode
+
+        route = self._route_of(scope)
+        method = scope["method"]
+        given = {
+            name.decode("latin-1"): value.decode("latin-1")
+            for name, value in scope["headers"]
+            if name in _TRACE_FIELDS
+        }
+        attributes = {"http.request.method": method, "url.scheme": scope.get("scheme", "http")}
+        if route:
+            attributes["http.route"] = route
+        with self._tracer.start_as_current_span(
+            f"{method} {route}".rstrip(),
+            propagate.extract(given),
+            kind=SpanKind.SERVER,
+            attributes=attributes,
+        ) as span:
+
+            async def noted(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    span.set_attribute("http.response.status_code", message["status"])
+                    for name, value in message["headers"]:
+                        if name == b"x-request-id":
+                            span.set_attribute("polymux.request_id", value.decode("latin-1"))
+                    if message["status"] >= _FAILED:
+                        span.set_status(Status(StatusCode.ERROR))
+                await send(message)
+
+            await app(scope, receive, noted)
+
+    def _route_of(self, scope: Scope) -> str:
+        path = scope["path"]
+        return next((one.path for one in self._routes if one.path_regex.match(path)), "")
+
+
+def tracing(routes: Sequence[Route]) -> Callable[..., Any] | None:
+    """What makes spans; None where OpenTelemetry is not installed."""
+    try:
+        return Tracing(routes)
+    except ImportError:
+        return None

@@ -1,0 +1,94 @@
+"""What work will take is told before it is begun, by its file's header."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+from PIL import Image
+from polymux.server.settings import EngineSettings, Limits
+from support.conversions import wav
+from support.polymux_server import CONVERT, PolymuxServer, form
+from support.weights import upscaler, whisper
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.polymux_server import Answer
+
+STT = "/api/v1/modelhost/stt"
+UPSCALE = "/api/v1/modelhost/imageupscale?model=nightmareai/real-esrgan"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
+    folder = tmp_path_factory.mktemp("estimates")
+    engines = {
+        "media": EngineSettings("media", threads=1),
+        "speech": EngineSettings("speech", {"model": str(whisper(folder))}),
+        "upscale": EngineSettings("upscale", {"model": str(upscaler()), "factor": 2}),
+        "tesseract": EngineSettings("tesseract"),
+    }
+    limits = Limits(memory_bytes=64 << 20)
+    with PolymuxServer(folder / "s", engines=engines, limits=limits) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def hurried(server: PolymuxServer) -> str:
+    """A key that may ask for 2 s of work."""
+    key, _ = server.keys.add("hurried", longest_estimate_s=2.0)
+    return key
+
+
+def post(server: PolymuxServer, path: str, key: str, *fields: tuple[str, object]) -> Answer:
+    body, headers = form(*fields)
+    return server.ask("POST", path, body, headers, key=key)
+
+
+def picture(width: int, height: int) -> bytes:
+    buffer = io.BytesIO()
+    Image.new("RGB", (width, height), "white").save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def test_long_recordings_are_refused_by_a_key_s_limit(server: PolymuxServer, hurried: str) -> None:
+    long = wav(600)
+    answer = post(server, CONVERT, hurried, ("file", ("a.wav", long)))
+    assert answer.status == 422
+    told = answer.json()
+    assert told["code"] == "estimate_over_limit"
+    for word in ("about 6 s", "2 s", "600.0 s of sound", "first guess"):
+        assert word in told["error"], told
+    # What was measured replaces the guess.
+    assert post(server, CONVERT, server.key, ("file", ("a.wav", wav(5)))).status == 200
+    impatient, _ = server.keys.add("impatient", longest_estimate_s=1e-6)
+    answer = post(server, CONVERT, impatient, ("file", ("a.wav", wav(5))))
+    assert answer.status == 422
+    assert "5.0 s of sound" in answer.json()["error"]
+    assert "as measured here" in answer.json()["error"]
+    answer = post(server, STT, hurried, ("audio", ("a.wav", wav(60))))
+    assert answer.status == 422
+    assert "60.0 s of sound" in answer.json()["error"]
+
+
+def test_pictures(server: PolymuxServer, hurried: str) -> None:
+    answer = post(server, UPSCALE, hurried, ("image", ("a.png", picture(800, 500))), ("scale", "2"))
+    assert answer.status == 422
+    assert "1.6 megapixels" in answer.json()["error"]
+    # Too much memory for the server, whoever asks.
+    large = picture(1000, 1000)
+    answer = post(server, UPSCALE, server.key, ("image", ("a.png", large)), ("scale", "4"))
+    assert answer.status == 422
+    assert "MiB of memory" in answer.json()["error"]
+    small = post(server, UPSCALE, hurried, ("image", ("a.png", picture(40, 30))), ("scale", "2"))
+    assert small.status == 200
+    read = post(server, "/api/v1/image2text", hurried, ("file", ("a.png", picture(100, 50))))
+    assert read.status == 422
+    assert "1.0 pages" in read.json()["error"]
+
+
+def test_what_cannot_be_measured_fails_as_itself(server: PolymuxServer, hurried: str) -> None:
+    answer = post(server, CONVERT, hurried, ("file", ("a.wav", b"no media at all" * 100)))
+    assert answer.status == 415

@@ -1,0 +1,176 @@
+"""Memory for models: counted before they are loaded, and taken from those that rest."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.engines.memory import (
+    MemoryBudget,
+    context_bytes_per_token,
+    machine_free_bytes,
+    needed_bytes,
+    resident_bytes,
+)
+from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.errors import NoBackendError, OverloadedError
+from polymux.server.backends import backends_of
+from polymux.server.settings import EngineSettings, Limits, ServerSettings, StoreSettings
+from support.chat_model import model_path
+from support.engines import FAMILY
+from support.services import chat_of, running
+from support.supervised import alive, asked, go, until
+from support.weights import upscaler, whisper
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MIB = 1 << 20
+HOW = Supervision(threads=1, idle_s=300)
+
+
+def engine(name: str, budget: MemoryBudget, needed: int) -> EngineBackend:
+    made = EngineBackend(
+        name, FAMILY, ["chat"], supervision=HOW, before_load=budget.make_room, needed_bytes=needed
+    )
+    budget.add(made)
+    return made
+
+
+def test_what_rests_longest_makes_room(tmp_path: Path) -> None:
+    async def body() -> None:
+        total = 300 * MIB
+        engines: list[EngineBackend] = []
+
+        def free() -> int:
+            return total - sum(100 * MIB for one in engines if one.process is not None)
+
+        budget = MemoryBudget(free=free)
+        engines += [engine(name, budget, 100 * MIB) for name in "abcd"]
+        routes = {"chat": [_route(name) for name in "abcd"]}
+        async with running(tmp_path / "s", *engines, routes=routes) as service:
+            for name in "abc":
+                await service.call(asked("echo", model=name))
+            pids = [one.process.pid for one in engines[:3] if one.process]
+            await service.call(asked("echo", model="a"))  # Now b rests longest.
+            await service.call(asked("echo", model="d"))
+            assert [one.process is not None for one in engines] == [True, False, True, True]
+            assert not alive(pids[1] or 0)
+            assert alive(pids[0] or 0)
+
+    go(body())
+
+
+def test_others_at_work_are_left_alone(tmp_path: Path) -> None:
+    async def body() -> None:
+        engines: list[EngineBackend] = []
+
+        def free() -> int:
+            return 150 * MIB - sum(100 * MIB for one in engines if one.process is not None)
+
+        budget = MemoryBudget(free=free)
+        engines += [engine(name, budget, 100 * MIB) for name in "ab"]
+        routes = {"chat": [_route(name) for name in "ab"]}
+        async with running(tmp_path / "s", *engines, routes=routes) as service:
+            working = asyncio.create_task(service.call(asked("endless", model="a")))
+            await until(lambda: engines[0].process is not None and engines[0].process.busy)
+            with pytest.raises(OverloadedError, match=r"b needs about 100 MiB.*50 MiB") as refused:
+                await service.call(asked("echo", model="b"))
+            assert refused.value.headers["retry-after"] == "30"
+            assert not working.done()
+            working.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await working
+            await service.call(asked("echo", model="b"))
+            assert engines[0].process is None
+
+    go(body())
+
+
+def test_what_would_never_fit(tmp_path: Path) -> None:
+    async def body() -> None:
+        budget = MemoryBudget(limit_bytes=50 * MIB)
+        large = engine("large", budget, 100 * MIB)
+        async with running(tmp_path / "s", large) as service:
+            with pytest.raises(NoBackendError, match=r"100 MiB.*50 MiB.*smaller model"):
+                await service.call(asked("echo"))
+            assert large.process is None
+
+    go(body())
+
+
+def test_a_server_s_limit_refuses_a_real_model(tmp_path: Path) -> None:
+    options = {"model": str(model_path()), "context": 2048}
+    settings = ServerSettings(
+        store=StoreSettings(tmp_path / "s"),
+        limits=Limits(engines_memory_bytes=200 * MIB),
+        engines={"chat": EngineSettings("chat", options, threads=1)},
+    )
+
+    async def body() -> None:
+        async with running(tmp_path / "s", *backends_of(settings)) as service:
+            with pytest.raises(NoBackendError, match="engines_memory_bytes"):
+                await service.call(chat_of())
+
+    go(body())
+
+
+def test_needs_are_near_what_is_taken(tmp_path: Path) -> None:
+    """Of a real chat model, once loaded and used; not twice as much and not half."""
+    options = {"model": str(model_path()), "context": 2048, "slots": 2}
+    needed = needed_bytes("chat", options)
+    assert needed is not None
+
+    async def body() -> None:
+        chat = EngineBackend("chat", "chat", ["chat"], options, slots=2, supervision=HOW)
+        async with running(tmp_path / "s", chat) as service:
+            await service.call(chat_of(max_completion_tokens=2))
+            assert chat.process is not None
+            taken = resident_bytes(chat.process.pid)
+            assert needed / 2 < taken < needed * 1.25
+
+    go(body())
+
+
+def test_shapes_of_models(tmp_path: Path) -> None:
+    # SmolLM2-135M: 30 layers, 3 heads of 64 numbers, keys and values, 2 bytes each.
+    assert context_bytes_per_token(model_path()) == 30 * 3 * 64 * 2 * 2
+    small = needed_bytes("chat", {"model": str(model_path()), "context": 1024})
+    large = needed_bytes("chat", {"model": str(model_path()), "context": 9216})
+    assert small is not None
+    assert large is not None
+    assert large - small == 8192 * 23040
+    speech = needed_bytes("speech", {"model": str(whisper(tmp_path))})
+    assert speech is not None
+    assert 300 * MIB < speech < 1000 * MIB
+    assert needed_bytes("upscale", {"model": str(upscaler())}) is not None
+    assert needed_bytes("of somebody else", {}) is None
+    assert (machine_free_bytes() or 0) > 0
+    assert resident_bytes(2**22 + 1) == 0
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"",
+        b"GGUF",
+        b"GGML" + bytes(20),
+        struct.pack("<4sIQQ", b"GGUF", 3, 0, 2**40),
+        struct.pack("<4sIQQQ", b"GGUF", 3, 0, 1, 2**60),
+        struct.pack("<4sIQQQ4sI", b"GGUF", 3, 0, 1, 4, b"name", 99),
+        struct.pack("<4sIQQQ4sIIQ", b"GGUF", 3, 0, 1, 4, b"name", 9, 4, 2**50),
+        struct.pack("<4sIQQQ4sIIQ", b"GGUF", 3, 0, 1, 4, b"name", 9, 9, 1),
+    ],
+)
+def test_files_that_are_no_models(tmp_path: Path, head: bytes) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(head)
+    assert needed_bytes("chat", {"model": str(path)}) is None
+
+
+def _route(name: str) -> Any:
+    from polymux.service.dispatch import Route
+
+    return Route(name, (name,))

@@ -1,0 +1,298 @@
+"""SIGTERM and Ctrl-C with work under way: everybody is told, and the process is gone in time."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.kill_rounds import JOBS, sound
+from support.polymux_server import CONVERT, Answer, form
+from support.served import until
+from support.serving import ServedProgram
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+GRACE_S = 3.0
+#: For a slow machine; the contract has a second.
+SLACK_S = 2.5
+SLOTS = """
+[engines.media]
+threads = 1
+slots = 1
+[engines.painter]
+family = "support.engines:FaultyEngine"
+operations = ["generate_image"]
+slots = 1
+threads = 1
+[engines.chat]
+family = "support.engines:FaultyEngine"
+operations = ["chat", "free_chat"]
+slots = 24
+threads = 1
+[engines.chat.options]
+slots = 24
+[engines.narrow]
+family = "support.engines:FaultyEngine"
+operations = ["free_chat"]
+slots = 1
+threads = 1
+[routes]
+chat = ["chat"]
+free_chat = ["narrow"]
+"""
+
+
+def started(folder: Path, grace_s: float) -> ServedProgram:
+    return ServedProgram(folder, f"grace_s = {grace_s}\n{SLOTS}", whole=True).start()
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(40) as made:
+        yield made
+
+
+def free_chat(program: ServedProgram, what: str) -> Answer:
+    headers = [("Content-Type", "application/json")]
+    body = f'{{"messages": [{{"role": "user", "content": "{what}"}}]}}'.encode()
+    return program.request("POST", "/api/v1/freellm", body, headers)
+
+
+def is_refused(answer: Answer) -> bool:
+    assert answer.status == 503, (answer.status, answer.body[:300])
+    assert answer.json()["code"] == "draining"
+    return int(answer.headers["retry-after"]) >= 1
+
+
+def test_streams_calls_jobs_and_queues(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
+    """P01: each stream is ended by an event, each call by an answer; exit 0 by the grace limit."""
+    with started(tmp_path, GRACE_S) as program:
+        assert program.chat("echo x").status == 200
+        streams = [pool.submit(program.chat, "endless", stream=True) for _ in range(12)]
+        short = [pool.submit(program.chat, "deaf 2") for _ in range(2)]
+        long = [pool.submit(program.chat, "deaf 60") for _ in range(2)]
+        until(lambda: program.metric("polymux_running", "chat") == 16)
+        waiting = [pool.submit(free_chat, program, "deaf 60") for _ in range(4)]
+        prefer = ("Prefer", "respond-async")
+        jobs = [program.paint("deaf 60", prefer).json()["id"] for _ in range(2)]
+        blocked = [pool.submit(program.paint, "paint 1") for _ in range(2)]
+        until(lambda: program.metric("polymux_waiting", "painter") == 3)
+        until(lambda: program.metric("polymux_waiting", "narrow") == 3)
+        time.sleep(0.5)  # Each stream has its first pieces.
+        began = time.monotonic()
+        program.signal(signal.SIGTERM)
+        for one in streams:
+            body = one.result(60).body
+            assert b'"code":"draining"' in body.splitlines()[-2]
+            assert b"[DONE]" not in body
+        assert time.monotonic() - began < SLACK_S
+        # The door is open meanwhile, for those who ask what becomes of their jobs.
+        assert is_refused(program.chat("echo x"))
+        assert is_refused(program.convert(b"x" * 1000))
+        assert program.request("GET", "/readyz").status == 503
+        assert program.request("GET", f"{JOBS}/{jobs[0]}").json()["status"] == "processing"
+        assert all(one.result(60).status == 200 for one in short)
+        assert all(is_refused(one.result(60)) for one in (*long, *waiting, *blocked))
+        assert program.wait() == 0, program.told
+        took = time.monotonic() - began
+        assert GRACE_S - 0.2 < took < GRACE_S + SLACK_S
+        assert program.family() == []
+        assert "Traceback" not in program.told, program.told[-3000:]
+        program.start()
+        for job in jobs:
+            found = program.request("GET", f"{JOBS}/{job}").json()
+            assert (found["status"], found.get("output")) == ("failed", None)
+
+
+def test_with_nothing_to_do_it_is_gone_at_once(program: ServedProgram) -> None:
+    program.start()
+    assert program.chat("echo x").status == 200
+    with socket.create_connection(("127.0.0.1", program.port), 10) as idle:
+        began = time.monotonic()
+        assert program.stop() == 0, program.told
+        assert time.monotonic() - began < SLACK_S
+        assert idle.recv(10) == b""
+    assert program.family() == []
+
+
+def test_a_job_that_ends_within_the_grace(program: ServedProgram) -> None:
+    program.start()
+    answer = program.convert(sound(20, 1), ("Prefer", "respond-async"))
+    assert answer.status == 202
+    assert program.stop() == 0, program.told
+    program.start()
+    found = program.request("GET", f"{JOBS}/{answer.json()['id']}").json()
+    assert found["status"] == "succeeded", found
+
+
+@pytest.mark.parametrize(
+    ("signals", "status"),
+    [
+        ((signal.SIGTERM, signal.SIGTERM), 143),
+        ((signal.SIGINT, signal.SIGINT), 130),
+        ((signal.SIGTERM, signal.SIGINT), 130),
+    ],
+)
+def test_a_second_signal_ends_it_at_once(
+    tmp_path: Path, pool: ThreadPoolExecutor, signals: tuple[int, int], status: int
+) -> None:
+    """P02: whatever is under way, and engines that do not stop."""
+    with started(tmp_path, 60) as program:
+
+        def broken(call: Any, *arguments: Any) -> bool:
+            try:
+                call(*arguments)
+            except OSError:
+                return True
+            return False
+
+        calls = [pool.submit(broken, program.chat, "deaf 60") for _ in range(3)]
+        calls.append(pool.submit(broken, free_chat, program, "freeze"))
+        job = program.paint("deaf 60", ("Prefer", "respond-async")).json()["id"]
+        until(lambda: program.metric("polymux_running", "chat") == 3)
+        until(lambda: program.metric("polymux_running", "narrow") == 1)
+        program.signal(signals[0])
+        time.sleep(0.5)
+        assert program.process is not None
+        assert program.process.poll() is None
+        began = time.monotonic()
+        program.signal(signals[1])
+        assert program.wait() == status, program.told
+        assert time.monotonic() - began < SLACK_S
+        until(lambda: not program.family(), 2)
+        for one in calls:
+            one.result(30)
+        assert "Traceback" not in program.told, program.told[-3000:]
+        program.start()
+        assert program.request("GET", f"{JOBS}/{job}").json()["status"] == "failed"
+
+
+def test_an_engine_that_does_not_stop(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
+    """It hears nothing, and the server ends by its grace all the same."""
+    with started(tmp_path, 1) as program:
+        call = pool.submit(free_chat, program, "freeze")
+        until(lambda: program.metric("polymux_running", "narrow") == 1)
+        time.sleep(0.5)
+        began = time.monotonic()
+        program.signal(signal.SIGTERM)
+        assert is_refused(call.result(60))
+        assert program.wait() == 0
+        assert time.monotonic() - began < 1 + SLACK_S
+        assert program.family() == []
+
+
+def upload(program: ServedProgram, size: int) -> tuple[socket.socket, bytes]:
+    """A form of which half was sent, and the other half."""
+    body, headers = form(("file", ("a.wav", bytes(size))))
+    lines = [f"POST {CONVERT} HTTP/1.1", f"Host: 127.0.0.1:{program.port}",
+             f"Authorization: Bearer {program.key}", f"Content-Length: {len(body)}",
+             "Connection: close", *(f"{name}: {value}" for name, value in headers),
+             "", ""]  # fmt: skip
+    connection = socket.create_connection(("127.0.0.1", program.port), 30)
+    connection.sendall("\r\n".join(lines).encode() + body[: size // 2])
+    return connection, body[size // 2 :]
+
+
+def test_uploads_under_way(tmp_path: Path) -> None:
+    """One that comes to its end is told why it is not taken; one that does not is cut."""
+    with started(tmp_path, 2) as program:
+        ending, rest = upload(program, 2_000_000)
+        stuck, _ = upload(program, 2_000_000)
+        drafts = program.store / "drafts"
+        until(lambda: len(list(drafts.iterdir())) == 2)
+        began = time.monotonic()
+        program.signal(signal.SIGTERM)
+        time.sleep(0.3)
+        ending.sendall(rest)
+        head = ending.recv(65536)
+        assert b" 503 " in head.splitlines()[0]
+        assert b"retry-after: " in head
+        ending.close()
+        assert program.wait() == 0
+        assert time.monotonic() - began < 2 + SLACK_S
+        stuck.close()
+        assert list(drafts.iterdir()) == []
+        assert "Traceback" not in program.told, program.told[-3000:]
+
+
+def test_a_restart_in_the_middle_of_an_upload(tmp_path: Path) -> None:
+    """P13: the client tries again by itself, and the new server has the whole file."""
+    import polymux
+
+    data = sound(60, 3)
+    with ServedProgram(tmp_path, grace_s=0.5) as program:
+        program.start()
+        half = threading.Event()
+
+        class Slow:
+            """A file that is read slowly the first time."""
+
+            name = "a.wav"
+
+            def __init__(self) -> None:
+                self.at = 0
+
+            def read(self, size: int = -1) -> bytes:
+                if self.at > len(data) // 2 and not half.is_set():
+                    half.set()
+                    time.sleep(2)
+                size = len(data) if size < 0 else min(size, 65536)
+                piece = data[self.at : self.at + size]
+                self.at += len(piece)
+                return piece
+
+            def seek(self, at: int, whence: int = 0) -> int:
+                self.at = at + (len(data) if whence == 2 else 0)
+                return self.at
+
+            def tell(self) -> int:
+                return self.at
+
+            def seekable(self) -> bool:
+                return True
+
+        retry = polymux.Retry(8, first_backoff=0.5)
+        with (
+            polymux.Client(program.url, program.key, retry=retry, timeout=120) as client,
+            ThreadPoolExecutor(1) as one,
+        ):
+            made = one.submit(client.convert_to_mp3, ("a.wav", Slow()))
+            assert half.wait(30)
+            program.signal(signal.SIGTERM)
+            assert program.wait() == 0
+            program.start(port=program.port)
+            assert made.result(120).read() == polymux.convert_to_mp3(data).read()
+
+
+LAST_RESORT = """
+import sys, time
+from polymux.server.stopping import LastResort
+last = LastResort(0.3)
+for one in sys.argv[1:]:
+    last.close() if one == "close" else last.told(int(one))
+time.sleep(4)
+print("alive")
+"""
+
+
+@pytest.mark.parametrize(
+    ("told", "status"),
+    [(("0",), 0), (("0", "143"), 143), (("0", "143", "130"), 143), (("0", "close"), None),
+     (("close",), None), ((), None)],
+)  # fmt: skip
+def test_what_hangs_is_left(told: tuple[str, ...], status: int | None) -> None:
+    """A process that does not end by itself is ended; one whose server has closed goes on."""
+    made = subprocess.run(
+        [sys.executable, "-c", LAST_RESORT, *told], capture_output=True, text=True, check=False
+    )
+    assert made.returncode == (status or 0), made.stderr
+    assert (made.stdout == "alive\n") == (status is None)

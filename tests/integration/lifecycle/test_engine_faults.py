@@ -1,0 +1,250 @@
+"""Engines that crash, hang, grow and lie: what callers are told, and that the next one is served."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.engines import supervisor
+from polymux.errors import InternalServerError, OverloadedError
+from support.supervised import QUICK, alive, asked, engine, go, until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from polymux.engines.supervisor import EngineBackend
+    from polymux.service.dispatch import Service
+
+
+def children() -> set[int]:
+    """Of this process; those that have ended and were not waited for are among them."""
+    found = set()
+    for one in Path("/proc/self/task").glob("*/children"):
+        found |= {int(pid) for pid in one.read_text().split()}
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(tmp_path: Path) -> Any:
+    """No process, no zombie, no descriptor, no draft."""
+    before, open_ones = children(), len(list(Path("/proc/self/fd").iterdir()))
+    yield
+    assert children() == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= open_ones
+    assert not any(tmp_path.glob("s*/drafts/*"))
+
+
+async def well(service: Service, backend: EngineBackend) -> None:
+    """The next request is served, and everybody sees it."""
+    assert (await service.call(asked("echo back"))).output["text"] == "back"
+    assert backend.health().state == "ready"
+    place = service.places["faulty"]
+    assert (place.running, place.waiting) == (0, 0)
+
+
+@pytest.mark.parametrize("fault", ["crash", "exit", "segfault"])
+def test_a_crash_while_it_is_loaded(tmp_path: Path, fault: str) -> None:
+    async def body() -> None:
+        async with engine(tmp_path, load=fault) as (service, backend):
+            with pytest.raises(InternalServerError) as failed:
+                await service.call(asked("echo x"))
+            assert (failed.value.status, failed.value.code) == (500, "engine_failed")
+            assert backend.health().state == "failed"
+            assert backend.process is None
+            backend._options["load"] = ""
+            await well(service, backend)
+
+    go(body())
+
+
+@pytest.mark.parametrize(
+    "fault", ["crash", "abort", "exit 1", "exit 0", "close", "crash late", "touch"]
+)
+def test_the_end_of_a_process_at_work(tmp_path: Path, fault: str) -> None:
+    """By itself, by hanging up, or by somebody who kills it; in a stream it is told at once."""
+
+    async def body() -> None:
+        async with engine(tmp_path) as (service, backend):
+            begun = tmp_path / "begun"
+            if fault == "touch":
+                for _ in range(2):  # The first time nothing was delivered, and it is tried again.
+                    begun.unlink(missing_ok=True)
+                    if not _:
+                        call = asyncio.create_task(service.call(asked(f"touch {begun}")))
+                    await until(begun.exists)
+                    assert backend.process is not None
+                    assert backend.process.pid is not None
+                    os.kill(backend.process.pid, signal.SIGKILL)
+                    begun.unlink()
+            else:
+                stream = service.stream(asked(fault, stream=True))
+                call = asyncio.create_task(_whole(stream))
+            with pytest.raises(InternalServerError) as failed:
+                await call
+            assert (failed.value.status, failed.value.code) == (500, "engine_failed")
+            await well(service, backend)
+
+    go(body())
+
+
+async def _whole(stream: Any) -> list[Any]:
+    return [one async for one in stream]
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        "garbage ffffffffffffffff",
+        "garbage 00000004000000007b7d",
+        "garbage 0000000500000002" + b"[]".hex(),
+        "garbage " + (b"\x00\x00\x00\x08" + b"\x00\x00\x00\x04" + b"nope").hex(),
+        'send {"kind": "done"}',
+        'send {"kind": "done", "value": null, "version": 1, "metrics": 5}',
+        'send {"kind": "failed"}',
+        'send {"kind": "failed", "error": []}',
+        'send {"kind": "failed", "error": {"status": "x"}}',
+        'send {"kind": "chunk"}',
+        'send {"kind": "progress", "progress": "much"}',
+        'send {"kind": "draft", "bytes": "many"}',
+        'send {"kind": "alive"}',
+        'send {"kind": "done", "id": "x"}',
+    ],
+)
+def test_nonsense_on_the_connection(tmp_path: Path, garbage: str) -> None:
+    async def body() -> None:
+        async with engine(tmp_path) as (service, backend):
+            with pytest.raises(InternalServerError) as failed:
+                await service.call(asked(garbage))
+            assert (failed.value.status, failed.value.code) == (500, "engine_failed")
+            await well(service, backend)
+
+    go(body())
+
+
+def test_work_of_others_that_it_speaks_of(tmp_path: Path) -> None:
+    """Frames for requests that do not exist change nothing; so do those of an unknown kind."""
+
+    async def body() -> None:
+        async with engine(tmp_path, slots=2) as (service, backend):
+            for nonsense in ('{"kind": "done", "id": 99}', '{"kind": "what"}', '{"kind": "ready"}'):
+                call = asyncio.create_task(service.call(asked(f"send {nonsense}")))
+                await until(lambda: backend.process is not None and backend.process.busy == 1)
+                assert (await service.call(asked("echo other"))).output["text"] == "other"
+                call.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await call
+            await well(service, backend)
+
+    go(body())
+
+
+def test_a_loop_that_hears_nothing(tmp_path: Path) -> None:
+    """It is ended with its process; that was nobody's crash."""
+
+    async def body() -> None:
+        async with engine(tmp_path, QUICK._replace(grace_s=0.5)) as (service, backend):
+            begun = tmp_path / "begun"
+            for _ in range(4):  # More often than crashes are allowed.
+                begun.unlink(missing_ok=True)
+                call = asyncio.create_task(service.call(asked(f"touch {begun}")))
+                await until(begun.exists)
+                pid = backend.process and backend.process.pid
+                began = time.monotonic()
+                call.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await call
+                assert time.monotonic() - began < 2.5
+                assert not alive(pid or 0)
+            await well(service, backend)
+
+    go(body())
+
+
+def test_four_gigabytes(tmp_path: Path) -> None:
+    """More than its limit: it is told so, and goes on."""
+
+    async def body() -> None:
+        limits = {"limits": {"AS": 2 << 30}, "readable": [], "writable": [], "network": True}
+        async with engine(tmp_path, QUICK._replace(confinement=limits)) as (service, backend):
+            pid = (await service.call(asked("echo x"))).output["pid"]
+            with pytest.raises(OverloadedError) as failed:
+                await service.call(asked(f"grow {4 << 30}"))
+            assert (failed.value.status, failed.value.code) == (503, "overloaded")
+            assert int(failed.value.headers["retry-after"]) >= 1
+            assert (await service.call(asked("echo x"))).output["pid"] == pid
+            await well(service, backend)
+
+    go(body())
+
+
+def test_pauses_grow_and_the_breaker_closes_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "_CRASHES_WITHIN_S", 6.0)
+
+    async def body() -> None:
+        async with engine(tmp_path) as (service, backend):
+            began = time.monotonic()
+            with pytest.raises(InternalServerError):
+                await service.call(asked("crash"))
+            with pytest.raises((InternalServerError, OverloadedError)):
+                await service.call(asked("crash"))
+            # A pause before the second process, and twice that before the third.
+            assert time.monotonic() - began > 0.2 + 0.4
+            with pytest.raises(OverloadedError) as refused:
+                await service.call(asked("echo x"))
+            assert (refused.value.status, refused.value.code) == (503, "engine_broken")
+            assert 1 <= int(refused.value.headers["retry-after"]) <= 6
+            assert backend.health().state == "failed"
+            assert "3 crashes" in backend.health().detail
+            await until(lambda: backend.health().state != "failed", 15)
+            await well(service, backend)
+
+    go(body())
+
+
+def test_loading_may_hold_the_interpreter(tmp_path: Path) -> None:
+    """Libraries do while they read large models: that is no silence of a process that works."""
+
+    async def body() -> None:
+        async with engine(tmp_path, QUICK._replace(silence_s=2), load="silent") as (service, made):
+            await well(service, made)
+
+    go(body())
+
+
+def _turns(number: int) -> Callable[[], Any]:
+    async def wait() -> None:
+        for _ in range(number):
+            await asyncio.sleep(0)
+
+    return wait
+
+
+def _pause(seconds: float) -> Callable[[], Any]:
+    return lambda: asyncio.sleep(seconds)
+
+
+def test_who_leaves_at_any_moment_of_a_start_leaves_no_process(tmp_path: Path) -> None:
+    waits = [_turns(number) for number in range(0, 40, 2)]
+    waits += [_pause(seconds) for seconds in (0.003, 0.01, 0.03, 0.1, 0.3, 0.6)]
+
+    async def body() -> None:
+        async with engine(tmp_path, load="slow") as (service, backend):
+            before = children()
+            for wait in waits:
+                call = asyncio.create_task(service.call(asked("echo x")))
+                await wait()
+                call.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await call
+                assert backend.process is None
+                assert service.places["faulty"].running == 0
+                await until(lambda: children() == before, 3)
+
+    go(body())

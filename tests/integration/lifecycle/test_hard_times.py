@@ -1,0 +1,246 @@
+"""A server that is stopped for a while, short of everything, or asked for nothing but nonsense."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from support import programs
+from support.kill_rounds import JOBS, sound
+from support.served import until
+from support.strangers import anybody
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from support.serving import ServedProgram
+
+NOBODY = 64_322
+
+
+def status_of(pid: int, name: str) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1])
+    raise AssertionError(name)
+
+
+def descriptors(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+@contextmanager
+def limited(pid: int, name: str, most: int) -> Iterator[None]:
+    """Takes something from a process for a while, as its own user."""
+    user = Path(f"/proc/{pid}").stat().st_uid
+    own = (programs.find("prlimit"), f"--pid={pid}")
+    if user != os.geteuid():
+        own = (programs.find("setpriv"), f"--reuid={user}", f"--regid={user}", "--clear-groups",
+               *own)  # fmt: skip
+    columns = ("--noheadings", "--output=SOFT", f"--{name}")
+    before = programs.run(*own, *columns).stdout.decode().split()[0]
+    programs.run(*own, f"--{name}={most}:")
+    yield
+    programs.run(*own, f"--{name}={before}:")
+
+
+@pytest.mark.slow
+def test_stopped_for_ten_seconds(program: ServedProgram) -> None:
+    """P04: what ran goes on, engines are not taken for dead, and deadlines have passed."""
+    program.start()
+    assert program.chat("echo x").status == 200
+    engines = set(program.family())
+    with ThreadPoolExecutor(2) as pool:
+        stream = pool.submit(program.chat, "stream 20", stream=True)
+        job = program.convert(sound(120, 1), ("Prefer", "respond-async")).json()["id"]
+        slow = socket.create_connection(("127.0.0.1", program.port), 30)
+        slow.sendall(b"POST /api/v1/convert2mp3 HTTP/1.1\r\nHost: local")
+        program.signal(signal.SIGSTOP)
+        waiting = pool.submit(program.chat, "echo y")
+        time.sleep(10.5)
+        began = time.monotonic()
+        program.signal(signal.SIGCONT)
+        assert waiting.result(30).json()["text"] == "y"
+        assert time.monotonic() - began < 5
+        assert b"[DONE]" in stream.result(30).body
+    with slow:
+        assert b" 408 " in slow.recv(1000)
+    until(lambda: program.request("GET", f"{JOBS}/{job}").json()["status"] == "succeeded", 60)
+    assert engines <= set(program.family()), "an engine was ended that was well"
+    assert program.chat("echo z").status == 200
+    assert "Traceback" not in program.told
+
+
+def recovers(program: ServedProgram) -> None:
+    """It takes new requests of all kinds."""
+
+    def works(ask: Callable[[], object]) -> Callable[[], bool]:
+        def done() -> bool:
+            with suppress(OSError, http.client.HTTPException):
+                return getattr(ask(), "status", 0) == 200
+            return False
+
+        return done
+
+    until(works(lambda: program.chat("echo x")), 60)
+    until(works(lambda: program.convert(sound(0.1, 1))), 60)
+
+
+def test_few_descriptors(program: ServedProgram) -> None:
+    """P05: 64 in all. Whoever finds none waits or is told; then it is as before."""
+    program.start(before=(programs.find("prlimit"), "--nofile=64:64"))
+    recovers(program)
+    idle = []
+    for _ in range(100):
+        with suppress(OSError):
+            idle.append(socket.create_connection(("127.0.0.1", program.port), 5))
+    time.sleep(2)
+    lines = len(program.log)
+    for one in idle:
+        one.close()
+    recovers(program)
+    assert program.process is not None
+    assert program.process.poll() is None
+    assert lines < 200, "the log is full of it"
+    statuses = set()
+    with ThreadPoolExecutor(30) as pool:
+
+        def ask(number: int) -> int:
+            try:
+                return program.convert(sound(0.1, number % 3)).status
+            except (OSError, http.client.HTTPException):
+                return 0
+
+        statuses |= set(pool.map(ask, range(60)))
+    assert statuses <= {0, 200, 500, 503}
+    assert 200 in statuses
+    recovers(program)
+    assert program.stop() == 0
+
+
+def test_no_engine_can_be_started(program: ServedProgram) -> None:
+    """P05: all descriptors are in use when an engine is wanted: 503, and no crash of the engine."""
+    program.start()
+    assert program.chat("echo x").status == 200
+    most = descriptors(program.pid) + 3
+    with limited(program.pid, "nofile", most):
+        for _ in range(5):
+            answer = program.convert(sound(0.1, 1))
+            assert answer.status == 503, answer.body
+            assert answer.json()["code"] in ("overloaded", "store_failed")
+            assert int(answer.headers["retry-after"]) >= 1
+    assert program.convert(sound(0.1, 1)).status == 200
+    assert program.readiness()["backends"]["media"]["state"] == "ready"
+
+
+def test_few_threads(program: ServedProgram) -> None:
+    """P05: no thread can be started any more; a user's threads count all together."""
+    before: tuple[str, ...] = ()
+    if os.geteuid() == 0:  # Whom the limit does not bind.
+        (program.folder / "state").mkdir()
+        before = anybody(program.folder, NOBODY)
+    program.start(before=before)
+    assert program.chat("echo x").status == 200
+    with limited(program.pid, "nproc", 1), ThreadPoolExecutor(10) as pool:
+        answers = list(pool.map(lambda n: program.convert(sound(0.1, n)), range(10)))
+        assert {one.status for one in answers} <= {200, 503}, [one.body for one in answers]
+        assert 503 in {one.status for one in answers}
+    recovers(program)
+    assert "Traceback" not in program.told, program.told[-3000:]
+
+
+def test_little_memory(program: ServedProgram) -> None:
+    """P05: 512 MiB of address space, for it and for each engine."""
+    if "san.so" in os.environ.get("LD_PRELOAD", ""):
+        return  # A sanitizer needs its terabytes of addresses.
+    program.start(before=(programs.find("prlimit"), "--as=536870912"))
+    assert program.chat("echo x").status == 200
+    answer = program.convert(sound(0.1, 1))
+    assert answer.status in (200, 500, 503), answer.body
+    body = b'{"model": "default", "messages": [{"role": "user", "content": "' + b"x" * (30 << 20)
+    with suppress(OSError):
+        big = program.request("POST", "/api/v1/fastllm/chatcompletion", body + b'"}]}',
+                              [("Content-Type", "application/json")])  # fmt: skip
+        assert big.status in (200, 400, 500, 503), big.body[:300]
+    assert program.chat("echo y").json()["text"] == "y"
+    assert program.stop() == 0
+
+
+@pytest.mark.slow
+def test_ten_thousand_failed_requests(program: ServedProgram) -> None:
+    """P10: a line each and no more, no slower at the end, and no more memory."""
+    program.start()
+    connection = http.client.HTTPConnection("127.0.0.1", program.port, timeout=30)
+    chat = "/api/v1/fastllm/chatcompletion"
+    key = {"Authorization": f"Bearer {program.key}", "Content-Type": "application/json"}
+    kinds = [
+        ("GET", "/nothing", None, {}, 404),
+        ("POST", chat, b"{}", {"Content-Type": "application/json"}, 401),
+        ("POST", chat, b"{", key, 400),
+        ("GET", f"{JOBS}/nothing", None, key, 404),
+        ("GET", "/media/" + "0" * 40 + ".mp3", None, {}, 404),
+    ]
+
+    def ask(times: int) -> float:
+        began = time.monotonic()
+        for number in range(times):
+            method, path, body, headers, status = kinds[number % len(kinds)]
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            data = answer.read()
+            assert (answer.status, data[:9]) == (status, b'{"error":'), data
+            if answer.getheader("connection") == "close":
+                connection.close()
+        return time.monotonic() - began
+
+    with closing(connection):
+        first = ask(1000)
+        memory, lines = status_of(program.pid, "VmRSS"), len(program.log)
+        open_ones = descriptors(program.pid)
+        ask(8000)
+        last = ask(1000)
+        assert status_of(program.pid, "VmRSS") - memory < 16 << 10
+        assert last < 3 * first + 2
+        assert abs(descriptors(program.pid) - open_ones) <= 2
+    assert program.stop() == 0
+    told = program.log[lines:]
+    assert len(told) <= 9100
+    assert max(map(len, told)) < 300
+    assert "Traceback" not in program.told
+
+
+@pytest.mark.parametrize(
+    "count", [pytest.param(60, marks=pytest.mark.slow), pytest.param(1000, marks=pytest.mark.long)]
+)
+def test_conversions_leave_no_process(program: ServedProgram, count: int) -> None:
+    """P11: a tenth of them cancelled; the same few processes, descriptors and threads as before."""
+    program.start()
+    long, short = sound(300, 1), sound(0.1, 2)
+    assert program.convert(short).status == 200
+    before = set(program.family())
+    figures = descriptors(program.pid), status_of(program.pid, "Threads")
+    prefer = ("Prefer", "respond-async")
+    for number in range(count):
+        if number % 10:
+            assert program.convert(short).status == 200
+            continue
+        job = program.convert(long, prefer).json()["id"]
+        found = program.request("POST", f"{JOBS}/{job}/cancel").json()
+        assert found["status"] == "canceled", found
+    assert program.convert(short).status == 200
+    until(lambda: len(program.family()) == len(before), 10)
+    for pid in (program.pid, *program.family()):
+        assert "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    children = Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()
+    assert len(children) == len(before)
+    assert descriptors(program.pid) <= figures[0] + 3
+    assert status_of(program.pid, "Threads") <= figures[1] + 12
+    assert list((program.store / "drafts").iterdir()) == []

@@ -1,0 +1,194 @@
+"""Where a server may find itself: no terminal, no log, no home, no rights, no folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux import config
+from support import programs
+from support.kill_rounds import JOBS, path_of, sound
+from support.served import until
+from support.strangers import anybody
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from support.serving import ServedProgram
+
+NOBODY = 64_321
+
+
+def serves(program: ServedProgram) -> None:
+    """Every part of it works."""
+    assert program.chat("echo x").json()["text"] == "x"
+    assert b"[DONE]" in program.chat("stream 5", stream=True).body
+    answer = program.convert(sound(0.2, 1))
+    assert answer.status == 200, answer.body
+    assert program.request("GET", path_of(answer.json()["response"])).status == 200
+    assert program.request("GET", JOBS).status == 200
+
+
+def find(program: ServedProgram, state: Path | None = None) -> None:
+    """Where it serves, though it cannot say so."""
+    place = (state or program.folder / "state" / "polymux") / "local-key"
+
+    def told() -> bool:
+        assert program.process is not None
+        assert program.process.poll() is None
+        with suppress(OSError, IndexError):
+            program.port = int(place.read_text().split()[1].rpartition(":")[2])
+            return program.request("GET", "/healthz").status == 200
+        return False
+
+    until(told, 60)
+
+
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
+def test_without_standard_streams(program: ServedProgram, closed: str) -> None:
+    """P07: what is opened instead is nobody's standard stream."""
+    before = ("/bin/sh", "-c", f'exec "$@" {closed}', "sh")
+    program.start(before=before, ready=False, stderr=None, stdout=None)
+    find(program)
+    serves(program)
+    for number in range(3):
+        target = Path(f"/proc/{program.pid}/fd/{number}").readlink()
+        assert "socket" not in str(target), f"{number} is {target}"
+        assert ".db" not in str(target)
+    assert program.stop() == 0
+
+
+def test_a_log_that_nobody_reads(program: ServedProgram) -> None:
+    """P07: standard error is a pipe, and it is full."""
+    reader, writer = os.pipe()
+    try:
+        program.start(ready=False, stderr=writer)
+        os.close(writer)
+        find(program)
+        for _ in range(1500):
+            assert program.request("GET", "/nothing", timeout_s=10).status == 404
+        serves(program)
+        began = time.monotonic()
+        assert program.stop() == 0
+        assert time.monotonic() - began < 5
+    finally:
+        os.close(reader)
+
+
+def test_a_log_whose_disk_is_full(program: ServedProgram) -> None:
+    """P07."""
+    with Path("/dev/full").open("wb") as full:
+        program.start(ready=False, stderr=full)
+    find(program)
+    for _ in range(50):
+        assert program.request("GET", "/nothing").status == 404
+    serves(program)
+    assert program.stop() == 0
+
+
+def test_a_log_that_is_read_later(program: ServedProgram) -> None:
+    """Lines come in order, and none is lost where there is room for them."""
+    program.start()
+    for number in range(300):
+        program.request("GET", f"/nothing-{number}")
+    assert program.stop() == 0
+    seen = [one.split("/nothing-")[1].split()[0] for one in program.log if "/nothing-" in one]
+    assert seen == [str(number) for number in range(300)]
+
+
+def plain(program: ServedProgram, **more: str) -> Mapping[str, str]:
+    """An environment with next to nothing."""
+    kept = ("PATH", "PYTHONPATH", "LD_PRELOAD", "ASAN_OPTIONS", "PYTHONMALLOC", "VIRTUAL_ENV")
+    own = {name: one for name, one in program.environment.items() if name in kept}
+    return own | {"LANG": "C", "LC_ALL": "C"} | more
+
+
+def test_a_plain_environment(program: ServedProgram) -> None:
+    """P08: LANG=C, no HOME, a folder that was removed."""
+    folder = program.folder / "gone"
+    folder.mkdir()
+    state = str(program.folder / "state")
+    before = ("/bin/sh", "-c", f'rmdir "{folder}"; exec "$@"', "sh")
+    environment = plain(program, XDG_STATE_HOME=state)
+    program.start(before=before, environment=environment, cwd=folder)
+    serves(program)
+    answer = program.convert(sound(0.1, 1), file_name="x")
+    assert answer.status in (200, 400)
+    assert program.stop() == 0
+    assert "Traceback" not in program.told
+
+
+def test_any_user(program: ServedProgram) -> None:
+    """P08: a user without a name or a home, as containers have."""
+    (program.folder / "state").mkdir()
+    environment = plain(program, XDG_STATE_HOME=str(program.folder / "state"))
+    program.start(before=anybody(program.folder, NOBODY), environment=environment, cwd="/")
+    serves(program)
+    assert program.stop() == 0
+
+
+def outcome(program: ServedProgram, **options: Any) -> str:
+    """Of a server that cannot start: the one line that it says."""
+    program.start(ready=False, **options)
+    assert program.wait() not in (0, None)
+    assert "Traceback" not in program.told
+    assert len(program.log) == 1, program.told
+    return program.told
+
+
+def test_no_home_at_all(program: ServedProgram, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P08: nothing is written to a folder that is called ~; as a plain user, by the function."""
+    folder = program.folder / "here"
+    folder.mkdir()
+    if os.geteuid() == 0:
+        before = anybody(program.folder, NOBODY)
+        said = outcome(program, before=before, environment=plain(program), cwd=folder)
+    else:
+        monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+        monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+        with pytest.raises(polymux.InvalidRequestError) as refused:
+            config.state_folder()
+        said = str(refused.value)
+    assert "XDG_STATE_HOME" in said
+    assert list(folder.iterdir()) == []
+
+
+def test_folders_that_may_not_be_written(program: ServedProgram) -> None:
+    """D04: at the start, in one line that names the store."""
+    state = program.folder / "state"
+    state.mkdir()
+    before = anybody(program.folder, NOBODY)
+    state.chmod(0o555)
+    try:
+        said = outcome(program, before=before)
+    finally:
+        state.chmod(0o755)
+    assert "Permission denied" in said
+    assert "polymux" in said
+
+
+def read_only_root(folder: Path) -> tuple[str, ...]:
+    """Runs a command where nothing but a folder can be written."""
+    script = (
+        'mount --make-rprivate / && mount --bind "$0" "$0" && mount -o remount,bind,ro / '
+        '&& exec "$@"'
+    )
+    return (programs.find("unshare"), "--mount", "/bin/sh", "-c", script, str(folder))
+
+
+def test_a_root_that_is_read_only(program: ServedProgram) -> None:
+    """P08; where nobody may mount, the rights of a stranger stand in."""
+    before = read_only_root(program.folder)
+    mounts = subprocess.run([*before, "true"], capture_output=True, check=False).returncode == 0
+    state = str(program.folder / "state")
+    environment = plain(program, XDG_STATE_HOME=state, HOME="/nonexistent")
+    program.start(before=before if mounts else (), environment=environment, cwd="/")
+    serves(program)
+    assert program.stop() == 0
+    assert "Traceback" not in program.told

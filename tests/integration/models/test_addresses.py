@@ -1,0 +1,77 @@
+"""Models at addresses: fetched by the guarded fetcher, kept only where they are what was meant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from polymux.errors import ConnectionLostError, InputNotFoundError, URLRefusedError
+from polymux.fetching import FetchPolicy
+from polymux.models import pulling
+from polymux.models.failures import ModelError
+from polymux.models.folder import ModelsFolder
+from support.models import GGUF, contents, cut, sha256
+from support.web import Exchange, Server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ModelsFolder:
+    return ModelsFolder(tmp_path / "models")
+
+
+@pytest.fixture
+def web() -> Iterator[Server]:
+    async def answer(exchange: Exchange) -> None:
+        if exchange.target == "/m.gguf":
+            await exchange.answer(200, GGUF)
+        elif exchange.target == "/text":
+            await exchange.answer(200, b"no model")
+        elif exchange.target == "/cut":
+            await cut(exchange)
+        else:
+            await exchange.answer(404, b"no")
+
+    with Server(answer) as server:
+        yield server
+
+
+def test_a_model_at_an_address(web: Server, folder: ModelsFolder) -> None:
+    model = pulling.of_url("mine", web.url("/m.gguf"), sha256(GGUF).upper(), license="own")
+    policy = FetchPolicy(allowed_hosts=(web.authority,))
+    made = pulling.pull(model, folder, policy=policy)
+    assert contents(folder.path).keys() == {"mine/mine.gguf", "mine/polymux-model.json"}
+    assert made.engine_options() == {"model": str(folder.path / "mine" / "mine.gguf")}
+    assert (made.manifest.license, made.manifest.source) == ("own", web.url("/m.gguf"))
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "kind", "words"),
+    [
+        ("/m.gguf", b"other", ModelError, "SHA-256 is"),
+        ("/text", b"no model", ModelError, "of no use"),
+        ("/nothing", b"no", ModelError, "status 404"),
+        ("/cut", b"x", ConnectionLostError, "broke|lost|end|short"),
+    ],
+)
+def test_addresses_without_a_model(
+    web: Server, folder: ModelsFolder, path: str, data: bytes, kind: type[Exception], words: str
+) -> None:
+    policy = FetchPolicy(allowed_hosts=(web.authority,))
+    model = pulling.of_url("mine", web.url(path), sha256(data))
+    with pytest.raises(kind, match=words):
+        pulling.pull(model, folder, policy=policy)
+    assert folder.find("mine") is None
+    assert contents(folder.path).keys() <= {".mine.part/lock"}
+    with pytest.raises(InputNotFoundError):
+        folder.get("mine")
+
+
+def test_addresses_pass_the_guard(web: Server, folder: ModelsFolder) -> None:
+    for url in (web.url("/m.gguf"), "file:///etc/passwd", "http://localhost/m.gguf"):
+        with pytest.raises(URLRefusedError):
+            pulling.pull(pulling.of_url("mine", url, sha256(GGUF)), folder)
+    assert web.connections == 0

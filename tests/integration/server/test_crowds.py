@@ -1,0 +1,170 @@
+"""Many connections at once: slow ones, idle ones, more than there are descriptors for."""
+
+from __future__ import annotations
+
+import resource
+import selectors
+import socket
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import pytest
+from support.polymux_server import CHAT, HELLO, parsed
+from support.served import ServedProcess, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.polymux_server import Asked
+
+LONG = [pytest.mark.long, pytest.mark.slow]
+IDLE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@pytest.fixture(autouse=True)
+def _descriptors() -> Iterator[None]:
+    """As many as this process may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextmanager
+def crowd(server: Asked, count: int) -> Iterator[list[socket.socket]]:
+    """So many connections, all begun before one of them is accepted."""
+    found: list[socket.socket] = []
+    try:
+        for _ in range(count):
+            one = socket.socket()
+            found.append(one)
+            one.setblocking(False)
+            one.connect_ex(server.address)
+        yield found
+    finally:
+        for one in found:
+            one.close()
+
+
+def ended(connections: list[socket.socket], longest_s: float) -> dict[socket.socket, bytes]:
+    """What came over those that were closed within that time."""
+    came = dict.fromkeys(connections, b"")
+    over: dict[socket.socket, bytes] = {}
+    until_then = time.monotonic() + longest_s
+    with selectors.DefaultSelector() as selector:
+        for one in connections:
+            selector.register(one, selectors.EVENT_READ)
+        while len(over) < len(connections) and time.monotonic() < until_then:
+            for key, _ in selector.select(0.1):
+                one = key.fileobj
+                assert isinstance(one, socket.socket)
+                try:
+                    piece = one.recv(65536)
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    piece = b""
+                came[one] += piece
+                if not piece:
+                    selector.unregister(one)
+                    over[one] = came[one]
+    return over
+
+
+def test_200_headers_in_drips(tmp_path: Path) -> None:
+    """H09: a byte a second on each; all are told, or closed, by the deadline of a header."""
+    header_s = 3.0
+    with (
+        ServedProcess(tmp_path / "s", limits={"header_s": header_s}, log="warning") as server,
+        crowd(server, 200) as connections,
+    ):
+        assert server.json(CHAT, HELLO).status == 200
+        began = time.monotonic()
+        byte = 0
+        over: dict[socket.socket, bytes] = {}
+        while len(over) < 200:
+            assert time.monotonic() - began < header_s + 10
+            for one in connections:
+                if one not in over:
+                    with suppress(OSError):
+                        one.send(IDLE[byte : byte + 1])
+            byte += 1
+            over |= ended([one for one in connections if one not in over], 1)
+            assert server.json(CHAT, HELLO).status == 200
+        assert time.monotonic() - began > header_s - 0.5
+        statuses = {parsed(data).status for data in over.values()}
+        assert statuses <= {0, 408}
+        assert 408 in statuses
+        assert server.log() == ""
+
+
+@pytest.mark.parametrize(
+    ("keep_alive_s", "idle_s"), [(4.0, 2.0), pytest.param(90.0, 60.0, marks=LONG)]
+)
+def test_a_thousand_idle_connections(tmp_path: Path, keep_alive_s: float, idle_s: float) -> None:
+    """H12: kept as long as they may be and closed then; they cost little, and nobody waits."""
+    limits = {"keep_alive_s": keep_alive_s, "header_s": 30.0}
+    with ServedProcess(tmp_path / "s", limits=limits, log="warning") as server:
+        assert server.json(CHAT, HELLO).status == 200
+        before, descriptors = server.memory_bytes(), server.descriptors()
+        with crowd(server, 1000) as connections:
+            for one in connections:
+                one.setblocking(True)
+                one.settimeout(30)
+                one.sendall(IDLE)
+            for one in connections:
+                assert one.recv(65536).startswith(b"HTTP/1.1 200")
+                one.setblocking(False)
+            assert server.descriptors() >= 1000
+            busy_s, began = server.cpu_s(), time.monotonic()
+            asked = 0
+            while time.monotonic() - began < idle_s:
+                assert server.json(CHAT, HELLO).status == 200
+                asked += 1
+                time.sleep(0.1)
+            # What idles costs no time: an answer takes some milliseconds.
+            assert server.cpu_s() - busy_s < 0.5 + 0.1 * asked
+            assert server.memory_bytes() - before < 64 << 20
+            assert len(ended(connections, keep_alive_s + 20)) == 1000
+        until(lambda: server.descriptors() <= descriptors + 2)
+        assert server.is_alive()
+        assert server.log() == ""
+
+
+@pytest.mark.parametrize(
+    ("count", "descriptors"), [(1200, 256), pytest.param(5000, 1024, marks=LONG)]
+)
+def test_more_connections_than_descriptors(tmp_path: Path, count: int, descriptors: int) -> None:
+    """H13: those that are too many are told so, the others are served, and so is who comes then."""
+    limits = {"header_s": 60.0}
+    with ServedProcess(
+        tmp_path / "s", limits=limits, log="warning", descriptors=descriptors
+    ) as server:
+        assert server.json(CHAT, HELLO).status == 200
+        with crowd(server, count) as connections:
+            # All it can take wait for the deadline of their headers; the others are told.
+            over = ended(connections, 5)
+            assert server.descriptors() < descriptors
+            told = [parsed(data) for data in over.values() if data]
+            assert len(told) > (count - descriptors) * 0.8
+            for answer in told:
+                assert answer.status == 503
+                assert answer.json()["code"] == "overloaded"
+                assert int(answer.headers["retry-after"]) > 0
+            busy_s = server.cpu_s()
+            kept = [one for one in connections if one not in over]
+            assert len(kept) > descriptors // 2
+            time.sleep(1)
+            assert server.cpu_s() - busy_s < 0.5  # No busy loop.
+            # Closed with a request unread, it may be reset before the answer is seen.
+            assert server.ask("GET", "/healthz").status in (503, 0)
+            for one in kept[:50]:
+                one.setblocking(True)
+                one.settimeout(10)
+                one.sendall(IDLE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+                assert one.recv(65536).startswith(b"HTTP/1.1 200")
+        assert until(lambda: server.ask("GET", "/healthz").status == 200) < 5
+        assert server.json(CHAT, HELLO).status == 200
+        assert server.log() == ""

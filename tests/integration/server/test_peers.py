@@ -1,0 +1,199 @@
+"""Peers that frame bodies wrongly, stop sending, leave while they are answered, write to logs."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.polymux_server import CHAT, CONVERT, HELLO, form, read_answer
+from support.served import ServedProcess, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.polymux_server import Asked
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
+    folder = tmp_path_factory.mktemp("peers") / "s"
+    with ServedProcess(folder, limits={"body_first_s": 1.0}) as running:
+        assert running.json(CHAT, HELLO).status == 200  # The engine is there.
+        yield running
+
+
+def head(server: Asked, *fields: str, path: str = CHAT) -> bytes:
+    host = f"{server.address[0]}:{server.address[1]}"
+    lines = [f"POST {path} HTTP/1.1", f"Host: {host}", f"Authorization: Bearer {server.key}"]
+    return "\r\n".join([*lines, *fields, "", ""]).encode()
+
+
+def asked(server: Asked, text: str, **more: Any) -> bytes:
+    """A chat whose engine does what the text says."""
+    value = {**HELLO, "messages": [{"role": "user", "content": text}], **more}
+    body = json.dumps(value).encode()
+    return head(server, "Content-Type: application/json", f"Content-Length: {len(body)}") + body
+
+
+def running(server: Asked) -> float:
+    """How much is at work, in all engines."""
+    text = server.ask("GET", "/metrics").body.decode()
+    return sum(
+        float(line.split()[1]) for line in text.splitlines() if line.startswith("polymux_running{")
+    )
+
+
+CHUNKS = {
+    "no end of line behind the data": b'5\r\n{"a":XX0\r\n\r\n',
+    "a size over 64 bits": b"FFFFFFFFFFFFFFFFF\r\nabc",
+    "a size below nought": b"-1\r\n",
+    "no size": b"\r\n\r\n",
+    "a size and a space": b"2 \r\n{}\r\n0\r\n\r\n",
+    "bare ends of lines": b"2\n{}\n0\n\n",
+    "an extension of 1 MiB": b"1;" + b"x" * (1 << 20) + b"\r\n{\r\n0\r\n\r\n",
+    "many extensions": (b"1;" + b"x" * 1000 + b"\r\n \r\n") * 1000 + b"0\r\n\r\n",
+    "a trailer of 1 MiB": b"0\r\nX: " + b"y" * (1 << 20) + b"\r\n\r\n",
+    "100,000 trailers": b"0\r\n" + b"X: y\r\n" * 100_000 + b"\r\n",
+}
+
+
+@pytest.mark.parametrize("name", CHUNKS)
+@pytest.mark.parametrize("path", [CHAT, CONVERT])
+def test_chunks_that_are_none(server: ServedProcess, name: str, path: str) -> None:
+    """H04: refused and closed; what is behind them is no second request."""
+    before = server.memory_bytes()
+    kind = "application/json" if path == CHAT else "multipart/form-data; boundary=b"
+    fields = (f"Content-Type: {kind}", "Transfer-Encoding: chunked")
+    second = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    answer = server.raw(head(server, *fields, path=path) + CHUNKS[name] + second)
+    assert answer.status in (400, 431)
+    assert "status" not in answer.json()
+    assert server.memory_bytes() - before < 8 << 20
+    assert server.is_alive()
+
+
+@pytest.mark.parametrize("size", [b"FFFFFFFFFFFFFFFF", b"7FFFFFFFFFFFFFFF", b"40000000"])
+def test_chunks_that_never_come(server: ServedProcess, size: bytes) -> None:
+    """H04: room is made for what comes, not for what is announced; and it has its deadline."""
+    before = server.memory_bytes()
+    fields = ("Content-Type: application/json", "Transfer-Encoding: chunked")
+    began = time.monotonic()
+    answer = server.raw(head(server, *fields) + size + b"\r\n{")
+    assert answer.status in (400, 408)
+    assert time.monotonic() - began < 8
+    assert server.memory_bytes() - before < 8 << 20
+
+
+def test_many_small_chunks_are_a_body(server: ServedProcess) -> None:
+    """A byte in each is wasteful, and allowed."""
+    body = json.dumps(HELLO).encode().ljust(30_000)
+    chunked = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
+    fields = ("Content-Type: application/json", "Transfer-Encoding: chunked", "Connection: close")
+    assert server.raw(head(server, *fields) + chunked).status == 200
+
+
+@pytest.mark.parametrize("text", ["Hi", "sleep 1.5", "letters 3000"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_that_sends_no_more(server: ServedProcess, text: str, stream: bool) -> None:
+    """H19: it is answered, whole, and the connection is closed behind the answer."""
+    with server.connect() as connection:
+        connection.sendall(asked(server, text, stream=stream))
+        connection.shutdown(socket.SHUT_WR)
+        data = b""
+        while piece := connection.recv(65536):
+            data += piece
+    while data.startswith(b"HTTP/1.1 100 "):
+        data = data.partition(b"\r\n\r\n")[2]
+    assert data.startswith(b"HTTP/1.1 200 ")
+    assert data.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n") == stream
+    assert stream or json.loads(data.partition(b"\r\n\r\n")[2])["choices"]
+
+
+@pytest.mark.parametrize("text", ["sleep 30", "flood"])
+@pytest.mark.parametrize("reset", [False, True])
+def test_a_client_that_leaves_before_it_is_answered(
+    server: ServedProcess, text: str, reset: bool
+) -> None:
+    """C32, C34: closed is not half-closed, and what was begun for it is ended at once."""
+    with server.connect() as connection:
+        connection.sendall(asked(server, text))
+        until(lambda: running(server) == 1)
+        if reset:
+            option = struct.pack("ii", 1, 0)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, option)
+    assert until(lambda: running(server) == 0, 5) < 3
+    assert server.is_alive()
+
+
+def test_a_client_that_resets_while_it_is_answered(server: ServedProcess) -> None:
+    """H20: no error, no warning, and its place is free."""
+    told = len(server.log())
+    body, headers = form(("file", ("a.wav", b"x" * 100)))
+    for number in range(20):
+        with server.connect() as connection:
+            if number % 2:
+                connection.sendall(asked(server, "flood", stream=True))
+                connection.recv(1000)
+            else:
+                fields = (f"{headers[0][0]}: {headers[0][1]}", f"Content-Length: {len(body)}")
+                connection.sendall(head(server, *fields, path=CONVERT) + body)
+            option = struct.pack("ii", 1, 0)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, option)
+    until(lambda: running(server) == 0)
+    lines = server.log()[told:].splitlines()
+    assert [line for line in lines if " INFO " not in line] == []
+    assert sum(f"POST {CHAT} 499 " in line for line in lines) == 10
+    assert server.is_alive()
+
+
+WORDS = [
+    b"GET /%1b%5b2J%0d%0aX-Injected:%201 HTTP/1.1\r\nHost: localhost\r\n",
+    b"GET /\xc2\x9b2J\xe2\x80\xae HTTP/1.1\r\nHost: localhost\r\n",
+    b"GET /\x1b[2J HTTP/1.1\r\nHost: localhost\r\n",
+    b"GET /%c2%9b31m%e2%80%ae HTTP/1.1\r\nHost: localhost\r\nUser-Agent: \xc2\x9b31m\r\n",
+    b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Request-ID: a\xc2\x9b31m\r\n",
+    b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nUser-Agent: a\x1b[31m\r\n",
+    b"GET /healthz?\x7f HTTP/1.1\r\nHost: localhost\r\nUser-Agent: \xff\xfe\r\n",
+    b"G\x1bT /healthz HTTP/1.1\r\nHost: localhost\r\n",
+    b"GET /" + b"%0d%0a" * 1000 + b" HTTP/1.1\r\nHost: localhost\r\n",
+]
+
+
+@pytest.mark.parametrize("number", range(len(WORDS)))
+def test_what_a_terminal_would_obey(server: ServedProcess, number: int) -> None:
+    """H22: escaped in the log, a line a request; names of requests that are none are not taken."""
+    told = len(server.log())
+    answer = server.raw(WORDS[number] + b"Connection: close\r\n\r\n")
+    assert answer.status in (200, 400, 404)
+    assert all(value.isascii() and value.isprintable() for value in answer.headers.values())
+    lines = server.log()[told:].splitlines()
+    assert all(line.isprintable() and len(line) < 700 for line in lines)
+    assert len(lines) == 1
+    assert not any(line.startswith("X-Injected") for line in lines)
+
+
+def test_what_programs_and_forms_call_themselves(server: ServedProcess) -> None:
+    """H22: names of files reach errors and logs of jobs; there, too, they are escaped."""
+    name = "\u202e\x1b[2J\x9b31m.wav"
+    body, headers = form(("file", (name, b"no sound")), ("other\x1b[2J", "x"))
+    answer = server.ask("POST", CONVERT, body, headers)
+    assert answer.status in (400, 415, 422)
+    assert answer.json()["error"].isprintable()
+    assert server.log().replace("\n", "").isprintable()
+
+
+def test_an_answer_to_nobody_in_particular(server: ServedProcess) -> None:
+    """Of a request that is none of HTTP nothing is repeated."""
+    answer = read_answer_of(server, b"\x1b[2J<script>secret</script>\r\n\r\n")
+    assert answer.status == 400
+    assert b"secret" not in answer.body
+
+
+def read_answer_of(server: Asked, data: bytes) -> Any:
+    with server.connect() as connection:
+        connection.sendall(data)
+        return read_answer(connection)

@@ -1,0 +1,96 @@
+"""Everything that the OpenAPI document allows, and what it does not, asked by schemathesis."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from polymux import contract
+from polymux.server.app import create_app
+from polymux.server.openapi import openapi
+from polymux.server.settings import ServerSettings
+from support import schema_run
+from support.served import ServedProcess
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Random requests for each address; scripts/fuzz-http gives more.
+EXAMPLES = int(os.environ.get("POLYMUX_FUZZ_EXAMPLES", "4"))
+#: A missing key's and a wrong key's answers: another method is told of before.
+REFUSED = (400, 401, 405, 414, 431)
+OPEN = ("--exclude-tag", "facts", "--exclude-tag", "files")
+
+
+def check(server: ServedProcess) -> None:
+    """It lives, serves the next request, and has told nothing in its log that it must not."""
+    assert server.is_alive()
+    log = server.log()
+    assert server.key not in log
+    assert "Traceback" not in log
+    assert "unexpectedly" not in log
+    assert all(char.isprintable() or char == "\n" for char in log)
+
+
+def test_every_address_is_in_the_document() -> None:
+    paths = openapi("http://localhost")["paths"]
+    routes = {route.path for route in create_app(ServerSettings()).routes}  # type: ignore[attr-defined]
+    assert set(paths) == routes
+    for one in contract.operations():
+        described = paths[one.path]["post"]
+        assert described["operationId"] == one.name
+        fields = {field.name for variant in one.variants for field in variant.fields}
+        named = set()
+        for body in described["requestBody"]["content"].values():
+            for schema in body["schema"].get("anyOf", [body["schema"]]):
+                named |= schema["properties"].keys()
+        assert named == fields
+
+
+def asked(told: str) -> tuple[int, int]:
+    """How many addresses were tried, and how many requests were made."""
+    tested = re.search(r"Tested: (\d+)", told)
+    made = re.search(r"(\d+) generated", told)
+    assert tested is not None, told
+    assert made is not None, told
+    return int(tested[1]), int(made[1])
+
+
+@pytest.mark.slow
+def test_the_interface_is_as_its_document_says(tmp_path: Path) -> None:
+    """Statuses, types, schemas, header fields; keys that are missing and wrong; other methods."""
+    with ServedProcess(tmp_path / "s", slots=8, limits={"body_first_s": 5.0}) as server:
+        told = schema_run.run(server, tmp_path, examples=EXAMPLES, longest_s=600 + 60 * EXAMPLES)
+        addresses, requests = asked(told)
+        assert addresses == 26
+        assert requests > 2000
+        check(server)
+        assert not any((tmp_path / "s" / "store" / "drafts").iterdir())
+
+
+@pytest.mark.parametrize("key", [None, "wrong"])
+def test_without_a_key_nothing_is_done(tmp_path: Path, key: str | None) -> None:
+    with ServedProcess(tmp_path / "s") as server:
+        arguments = ("--phases", "examples,fuzzing", *OPEN)
+        told = schema_run.run(
+            server, tmp_path, examples=1, key=key, only=REFUSED, arguments=arguments
+        )
+        addresses, requests = asked(told)
+        assert addresses == 19
+        assert requests > 20
+        check(server)
+        assert server.ask("GET", "/api/v1/predictions").json()["results"] == []
+
+
+def test_what_is_wrong_is_found(tmp_path: Path) -> None:
+    """The checks themselves: a status that may not come, a text that may not be told."""
+    one = ("--include-operation-id", "is_alive", "--phases", "coverage")
+    with ServedProcess(tmp_path / "s") as server:
+        schema_run.run(server, tmp_path, examples=1, arguments=one)
+        with pytest.raises(AssertionError, match="Custom check failed"):
+            schema_run.run(server, tmp_path, examples=1, only=(418,), arguments=one)
+        server.key = "status"
+        with pytest.raises(AssertionError, match="an answer tells what it must not"):
+            schema_run.run(server, tmp_path, examples=1, arguments=one)

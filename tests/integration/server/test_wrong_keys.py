@@ -1,0 +1,115 @@
+"""Many wrong keys: none is nearer to a right one than another, and others are served meanwhile."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from support.polymux_server import CHAT, HELLO, PolymuxServer
+from support.served import ServedProcess
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    import socket
+    from pathlib import Path
+
+    from support.polymux_server import Asked
+
+BODY = json.dumps(HELLO).encode()
+
+
+def request(server: Asked, key: str, body: bytes = BODY) -> bytes:
+    host = f"{server.address[0]}:{server.address[1]}"
+    lines = [f"POST {CHAT} HTTP/1.1", f"Host: {host}", f"Authorization: Bearer {key}",
+             "Content-Type: application/json", f"Content-Length: {len(body)}", "", ""]  # fmt: skip
+    return "\r\n".join(lines).encode() + body
+
+
+def read_one(connection: socket.socket) -> bytes:
+    """One answer with a declared length."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        piece = connection.recv(65536)
+        assert piece
+        data += piece
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length:")[2].split()[0])
+    while len(body) < length:
+        body += connection.recv(65536)
+    return head
+
+
+def wrong(key: str, shared: int) -> str:
+    """A key that begins as the right one does, and differs from there on."""
+    turned = "".join("A" if char != "A" else "B" for char in key[shared:])
+    return key[:shared] + turned
+
+
+def medians(server: Asked, rounds: int) -> dict[int, float]:
+    """The usual time of an answer for each number of shared characters, one after the other."""
+    taken: dict[int, list[float]] = {shared: [] for shared in range(32)}
+    for _ in range(rounds):
+        for shared, times in taken.items():
+            with server.connect() as connection:
+                began = time.perf_counter()
+                connection.sendall(request(server, wrong(server.key, shared)))
+                head = read_one(connection)
+                times.append(time.perf_counter() - began)
+            assert head.startswith(b"HTTP/1.1 401"), head
+    return {shared: statistics.median(times) for shared, times in taken.items()}
+
+
+@pytest.mark.parametrize(
+    "rounds", [25, pytest.param(625, marks=[pytest.mark.long, pytest.mark.slow])]
+)
+def test_a_key_is_not_found_letter_by_letter(tmp_path: Path, rounds: int) -> None:
+    """A20: 800 wrong keys, 20,000 with --long; how many letters are right shows in no time.
+
+    A smoke test: what makes it so is that hashes are compared, in one place, all of them.
+    """
+    with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:
+        found = medians(server, rounds)
+        assert server.json(CHAT, HELLO).status == 200
+    few = statistics.median(found[shared] for shared in range(8))
+    many = statistics.median(found[shared] for shared in range(24, 32))
+    assert 0.5 < many / few < 2
+
+
+@pytest.mark.parametrize(
+    "seconds", [2.0, pytest.param(30.0, marks=[pytest.mark.long, pytest.mark.slow])]
+)
+def test_a_flood_of_wrong_keys(tmp_path: Path, seconds: float) -> None:
+    """A21: as many as one connection after another carries; others' requests are answered."""
+    with ServedProcess(tmp_path / "s", log="warning") as server:
+        over = threading.Event()
+
+        def flood() -> int:
+            """Requests without a body leave a connection open."""
+            count = 0
+            with server.connect() as connection:
+                while not over.is_set():
+                    connection.sendall(request(server, wrong(server.key, count % 32), b""))
+                    assert read_one(connection).startswith((b"HTTP/1.1 401", b"HTTP/1.1 429"))
+                    count += 1
+            return count
+
+        assert server.json(CHAT, HELLO).status == 200  # The engine is there.
+        times = []
+        with ThreadPoolExecutor(4) as pool:
+            floods = [pool.submit(flood) for _ in range(4)]
+            until = time.monotonic() + seconds
+            while time.monotonic() < until:
+                began = time.monotonic()
+                answer = server.json(CHAT, HELLO)
+                times.append(time.monotonic() - began)
+                assert answer.status == 200
+            over.set()
+        assert sum(one.result() for one in floods) > 50 * seconds
+        assert statistics.median(times) < 2
+        assert server.log() == ""
+        assert server.is_alive()

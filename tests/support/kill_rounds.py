@@ -1,0 +1,348 @@
+"""A server killed with SIGKILL at random moments under load, and what must hold when it is back.
+
+As a program, with ``tests`` in PYTHONPATH: ``python -m support.kill_rounds ROUNDS [SEED]``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import io
+import json
+import os
+import random
+import socket
+import sqlite3
+import sys
+import tempfile
+import threading
+import time
+import wave
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from support.polymux_server import CONVERT, form
+from support.served import until
+from support.serving import ServedProgram
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+JOBS = "/api/v1/predictions"
+ENDED_S = 2.0
+BROKEN = (OSError, http.client.HTTPException)
+#: What a store may hold beside the folders of its files.
+NAMES = {
+    "catalogue.db",
+    "catalogue.db-journal",
+    "keys.json",
+    "keys.json.lock",
+    "link-secrets",
+    "lock",
+}
+
+
+@dataclass
+class Ledger:
+    """What clients know for sure; any thread."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    #: Job to the number of its input, and its key.
+    jobs: dict[str, tuple[int, str]] = field(default_factory=dict)
+    #: Jobs that were answered with their result.
+    succeeded: set[str] = field(default_factory=set)
+    #: Link to the number of the input.
+    links: dict[str, int] = field(default_factory=dict)
+    removing: set[str] = field(default_factory=set)
+    removed: set[str] = field(default_factory=set)
+    cancelling: set[str] = field(default_factory=set)
+    #: Keys of requests that were sent, and whose answer may not have come.
+    sent: dict[str, int] = field(default_factory=dict)
+    chats: int = 0
+
+
+class KillRounds:
+    """One store, and servers on it one after another.
+
+    Args:
+        folder: For the server's home.
+        seed: Of everything that is left to chance.
+    """
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        import polymux
+
+        self.random = random.Random(seed)
+        self.inputs = [sound(0.1 + 0.1 * n, n) for n in range(6)]
+        self.expected = [
+            hashlib.sha256(polymux.convert_to_mp3(one).read()).hexdigest() for one in self.inputs
+        ]
+        self.program = ServedProgram(folder)
+        self.known = Ledger()
+        self.over = threading.Event()
+        self.failures: list[BaseException] = []
+        self.ran = 0
+
+    def run(self, rounds: int) -> None:
+        """So many rounds, and a last look."""
+        with self.program:
+            for number in range(rounds):
+                self.round(number)
+            self.program.start()
+            self.check()
+            assert self.program.stop() == 0, self.program.told
+            self.check_gone()
+
+    def round(self, number: int) -> None:
+        """Starts, looks at what the round before has left, works, and kills."""
+        if self.random.random() < 0.25:
+            self.program.start(ready=False)
+            time.sleep(self.random.uniform(0.0, 1.0))
+            self.program.kill()
+            self.check_gone()
+        self.program.start()
+        self.check()
+        self.over.clear()
+        before = len(self.known.jobs)
+        workers = [threading.Thread(target=self.until_broken, args=(one, self.random.random()))
+                   for one in (self.submit, self.submit, self.wait, self.chat, self.look,
+                               self.upload)]  # fmt: skip
+        for one in workers:
+            one.start()
+        time.sleep(self.random.uniform(0.0, 1.5) if number % 4 else self.random.uniform(0.0, 0.1))
+        self.program.kill()
+        self.over.set()
+        self.check_gone()
+        for one in workers:
+            one.join(60)
+            assert not one.is_alive(), "a client waits for a server that is gone"
+        if self.failures:
+            raise self.failures[0]
+        self.ran += len(self.known.jobs) - before
+
+    def until_broken(self, work: Callable[[random.Random], None], seed: float) -> None:
+        """A client: it does its work until there is no server any more."""
+        own = random.Random(seed)
+        try:
+            while not self.over.is_set():
+                work(own)
+        except BROKEN as error:
+            if not self.over.is_set() and self.program.process.poll() is None:
+                # A moment later it is seen to be dead.
+                time.sleep(0.5)
+                if not self.over.is_set():
+                    self.failures.append(error)
+        except BaseException as error:
+            self.failures.append(error)
+
+    def submit(self, own: random.Random) -> None:
+        """A job that goes on without its caller."""
+        number, key = own.randrange(len(self.inputs)), f"key-{own.getrandbits(64):x}"
+        self.ask(number, key)
+        time.sleep(own.uniform(0.02, 0.12))
+
+    def ask(self, number: int, key: str) -> Any:
+        """A request under a key; what is known of it afterwards."""
+        with self.known.lock:
+            self.known.sent[key] = number
+        answer = self.program.convert(
+            self.inputs[number], ("Prefer", "respond-async"), ("Idempotency-Key", key)
+        )
+        if answer.status == 503:
+            assert answer.json()["code"] == "overloaded", answer.body
+            with self.known.lock:
+                del self.known.sent[key]
+            time.sleep(0.1)
+            return None
+        assert answer.status in (200, 202), (answer.status, answer.body)
+        if answer.status == 200:
+            # It had ended when it was asked for once more: the answer is the result itself.
+            with self.known.lock:
+                self.known.links[path_of(answer.json()["response"])] = number
+            return answer.json()
+        job = answer.json()
+        with self.known.lock:
+            self.known.jobs[job["id"]] = number, key
+            self.known.sent.pop(key, None)
+        return job
+
+    def wait(self, own: random.Random) -> None:
+        """A call that blocks."""
+        number = own.randrange(len(self.inputs))
+        answer = self.program.convert(self.inputs[number])
+        if answer.status == 503:
+            time.sleep(0.1)
+            return
+        assert answer.status == 200, (answer.status, answer.body)
+        with self.known.lock:
+            self.known.links[path_of(answer.json()["response"])] = number
+
+    def chat(self, own: random.Random) -> None:
+        """Chats, whole and in pieces."""
+        whole = self.program.chat(f"echo {own.random()}")
+        assert whole.status == 200, (whole.status, whole.body)
+        pieces = self.program.chat("stream 20", stream=True)
+        assert pieces.body.endswith(b"data: [DONE]\n\n"), pieces.body[-200:]
+        with self.known.lock:
+            self.known.chats += 2
+
+    def look(self, own: random.Random) -> None:
+        """Looks at jobs; deletes one now and then, or cancels it."""
+        with self.known.lock:
+            ids = list(self.known.jobs.keys() - self.known.removing)
+        if not ids:
+            time.sleep(0.02)
+            return
+        job = own.choice(ids)
+        answer = self.program.request("GET", f"{JOBS}/{job}")
+        assert answer.status == 200, (job, answer.status, answer.body)
+        if answer.json()["status"] == "succeeded":
+            with self.known.lock:
+                self.known.succeeded.add(job)
+        if own.random() < 0.1:
+            with self.known.lock:
+                self.known.removing.add(job)
+            assert self.program.request("DELETE", f"{JOBS}/{job}").status == 204
+            with self.known.lock:
+                self.known.removed.add(job)
+        elif own.random() < 0.1:
+            with self.known.lock:
+                self.known.cancelling.add(job)
+            assert self.program.request("POST", f"{JOBS}/{job}/cancel").status == 200
+
+    def upload(self, own: random.Random) -> None:
+        """Sends the larger part of a form, and no more (M30)."""
+        body, headers = form(("file", ("a.wav", os.urandom(2_000_000))))
+        lines = [f"POST {CONVERT} HTTP/1.1", f"Host: 127.0.0.1:{self.program.port}",
+                 f"Authorization: Bearer {self.program.key}", f"Content-Length: {len(body)}",
+                 *(f"{name}: {value}" for name, value in headers), "", ""]  # fmt: skip
+        with socket.create_connection(("127.0.0.1", self.program.port), 60) as connection:
+            connection.sendall("\r\n".join(lines).encode() + body[: own.randrange(len(body))])
+            connection.recv(1000)
+        raise ConnectionError
+
+    def check_gone(self) -> None:
+        """Nothing that the server has started outlives it."""
+        until(lambda: not self.program.family(), ENDED_S)
+
+    def check(self) -> None:
+        """Everything that must hold of a server that has just begun."""
+        self.check_store()
+        self.check_jobs()
+        self.check_links()
+        self.check_repeated()
+        self.known.sent.clear()
+
+    def check_store(self) -> None:
+        """The catalogue is sound, and it and the files are of one mind."""
+        folder = self.program.store
+        assert {one.name for one in folder.iterdir() if one.is_file()} <= NAMES
+        assert {one.name for one in folder.iterdir() if one.is_dir()} <= {"media", "drafts"}
+        assert list((folder / "drafts").iterdir()) == []
+        assert list(self.program.temporary.iterdir()) == []
+        with closing(sqlite3.connect(f"file:{folder}/catalogue.db?mode=ro", uri=True)) as catalogue:
+            assert catalogue.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            jobs = dict(catalogue.execute("SELECT id, status FROM jobs").fetchall())
+            rows = catalogue.execute("SELECT name, job, sha256 FROM files").fetchall()
+            records = catalogue.execute("SELECT id, record FROM jobs").fetchall()
+        assert set(jobs.values()) <= {"succeeded", "failed", "canceled"}
+        files = {one.name: one for one in (folder / "media").glob("*/*")}
+        assert files.keys() == {name for name, _, _ in rows}
+        for name, job, sha256 in rows:
+            assert jobs[job] == "succeeded", f"a file of a job that is {jobs[job]}"
+            assert hashlib.sha256(files[name].read_bytes()).hexdigest() == sha256
+        named = {json.loads(record)["output"]["response"]["file"] for job, record in records
+                 if jobs[job] == "succeeded"}  # fmt: skip
+        assert named == files.keys()
+
+    def check_jobs(self) -> None:
+        """What was acknowledged is known: with its file, or as interrupted."""
+        known = self.known
+        some = list(known.jobs)
+        for job in {*some[-60:], *self.random.sample(some, min(40, len(some)))}:
+            answer = self.program.request("GET", f"{JOBS}/{job}")
+            if job in known.removing:
+                assert answer.status == (404 if job in known.removed else answer.status)
+                if answer.status == 404:
+                    continue
+            assert answer.status == 200, (job, answer.status, answer.body)
+            found = answer.json()
+            if found["status"] == "succeeded":
+                self.check_file(path_of(found["output"]), known.jobs[job][0])
+            elif found["status"] == "canceled":
+                assert job in known.cancelling | known.removing
+            else:
+                assert found["status"] == "failed", found
+                assert "stopped while this ran" in str(found["error"]), found
+                assert job not in known.succeeded, f"{job} had its result and lost it"
+
+    def check_links(self) -> None:
+        """Links that were given work as before."""
+        links = list(self.known.links)
+        for path in {*links[-20:], *self.random.sample(links, min(10, len(links)))}:
+            self.check_file(path, self.known.links[path])
+
+    def check_file(self, path: str, number: int) -> None:
+        answer = self.program.request("GET", path)
+        assert answer.status == 200, (path, answer.status)
+        assert hashlib.sha256(answer.body).hexdigest() == self.expected[number]
+
+    def check_repeated(self) -> None:
+        """The same request under its key: the same job, or a new one where it was interrupted."""
+        known = self.known
+        for job in [one for one in list(known.jobs)[-3:] if one not in known.removing]:
+            number, key = known.jobs[job]
+            before = self.program.request("GET", f"{JOBS}/{job}").json()
+            again = self.ask(number, key)
+            if again is None:
+                continue
+            if before["status"] == "succeeded":
+                assert (
+                    path_of(again["response"]).partition("?")[0]
+                    == path_of(before["output"]).partition("?")[0]
+                )
+            elif before["status"] == "failed":
+                assert again["id"] != job
+        for key, number in list(known.sent.items())[-3:]:
+            self.ask(number, key)
+
+
+def sound(seconds: float, seed: int) -> bytes:
+    """Noise, as a WAV file."""
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
+        file.setparams((1, 2, 44_100, 0, "NONE", ""))
+        file.writeframes(random.Random(seed).randbytes(2 * round(seconds * 44_100)))
+    return buffer.getvalue()
+
+
+def path_of(link: str) -> str:
+    """A link without the server's address, which changes."""
+    parts = urlsplit(link)
+    return f"{parts.path}?{parts.query}"
+
+
+def main(rounds: int, seed: int) -> int:
+    """Runs them; says what they have seen."""
+    with tempfile.TemporaryDirectory(prefix="kill-rounds-") as folder:
+        test = KillRounds(Path(folder), seed)
+        print(f"seed {seed}", flush=True)
+        try:
+            test.run(rounds)
+        except BaseException:
+            print(test.program.told[-4000:])
+            print(f"seed {seed}: failed after {test.ran} jobs", flush=True)
+            raise
+        known = test.known
+        print(f"{rounds} rounds: {len(known.jobs)} jobs that were acknowledged, {len(known.links)} "
+              f"results that were given, {len(known.removed)} deleted, {known.chats} chats; "
+              "nothing lost")  # fmt: skip
+    return 0
+
+
+if __name__ == "__main__":
+    given = [int(one) for one in sys.argv[1:]]
+    sys.exit(main(given[0], given[1] if len(given) > 1 else random.SystemRandom().randrange(2**32)))

@@ -1,0 +1,87 @@
+"""schemathesis against a server: requests that keep its OpenAPI document, and that do not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from support.supervised import TESTS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from support.served import ServedProcess
+
+#: Statuses of a server's own that the interface has for what is asked, beside those of defects.
+_ALLOWED = '["2xx", "3xx", "4xx", "501", "503", "507"]'
+_SETTINGS = """
+hooks = "support.schema_hooks"
+continue-on-failure = true
+request-timeout = 30.0
+
+[generation]
+deterministic = true
+max-examples = {examples}
+database = "none"
+
+[output.sanitization]
+enabled = false
+
+[checks.not_a_server_error]
+expected-statuses = {allowed}
+"""
+_KEY = """
+[auth.openapi.key]
+bearer = "${POLYMUX_FUZZED_KEY}"
+"""
+
+
+def run(
+    server: ServedProcess,
+    folder: Path,
+    *,
+    examples: int = 5,
+    key: str | None = "",
+    only: Sequence[int] = (),
+    arguments: Sequence[str] = (),
+    longest_s: float = 300,
+) -> str:
+    """Asks it everything; gives what schemathesis says, which has found nothing.
+
+    Args:
+        server: Whom.
+        folder: Where settings are written.
+        examples: How many random requests for each address and way of making them.
+        key: Instead of the server's own; None for none.
+        only: The only statuses that may come.
+        arguments: More for the command line.
+        longest_s: It is ended after that.
+    """
+    settings = folder / "schemathesis.toml"
+    text = _SETTINGS.format(examples=examples, allowed=_ALLOWED)
+    settings.write_text(text if key is None else text + _KEY)
+    never = [server.key, os.fspath(server.folder)]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.fspath(TESTS),
+        "POLYMUX_FUZZED_KEY": key or server.key,
+        "POLYMUX_NEVER_TOLD": "\n".join(never),
+        "POLYMUX_ONLY_STATUSES": " ".join(str(one) for one in only),
+    }
+    command = [sys.executable, "-m", "schemathesis.cli", "--config-file", os.fspath(settings)]
+    command += ["run", f"{server.url}/openapi.json", "--no-color", *arguments]
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=longest_s,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout

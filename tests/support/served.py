@@ -1,0 +1,184 @@
+"""A server of polymux in a process of its own, with the real media engine and quick other ones.
+
+Run as a program, this module is that process: ``python -m support.served SETTINGS_AS_JSON``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux.server.keys import KeyFile
+
+from support.polymux_server import Asked
+from support.supervised import TESTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+
+class ServedProcess(Asked):
+    """Runs a server; as a context manager it stops at the end, and must do so without a failure.
+
+    Args:
+        folder: Its store, and its log.
+        limits: Of `polymux.server.settings.Limits`, instead of the defaults.
+        slots: How many chats at once.
+        write_s: How long a client may not read, instead of the default.
+        log: The level.
+        flags: Of the interpreter, such as ``-O``.
+        descriptors: How many may be open, instead of what this process may.
+        settings: Others of `polymux.server.settings.ServerSettings`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        limits: dict[str, Any] | None = None,
+        slots: int = 4,
+        write_s: float | None = None,
+        log: str = "info",
+        flags: tuple[str, ...] = (),
+        descriptors: int | None = None,
+        **settings: Any,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.key, _ = KeyFile(folder / "store" / "keys.json").add("test")
+        self.log_path = folder / "log"
+        wanted = {
+            "folder": os.fspath(folder / "store"),
+            "limits": limits or {},
+            "slots": slots,
+            "write_s": write_s,
+            "log": log,
+            "descriptors": descriptors,
+            "settings": settings,
+        }
+        self._command = [sys.executable, *flags, "-m", "support.served", json.dumps(wanted)]
+
+    def __enter__(self) -> Self:
+        told = self.folder / "address"
+        with self.log_path.open("wb") as log:
+            self.process = subprocess.Popen(
+                [*self._command, os.fspath(told)],
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "PYTHONPATH": os.fspath(TESTS)},
+            )
+        until(lambda: told.exists() or self.process.poll() is not None, 30)
+        assert self.process.poll() is None, self.log()
+        self.url = told.read_text()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            status = self.process.wait(30)
+        finally:
+            self.process.kill()
+            self.process.wait()
+        assert status == 0, self.log()
+
+    def log(self) -> str:
+        """Everything that it has said."""
+        return self.log_path.read_text("utf-8", "surrogateescape")
+
+    def tree(self) -> list[int]:
+        """Its process and those that it has started."""
+        found = [self.process.pid]
+        for pid in found:
+            for task in Path(f"/proc/{pid}/task").glob("*/children"):
+                found += [int(one) for one in task.read_text().split()]
+        return found
+
+    def memory_bytes(self, kind: str = "VmRSS") -> int:
+        """Of all its processes: what is resident now, or was at most (``VmHWM``)."""
+        total = 0
+        for pid in self.tree():
+            for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+                if line.startswith(f"{kind}:"):
+                    total += int(line.split()[1]) << 10
+        return total
+
+    def descriptors(self) -> int:
+        """How many are open in the server itself."""
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+    def cpu_s(self) -> float:
+        """How long the server itself has been at work."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def is_alive(self) -> bool:
+        """Whether it lives, and serves the next request."""
+        return self.process.poll() is None and self.ask("GET", "/healthz", key=None).status == 200
+
+
+def until(condition: Callable[[], object], longest_s: float = 10) -> float:
+    """Waits for it; gives how long that took."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < longest_s
+        time.sleep(0.01)
+    return time.monotonic() - began
+
+
+def _serve(wanted: dict[str, Any], told: Path) -> int:
+    import resource
+
+    from polymux.engines.prepared import reading, speech, upscaling
+    from polymux.engines.supervisor import EngineBackend, Supervision
+    from polymux.server import protocol, run
+    from polymux.server.backends import backends_of
+    from polymux.server.settings import EngineSettings, Limits, ServerSettings, StoreSettings
+
+    from support.quick_engines import FAMILY, OPERATIONS
+
+    if wanted["descriptors"] is not None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted["descriptors"],) * 2)
+    if wanted["write_s"] is not None:
+        protocol._WRITE_S = wanted["write_s"]
+    settings = replace(
+        ServerSettings(),
+        port=0,
+        store=StoreSettings(Path(wanted["folder"])),
+        limits=Limits(**wanted["limits"]),
+        engines={"media": EngineSettings("media", threads=1)},
+        **{name: tuple(one) if isinstance(one, list) else one
+           for name, one in wanted["settings"].items()},
+    )  # fmt: skip
+
+    def quick(name: str, *operations: str, slots: int = 1) -> EngineBackend:
+        how = Supervision(threads=1, idle_s=600)
+        options = {"slots": slots}
+        return EngineBackend(name, FAMILY, operations, options, slots=slots, supervision=how)
+
+    def on_ready(server: object, address: str) -> None:
+        part = told.with_name("address.part")
+        part.write_text(address)
+        part.rename(told)
+
+    run.set_up_logging(wanted["log"])
+    [media] = backends_of(settings)
+    backends = [
+        media,
+        quick("quick", *OPERATIONS, slots=wanted["slots"]),
+        reading(quick("reader", "read_text"), media),
+        upscaling(quick("upscaler", "upscale_image"), media),
+        speech(quick("listener", "transcribe"), media),
+    ]
+    return run.serve(settings, backends=backends, on_ready=on_ready)
+
+
+if __name__ == "__main__":
+    sys.exit(_serve(json.loads(sys.argv[1]), Path(sys.argv[2])))

@@ -1,0 +1,240 @@
+"""`polymux serve` in a process of its own, with a home, a temporary folder and an engine for tests.
+
+The chat is `support.engines`' one, which does what the message says; MP3s are made by the real one.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from support.engines import FAMILY
+from support.polymux_server import Answer, form
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Self
+
+TESTS = Path(__file__).parents[1]
+START_S = 60.0
+SETTINGS = f"""
+grace_s = %(grace_s)g
+[engines.media]
+threads = 1
+slots = 2
+[engines.chat]
+family = "{FAMILY}"
+operations = ["chat", "free_chat"]
+slots = 2
+threads = 1
+[engines.chat.options]
+slots = 2
+"""
+
+
+class ServedProgram:
+    """Starts, asks, kills and looks after one server's process.
+
+    Args:
+        folder: For its home, its store and its temporary files.
+        settings: More lines of the settings, or all of them where `whole`.
+        grace_s: How long work may go on when it is told to stop.
+        whole: Whether `settings` stands for all.
+    """
+
+    def __init__(
+        self, folder: Path, settings: str = "", *, grace_s: float = 10, whole: bool = False
+    ) -> None:
+        self.folder = folder
+        self.store = folder / "state" / "polymux" / "server"
+        self.temporary = folder / "tmp"
+        self.temporary.mkdir(parents=True, exist_ok=True)
+        self.settings = folder / "polymux.toml"
+        head, _, engines = (SETTINGS % {"grace_s": grace_s}).partition("[engines.media]")
+        own = settings if whole else f"{head}{settings}\n[engines.media]{engines}"
+        self.settings.write_text(own)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.log: list[str] = []
+        self.url = ""
+        self.port = 0
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """This process's, without anybody's settings."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("POLYMUX")}
+        return kept | {
+            "HOME": str(self.folder),
+            "XDG_STATE_HOME": str(self.folder / "state"),
+            "TMPDIR": str(self.temporary),
+            "PYTHONPATH": str(TESTS),
+        }
+
+    def start(
+        self,
+        *,
+        port: int = 0,
+        before: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+        ready: bool = True,
+        **options: Any,
+    ) -> Self:
+        """Starts it, and waits until it serves.
+
+        Args:
+            port: 0 for any that is free.
+            before: A command that runs it.
+            environment: Instead of its own.
+            ready: Whether to wait.
+            options: For `subprocess.Popen`.
+        """
+        command = [*before, sys.executable, "-m", "polymux", "serve", "--port", str(port),
+                   "--config", str(self.settings)]  # fmt: skip
+        plain: dict[str, Any] = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.DEVNULL,
+            "stderr": subprocess.PIPE,
+            "env": self.environment if environment is None else dict(environment),
+        }
+        self.process = subprocess.Popen(command, **(plain | options))
+        self._serving = threading.Event()
+        if self.process.stderr is not None:
+            reader = threading.Thread(target=self._read, args=(self.process.stderr,), daemon=True)
+            reader.start()
+            self._reader = reader
+        if ready:
+            assert self._serving.wait(START_S), self.told
+            assert self.url, self.told
+        return self
+
+    def _read(self, pipe: Any) -> None:
+        for line in pipe:
+            text = line.decode("utf-8", "replace").rstrip()
+            self.log.append(text)
+            if "serving on " in text:
+                self.url = text.split("serving on ")[1].split(";")[0]
+                self.port = int(self.url.rpartition(":")[2])
+                self._serving.set()
+        self._serving.set()
+        pipe.close()
+
+    @property
+    def told(self) -> str:
+        """What it has said."""
+        return "\n".join(self.log)
+
+    @property
+    def key(self) -> str:
+        """The key that it made for this account."""
+        path = self.folder / "state" / "polymux" / "local-key"
+        return path.read_text().split()[0]
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def signal(self, number: int) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def wait(self, longest_s: float = 60) -> int:
+        """Its status, once it has ended and all that it said was read."""
+        assert self.process is not None
+        status = self.process.wait(longest_s)
+        if self.process.stderr is not None:
+            self._reader.join(5)
+        return status
+
+    def kill(self) -> None:
+        """As by a machine that has no memory left: no signal that it could see."""
+        self.signal(signal.SIGKILL)
+        self.wait()
+
+    def stop(self) -> int:
+        """As by a service manager; its status."""
+        self.signal(signal.SIGTERM)
+        return self.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process is not None:
+            with suppress(ProcessLookupError):
+                self.process.kill()
+            self.wait()
+
+    def family(self) -> list[int]:
+        """Processes that this server has started, and theirs: they have its home."""
+        mark = f"HOME={self.folder}".encode()
+        found = []
+        for one in Path("/proc").iterdir():
+            with suppress(OSError, ValueError):
+                pid = int(one.name)
+                if pid not in (os.getpid(), self.pid) and mark in (
+                    one / "environ"
+                ).read_bytes().split(b"\0"):
+                    found.append(pid)
+        return found
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Sequence[tuple[str, str]] = (),
+        *,
+        timeout_s: float = 60,
+        key: str | None = None,
+    ) -> Answer:
+        """One request on a connection of its own.
+
+        Raises:
+            OSError: There is no connection, or it broke off.
+            http.client.HTTPException: What came is no whole answer.
+        """
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_s)
+        with closing(connection):
+            own = {"Authorization": f"Bearer {key or self.key}", "Connection": "close"}
+            connection.request(method, path, body, own | dict(headers))
+            answer = connection.getresponse()
+            data = answer.read()
+            fields = {name.lower(): value for name, value in answer.getheaders()}
+            return Answer(answer.status, fields, data)
+
+    def chat(self, what: str, **more: Any) -> Answer:
+        """A chat whose message says what to do."""
+        value = {"model": "default", "messages": [{"role": "user", "content": what}], **more}
+        headers = [("Content-Type", "application/json")]
+        path = "/api/v1/fastllm/chatcompletion"
+        return self.request("POST", path, json.dumps(value).encode(), headers)
+
+    def paint(self, what: str, *headers: tuple[str, str]) -> Answer:
+        """A job whose prompt says what to do."""
+        own = [("Content-Type", "application/json"), *headers]
+        body = json.dumps({"prompt": what}).encode()
+        return self.request("POST", "/api/v1/modelhost/imagegeneration", body, own)
+
+    def convert(self, data: bytes, *headers: tuple[str, str], **fields: str) -> Answer:
+        """A conversion."""
+        body, own = form(("file", ("a.wav", data)), *fields.items())
+        return self.request("POST", "/api/v1/convert2mp3", body, [*own, *headers])
+
+    def readiness(self) -> Any:
+        return self.request("GET", "/readyz").json()
+
+    def metric(self, name: str, backend: str) -> float:
+        """One figure of /metrics."""
+        text = self.request("GET", "/metrics").body.decode()
+        (line,) = (
+            one for one in text.splitlines() if one.startswith(f'{name}{{backend="{backend}"}}')
+        )
+        return float(line.split()[-1])

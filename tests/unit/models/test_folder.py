@@ -1,0 +1,327 @@
+"""The folder of models: manifests, what people put there, naming, checking, removing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from polymux.errors import (
+    InputNotFoundError,
+    InvalidRequestError,
+    OutputExistsError,
+    OutputRefusedError,
+)
+from polymux.models import adding, manifest
+from polymux.models.failures import ModelError
+from polymux.models.families import is_name, layout_of
+from polymux.models.folder import ModelsFolder
+from support.models import GGUF, contents, sha256
+
+MANIFEST = "polymux-model.json"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ModelsFolder:
+    return ModelsFolder(tmp_path / "models")
+
+
+@pytest.fixture
+def gguf(tmp_path: Path) -> Path:
+    path = tmp_path / "own" / "assistant.gguf"
+    path.parent.mkdir()
+    path.write_bytes(GGUF)
+    return path
+
+
+def speech(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    for name in ("config.json", "model.bin", "tokenizer.json", "vocabulary.txt", "README.md"):
+        (folder / name).write_bytes(name.encode())
+    return folder
+
+
+def network(folder: Path, name: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for suffix in (".param", ".bin"):
+        (folder / f"{name}{suffix}").write_bytes(suffix.encode())
+    return folder / f"{name}.param"
+
+
+def test_the_folder_is_where_the_settings_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/nonexistent")
+    monkeypatch.setenv("POLYMUX_MODELS", "~/mine")
+    assert ModelsFolder().path == Path("/nonexistent/mine")
+    monkeypatch.delenv("POLYMUX_MODELS")
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    assert ModelsFolder().path == Path("/data/polymux/models")
+    monkeypatch.setenv("XDG_DATA_HOME", "relative")
+    assert ModelsFolder().path == Path("/nonexistent/.local/share/polymux/models")
+    assert ModelsFolder().installed() == []
+
+
+def test_own_files_are_named_and_stay(folder: ModelsFolder, gguf: Path) -> None:
+    made = adding.add("mine", gguf, folder, license="my own")
+    assert (made.family, made.kind, made.problem) == ("chat", "linked", "")
+    assert made.engine_options() == {"model": str(gguf)}
+    assert (made.manifest.license, made.manifest.files[0].sha256) == ("my own", sha256(GGUF))
+    assert list(contents(folder.path)) == [f"mine/{MANIFEST}"]
+    assert folder.damage(made) == []
+    assert folder.remove("mine") == [gguf.parent]
+    assert gguf.read_bytes() == GGUF
+    assert list(folder.path.iterdir()) == []
+    with pytest.raises(InputNotFoundError, match="models list"):
+        folder.remove("mine")
+
+
+def test_own_files_are_copied(folder: ModelsFolder, tmp_path: Path) -> None:
+    told: list[Any] = []
+    own = speech(tmp_path / "own")
+    made = adding.add("w", own, folder, copy=True, on_progress=lambda *one: told.append(one))
+    kept = contents(folder.path / "w")
+    assert set(kept) == {"config.json", "model.bin", "tokenizer.json", "vocabulary.txt", MANIFEST}
+    assert (made.family, made.kind) == ("speech", "owned")
+    assert made.engine_options() == {"model": str(folder.path / "w")}
+    assert told[0] == ("config.json", 11, 11)
+    assert folder.remove("w") == []
+    assert len(contents(own)) == 5
+    assert list(folder.path.iterdir()) == []
+
+
+def test_a_network_s_factor_is_in_its_name(folder: ModelsFolder, tmp_path: Path) -> None:
+    names = {"a-x2": 2, "b-x4plus": 4, "3x_c": 3, "up_X8_d": 8, "x16": None, "matrix4": None}
+    for name, factor in names.items():
+        path = network(tmp_path / "own", name)
+        made = adding.add(f"m{name}", path, folder)
+        wanted = {"model": str(path)} | ({} if factor is None else {"factor": factor})
+        assert (made.family, made.engine_options()) == ("upscale", wanted)
+
+
+def test_a_model_in_pieces_and_one_that_sees(folder: ModelsFolder, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    for number in (1, 2, 3):
+        (own / f"big-0000{number}-of-00003.gguf").write_bytes(GGUF)
+    (own / "mmproj-big.gguf").write_bytes(GGUF)
+    made = adding.add("big", own, folder, family="chat", copy=True)
+    assert len(made.manifest.files) == 4
+    target = folder.path / "big"
+    assert made.engine_options() == {
+        "model": str(target / "big-00001-of-00003.gguf"),
+        "mmproj": str(target / "mmproj-big.gguf"),
+    }
+    (own / "big-00002-of-00003.gguf").unlink()
+    with pytest.raises(InvalidRequestError, match="lacks big-00002-of-00003"):
+        adding.add("other", own, folder)
+
+
+def test_what_is_no_model(folder: ModelsFolder, tmp_path: Path, gguf: Path) -> None:
+    text = tmp_path / "text.gguf"
+    text.write_text("no model")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    half = speech(tmp_path / "half")
+    (half / "tokenizer.json").unlink()
+    alone = network(tmp_path / "alone", "up")
+    alone.with_suffix(".bin").unlink()
+    (gguf.parent / "second.gguf").write_bytes(GGUF)
+    for path, family, words in (
+        (text, None, "no model that an engine here knows"),
+        (text, "chat", "no chat model: that is a GGUF file"),
+        (empty, None, "no model"),
+        (gguf.parent, None, "no model"),  # Which of the two?
+        (gguf, "speech", "no speech model"),
+        (gguf, "songs", "must be one of chat, speech, upscale"),
+        (half, None, "lacks tokenizer.json"),
+        (alone, None, "lacks up.bin"),
+    ):
+        with pytest.raises(InvalidRequestError, match=words):
+            adding.add("x", path, folder, family=family)
+    with pytest.raises(InputNotFoundError, match="no file or folder"):
+        adding.add("x", tmp_path / "nothing", folder)
+    assert not folder.path.exists()
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", ".x", "a/b", "a\0", "a b", "ä", "x" * 101, "-x"])
+def test_names_that_are_none(folder: ModelsFolder, gguf: Path, name: str) -> None:
+    assert not is_name(name)
+    assert folder.find(name) is None
+    with pytest.raises(InvalidRequestError, match="cannot be a model's name"):
+        adding.add(name, gguf, folder)
+    with pytest.raises(InvalidRequestError):
+        folder.remove(name)
+
+
+def test_a_name_is_taken_once(folder: ModelsFolder, gguf: Path) -> None:
+    adding.add("mine", gguf, folder)
+    with pytest.raises(OutputExistsError, match="models rm mine"):
+        adding.add("mine", gguf, folder, copy=True)
+    (folder.path / "empty").mkdir()
+    with pytest.raises(OutputExistsError):
+        adding.add("empty", gguf, folder)
+    assert not folder.is_begun("mine")
+
+
+def test_what_people_put_there(folder: ModelsFolder, tmp_path: Path) -> None:
+    """A folder of the user's own works without anything else, and is never removed."""
+    speech(folder.path / "whisper")
+    network(folder.path / "up", "net-x2")
+    (folder.path / "assistant.gguf").write_bytes(GGUF)
+    (folder.path / "linked.gguf").symlink_to(tmp_path / "elsewhere.gguf")
+    (tmp_path / "elsewhere.gguf").write_bytes(GGUF)
+    (folder.path / "notes.txt").write_text("no model")
+    (folder.path / "empty").mkdir()
+    found = {one.name: one for one in folder.installed()}
+    assert {name: (one.family, one.kind) for name, one in found.items()} == {
+        "assistant": ("chat", "found"),
+        "linked": ("chat", "found"),
+        "up": ("upscale", "found"),
+        "whisper": ("speech", "found"),
+    }
+    assert found["assistant"].engine_options() == {"model": str(folder.path / "assistant.gguf")}
+    assert found["up"].engine_options()["factor"] == 2
+    before = contents(folder.path)
+    for name, one in found.items():
+        with pytest.raises(OutputRefusedError, match="by hand"):
+            folder.remove(name)
+        with pytest.raises(ModelError, match="nobody knows"):
+            folder.damage(one)
+    assert contents(folder.path) == before
+
+
+def test_the_default_is_the_first_by_name(folder: ModelsFolder, gguf: Path) -> None:
+    for name in ("b", "c", "a"):
+        adding.add(name, gguf, folder, copy=True)
+    default = folder.default("chat")
+    assert default is not None
+    assert default.name == "a"
+    (folder.path / "a" / "assistant.gguf").unlink()
+    default = folder.default("chat")
+    assert default is not None
+    assert default.name == "b"
+    assert folder.default("speech") is None
+
+
+def test_damage_is_found(folder: ModelsFolder, gguf: Path) -> None:
+    made = adding.add("mine", gguf, folder, copy=True)
+    file = folder.path / "mine" / "assistant.gguf"
+    file.write_bytes(GGUF[:-1] + b"!")
+    assert folder.get("mine").problem == ""  # The length alone tells nothing.
+    assert folder.damage(made) == ["assistant.gguf"]
+    file.write_bytes(GGUF[:-1])
+    assert "bytes and not" in folder.get("mine").problem
+    file.unlink()
+    assert "assistant.gguf is missing" in folder.get("mine").problem
+    assert folder.damage(made) == ["assistant.gguf"]
+    assert folder.remove("mine") == []
+
+
+def test_files_of_others_in_a_model_s_folder_stay(folder: ModelsFolder, gguf: Path) -> None:
+    adding.add("mine", gguf, folder, copy=True)
+    notes = folder.path / "mine" / "notes.txt"
+    notes.write_text("mine")
+    assert folder.remove("mine") == [notes]
+    assert list(contents(folder.path)) == ["mine/notes.txt"]
+
+
+def test_a_folder_that_is_a_link_is_somebody_s(
+    folder: ModelsFolder, tmp_path: Path, gguf: Path
+) -> None:
+    other = ModelsFolder(tmp_path / "other")
+    adding.add("mine", gguf, other, copy=True)
+    folder.path.mkdir()
+    (folder.path / "mine").symlink_to(other.path / "mine")
+    assert folder.get("mine").problem == ""
+    with pytest.raises(OutputRefusedError, match="by hand"):
+        folder.remove("mine")
+    assert len(contents(other.path)) == 2
+
+
+def test_a_folder_that_was_renamed_by_hand(folder: ModelsFolder, gguf: Path) -> None:
+    adding.add("mine", gguf, folder, copy=True)
+    (folder.path / "mine").rename(folder.path / "yours")
+    assert [one.name for one in folder.installed()] == ["yours"]
+    assert folder.get("yours").engine_options()["model"].endswith("/yours/assistant.gguf")
+
+
+def test_files_in_the_folder_of_models_are_not_linked(folder: ModelsFolder) -> None:
+    own = speech(folder.path / "whisper")
+    with pytest.raises(InvalidRequestError, match="already"):
+        adding.add("again", own, folder)
+
+
+def test_a_copy_that_fails_leaves_nothing(folder: ModelsFolder, gguf: Path) -> None:
+    def fail(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    for copy in (True, False):
+        with pytest.raises(KeyboardInterrupt):
+            adding.add("mine", gguf, folder, copy=copy, on_progress=fail)
+        assert list(folder.path.iterdir()) == []
+
+
+def good() -> manifest.Manifest:
+    kept = (manifest.Kept("m.gguf", 4, "ab" * 32),)
+    return manifest.Manifest("m", "chat", "MIT", "here", {"model": "m.gguf"}, {"factor": 2}, kept)
+
+
+def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    assert manifest.read(path) is None
+    for one in (good(), replace(good(), folder=Path("/models/\udcff"), license_note="n")):
+        path.write_bytes(one.encoded())
+        assert manifest.read(path) == one
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": 2},
+        {"family": "songs"},
+        {"family": None},
+        {"name": 5},
+        {"files": [{"name": "../../m.gguf", "bytes": 4, "sha256": ""}]},
+        {"files": [{"name": "/etc/passwd", "bytes": 4, "sha256": ""}]},
+        {"files": [{"name": MANIFEST, "bytes": 4, "sha256": ""}]},
+        {"files": [{"name": ".hidden", "bytes": 4, "sha256": ""}]},
+        {"files": [{"name": "m.gguf", "bytes": -1, "sha256": ""}]},
+        {"files": [{"name": "m.gguf", "bytes": 4, "sha256": "AB"}]},
+        {"files": [{"name": "m.gguf"}]},
+        {"files": 5},
+        {"paths": {"model": "../../etc/passwd"}},
+        {"paths": {}},
+        {"paths": 5},
+        {"options": []},
+        {"folder": "relative"},
+        {"added_at": "now"},
+        None,
+    ],
+)
+def test_a_manifest_that_is_none(folder: ModelsFolder, change: dict[str, Any] | None) -> None:
+    """It is damaged, is no default, and goes by `rm`; nothing outside is read or removed."""
+    place = folder.path / "m"
+    place.mkdir(parents=True)
+    (place / "m.gguf").write_bytes(GGUF)
+    plain = json.loads(good().encoded())
+    text = "[" * 50_000 if change is None else json.dumps(plain | change)
+    (place / MANIFEST).write_text(text)
+    with pytest.raises(ModelError, match="no manifest of a model"):
+        manifest.read(place / MANIFEST)
+    (found,) = folder.installed()
+    assert found.problem
+    assert str(folder.path) not in found.problem
+    assert folder.default("chat") is None
+    assert folder.remove("m") == [place / "m.gguf"]
+
+
+def test_a_folder_that_may_not_be_read(folder: ModelsFolder, gguf: Path) -> None:
+    adding.add("mine", gguf, folder, copy=True)
+    place = folder.path / "mine"
+    (place / MANIFEST).unlink()
+    (place / MANIFEST).mkdir()  # Not even root can read that.
+    (found,) = folder.installed()
+    assert "cannot read" in found.problem
+    assert layout_of(place).family == "chat"
+    assert [one.name for one in folder.path.iterdir()] == ["mine"]
