@@ -114,7 +114,7 @@ class Request(NamedTuple):
         operation: Such as ``"transcribe"``.
         variant: Id of the variant; empty where there is one only.
         model: The model selector; empty where there is none.
-        values: Wire name to value, defaults filled in; a file is a `ReceivedFile`.
+        values: Wire name to value, defaults filled in; a file is an `Upload`.
         given: Names that the caller gave.
     """
 
@@ -123,22 +123,6 @@ class Request(NamedTuple):
     model: str
     values: Mapping[str, Any]
     given: frozenset[str]
-
-
-class ReceivedFile(NamedTuple):
-    """A file that came with a request.
-
-    Attributes:
-        path: Where it lies.
-        file_name: What the sender calls it.
-        content_type: What the sender says it is.
-        size_bytes: Its size.
-    """
-
-    path: Path
-    file_name: str
-    content_type: str
-    size_bytes: int
 
 
 class Engine(ABC):

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._text import display_name
 from polymux.engines import confinement
-from polymux.engines.base import Cancelled, EngineSink, Produced, ReceivedFile, Request, Token
+from polymux.engines.base import Cancelled, EngineSink, Produced, Request, Token
 from polymux.engines.families import engine_of
 from polymux.engines.frames import Frame, FrameReader, encoded
 from polymux.service.failures import StoreError, described, restored
+from polymux.service.work import Upload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -253,9 +254,7 @@ class _Sink(EngineSink):
 
 
 def _request(header: Mapping[str, Any]) -> Request:
-    files = {
-        name: ReceivedFile(Path(path), *rest) for name, (path, *rest) in header["files"].items()
-    }
+    files = {name: Upload(Path(path), *rest) for name, (path, *rest) in header["files"].items()}
     given = frozenset(header["given"])
     values = header["values"] | files
     return Request(header["operation"], header["variant"], header["model"], values, given)

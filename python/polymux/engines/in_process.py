@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from polymux.engines.base import Cancelled, EngineSink, Produced, ReceivedFile, Request, Token
+from polymux.engines.base import Cancelled, EngineSink, Produced, Request, Token
 from polymux.engines.families import engine_of
 from polymux.service.backend import Backend
-from polymux.service.work import Made, Product, Upload
+from polymux.service.work import Made, Product
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,8 +57,9 @@ class InProcessBackend(Backend):
                 self._engine = engine
         own = _Sink(asyncio.get_running_loop(), sink)
         token = Token()
+        request = Request(work.operation, work.variant, work.model, work.values, work.given)
         doing = asyncio.ensure_future(
-            asyncio.to_thread(self._work, self._engine, _request(work), own, token)
+            asyncio.to_thread(self._work, self._engine, request, own, token)
         )
         try:
             output = await asyncio.shield(doing)
@@ -121,15 +122,3 @@ class _Sink(EngineSink):
         if isinstance(value, dict):
             return {name: self.made(one) for name, one in value.items()}
         return value
-
-
-def _request(work: Work) -> Request:
-    values = {
-        name: ReceivedFile(*_parts(value)) if isinstance(value, Upload) else value
-        for name, value in work.values.items()
-    }
-    return Request(work.operation, work.variant, work.model, values, work.given)
-
-
-def _parts(upload: Upload) -> tuple[Path, str, str, int]:
-    return upload.path, upload.file_name, upload.content_type, upload.size_bytes

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from polymux.engines.base import EngineSink, ReceivedFile, Request, Token
+    from polymux.engines.base import EngineSink, Request, Token
     from polymux.progress import Progress
+    from polymux.service.work import Upload
 
 #: What other engines ask this one for; no operation of the interface has such a name.
 DECODE_AUDIO = "decode_audio"
@@ -81,7 +82,7 @@ class MediaEngine(Engine):
         raise ValueError(request.operation)
 
     def _convert(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        source: ReceivedFile = request.values["file"]
+        source: Upload = request.values["file"]
         options = {
             python_name: request.values[name]
             for name, python_name in _OPTIONS.items()
@@ -113,7 +114,7 @@ class MediaEngine(Engine):
             metrics,
         )
 
-    def _decode(self, source: ReceivedFile, sink: EngineSink, token: Token) -> Output:
+    def _decode(self, source: Upload, sink: EngineSink, token: Token) -> Output:
         """Samples for speech models: 16 kHz, mono, 32-bit floats, nothing else in the file."""
         audio = polymux.decode_audio(source.path, limits=self._limits)
         token.check()

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from PIL.Image import Image
 
-    from polymux.engines.base import EngineSink, ReceivedFile, Token
+    from polymux.engines.base import EngineSink, Token
+    from polymux.service.work import Upload
 
     Pixels = NDArray[np.uint8] | NDArray[np.uint16]
 
@@ -51,7 +52,7 @@ _CHANNELS = 4
 
 
 def load_pictures(
-    source: ReceivedFile,
+    source: Upload,
     wanted: Mapping[str, Any],
     most_pixels: int,
     sink: EngineSink,
@@ -113,7 +114,7 @@ def load_pictures(
     return found
 
 
-def measured(source: ReceivedFile) -> dict[str, int]:
+def measured(source: Upload) -> dict[str, int]:
     """Width and height of the first picture and the number of pages, without decoding any.
 
     Raises:
@@ -126,7 +127,7 @@ def measured(source: ReceivedFile) -> dict[str, int]:
 
 
 @contextmanager
-def _opened(source: ReceivedFile) -> Iterator[Image]:
+def _opened(source: Upload) -> Iterator[Image]:
     from PIL import Image, PngImagePlugin, UnidentifiedImageError
 
     PngImagePlugin.MAX_TEXT_CHUNK = _MOST_TEXT_BYTES
@@ -156,7 +157,7 @@ def _too_large(words: str) -> errors.RequestTooLargeError:
     return refusal(errors.RequestTooLargeError, f"the picture is too large: {words}")
 
 
-def _deep_colours(picture: Image, source: ReceivedFile, sink: EngineSink) -> Pixels | None:
+def _deep_colours(picture: Image, source: Upload, sink: EngineSink) -> Pixels | None:
     """Colours of 16 bits, which Pillow would make 8, by OpenCV; None where there are none."""
     raw = [tile[3] for tile in getattr(picture, "tile", ())]
     names = [one[0] if isinstance(one, tuple) else one for one in raw]

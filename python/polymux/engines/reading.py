@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from polymux.engines.base import ReceivedFile
+    from polymux.service.work import Upload
 
 #: Lines whose middles are nearer than this part of their height are one line.
 _SAME_LINE = 0.5
@@ -123,7 +123,7 @@ def pages_of(values: Mapping[str, Any]) -> list[NDArray[np.uint8]]:
 
     found: list[NDArray[np.uint8]] = []
     for number, facts in enumerate(values["pictures"]):
-        file: ReceivedFile = values[f"pixels_{number}"]
+        file: Upload = values[f"pixels_{number}"]
         shape = (facts["height"], facts["width"], facts["channels"])
         found.append(numpy.memmap(file.path, numpy.uint8, "r", shape=shape))
     return found

@@ -14,7 +14,8 @@ from polymux.service.failures import refusal
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from polymux.engines.base import EngineSink, ReceivedFile, Request, Token
+    from polymux.engines.base import EngineSink, Request, Token
+    from polymux.service.work import Upload
 
 _SAMPLE_RATE_HZ = 16_000
 _CPU_BATCH = 8
@@ -66,7 +67,7 @@ class SpeechEngine(Engine):
         """Writes down what is said in ``samples``."""
         import numpy
 
-        file: ReceivedFile = request.values["samples"]
+        file: Upload = request.values["samples"]
         samples = numpy.memmap(file.path, numpy.float32, "r")
         duration_s = len(samples) / _SAMPLE_RATE_HZ
         words = request.values.get("timestamp") == "word"

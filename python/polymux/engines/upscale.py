@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from polymux.engines.base import EngineSink, ReceivedFile, Request, Token
+    from polymux.engines.base import EngineSink, Request, Token
+    from polymux.service.work import Upload
 
     Floats = NDArray[np.float32]
 
@@ -157,7 +158,7 @@ def _pixels(values: Mapping[str, Any]) -> Any:
     import numpy
 
     facts = values["pictures"][0]
-    file: ReceivedFile = values["pixels_0"]
+    file: Upload = values["pixels_0"]
     kind = numpy.uint8 if facts["bits"] == 8 else numpy.uint16
     shape = (facts["height"], facts["width"], facts["channels"])
     return numpy.memmap(file.path, kind, "r", shape=shape)
