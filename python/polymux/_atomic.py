@@ -31,6 +31,35 @@ def write_atomically(path: Path, data: bytes, *, overwrite: bool) -> None:
         pending.discard()
 
 
+def write_private(path: Path, text: str) -> None:
+    """Writes a file that nobody but its owner can read, whole or not at all; makes its folder.
+
+    A process that is killed meanwhile leaves a file that `remove_private_drafts` finds.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(temporary, flags, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def remove_private_drafts(path: Path) -> None:
+    """Removes what processes that were killed in `write_private` have left; nobody writes now."""
+    for one in path.parent.glob(f".{path.name}.*.part"):
+        one.unlink(missing_ok=True)
+
+
 class PendingFile:
     """A file that is being written and has no name of its own yet.
 

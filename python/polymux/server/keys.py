@@ -13,10 +13,11 @@ import json
 import os
 import secrets
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from polymux._atomic import remove_private_drafts, write_private
 from polymux._secrets import keep_secret
 from polymux._text import display_name, shown
 from polymux.errors import InvalidRequestError
@@ -154,18 +155,9 @@ class KeyFile:
             InvalidRequestError: It cannot be written.
         """
         plain = {"version": _VERSION, "keys": [asdict(one) for one in keys]}
-        temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.part")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with os.fdopen(os.open(temporary, flags, 0o600), "w") as file:
-                json.dump(plain, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.path)
+            write_private(self.path, json.dumps(plain, indent=1))
         except OSError as error:
-            with suppress(OSError):
-                temporary.unlink()
             raise self._wrong(f"cannot be written: {error.strerror}") from error
 
     @contextmanager
@@ -180,9 +172,7 @@ class KeyFile:
             raise self._wrong(f"cannot be written: {error.strerror}") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            # Of processes that were killed while they wrote: nobody else writes now.
-            for one in self.path.parent.glob(f".{self.path.name}.*.part"):
-                one.unlink(missing_ok=True)
+            remove_private_drafts(self.path)
             self._seen = None
             yield
         finally:

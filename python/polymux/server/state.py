@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from polymux._atomic import write_private
 from polymux._text import display_name
 from polymux.config import local_key_path
 from polymux.errors import InvalidRequestError
@@ -184,13 +185,3 @@ class ServerState:
             self.settings, self.keys = settings, keys
             self.gate = Gate(settings, keys)
         _log.info("the configuration was read again")
-
-
-def write_private(path: Path, text: str) -> None:
-    """Writes a file that nobody else can read."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(temporary, flags, 0o600), "w") as file:
-        file.write(text)
-    temporary.replace(path)

@@ -9,13 +9,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import os
 import secrets
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+from polymux._atomic import remove_private_drafts, write_private
 from polymux._secrets import keep_secret
 
 if TYPE_CHECKING:
@@ -47,9 +46,7 @@ class LinkSecrets:
         self._path = path
         self._period_s = period_s
         self._clock = clock
-        self._temporary = path.with_name(f"{path.name}.part")
-        with suppress(FileNotFoundError):
-            self._temporary.unlink()  # Of a process that was killed while it wrote.
+        remove_private_drafts(path)
         self._made_at, self._secrets = self._read()
         self.rotate()
 
@@ -78,15 +75,8 @@ class LinkSecrets:
         if self._secrets and not now and age_s < self._period_s:
             return
         made_at, found = self._clock(), [secrets.token_bytes(_SECRET_BYTES), *self._secrets[:1]]
-        text = "\n".join([f"{made_at:.0f}", *(one.hex() for one in found)])
-        with suppress(FileNotFoundError):
-            self._temporary.unlink()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(self._temporary, flags, 0o600), "w", encoding="ascii") as file:
-            file.write(text + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        self._temporary.replace(self._path)
+        lines = [f"{made_at:.0f}", *(one.hex() for one in found)]
+        write_private(self._path, "".join(f"{one}\n" for one in lines))
         # Not before: links by a secret that was not kept would end with this process.
         self._made_at, self._secrets = made_at, found
         keep_secret(*(one.hex() for one in self._secrets))
