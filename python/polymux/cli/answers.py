@@ -79,7 +79,8 @@ def files_of(result: Any) -> list[tuple[str, MediaFile]]:
 
 
 def _is_address(value: object) -> bool:
-    return isinstance(value, str) and value.startswith(("https://", "http://", "data:"))
+    # file: is of this computer's own engines; of a server it is refused where it is fetched.
+    return isinstance(value, str) and value.startswith(("https://", "http://", "data:", "file:"))
 
 
 def _saved(saver: Saver, file: MediaFile, label: str, screen: Screen) -> Any:

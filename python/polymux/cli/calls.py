@@ -1,4 +1,4 @@
-"""The operations as commands: `polymux generate-image "a lighthouse"`, each against a server."""
+"""The operations as commands: `polymux generate-image "a lighthouse"`, on a server or here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from polymux.cli.parsers import Parser
     from polymux.cli.saving import Saver
     from polymux.cli.terminal import Screen
-    from polymux.client import Client
+    from polymux.operations.synchronous import Operations
 
 #: What stands in the names of files that were made of a text.
 _MADE_OF_TEXT = ("generate_image", "generate_video", "generate_music", "download_music")
@@ -68,20 +68,23 @@ def _describe(name: str, parser: Parser) -> None:
         "--json", dest="as_json", action="store_true", help="the whole answer as one JSON value"
     )
     group.add_argument("-q", "--quiet", action="store_true", help="show errors only")
-    server.add_arguments(parser)
+    server.add_arguments(parser, local=True)
 
 
 def run(command: Command, options: argparse.Namespace) -> int:
-    """Asks a server and shows its answer; the exit code."""
+    """Asks a server, or this computer, and shows the answer; the exit code."""
     from polymux.cli import answers
     from polymux.cli.operation_arguments import values_of
     from polymux.cli.terminal import Screen
+    from polymux.errors import InvalidRequestError
 
     values = values_of(command, options)
     screen = Screen(quiet=options.quiet)
     saver = _saver(command, options, values)
     wanted = transcript.wanted(options) if command.operation == "transcribe" else None
-    with server.connected(options, command.name) as client:
+    if _is_lost(command, options):
+        raise InvalidRequestError("with --local files go with the command: give --save FOLDER")
+    with server.answering(options, command.name) as client:
         result = ask(client, command, values, options, screen)
         if not getattr(options, "wait_for_end", True) and answers.show_job(
             result, screen, as_json=options.as_json
@@ -92,8 +95,16 @@ def run(command: Command, options: argparse.Namespace) -> int:
         return answers.show(result, screen, as_json=options.as_json, saver=saver)
 
 
+def _is_lost(command: Command, options: argparse.Namespace) -> bool:
+    """Whether the result would be the address of a file that is gone."""
+    from polymux.operations.results import RESULTS
+
+    makes_files = RESULTS[command.operation] in ("MediaFile", "Prediction")
+    return options.local and makes_files and getattr(options, "save_folder", "") is None
+
+
 def ask(
-    client: Client,
+    client: Operations,
     command: Command,
     values: dict[str, Any],
     options: argparse.Namespace,

@@ -53,7 +53,7 @@ def run(command: Command, options: argparse.Namespace) -> int:
         values["messages"] = _from_standard_input()
     screen = Screen(quiet=options.quiet)
     streams = _streams(values, options, talks=talks)
-    with server.connected(options, command.name) as client:
+    with server.answering(options, command.name) as client:
         if talks:
             from polymux.cli.conversation import Conversation
 

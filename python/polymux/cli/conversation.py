@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from polymux.cli.operation_arguments import Command
     from polymux.cli.terminal import Screen
-    from polymux.client import Client
+    from polymux.operations.synchronous import Operations
 
 _PROMPT = "> "
 _COMMAND = re.compile(r"/[a-z]+")
@@ -46,7 +46,7 @@ class Conversation:
 
     def __init__(
         self,
-        client: Client,
+        client: Operations,
         command: Command,
         values: dict[str, Any],
         options: argparse.Namespace,

@@ -43,6 +43,7 @@ _CODES: tuple[tuple[type[PolymuxError], int], ...] = (
 _SECRETS: list[str] = []
 #: Shorter ones would be found in the middle of other words.
 _SHORTEST_SECRET = 4
+_is_here = False
 _STATUS_WORDS = "the server answered with status"
 
 
@@ -50,6 +51,12 @@ class ConfigurationError(PolymuxError):
     """No server is named, or what the environment or the configuration file says is wrong."""
 
     code = "not_configured"
+
+
+def is_done_here() -> None:
+    """There is no server of which messages could speak."""
+    global _is_here  # Of this process, which is one command.
+    _is_here = True
 
 
 def hide(secret: str | None) -> None:
@@ -79,7 +86,7 @@ def message_of(error: PolymuxError) -> str:
     text = str(error)
     if isinstance(error, MissingDependencyError):
         return f"{text} ('polymux doctor' shows what is there)"
-    if not isinstance(error, APIStatusError):
+    if _is_here or not isinstance(error, APIStatusError):
         return text
     facts = [] if text.startswith(_STATUS_WORDS) else [f"status {error.status}"]
     if error.request_id:

@@ -1,4 +1,4 @@
-"""Options of the commands that speak to a server, and the client that they make."""
+"""Options of the commands that speak to a server, and what answers them: it, or this computer."""
 
 from __future__ import annotations
 
@@ -13,18 +13,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from polymux.client import Client
+    from polymux.operations.synchronous import Operations
 
 KEY_HELP = """\
 The server's address comes from --server, then POLYMUX_BASE_URL, then base_url in the configuration
 file (POLYMUX_CONFIG, else polymux/config.toml in the folder of configurations). Its key comes from
 POLYMUX_API_KEY, then api_key in that file: never from the command line, which others can see.
+With --local there is no server: engines that are installed here do it ('polymux doctor').
 
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser, *, where: str = "") -> None:
-    """Adds `--server`, `--timeout` and `--retries`; `where` is what the address is for."""
+def add_arguments(parser: argparse.ArgumentParser, *, where: str = "", local: bool = False) -> None:
+    """Adds `--server`, `--timeout` and `--retries`; `where` is what the address is for.
+
+    With `local` also `--local`, where it can be done without a server.
+    """
     group = parser.add_argument_group("server")
+    if local:
+        group.add_argument(
+            "--local", action="store_true", help="without a server, by the engines that are here"
+        )
     group.add_argument("--server", metavar="URL", help=where or "its address; default: see below")
     group.add_argument(
         "--timeout",
@@ -55,6 +64,31 @@ def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 3 or int(text) > 100:
         raise argparse.ArgumentTypeError(f"{shown(text)} is no whole number from 0 to 100")
     return int(text)
+
+
+@contextmanager
+def answering(options: argparse.Namespace, command: str) -> Iterator[Operations]:
+    """What `connected` gives; with `--local` a `Local`, which has the same operations.
+
+    Raises:
+        ConfigurationError: As `connected`.
+        InvalidRequestError: `--local` together with options of a server.
+    """
+    if not options.local:
+        with connected(options, command) as client:
+            yield client
+        return
+    from polymux.cli import failures
+    from polymux.errors import InvalidRequestError
+    from polymux.local import Local
+
+    if options.server is not None or options.retries is not None:
+        raise InvalidRequestError("--local asks no server: leave out --server and --retries")
+    if not getattr(options, "wait_for_end", True):
+        raise InvalidRequestError("--local ends with its command: leave out --no-wait")
+    failures.is_done_here()
+    with Local() as local:
+        yield local
 
 
 @contextmanager
@@ -100,8 +134,9 @@ def _configuration(server: str | None, command: str) -> tuple[str, str | None, s
         if error.code != "no_server":
             raise ConfigurationError(error.message) from None
         raise ConfigurationError(
-            f"'polymux {command}' needs a server, as it has no engine on this computer yet: give "
-            f"--server URL, set POLYMUX_BASE_URL, or write base_url into {config_path()}"
+            f"'polymux {command}' needs a server: give --server URL, set POLYMUX_BASE_URL, or "
+            f"write base_url into {config_path()}; operations also take --local, where this "
+            "computer has an engine for them"
         ) from None
     hide(found.api_key)
     return found.base_url, found.api_key, found.chat_model

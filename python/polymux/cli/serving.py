@@ -94,8 +94,10 @@ def _settings(options: argparse.Namespace) -> ServerSettings:
     from dataclasses import replace
     from pathlib import Path
 
-    from polymux.server.settings import ServerSettings, read_settings
+    from polymux.server.settings import ServerSettings, StoreSettings, read_settings
 
+    if options.config is None and options.store is not None:
+        return ServerSettings(store=StoreSettings(Path(options.store)))
     settings = ServerSettings() if options.config is None else read_settings(Path(options.config))
     if options.store is not None:
         store = replace(settings.store, folder=Path(options.store))

@@ -1,0 +1,70 @@
+"""Commands with `--local`: no server, the engines of this computer."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from support.chat_model import model_path
+from support.commands import run
+from support.weights import upscaler
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> dict[str, str]:
+    """Variables of an environment in which two models are installed."""
+    variables = {"POLYMUX_MODELS": str(tmp_path / "models")}
+    run("models", "add", "small", model_path(), cwd=tmp_path, **variables)
+    run("models", "add", "network", upscaler(), cwd=tmp_path, **variables)
+    return variables
+
+
+def picture(folder: Path) -> Path:
+    from PIL import Image, ImageDraw, ImageFont
+
+    made = Image.new("RGB", (420, 90), "white")
+    font = ImageFont.load_default(40)
+    ImageDraw.Draw(made).text((20, 20), "POLYMUX 2026", fill="black", font=font)
+    made.save(folder / "page.png")
+    return folder / "page.png"
+
+
+def test_text_chats_and_pictures(tmp_path: Path, models: dict[str, str]) -> None:
+    page = picture(tmp_path)
+    read = run("read-text", page, "--local", cwd=tmp_path, **models)
+    assert read.stdout.decode().strip() == "POLYMUX 2026"
+    words = ("chat", "Name a colour.", "--local", "--max-completion-tokens", "5")
+    said = run(*words, cwd=tmp_path, **models)
+    assert len(said.stdout.decode()) > 2
+    whole = run(*words, "--json", "--model", "small", cwd=tmp_path, **models)
+    assert json.loads(whole.stdout)["model"] == "small"
+    larger = ("upscale-image", page, "--model", "nightmareai/real-esrgan", "--scale", "2")
+    done = run(*larger, "--local", "--save", "made", cwd=tmp_path, **models)
+    (saved,) = done.stdout.decode().splitlines()
+    assert (tmp_path / saved).stat().st_size > 1000
+
+
+def test_what_has_no_engine_here(tmp_path: Path, models: dict[str, str]) -> None:
+    done = run("generate-video", "waves", "--local", "--save", "v", cwd=tmp_path, code=9, **models)
+    assert "nothing here can do generate_video" in done.stderr.decode()
+    assert "server" not in done.stderr.decode()
+    done = run("chat", "x", "--model", "other", "--local", cwd=tmp_path, code=6, **models)
+    assert "no such chat model" in done.stderr.decode()
+    assert "'small'" in done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("chat", "x", "--local", "--server", "http://127.0.0.1:9"), "asks no server"),
+        (("chat", "x", "--local", "--retries", "1"), "asks no server"),
+        (("upscale-image", "x.png", "--local", "--no-wait", "--save", "f"), "--no-wait"),
+        (("upscale-image", "x.png", "--local"), "--save FOLDER"),
+    ],
+)
+def test_what_makes_no_sense_with_it(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+    assert told in run(*words, cwd=tmp_path, code=2).stderr.decode()
