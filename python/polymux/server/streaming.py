@@ -125,9 +125,7 @@ async def _watch(stream: _Stream, watched: set[asyncio.Future[Any]], pause_s: fl
         if left_s <= 0:
             await stream.keep_alive()
             left_s = pause_s
-        done, _ = await asyncio.wait(
-            watched, timeout=left_s, return_when=asyncio.FIRST_COMPLETED
-        )
+        done, _ = await asyncio.wait(watched, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
 
 
 class _Stream:
