@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import warnings
 import zlib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
@@ -44,6 +44,11 @@ _BROKEN = (
     zlib.error,
 )
 _MOST_PAGES = 200
+#: Readers of PDF look no further for its first words.
+_PDF_WITHIN_BYTES = 1024
+#: A progressive JPEG has ten or so; each costs a pass over all of it, and few bytes.
+_MOST_SCANS = 50
+_START_OF_SCAN = b"\xff\xda"
 _MOST_TEXT_BYTES = 1 << 20
 _DEEP_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I")
 _DEEPEST = 0xFFFF
@@ -83,10 +88,10 @@ def load_pictures(
     found = []
     total = 0
     with _opened(source) as picture:
-        pages = getattr(picture, "n_frames", 1)
         most = int(wanted.get("pages", 1))
+        pages = _pages_of(picture)
         if most > 1 and pages > _MOST_PAGES:
-            raise _too_large(f"it has {pages} pages, and {_MOST_PAGES} are taken")
+            raise _too_large(f"it has more than the {_MOST_PAGES} pages that are taken")
         for number in range(min(pages, most)):
             token.check()
             picture.seek(number)
@@ -122,8 +127,7 @@ def measured(source: Upload) -> dict[str, int]:
         UndecodableError: Broken.
     """
     with _opened(source) as picture:
-        pages = getattr(picture, "n_frames", 1)
-        return {"width": picture.width, "height": picture.height, "pages": pages}
+        return {"width": picture.width, "height": picture.height, "pages": _pages_of(picture)}
 
 
 @contextmanager
@@ -138,8 +142,18 @@ def _opened(source: Upload) -> Iterator[Image]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with Image.open(source.path, formats=FORMATS) as picture:
+                if picture.format in ("JPEG", "MPO"):
+                    _check_scans(source)
                 yield picture
     except UnidentifiedImageError:
+        with source.path.open("rb") as file:
+            is_pdf = b"%PDF-" in file.read(_PDF_WITHIN_BYTES)
+        if is_pdf:
+            raise UnsupportedMediaError(
+                "this is a PDF, and pictures are read here: make pictures of its pages first, as "
+                "`pdftoppm -r 200 -png` does",
+                input_name=source.file_name,
+            ) from None
         raise UnsupportedMediaError(
             "this is no picture of a kind that is read: PNG, JPEG, TIFF, BMP, GIF, WebP, PNM",
             input_name=source.file_name,
@@ -151,6 +165,26 @@ def _opened(source: Upload) -> Iterator[Image]:
         raise UndecodableError(
             f"the picture is broken: {error}", input_name=source.file_name
         ) from error
+
+
+def _check_scans(source: Upload) -> None:
+    scans = source.path.read_bytes().count(_START_OF_SCAN)
+    if scans > _MOST_SCANS:
+        raise _too_large(f"it comes in {scans} passes, and {_MOST_SCANS} are taken")
+
+
+def _pages_of(picture: Image) -> int:
+    """How many there are; of a TIFF that has more than are taken, one more than that."""
+    if picture.format != "TIFF":
+        return getattr(picture, "n_frames", 1)
+    # Pillow would look for the last of them, however many there are.
+    pages = 1
+    with suppress(EOFError):
+        while pages <= _MOST_PAGES:
+            picture.seek(pages)
+            pages += 1
+    picture.seek(0)
+    return pages
 
 
 def _too_large(words: str) -> errors.RequestTooLargeError:
@@ -205,7 +239,9 @@ def _pixels(picture: Image, *, keep: bool, longest: int | None = None) -> Pixels
     import numpy as np
     from PIL import ImageOps
 
-    upright = ImageOps.exif_transpose(picture)
+    # A copy of a large picture is as large again: there is none where nothing changes.
+    lies = picture.getexif().get(_ORIENTATION, 1) != 1
+    upright = ImageOps.exif_transpose(picture) if lies else picture
     if upright.mode in _DEEP_MODES:
         deep = np.asarray(upright)
         if keep and deep.dtype.itemsize != 1:
@@ -214,7 +250,7 @@ def _pixels(picture: Image, *, keep: bool, longest: int | None = None) -> Pixels
         return np.repeat(grey.astype(np.uint8)[:, :, None], 3, axis=2)
     if keep:
         mode = "RGBA" if upright.has_transparency_data else "L" if upright.mode == "L" else "RGB"
-        pixels = np.asarray(upright.convert(mode))
+        pixels = np.asarray(upright if upright.mode == mode else upright.convert(mode))
         return np.ascontiguousarray(pixels if pixels.ndim == 3 else pixels[:, :, None])
     if upright.has_transparency_data:
         # Text on nothing is text on white.
@@ -222,7 +258,7 @@ def _pixels(picture: Image, *, keep: bool, longest: int | None = None) -> Pixels
 
         white = Image.new("RGBA", upright.size, "white")
         upright = Image.alpha_composite(white, upright.convert("RGBA"))
-    plain = upright.convert("RGB")
+    plain = upright if upright.mode == "RGB" else upright.convert("RGB")
     if longest is not None and max(plain.size) > longest:
         plain.thumbnail((longest, longest))
     return np.ascontiguousarray(np.asarray(plain))

@@ -10,7 +10,9 @@ import socket
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -24,9 +26,11 @@ from polymux.server.protocol import protocol_with
 from polymux.server.stopping import LastResort
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
     from types import FrameType
+
+    from fastapi import FastAPI
 
     from polymux.server.settings import ServerSettings
     from polymux.server.state import ServerState
@@ -36,6 +40,8 @@ _BACKLOG = 2048
 #: Connections that are taken up in one turn of the loop: it must count them before it takes more.
 _AT_ONCE = 8
 _LOOK_EVERY_S = 0.05
+#: That a connection of TLS may take to say goodbye.
+_GOODBYE_S = 5.0
 #: What shells add to the number of the signal that ended a program.
 _SIGNALLED = 128
 _log = logging.getLogger("polymux.server")
@@ -77,11 +83,29 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Tells that it is ready when it is, signals included."""
-        await super().startup(sockets)
+        with self._handshakes_bounded():
+            await super().startup(sockets)
         for one in sockets or ():
             # asyncio has made the queue as short as what is taken up at once.
             one.listen(_BACKLOG)
         self._on_ready(self)
+
+    @contextmanager
+    def _handshakes_bounded(self) -> Iterator[None]:
+        """Whoever begins TLS and does not go on has as long as a header; uvicorn has no such word.
+
+        Of asyncio's own, a minute, a stranger could hold all connections.
+        """
+        loop = asyncio.get_running_loop()
+        own = loop.create_server
+        if self.config.is_ssl:
+            header_s = self._state.settings.limits.header_s
+            bounded = partial(own, ssl_handshake_timeout=header_s, ssl_shutdown_timeout=_GOODBYE_S)
+            loop.create_server = bounded  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            loop.create_server = own  # type: ignore[method-assign]
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         """The first time work may end, the second time it is left."""
@@ -145,25 +169,22 @@ def serve(
     Raises:
         PolymuxError: It cannot start: the address is in use, the store is, there are no keys.
     """
-    listener = _listener(settings)
+    with _listener(settings) as listener:
+        return _serve_on(listener, settings, path, backends, on_ready)
+
+
+def _serve_on(
+    listener: socket.socket,
+    settings: ServerSettings,
+    path: Path | None,
+    backends: Sequence[Backend] | None,
+    on_ready: Callable[[_Server, str], object],
+) -> int:
     settings = replace(settings, port=listener.getsockname()[1])
     app = create_app(settings, backends=backends)
     state: ServerState = app.state.polymux
     state.watch_file(path)
-    config = uvicorn.Config(
-        front_of(app),
-        http=protocol_with(settings.limits),
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        backlog=_AT_ONCE,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=max(1, round(settings.limits.keep_alive_s)),
-        ssl_certfile=None if settings.tls_cert is None else os.fspath(settings.tls_cert),
-        ssl_keyfile=None if settings.tls_key is None else os.fspath(settings.tls_key),
-    )
+    config = _config(app, settings)
     server = _Server(
         config, state, settings.grace_s, lambda ready: on_ready(ready, settings.base_url)
     )
@@ -190,6 +211,23 @@ def serve(
         if server.last_resort is not None:
             server.last_resort.close()
     return server.status
+
+
+def _config(app: FastAPI, settings: ServerSettings) -> uvicorn.Config:
+    return uvicorn.Config(
+        front_of(app),
+        http=protocol_with(settings.limits),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        backlog=_AT_ONCE,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=max(1, round(settings.limits.keep_alive_s)),
+        ssl_certfile=None if settings.tls_cert is None else os.fspath(settings.tls_cert),
+        ssl_keyfile=None if settings.tls_key is None else os.fspath(settings.tls_key),
+    )
 
 
 def _listener(settings: ServerSettings) -> socket.socket:

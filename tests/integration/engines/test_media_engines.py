@@ -195,6 +195,9 @@ def test_what_is_no_picture(client: polymux.Client) -> None:
         client.read_text(("page.png", bytes(claimed)))
     assert refused.value.status == 413
     assert client.read_text(encoded(Image.new("RGB", (300, 200), "white"))).text == ""
+    with pytest.raises(polymux.APIStatusError, match="PDF.*pages") as refused:
+        client.read_text(("a.png", b"\n%PDF-1.7\n" + b"x" * 5000))
+    assert refused.value.status == 415
     with pytest.raises(polymux.APIStatusError) as refused:
         client.read_text(encoded(page()), lang="xyz")
     assert (refused.value.status, refused.value.param) == (400, "lang")

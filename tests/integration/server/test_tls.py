@@ -1,0 +1,120 @@
+"""TLS of the server itself: who may speak, and for how long nothing may be said."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+import warnings
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import polymux
+import pytest
+from polymux.errors import InvalidRequestError, TLSError
+from polymux.server.run import serve
+from polymux.server.settings import Limits, ServerSettings, StoreSettings
+from servers.certificates import Authority
+from support.polymux_server import PolymuxServer
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def server(
+    tmp_path_factory: pytest.TempPathFactory, authority: Authority
+) -> Iterator[PolymuxServer]:
+    certificate = authority.certificate()
+    chat = Scripted("chat", ["free_chat", "convert_to_mp3", "read_text"])
+    with PolymuxServer(
+        tmp_path_factory.mktemp("tls") / "s",
+        lambda: [chat],
+        limits=Limits(header_s=1.0),
+        tls_cert=certificate.chain,
+        tls_key=certificate.key,
+    ) as running:
+        yield running
+
+
+def test_a_client_that_trusts_the_certificate(server: PolymuxServer, authority: Authority) -> None:
+    assert server.url.startswith("https://")
+    with polymux.Client(server.url, server.key, verify=authority.ca) as client:
+        assert client.read_text(b"x").text == "read"
+        made = client.convert_to_mp3(url="https://files.example/a.wav")
+        assert made.url.startswith(server.url)
+        assert made.read() == b"ID3 and frames"
+    with (
+        polymux.Client(server.url, server.key, retry=0) as client,
+        pytest.raises(TLSError, match="certificate"),
+    ):
+        client.read_text(b"x")
+
+
+def address_of(server: PolymuxServer) -> tuple[str, int]:
+    host, _, port = server.url.removeprefix("https://").rpartition(":")
+    return host, int(port)
+
+
+def closed_after_s(connection: socket.socket) -> float:
+    began = time.monotonic()
+    connection.settimeout(30)
+    try:
+        while connection.recv(1000):
+            pass
+    except ConnectionResetError:
+        pass
+    return time.monotonic() - began
+
+
+def test_a_handshake_that_does_not_go_on(server: PolymuxServer) -> None:
+    """Closed by the deadline of headers: with nothing, and with half of a first message."""
+    hello = ssl.MemoryBIO()
+    context = ssl.create_default_context()
+    half = context.wrap_bio(ssl.MemoryBIO(), hello, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        half.do_handshake()
+    for data in (b"", hello.read()[:100]):
+        with socket.create_connection(address_of(server), 10) as connection:
+            connection.sendall(data)
+            assert 0.5 < closed_after_s(connection) < 8
+
+
+def test_no_tls_at_all_and_old_tls(server: PolymuxServer, authority: Authority) -> None:
+    with socket.create_connection(address_of(server), 10) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        connection.settimeout(10)
+        with suppress(ConnectionResetError):
+            assert b"HTTP/1.1 200" not in connection.recv(1000)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(authority.ca)
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.maximum_version = ssl.TLSVersion.TLSv1_1
+    with (
+        socket.create_connection(address_of(server), 10) as connection,
+        pytest.raises((ssl.SSLError, ConnectionResetError)),
+    ):
+        context.wrap_socket(connection, server_hostname="localhost")
+    with polymux.Client(server.url, server.key, verify=authority.ca) as client:
+        assert client.read_text(b"x").text == "read"
+
+
+def test_a_certificate_that_is_none(tmp_path: Path, authority: Authority) -> None:
+    """A key of another certificate, and a file that holds nothing of the kind."""
+    (tmp_path / "no.pem").write_text("nothing")
+    good, other = authority.certificate(), authority.certificate("wrong_name")
+    for chain, key in ((good.chain, other.key), (tmp_path / "no.pem", good.key)):
+        settings = ServerSettings(
+            port=0, store=StoreSettings(tmp_path / "s"), tls_cert=chain, tls_key=key
+        )
+        with pytest.raises(InvalidRequestError, match="certificate"):
+            serve(settings, backends=[], on_ready=lambda *_: None)
