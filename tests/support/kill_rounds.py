@@ -293,7 +293,8 @@ class KillRounds:
     def check_repeated(self) -> None:
         """The same request under its key: the same job, or a new one where it was interrupted."""
         known = self.known
-        for job in [one for one in list(known.jobs)[-3:] if one not in known.removing]:
+        ended_otherwise = known.removing | known.cancelling
+        for job in [one for one in list(known.jobs)[-4:] if one not in ended_otherwise]:
             number, key = known.jobs[job]
             before = self.program.request("GET", f"{JOBS}/{job}").json()
             again = self.ask(number, key)

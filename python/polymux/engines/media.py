@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import polymux
+from polymux import errors
 from polymux.engines.base import Cancelled, Engine, Output, Produced
 from polymux.engines.models import threads
 from polymux.service.media_store import reported
@@ -95,15 +96,21 @@ class MediaEngine(Engine):
             if progress.fraction is not None:
                 sink.report(progress.fraction)
 
-        made = polymux.convert_to_mp3(
-            source.path,
-            path := sink.draft(source.size_bytes // 10),
-            threads=self._threads,
-            overwrite=False,
-            limits=self._limits,
-            on_progress=report,
-            **options,
-        )
+        path = sink.draft(source.size_bytes // 10)
+        try:
+            made = polymux.convert_to_mp3(
+                source.path,
+                path,
+                threads=self._threads,
+                overwrite=False,
+                limits=self._limits,
+                on_progress=report,
+                **options,
+            )
+        except errors.OutputError as error:
+            # That is the service's own disk, and no fault of what was sent.
+            with reported("a file cannot be written"):
+                raise OSError(error.errno, error.strerror) from error
         for warning in made.report.warnings:
             sink.log(str(warning))
         metrics = {"duration": made.report.duration_s, "audio_bytes": float(made.report.bytes)}

@@ -241,13 +241,16 @@ class EngineBackend(Backend):
                             drafts.clear()
                             return
             finally:
-                for draft in drafts:
-                    draft.discard()
-                if ended:
-                    process.forget(number)
-                    self._rest()
-                else:
-                    await self._abandon(process, number, frames)
+                try:
+                    if ended:
+                        process.forget(number)
+                        self._rest()
+                    else:
+                        await self._abandon(process, number, frames)
+                finally:
+                    # Not before: until it has stopped it may make them anew.
+                    for draft in drafts:
+                        draft.discard(beside=process.crash is not None)
 
     async def _handled(
         self, process: EngineProcess, frame: Frame, sink: Sink, drafts: list[Draft]

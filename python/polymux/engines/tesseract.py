@@ -46,7 +46,11 @@ class TesseractEngine(Engine):
                 errors.NoBackendError,
                 "tesseract is not installed: on Debian and Ubuntu apt install tesseract-ocr",
             )
-        self._program = str(program)
+        self._command = [str(program)]
+        ending = shutil.which("setpriv")
+        if ending is not None:
+            # Who started this process may be killed, and it with them: no page is read on then.
+            self._command = [ending, "--pdeathsig", "KILL", str(program)]
         self._default = str(options.get("language", "eng"))
         listed = self._output("--list-langs").splitlines()[1:]
         self._languages = sorted(one.strip() for one in listed if one.strip())
@@ -97,7 +101,7 @@ class TesseractEngine(Engine):
 
     def _output(self, *arguments: str, token: Token | None = None) -> str:
         process = subprocess.Popen(  # noqa: S603 - no shell; no word of a stranger
-            [self._program, *arguments],
+            [*self._command, *arguments],
             # Two OpenMP threads are many times slower than one.
             env=os.environ | {"OMP_THREAD_LIMIT": "1", "OMP_NUM_THREADS": "1"},
             stdin=subprocess.DEVNULL,

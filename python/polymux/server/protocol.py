@@ -47,6 +47,8 @@ _REASONS = {
 }
 #: Longer ones are not copied.
 _JOINED_BYTES = 64 << 10
+#: What is read at once before somebody has looked at the header, and of a body that is wanted.
+_FIRST_READ_BYTES, _BODY_READ_BYTES = 64 << 10, 256 << 10
 
 
 class _Transport:
@@ -113,11 +115,17 @@ class BoundedProtocol(HttpToolsProtocol):
         self._half_closed = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
         super().connection_made(_Transport(transport, self))  # type: ignore[arg-type]
+        self._read_at_once(_FIRST_READ_BYTES)
         if len(self.connections) > self.most_connections:
             self._plain.write(_refusal(503))
             self._plain.close()
             return
         self._arm("header", self.limits.header_s)
+
+    def _read_at_once(self, size_bytes: int) -> None:
+        """Takes so much at once; other transports than asyncio's plain one do as they like."""
+        if hasattr(self._plain, "max_size"):
+            self._plain.max_size = size_bytes
 
     def _arm(self, name: str, seconds: float) -> None:
         self._disarm(name)
@@ -235,6 +243,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._header_bytes += len(data)
         if self._in_body:
             self._framing_bytes += len(data)
+            self._read_at_once(_BODY_READ_BYTES)
         super().data_received(data)
         if self._plain.is_closing() or self._lingered_bytes >= 0:
             return
@@ -276,6 +285,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The next header may begin."""
+        if self._in_body:
+            self._read_at_once(_FIRST_READ_BYTES)
         self._in_body = False
         self._in_header = True
         self._header_bytes = self._fields = self._field_bytes = self._framing_bytes = 0

@@ -16,6 +16,8 @@ from urllib.parse import urlencode
 
 from polymux._atomic import remove_private_drafts, write_private
 from polymux._secrets import keep_secret
+from polymux._text import display_name
+from polymux.service.media_store import reported
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +71,10 @@ class LinkSecrets:
 
         Args:
             now: Whatever its age. Default: False.
+
+        Raises:
+            InternalServerError: The disk is full (code ``storage_full``).
+            StoreError: It cannot be written; the old ones count on.
         """
         age_s = self._clock() - self._made_at
         # A clock that was put back makes no secret older than it is.
@@ -76,7 +82,9 @@ class LinkSecrets:
             return
         made_at, found = self._clock(), [secrets.token_bytes(_SECRET_BYTES), *self._secrets[:1]]
         lines = [f"{made_at:.0f}", *(one.hex() for one in found)]
-        write_private(self._path, "".join(f"{one}\n" for one in lines))
+        name = display_name(self._path.as_posix())
+        with reported(f"the secrets of the store's links cannot be kept in {name}"):
+            write_private(self._path, "".join(f"{one}\n" for one in lines))
         # Not before: links by a secret that was not kept would end with this process.
         self._made_at, self._secrets = made_at, found
         keep_secret(*(one.hex() for one in self._secrets))

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _NAME_BYTES = 20
 _PIECE_BYTES = 1 << 20
+#: Of a name, in that of a file that is not whole yet; 128 random bits.
+_LONGEST_SHARED_NAME = 32
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: What people's programs open by its name.
 _EXTENSIONS = {
@@ -198,13 +200,13 @@ class MediaStore:
             name, job, owner, sha256, size_bytes, content_type, file_name, now, now + self._life_s
         )
         target = self._path(name)
-        with reported("the file cannot be kept"):
-            if not target.parent.exists():
-                target.parent.mkdir(mode=0o700, exist_ok=True)
-                _sync_folder(self._media)
-            draft.path.rename(target)
-            _sync_folder(target.parent)
         try:
+            with reported("the file cannot be kept"):
+                if not target.parent.exists():
+                    target.parent.mkdir(mode=0o700, exist_ok=True)
+                    _sync_folder(self._media)
+                draft.path.rename(target)
+                _sync_folder(target.parent)
             marks = ", ".join("?" * len(made))
             self._database.execute(f"INSERT INTO files VALUES ({marks})", made)  # noqa: S608
         except BaseException:
@@ -344,9 +346,17 @@ class Draft:
         self.reserve(size_bytes)
         return digest.hexdigest(), size_bytes
 
-    def discard(self) -> None:
-        """Removes it, and gives its room back. Any number of times."""
+    def discard(self, *, beside: bool = False) -> None:
+        """Removes it, and gives its room back. Any number of times.
+
+        Args:
+            beside: Also what a process that was killed may have begun under its name, or under the
+                first of its letters: it writes to ``.NAME.*`` first. Default: False.
+        """
         self.path.unlink(missing_ok=True)
+        if beside:
+            for one in self.path.parent.glob(f".{self.path.name[:_LONGEST_SHARED_NAME]}*"):
+                one.unlink(missing_ok=True)
         self.reserve(0)
 
     def __enter__(self) -> Self:

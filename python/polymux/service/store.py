@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from polymux._text import display_name
+from polymux.errors import InternalServerError
 from polymux.service.clock import SteadyClock
 from polymux.service.database import Database
 from polymux.service.failures import StoreError
@@ -66,10 +67,11 @@ class Store:
             except BaseException:
                 self._database.close()
                 raise
-        except OSError as error:
+        except (OSError, InternalServerError) as error:
             os.close(self._lock)
+            words = error.strerror if isinstance(error, OSError) else str(error)
             raise StoreError(
-                f"the store {display_name(folder.as_posix())} cannot be used: {error.strerror}"
+                f"the store {display_name(folder.as_posix())} cannot be used: {words}"
             ) from error
         except BaseException:
             os.close(self._lock)

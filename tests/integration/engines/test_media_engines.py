@@ -195,7 +195,7 @@ def test_what_is_no_picture(client: polymux.Client) -> None:
         client.read_text(("page.png", bytes(claimed)))
     assert refused.value.status == 413
     assert client.read_text(encoded(Image.new("RGB", (300, 200), "white"))).text == ""
-    with pytest.raises(polymux.APIStatusError, match="PDF.*pages") as refused:
+    with pytest.raises(polymux.APIStatusError, match=r"PDF.*pages") as refused:
         client.read_text(("a.png", b"\n%PDF-1.7\n" + b"x" * 5000))
     assert refused.value.status == 415
     with pytest.raises(polymux.APIStatusError) as refused:

@@ -1,4 +1,4 @@
-"""Engines that crash, hang, grow and lie: what callers are told, and that the next one is served."""
+"""Engines that crash, hang, grow and lie: what callers are told, and that the next is served."""
 
 from __future__ import annotations
 
@@ -72,18 +72,15 @@ def test_the_end_of_a_process_at_work(tmp_path: Path, fault: str) -> None:
         async with engine(tmp_path) as (service, backend):
             begun = tmp_path / "begun"
             if fault == "touch":
+                call = asyncio.create_task(_whole(service, f"touch {begun}"))
                 for _ in range(2):  # The first time nothing was delivered, and it is tried again.
-                    begun.unlink(missing_ok=True)
-                    if not _:
-                        call = asyncio.create_task(service.call(asked(f"touch {begun}")))
                     await until(begun.exists)
+                    begun.unlink()
                     assert backend.process is not None
                     assert backend.process.pid is not None
                     os.kill(backend.process.pid, signal.SIGKILL)
-                    begun.unlink()
             else:
-                stream = service.stream(asked(fault, stream=True))
-                call = asyncio.create_task(_whole(stream))
+                call = asyncio.create_task(_whole(service, fault))
             with pytest.raises(InternalServerError) as failed:
                 await call
             assert (failed.value.status, failed.value.code) == (500, "engine_failed")
@@ -92,8 +89,8 @@ def test_the_end_of_a_process_at_work(tmp_path: Path, fault: str) -> None:
     go(body())
 
 
-async def _whole(stream: Any) -> list[Any]:
-    return [one async for one in stream]
+async def _whole(service: Service, what: str) -> list[Any]:
+    return [one async for one in service.stream(asked(what, stream=True))]
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,11 @@ import pytest
 from support import programs
 from support.kill_rounds import JOBS, sound
 from support.served import until
+from support.serving import ServedProgram
 from support.strangers import anybody
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from support.serving import ServedProgram
 
 NOBODY = 64_322
 
@@ -30,7 +29,7 @@ def status_of(pid: int, name: str) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1])
-    raise AssertionError(name)
+    return 0  # Of a process that is just ending.
 
 
 def descriptors(pid: int) -> int:
@@ -215,6 +214,47 @@ def test_ten_thousand_failed_requests(program: ServedProgram) -> None:
     assert len(told) <= 9100
     assert max(map(len, told)) < 300
     assert "Traceback" not in program.told
+
+
+IDLE = """
+[engines.media]
+idle_s = 1
+threads = 1
+[engines.chat]
+family = "support.engines:FaultyEngine"
+operations = ["chat"]
+threads = 1
+idle_s = 1
+"""
+
+
+def test_memory_comes_back_when_engines_have_nothing_to_do(tmp_path: Path) -> None:
+    """Of the whole tree of processes; within a second of the end of an engine's time."""
+    with ServedProgram(tmp_path, IDLE, whole=True) as program:
+        program.start()
+
+        def memory() -> int:
+            pids = (program.pid, *program.family())
+            found = 0
+            for pid in pids:
+                with suppress(OSError):  # It has ended in the meantime.
+                    found += status_of(pid, "VmRSS") << 10
+            return found
+
+        assert program.chat("echo x").status == 200
+        assert program.convert(sound(1, 1)).status == 200
+        until(lambda: not program.family(), 20)
+        before = memory()
+        assert program.chat("grow 400000000").status == 200
+        assert program.convert(sound(1, 1)).status == 200
+        ended = time.monotonic()
+        assert memory() - before > 400_000_000
+        until(lambda: memory() - before < 30_000_000, 10)
+        assert time.monotonic() - ended < 1 + 1 + 2  # The time to rest, the contract's, the slack.
+        assert program.family() == []
+        states = program.readiness()["backends"]
+        assert {one["state"] for one in states.values()} == {"idle"}
+        assert program.chat("echo x").status == 200
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import random
 import socket
 import time
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
+from PIL import Image
 from support.kill_rounds import JOBS, KillRounds, path_of, sound
 from support.polymux_server import CONVERT, form
 from support.served import until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from support.serving import ServedProgram
+from support.serving import ServedProgram
 
 
 @pytest.mark.slow
@@ -81,6 +81,37 @@ def test_a_killed_server_in_the_middle_of_jobs(program: ServedProgram) -> None:
         program.request("DELETE", f"{JOBS}/{again.json()['id']}")
 
 
+READING = """
+[engines.ocr]
+family = "tesseract"
+threads = 1
+"""
+
+
+def test_a_killed_server_takes_what_its_engines_started_with_it(tmp_path: Path) -> None:
+    """A program that an engine runs: tesseract, over a page that takes it many seconds."""
+    buffer = io.BytesIO()
+    Image.effect_noise((2500, 2500), 120).save(buffer, "PNG")
+    body, headers = form(("file", ("a.png", buffer.getvalue())))
+    with ServedProgram(tmp_path, READING, whole=True) as program:
+        program.start()
+        with ThreadPoolExecutor(1) as pool:
+            call = pool.submit(program.request, "POST", "/api/v1/image2text", body, headers)
+            until(lambda: "tesseract" in names(program.family()), 60)
+            program.kill()
+            with pytest.raises(OSError, match=""):
+                call.result(30)
+        until(lambda: not program.family(), 2)
+
+
+def names(pids: list[int]) -> set[str]:
+    found = set()
+    for pid in pids:
+        with suppress(OSError):
+            found.add(Path(f"/proc/{pid}/comm").read_text().strip())
+    return found
+
+
 def test_links_outlive_the_server(program: ServedProgram) -> None:
     """The address of the server may change; what is behind it does not."""
     program.start()
@@ -101,5 +132,3 @@ def test_killed_while_it_starts_for_the_first_time(program: ServedProgram) -> No
         program.kill()
     program.start()
     assert program.request("GET", JOBS).status == 200
-    state = program.folder / "state" / "polymux"
-    assert {one.name for one in state.iterdir()} <= {"local-key", "server"}

@@ -1,4 +1,4 @@
-"""Several clients and one place at work: who waits, in which order, and who is told to come back."""
+"""Several clients and one place at work: who waits, in what order, and who is told to come back."""
 
 from __future__ import annotations
 

@@ -1,0 +1,107 @@
+"""The disk fails at the n-th call, for every n: nothing acknowledged is lost, nothing is torn."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import programs
+from support.supervised import TESTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+FULL = (("ok", 200), ("storage_full", 507))
+BROKEN = (("ok", 200), ("store_failed", 503))
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("library") / "failing_disk.so"
+    source = TESTS / "support" / "failing_disk.c"
+    programs.run("gcc", "-shared", "-fPIC", "-O1", "-o", made, source, "-ldl")
+    return made
+
+
+def rounds(library: Path, folder: Path, *what: str) -> Iterator[dict[str, Any]]:
+    """What became of it at each call."""
+    preloaded = f"{os.environ.get('LD_PRELOAD', '')} {library}".strip()
+    done = subprocess.run(
+        [sys.executable, "-m", "support.store_under_faults", str(folder), *what],
+        env={**os.environ, "PYTHONPATH": str(TESTS), "LD_PRELOAD": preloaded},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(found) > 1, "no call of that kind was made"
+    yield from found
+
+
+def check(one: dict[str, Any]) -> None:
+    """What must hold whatever has failed."""
+    assert one["lost"] == [], one
+    assert one["torn"] == [], one
+    assert one["drafts"] == [], one
+    assert one["sound"] == "ok", one
+    assert one["used"] == 0, one
+    assert one.get("reserved", 0) == 0, one
+    # The disk is well again, and so is the store, without being opened anew.
+    assert [step[1] for step in one["again"]] == ["ok"] * 4, one
+
+
+@pytest.mark.parametrize("lasting", ["once", "lasting"])
+@pytest.mark.parametrize("call", ["write", "fsync", "mkdir", "open"])
+@pytest.mark.parametrize("error", ["ENOSPC", "EDQUOT"])
+def test_no_room(library: Path, tmp_path: Path, error: str, call: str, lasting: str) -> None:
+    """D01, D02: 507, whichever write it is: of a file, or of the catalogue."""
+    for one in rounds(library, tmp_path, call, error, lasting, "work"):
+        check(one)
+        for _, code, status, failed in one["steps"]:
+            # SQLite knows a full disk by one error alone, and only where it writes.
+            plain = call == "write" and error == "ENOSPC"
+            assert (code, status) in (FULL if plain else (*FULL, *BROKEN)), one
+            assert not (failed and code == "ok") or call == "mkdir", one
+
+
+@pytest.mark.parametrize("call", ["write", "fsync", "rename", "read", "open"])
+def test_a_broken_disk(library: Path, tmp_path: Path, call: str) -> None:
+    """D03: what was not synced is never said to be there."""
+    for one in rounds(library, tmp_path, call, "EIO", "once", "work"):
+        check(one)
+        for _, code, status, failed in one["steps"]:
+            assert (code, status) in BROKEN, one
+            assert not (failed and code == "ok"), one
+
+
+@pytest.mark.parametrize(
+    "call", ["write", "fsync", "rename", "open", "unlink", "truncate", "mkdir"]
+)
+def test_killed_at_any_call(library: Path, tmp_path: Path, call: str) -> None:
+    """D05, D06: between any two changes of the disk, such as a rename and its row."""
+    for one in rounds(library, tmp_path, call, "SIGKILL", "once", "start"):
+        check(one)
+
+
+@pytest.mark.parametrize(
+    ("error", "call"),
+    [("EROFS", "open"), ("EACCES", "open"), ("EDQUOT", "write"), ("ENOSPC", "write"),
+     ("EIO", "read"), ("EIO", "fsync"), ("EACCES", "mkdir"), ("EROFS", "rename")],
+)  # fmt: skip
+def test_at_the_start(library: Path, tmp_path: Path, error: str, call: str) -> None:
+    """D04: it says so in a line; the next start is a good one."""
+    said = set()
+    for one in rounds(library, tmp_path, call, error, "lasting", "start"):
+        check(one)
+        said.add(one["opened"])
+        assert one["opened"] == "ok" or "store" in one["opened"] or "catalogue" in one["opened"]
+        assert "Traceback" not in one["opened"]
+    assert len(said) > 1, said

@@ -1,0 +1,227 @@
+"""A store on a small, broken or missing disk, in a real server: it says so, and goes on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
+import pytest
+from support import programs
+from support.kill_rounds import JOBS, path_of, sound
+from support.polymux_server import PolymuxServer
+from support.served import until
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from support.serving import ServedProgram
+
+
+def mounted(*mounts: str) -> tuple[str, ...]:
+    """What runs a command that alone sees some mounts; they are gone with it."""
+    user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+    script = " && ".join(["mount --make-rprivate /", *mounts, 'exec "$@"'])
+    return (programs.find("unshare"), *user, "--mount", "/bin/sh", "-c", script, "sh")
+
+
+def small(folder: Path, options: str) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    return f"mount -t tmpfs -o {options} none {quote(str(folder))}"
+
+
+def fill(file: Any) -> None:
+    """Until nothing more is taken."""
+    while True:
+        file.write(bytes(4096))
+
+
+def seen(program: ServedProgram, path: Path) -> Path:
+    """A path as the server sees it."""
+    return Path(f"/proc/{program.pid}/root{path}")
+
+
+@pytest.mark.parametrize("options", ["size=3m", "size=64m,nr_inodes=60"])
+def test_until_there_is_no_room(program: ServedProgram, options: str) -> None:
+    """D01, D02, D13: 507, what was answered stays, and there is room again when some is made."""
+    program.start(before=mounted(small(program.store, options)))
+    data = sound(2, 1)
+    links, jobs, full = [], [], 0
+    for _ in range(200):
+        answer = program.convert(data, ("Prefer", "wait=30"))
+        if answer.status == 200:
+            links.append(path_of(answer.json()["response"]))
+            continue
+        assert (answer.status, answer.json()["code"]) in (
+            (507, "storage_full"), (503, "store_failed"),
+        ), answer.body  # fmt: skip
+        full += 1
+        if full == 5:
+            break
+    assert full == 5, "the disk was never full"
+    assert len(links) > 5
+    for path in links:
+        assert program.request("GET", path).status == 200
+    assert program.request("GET", "/readyz").status == 200
+    assert list(seen(program, program.store / "drafts").iterdir()) == []
+    listed = program.request("GET", JOBS).json()["results"]
+    jobs = [one["id"] for one in listed if one["status"] == "succeeded"]
+    assert len(jobs) == len(links)
+    for one in jobs[:4]:
+        assert program.request("DELETE", f"{JOBS}/{one}").status == 204
+    answer = program.convert(sound(0.2, 1))
+    assert answer.status == 200, answer.body
+    assert program.stop() == 0
+    assert "Traceback" not in program.told, program.told[-3000:]
+
+
+def test_a_full_disk_keeps_the_catalogue_whole(program: ServedProgram) -> None:
+    """D02: what cannot be written down is refused or has failed; nothing is at work for ever."""
+    program.start(before=mounted(small(program.store, "size=2m")))
+    assert program.convert(sound(0.1, 1)).status == 200
+    filler = seen(program, program.store / "filler")
+    with filler.open("wb", buffering=0) as file, pytest.raises(OSError, match="space"):
+        fill(file)
+    for _ in range(5):
+        assert program.convert(sound(0.1, 1)).status in (503, 507)
+    listed = program.request("GET", JOBS).json()["results"]
+    assert {one["status"] for one in listed} <= {"succeeded", "failed"}, listed
+    filler.unlink()
+    assert program.convert(sound(0.1, 1)).status == 200
+    copy = program.folder / "copy.db"
+    shutil.copy(seen(program, program.store / "catalogue.db"), copy)
+    with closing(sqlite3.connect(copy)) as catalogue:
+        assert catalogue.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    listed = program.request("GET", JOBS).json()["results"]
+    assert {one["status"] for one in listed} <= {"succeeded", "failed"}, listed
+
+
+def test_a_store_that_is_deleted_while_it_runs(program: ServedProgram) -> None:
+    """D14: 503, no crash; the next server makes a new one."""
+    program.start()
+    link = path_of(program.convert(sound(0.1, 1)).json()["response"])
+    key = program.key
+    shutil.rmtree(program.store)
+    for _ in range(3):
+        answer = program.convert(sound(0.1, 1))
+        assert answer.status in (401, 500, 503), answer.body
+        assert program.request("GET", link).status in (404, 503)
+        assert program.request("GET", "/healthz").status == 200
+        assert program.request("GET", JOBS, key=key).status in (200, 401, 503)
+    assert program.process is not None
+    assert program.process.poll() is None
+    assert str(program.store) not in str(answer.body)
+    assert program.stop() == 0
+    (program.folder / "state" / "polymux" / "local-key").unlink()
+    program.start()
+    assert program.convert(sound(0.1, 1)).status == 200
+
+
+def test_parts_of_a_store_that_go_while_it_runs(program: ServedProgram) -> None:
+    """D14: the keys stay, the folders of files do not."""
+    program.start()
+    assert program.convert(sound(0.1, 1)).status == 200
+    for name in ("media", "drafts"):
+        shutil.rmtree(program.store / name)
+        answer = program.convert(sound(0.1, 1))
+        assert (answer.status, answer.json()["code"]) == (503, "store_failed"), answer.body
+        assert int(answer.headers["retry-after"]) >= 1
+        assert str(program.store) not in str(answer.body)
+        (program.store / name).mkdir(mode=0o700)
+        if name == "media":
+            assert program.convert(sound(0.1, 1)).status == 200
+    assert "Traceback" not in program.told
+
+
+def test_temporary_files_on_another_disk(program: ServedProgram) -> None:
+    """D15: what is written lies in the store from the start, so that a rename is one."""
+    program.start(before=mounted(small(program.temporary, "size=1m")))
+    answer = program.convert(sound(60, 1))
+    assert answer.status == 200, answer.body
+    assert program.request("GET", path_of(answer.json()["response"])).status == 200
+    assert list(seen(program, program.temporary).iterdir()) == []
+    devices = {(program.store / name).stat().st_dev for name in ("drafts", "media", ".")}
+    assert len(devices) == 1
+
+
+def test_a_folder_of_files_on_another_disk(program: ServedProgram) -> None:
+    """D15: who has mounted one there is told so; no file is copied, and none is half there."""
+    media = program.store / "media"
+    program.start(before=mounted(small(media, "size=8m")))
+    for _ in range(2):
+        answer = program.convert(sound(0.1, 1))
+        assert (answer.status, answer.json()["code"]) == (503, "store_failed"), answer.body
+    assert list(seen(program, program.store / "drafts").iterdir()) == []
+    assert [one for one in seen(program, media).rglob("*") if one.is_file()] == []
+    assert "cross-device" in program.told.lower()
+
+
+@pytest.mark.parametrize(
+    "count", [5000, pytest.param(100_000, marks=[pytest.mark.long, pytest.mark.slow])]
+)
+def test_many_small_results(tmp_path: Path, count: int) -> None:
+    """D12: listed, swept and started with, and nobody waits for any of it."""
+    folder = tmp_path / "s"
+    with PolymuxServer(folder, lambda: [Scripted()]) as server:
+        owner, key = server.keys.keys()[0].id, server.key
+    record = '{"model": "m", "version": "v", "input": {}, "logs": [], "metrics": {}}'
+    now = time.time()
+    names = [f"{number:040x}.mp3" for number in range(count)]
+    for group in {name[:2] for name in names}:
+        (folder / "media" / group).mkdir(exist_ok=True)
+    for name in names:
+        (folder / "media" / name[:2] / name).touch()
+    with closing(sqlite3.connect(folder / "catalogue.db")) as catalogue, catalogue:
+        catalogue.executemany(
+            "INSERT INTO jobs (id, owner, operation, status, record, created_at, completed_at) "
+            "VALUES (?, ?, 'convert_to_mp3', 'succeeded', ?, ?, ?)",
+            ((name, owner, record, now, now) for name in names),
+        )
+        catalogue.executemany(
+            "INSERT INTO files VALUES (?, ?, ?, '', 0, 'audio/mpeg', 'a', ?, ?)",
+            ((name, name, owner, now, now + 3600) for name in names),
+        )
+    began = time.monotonic()
+    with PolymuxServer(folder, lambda: [Scripted()]) as server:
+        started_s = time.monotonic() - began
+        server.key = key
+        longest = _longest(server, 20)
+        state = server.state.service.store
+        # Their time is over, all at once.
+        state.media._clock = state.jobs._clock = lambda: time.time() + 7200 + 86400
+        server.loop.call_soon_threadsafe(lambda: server.loop.create_task(_sweep(server)))
+        swept = [_longest(server, 1)]
+        until(lambda: swept.append(_longest(server, 1)) or not any(_files(folder)), 240)
+        assert longest < 2
+        assert max(swept) < 2
+        assert started_s < 3 + count / 10_000
+    with closing(sqlite3.connect(folder / "catalogue.db")) as catalogue:
+        assert catalogue.execute("SELECT count(*) FROM files").fetchone() == (0,)
+
+
+def _files(folder: Path) -> list[Path]:
+    return next(
+        (list(one.iterdir()) for one in (folder / "media").iterdir() if any(one.iterdir())), []
+    )
+
+
+async def _sweep(server: PolymuxServer) -> None:
+    store = server.state.service.store
+    while await store.run(store.sweep):
+        pass
+
+
+def _longest(server: PolymuxServer, times: int) -> float:
+    """The slowest of so many pages of predictions."""
+    taken = []
+    for _ in range(times):
+        began = time.monotonic()
+        assert server.ask("GET", JOBS).status == 200
+        taken.append(time.monotonic() - began)
+    return max(taken)

@@ -1,0 +1,180 @@
+"""The process that opens strangers' files: it crashes, hangs and grows, and a client leaves it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.server.backends import media_confinement
+from polymux.server.settings import ServerSettings, StoreSettings
+from support import programs
+from support.engines import FAMILY
+from support.hostile_flac import silence
+from support.kill_rounds import JOBS, sound
+from support.polymux_server import CONVERT, PolymuxServer, form
+from support.served import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.serving import ServedProgram
+
+LIMIT_BYTES = 2 << 30
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[PolymuxServer]:
+    """The engine for tests in the place of the media engine, as confined as that one."""
+    settings = ServerSettings(store=StoreSettings(tmp_path / "s"))
+    confinement = media_confinement(settings)
+    confinement["limits"]["AS"] = LIMIT_BYTES
+    how = Supervision(threads=1, grace_s=0.5, silence_s=2.5, confinement=confinement)
+
+    def make() -> list[EngineBackend]:
+        return [EngineBackend("media", FAMILY, ["convert_to_mp3"], supervision=how)]
+
+    with PolymuxServer(tmp_path / "s", make) as running:
+        yield running
+
+
+def convert(server: PolymuxServer, name: str) -> Any:
+    body, headers = form(("file", (name, b"RIFF")))
+    return server.ask("POST", CONVERT, body, headers)
+
+
+def check_well(server: PolymuxServer) -> None:
+    """The next file is converted, and nothing is left of the one before."""
+    answer = convert(server, "file 1000")
+    assert answer.status == 200, answer.body
+    path = answer.json()["response"].removeprefix(server.url)
+    assert server.ask("GET", path, key=None).body == b"x" * 1000
+    folder = server.settings.store.folder
+    assert list((folder / "drafts").iterdir()) == []
+    place = server.state.service.places["media"]
+    assert (place.running, place.waiting) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "code"),
+    [
+        ("crash", 500, "engine_failed"),
+        ("abort", 500, "engine_failed"),
+        ("exit 0", 500, "engine_failed"),
+        ("freeze", 500, "engine_failed"),
+        (f"grow {4 << 30}", 503, "overloaded"),
+        ("raise broken", 422, "undecodable"),
+        ("raise defect", 500, "engine_failed"),
+        ("file 30000000000", 507, "storage_full"),
+    ],
+)
+def test_faults_of_the_process(server: PolymuxServer, fault: str, status: int, code: str) -> None:
+    """V27: an error for one request, in time, and the server is as it was."""
+    began = time.monotonic()
+    answer = convert(server, fault)
+    assert (answer.status, answer.json()["code"]) == (status, code), answer.body
+    assert b"canary" not in answer.body
+    assert time.monotonic() - began < 30
+    check_well(server)
+
+
+def test_a_loop_that_hears_nothing(server: PolymuxServer) -> None:
+    """V27, V28: whoever waits for it leaves, and its process is ended."""
+    body, headers = form(("file", ("deaf 60", b"RIFF")))
+    lines = [f"POST {CONVERT} HTTP/1.1", "Host: {}:{}".format(*server.address),
+             f"Authorization: Bearer {server.key}", f"Content-Length: {len(body)}",
+             *(f"{name}: {value}" for name, value in headers), "", ""]  # fmt: skip
+    backend: Any = server.state.service.backends["media"]
+    with server.connect() as connection:
+        connection.sendall("\r\n".join(lines).encode() + body)
+        until(lambda: backend.process is not None and backend.process.busy == 1)
+        time.sleep(0.3)
+        pid = backend.process.pid
+    place = server.state.service.places["media"]
+    until(lambda: place.running == 0, 3)
+    until(lambda: not Path(f"/proc/{pid}").exists(), 3)
+    check_well(server)
+
+
+@pytest.fixture(scope="module")
+def hours() -> bytes:
+    """Work for seconds, in a small file."""
+    return silence(3.9)
+
+
+def media_process(program: ServedProgram) -> int:
+    """The real one of a server."""
+    for pid in program.family():
+        if b"\0media\0" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            return pid
+    return 0
+
+
+def convert_hours(program: ServedProgram, data: bytes, *headers: tuple[str, str]) -> Any:
+    body, own = form(("file", ("a.flac", data)))
+    return program.request("POST", CONVERT, body, [*own, *headers], timeout_s=120)
+
+
+def test_the_real_process_killed_in_mid_conversion(program: ServedProgram, hours: bytes) -> None:
+    """V27: the first time it is tried again, the second time it is the request's failure."""
+    program.start()
+    with ThreadPoolExecutor(1) as pool:
+        call = pool.submit(convert_hours, program, hours)
+        drafts, killed = program.store / "drafts", set()
+        for _ in range(2):
+            until(lambda: program.metric("polymux_running", "media") == 1, 30)
+            until(lambda: media_process(program) not in (0, *killed), 30)
+            until(lambda: is_growing(drafts), 30)
+            killed.add(pid := media_process(program))
+            os.kill(pid, signal.SIGKILL)
+        answer = call.result(60)
+    assert (answer.status, answer.json()["code"]) == (500, "engine_failed"), answer.body
+    assert program.convert(sound(0.2, 1)).status == 200
+    assert program.readiness()["backends"]["media"]["state"] == "ready"
+    assert list((program.store / "drafts").iterdir()) == []
+    assert media_process(program) not in killed
+
+
+def is_growing(drafts: Path) -> bool:
+    """Whether an MP3 is being written there: it has a name of its own until it is whole."""
+    return any(one.name.startswith(".") for one in drafts.iterdir())
+
+
+@pytest.mark.parametrize("how", ["closed", "killed", "cancelled"])
+def test_a_client_that_leaves_a_real_conversion(
+    program: ServedProgram, hours: bytes, tmp_path: Path, how: str
+) -> None:
+    """V28: it stops, nothing is kept of it, and the process does the next one."""
+    program.start()
+    assert program.convert(sound(0.1, 1)).status == 200
+    pid = media_process(program)
+    drafts, media = program.store / "drafts", program.store / "media"
+    files = len(list(media.glob("*/*")))
+    source = tmp_path / "a.flac"
+    source.write_bytes(hours)
+    if how == "cancelled":
+        job = convert_hours(program, hours, ("Prefer", "respond-async")).json()["id"]
+    else:
+        curl = subprocess.Popen(
+            [programs.find("curl"), "--silent", "--form", f"file=@{source}", "--header",
+             f"Authorization: Bearer {program.key}", f"{program.url}{CONVERT}"],
+            stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+    until(lambda: is_growing(drafts), 30)
+    if how == "cancelled":
+        answer = program.request("POST", f"{JOBS}/{job}/cancel")
+        assert answer.json()["status"] == "canceled"
+    else:
+        curl.send_signal(signal.SIGKILL if how == "killed" else signal.SIGTERM)
+        curl.wait()
+    until(lambda: program.metric("polymux_running", "media") == 0, 3)
+    until(lambda: not any(drafts.iterdir()), 2)
+    assert program.convert(sound(0.1, 2)).status == 200
+    assert media_process(program) == pid
+    assert len(list(media.glob("*/*"))) == files + 1

@@ -1,0 +1,126 @@
+"""Files that are being made: nobody sees them before they are whole."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from polymux.service.backend import Backend
+from polymux.service.failures import storage_full
+from polymux.service.store import Store
+from polymux.service.work import Made, Product
+from support.polymux_server import CONVERT, PolymuxServer, form
+from support.served import until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+    from polymux.service.work import Sink, Work
+
+PIECE = b"the first half, "
+
+
+class Half(Backend):
+    """Makes two files of which the second is not there."""
+
+    name = "half"
+    operations = frozenset(("convert_to_mp3",))
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        drafts = sink.draft(10), sink.draft(10)
+        drafts[0].path.write_bytes(PIECE)
+        return Product({"response": [Made(one, "audio/mpeg", "a.mp3") for one in drafts]})
+
+
+class Slow(Backend):
+    """Writes half of its file, and waits to be let on."""
+
+    def __init__(self) -> None:
+        self.name = "slow"
+        self.operations = frozenset(("convert_to_mp3",))
+        self.gate = asyncio.Event()
+        self.drafts: list[Path] = []
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        draft = sink.draft(100)
+        draft.path.write_bytes(PIECE)
+        self.drafts.append(draft.path)
+        await self.gate.wait()
+        draft.path.write_bytes(PIECE * 2)
+        return Product({"response": Made(draft, "audio/mpeg", "a.mp3")})
+
+
+def test_a_file_has_no_name_until_it_is_whole(tmp_path: Path) -> None:
+    """S11: not in the job, not by a link that is good, not by the name that it has meanwhile."""
+    made = []
+
+    def make() -> list[Slow]:
+        made.append(Slow())
+        return made
+
+    with PolymuxServer(tmp_path / "s", make) as server:
+        body, headers = form(("file", ("a.wav", b"x")))
+        answer = server.ask("POST", CONVERT, body, [*headers, ("Prefer", "respond-async")])
+        job = answer.json()["urls"]["get"].removeprefix(server.url)
+        until(lambda: made[0].drafts)
+        store = server.state.service.store
+        assert "output" not in server.ask("GET", job).json()
+        assert list((tmp_path / "s" / "media").rglob("*.*")) == []
+        (draft,) = made[0].drafts
+        for name in (draft.name, f"{draft.name}.mp3", f"{draft.name}.bin"):
+            for path in (f"/media/{name}", f"/media/drafts/{name}", f"/drafts/{name}"):
+                link = f"{path}?{store.links.query(path, store.clock() + 60)}"
+                assert server.ask("GET", link, key=None).status == 404
+        server.loop.call_soon_threadsafe(made[0].gate.set)
+        until(lambda: server.ask("GET", job).json()["status"] == "succeeded")
+        link = server.ask("GET", job).json()["output"].removeprefix(server.url)
+        assert server.ask("GET", link, key=None).body == PIECE * 2
+        assert draft.name not in link
+        assert not draft.exists()
+
+
+def test_a_job_that_failed_has_no_files(tmp_path: Path) -> None:
+    """Not those either that were whole: nobody was told of them."""
+    with PolymuxServer(tmp_path / "s", lambda: [Half()]) as server:
+        body, headers = form(("file", ("a.wav", b"x")))
+        answer = server.ask("POST", CONVERT, body, headers)
+        assert (answer.status, answer.json()["code"]) == (503, "store_failed")
+        assert list((tmp_path / "s" / "media").rglob("*.*")) == []
+        until(lambda: server.state.service.store.media.used_bytes == 0, 2)
+        assert list((tmp_path / "s" / "drafts").iterdir()) == []
+
+
+def test_an_end_that_cannot_be_written_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job has failed for who asks, and is written down when that is possible again."""
+    made = []
+
+    def make() -> list[Slow]:
+        made.append(Slow())
+        return made
+
+    with PolymuxServer(tmp_path / "s", make) as server:
+        body, headers = form(("file", ("a.wav", b"x")))
+        answer = server.ask("POST", CONVERT, body, [*headers, ("Prefer", "respond-async")])
+        job = answer.json()["id"]
+        path = f"/api/v1/predictions/{job}"
+        until(lambda: server.ask("GET", path).json()["status"] == "processing")
+        jobs = server.state.service.store.jobs
+
+        def fail(_: object) -> None:
+            raise storage_full("the disk of the catalogue is full")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(jobs, "update", fail)
+            server.loop.call_soon_threadsafe(made[0].gate.set)
+            until(lambda: server.ask("GET", path).json()["status"] == "failed")
+            listed = server.ask("GET", "/api/v1/predictions").json()["results"]
+            assert [one["status"] for one in listed] == ["failed"]
+    assert list((tmp_path / "s" / "media").rglob("*.*")) == []
+    store = Store(tmp_path / "s")
+    found = store.jobs.find(job)
+    store.close()
+    assert found is not None
+    assert (found.status, found.error and found.error["code"]) == ("failed", "storage_full")

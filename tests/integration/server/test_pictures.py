@@ -1,0 +1,280 @@
+"""Hostile pictures over HTTP: told by the right status, soon, and with little memory.
+
+The media engine is the real one, in its confined process; behind it an engine tells what it got.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import time
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from PIL import Image
+from polymux.server.settings import EngineSettings
+from support import hostile_pictures as made
+from support.polymux_server import PolymuxServer, form
+from support.served import ServedProcess, until
+from support.weights import upscaler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from support.polymux_server import Answer, Asked
+
+READ = "/api/v1/image2text"
+ENLARGE = "/api/v1/modelhost/imageupscale?model=nightmareai/real-esrgan"
+PICTURE = made.encoded(made.plain(), "PNG")
+GROWN = 64 << 20
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
+    folder = tmp_path_factory.mktemp("pictures") / "s"
+    with ServedProcess(folder) as running:
+        assert read(running, PICTURE).status == 200
+        assert enlarge(running, PICTURE).status == 200
+        yield running
+        log = running.log()
+        assert "Traceback" not in log
+        assert " ERROR " not in log
+        assert log.replace("\n", "").isprintable()
+
+
+def read(server: Asked, data: bytes, name: str = "a.png", kind: str = "image/png") -> Answer:
+    body, headers = form(("file", (name, data, kind)))
+    return server.ask("POST", READ, body, headers)
+
+
+def enlarge(server: Asked, data: bytes) -> Answer:
+    body, headers = form(("image", ("a.png", data)), ("scale", "2"))
+    return server.ask("POST", ENLARGE, body, headers)
+
+
+def tried(server: ServedProcess, data: bytes, most_bytes: int) -> tuple[Answer, Answer]:
+    """Both ways in, with what every case must keep: memory, time, drafts, the next request."""
+    pids = server.tree()
+    before = server.memory_bytes("VmHWM")
+    began = time.monotonic()
+    answers = read(server, data), enlarge(server, data)
+    assert time.monotonic() - began < 10
+    assert server.tree() == pids  # No process had to be ended.
+    assert server.memory_bytes("VmHWM") - before < most_bytes
+    for answer in answers:
+        assert str(server.folder) not in answer.body.decode()
+    assert read(server, PICTURE).json() == {"text": "64x48 0f0f0f"}
+    assert not any((server.folder / "store" / "drafts").iterdir())
+    return answers
+
+
+BOMBS: dict[str, Callable[[], bytes]] = {
+    "I03 15,800 x 15,800 in colour": lambda: made.png(15_800, 15_800),
+    "I03 15,800 x 15,800 in black and white": lambda: made.png(15_800, 15_800, depth=1, colour=0),
+    "I02 100,000 x 100,000, claimed": lambda: made.claimed(100_000, 100_000),
+    "I04 a canvas of 60,000 x 60,000": lambda: made.gif(1, (60_000, 60_000)),
+    "I05 sides of 10^9": lambda: made.tiff((256, 4, 1, 10**9), (257, 4, 1, 10**9)),
+    "I09 65,500 x 65,500, claimed": lambda: made.resized(jpeg(), 65_500, 65_500),
+    "I09 5,000 passes": lambda: made.scans(5_000, (6_000, 6_000)),
+}
+
+
+def jpeg(mode: str = "RGB", **options: Any) -> bytes:
+    return made.encoded(made.plain(mode), "JPEG", **options)
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_pictures_that_are_too_large(server: ServedProcess, name: str) -> None:
+    """I02 to I05, I09: by what they claim, before they are decoded."""
+    for answer in tried(server, BOMBS[name](), GROWN):
+        assert answer.status == 413, answer.body
+        assert answer.json()["code"] == "too_large"
+
+
+MANY: dict[str, Callable[[], bytes]] = {
+    "GIF": lambda: made.gif(10_000),
+    "APNG": lambda: made.apng(10_000),
+    "WebP": lambda: made.encoded(
+        made.plain("RGB", (8, 8)),
+        "WEBP",
+        save_all=True,
+        append_images=different(300),
+        lossless=True,
+    ),
+    "TIFF": lambda: made.tiff(pages=65_535),
+}
+
+
+def different(count: int) -> list[Image.Image]:
+    """Frames that an encoder does not take for one."""
+    colours = ((n * 37 % 256, n * 91 % 256, n * 53 % 256) for n in range(count))
+    return [Image.new("RGB", (8, 8), colour) for colour in colours]
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_pictures_of_many_frames_and_pages(server: ServedProcess, name: str) -> None:
+    """I04, I05: all pages are not read, one is enlarged."""
+    reading, enlarging = tried(server, MANY[name](), GROWN)
+    assert (reading.status, reading.json()["code"]) == (413, "too_large")
+    assert enlarging.status == 200, enlarging.body
+
+
+ODD: dict[str, tuple[Callable[[], bytes], tuple[int, ...]]] = {
+    "I05 folders in a ring": (lambda: made.tiff(pages=3, loop=True), (200,)),
+    "I05 10^9 strips": (lambda: made.tiff((273, 4, 10**9, 8), (279, 4, 10**9, 8)), (415, 422)),
+    "I05 65,535 bits": (lambda: made.tiff((258, 3, 1, 65_535)), (415, 422)),
+    "I05 JPEG in TIFF": (lambda: made.encoded(made.plain(), "TIFF", compression="jpeg"), (200,)),
+    "I07 a ring of folders": (lambda: jpeg(exif=b"Exif\0\0" + ring()), (200, 422)),
+    "I07 lies in way 9": (lambda: jpeg(exif=made.exif((0x112, 3, 1, 9))), (200,)),
+    "I07 a tag of 2^31 numbers": (
+        lambda: jpeg(exif=b"Exif\0\0" + made.exif((0x112, 3, 0x7FFFFFFF, 6))),
+        (200, 422),
+    ),
+    "I07 15 MiB": (
+        lambda: made.png(64, 48, more=made.chunk(b"eXIf", ring() + bytes(15 << 20))),
+        (200, 413, 422),
+    ),
+    "I07 64 MiB": (lambda: made.png(64, 48, more=made.chunk(b"eXIf", bytes(64 << 20))), (413,)),
+    "I08 zTXt of 1 GiB": (lambda: text(b"zTXt", b"a\0\0"), (413, 422)),
+    "I08 iTXt of 1 GiB": (lambda: text(b"iTXt", b"a\0\1\0\0\0"), (413, 422)),
+    "I08 iCCP of 1 GiB": (lambda: text(b"iCCP", b"a\0\0"), (413, 422)),
+    "I08 15,000 texts": (
+        lambda: made.png(64, 48, more=made.chunk(b"tEXt", b"a\0" + b"x" * 1000) * 15_000),
+        (413, 422),
+    ),
+    "I09 cut": (lambda: jpeg()[:700], (422,)),
+    "I09 arithmetic coding": (lambda: jpeg().replace(b"\xff\xc0", b"\xff\xc9", 1), (200, 422)),
+    "I09 CMYK": (lambda: jpeg("CMYK"), (200,)),
+    "I09 lies about colours": (lambda: jpeg("CMYK").replace(b"Adobe\0d\0\0\0\0", LIE), (200, 422)),
+}
+LIE = b"Adobe\0d\0\0\0\0"[:-1] + b"\x07"
+
+
+def ring() -> bytes:
+    """Exif whose folders lead to themselves."""
+    return made.exif((0x112, 3, 1, 6), (0x8769, 4, 1, 8), (0x8825, 4, 1, 8), following=8)
+
+
+def text(kind: bytes, head: bytes) -> bytes:
+    """A chunk of a PNG that holds 1 GiB, packed into 1 MiB."""
+    return made.png(64, 48, more=made.chunk(kind, head + made.zeros(1 << 30)))
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_pictures(server: ServedProcess, name: str) -> None:
+    """I05, I07 to I09."""
+    make, statuses = ODD[name]
+    for answer in tried(server, make(), 2 * GROWN):
+        assert answer.status in statuses, answer.body
+
+
+@pytest.mark.parametrize("mode", ["1", "P", "L", "LA", "RGBA", "I;16"])
+@pytest.mark.parametrize("size", [(1, 1), (64, 48), (1, 60_000), (60_000, 1)])
+def test_pictures_of_all_kinds(server: ServedProcess, mode: str, size: tuple[int, int]) -> None:
+    """I11."""
+    picture = Image.new(mode, size, 40_000) if mode == "I;16" else Image.new(mode, size)
+    for answer in tried(server, made.encoded(picture, "PNG"), GROWN):
+        assert answer.status == 200, answer.body
+    shown = read(server, made.encoded(picture, "PNG")).json()["text"]
+    assert shown.startswith(f"{size[0]}x{size[1]} ")
+
+
+def test_the_largest_picture(server: ServedProcess) -> None:
+    """40 megapixels are opened, and by far not in 512 MiB."""
+    before = server.memory_bytes("VmHWM")
+    answer = read(server, made.png(6_300, 6_300))
+    assert answer.json() == {"text": "6300x6300 000000"}
+    assert server.memory_bytes("VmHWM") - before < 480 << 20
+
+
+@pytest.mark.parametrize("form_of", ["PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM"])
+def test_damaged_pictures(server: ServedProcess, form_of: str) -> None:
+    """By fixed seeds: flipped bits, cuts, doubled pieces; each is read or told to be broken."""
+    pids = server.tree()
+    whole = made.encoded(made.plain(), form_of)
+    dice = random.Random(f"damaged {form_of}")
+    for _ in range(40):
+        data = bytearray(whole)
+        for _ in range(dice.randint(1, 8)):
+            data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+        if dice.random() < 0.3:
+            del data[dice.randrange(len(data)) :]
+        if dice.random() < 0.3:
+            at = dice.randrange(len(data) + 1)
+            data[at:at] = data[at : at + dice.randrange(200)]
+        answer = read(server, bytes(data))
+        assert answer.status in (200, 400, 413, 415, 422), answer.body
+    assert server.tree() == pids
+    assert read(server, PICTURE).status == 200
+
+
+SVG = (
+    '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xi="http://www.w3.org/2001/XInclude">{}</svg>',
+    '<xi:include href="file:///etc/hostname" parse="text"/>',
+    '<image href="file:///etc/hostname"/>',
+    '<image href="http://127.0.0.1:9/"/>',
+    '<rect width="30000" height="30000"/>',
+)
+
+
+@pytest.mark.parametrize("inner", SVG[1:])
+@pytest.mark.parametrize("kind", ["image/svg+xml", "image/png"])
+def test_svg_is_no_picture(server: ServedProcess, inner: str, kind: str) -> None:
+    """I06: whatever it is called."""
+    for data in (SVG[0].format(inner), '<?xml version="1.0"?>' + SVG[0].format(inner)):
+        answer = read(server, data.encode(), "a.svg", kind)
+        assert (answer.status, answer.json()["code"]) == (415, "unsupported_media")
+
+
+def test_nothing_of_where_a_picture_was_taken_is_kept(tmp_path: Path) -> None:
+    """I07: what is made holds pixels, and no Exif, place, text or profile."""
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    exif[0x010F] = "secret-camera"
+    exif.get_ifd(0x8825)[1] = "N"
+    picture = made.encoded(made.plain(), "JPEG", exif=exif, comment=b"secret-comment")
+    network = {"model": str(upscaler()), "factor": 2}
+    with polymux.Local(engines={"up": EngineSettings("upscale", network, threads=1)}) as local:
+        answer = local.upscale_image(("a.jpg", picture), model="nightmareai/real-esrgan", scale=2)
+        data = answer.images[0].read()
+    assert b"secret" not in data
+    with Image.open(io.BytesIO(data)) as larger:
+        assert larger.size == (96, 128)  # Upright.
+        assert dict(larger.getexif()) == {}
+        assert larger.info == {}
+
+
+def noise(side: int) -> bytes:
+    """Black and white, a bit a pixel."""
+    dice = random.Random(side)
+    picture = Image.frombytes("1", (side, side), dice.randbytes(side * (side // 8)))
+    return made.encoded(picture, "PNG", compress_level=1)
+
+
+def test_noise_is_not_read_for_nobody(tmp_path: Path) -> None:
+    """I17: 64 megapixels are refused; 36 take RapidOCR minutes, and end when their caller leaves.
+
+    There is no deadline of the server's own: whoever waits gets an answer.
+    """
+    engines = {
+        "media": EngineSettings("media", threads=1),
+        "ocr": EngineSettings("rapidocr", threads=1),
+    }
+    with PolymuxServer(tmp_path / "s", engines=engines) as server:
+        server.answer_within_s = 120.0
+        assert read(server, noise(8_000)).status == 413
+        assert read(server, PICTURE).status == 200
+        body, headers = form(("file", ("a.png", noise(6_000))))
+        place = server.state.service.places["ocr"]
+        with server.connect() as connection:
+            lines = [f"POST {READ} HTTP/1.1", f"Host: {server.url.removeprefix('http://')}",
+                     f"Authorization: Bearer {server.key}", f"{headers[0][0]}: {headers[0][1]}",
+                     f"Content-Length: {len(body)}", "", ""]  # fmt: skip
+            connection.sendall("\r\n".join(lines).encode() + body)
+            until(lambda: place.running == 1, 30)
+            time.sleep(1)
+            assert place.running == 1
+        assert until(lambda: place.running == 0, 30) < 10
+        assert read(server, PICTURE).status == 200

@@ -1,0 +1,210 @@
+"""A store whose disk fails at the n-th call, for every n: a program, run with a library preloaded.
+
+``python -m support.store_under_faults FOLDER CALL ERRNO once|lasting AT`` tells, a line of JSON for
+each n, what became of each step and what a store opened afterwards finds. AT is ``start`` or
+``work``: from when on the disk fails. For SIGKILL as ERRNO, the process is ended there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import hashlib
+import json
+import os
+import sqlite3
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux.errors import PolymuxError
+from polymux.service.failures import described
+from polymux.service.records import SUCCEEDED, Job, new_id
+from polymux.service.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST = 400
+_library = ctypes.CDLL(None)
+
+
+def arm(folder: Path, call: str, n: int, error: int, lasting: int) -> None:
+    _library.fail(os.fsencode(folder), call.encode(), ctypes.c_long(n), error, lasting)
+
+
+def disarm() -> None:
+    _library.fail(b"", b"", ctypes.c_long(0), 0, 0)
+
+
+class Steps:
+    """What is done, and what it was answered by."""
+
+    def __init__(
+        self, store: Store | None, tell: Callable[[str, str], object] = lambda _, __: None
+    ) -> None:
+        self.store: Any = store
+        self._tell = tell
+        self.outcomes: list[list[Any]] = []
+        self.jobs: list[str] = []
+        #: Of jobs whose end was written down.
+        self.files: dict[str, str] = {}
+
+    def step(self, name: str, work: Callable[[], Any]) -> Any:
+        before = _library.has_failed()
+        try:
+            result = work()
+        except PolymuxError as error:
+            told = described(error)
+            self.outcomes.append([name, told["code"], told["status"], True])
+            return None
+        except Exception as error:
+            self.outcomes.append([name, f"{type(error).__name__}: {error}", 0, True])
+            return None
+        self.outcomes.append([name, "ok", 200, _library.has_failed() > before])
+        return result
+
+    def job(self) -> None:
+        """A job from its beginning to its end, with a file."""
+        job = Job(new_id(), "o", "convert_to_mp3", "m", "v", {}, 1.0)
+        if self.step("add", lambda: self.store.jobs.add(job)) is None:
+            return
+        self.jobs.append(job.id)
+        self._tell(job.id, "")
+        data = os.urandom(300_000)
+        name = self.step("file", lambda: self.file(job.id, data))
+        job.output = {"response": {"file": name}}
+        job.status, job.completed_at = SUCCEEDED if name else "failed", 2e9
+        if self.step("end", lambda: self.store.jobs.update(job) is None) and name:
+            self.files[name] = hashlib.sha256(data).hexdigest()
+            self._tell(name, self.files[name])
+        self.step("rotate", lambda: self.store.links.rotate(now=True))
+
+    def file(self, job: str, data: bytes) -> str:
+        with self.store.media.draft(len(data)) as draft:
+            with draft.create() as file:
+                draft.write_to(file, data)
+            digest, size = draft.seal()
+            kept = self.store.media.adopt(
+                draft, job=job, owner="o", sha256=digest, size_bytes=size,
+                content_type="audio/mpeg", file_name="a.mp3",
+            )  # fmt: skip
+        return kept.name
+
+
+def found(folder: Path, steps: Steps) -> dict[str, Any]:
+    """What a store that is opened afterwards has."""
+    store = Store(folder)
+    try:
+        lost = [name for name in steps.jobs if store.jobs.find(name) is None]
+        for name, digest in steps.files.items():
+            file = store.media.find(name)
+            if file is None:
+                lost.append(name)
+            elif hashlib.sha256(store.media.path_of(file).read_bytes()).hexdigest() != digest:
+                lost.append(f"{name} is another")
+        rows = {row["name"] for row in store._database.rows("SELECT name FROM files")}
+        nobodys = "SELECT name FROM files JOIN jobs ON job = id WHERE status != 'succeeded'"
+        lost += [f"{row['name']} is nobody's" for row in store._database.rows(nobodys)]
+        there = {one.name for one in (folder / "media").glob("*/*")}
+        drafts = [one.name for one in (folder / "drafts").iterdir()]
+        used = store.media.used_bytes
+        expected = sum((folder / "media" / one[:2] / one).stat().st_size for one in there)
+    finally:
+        store.close()
+    with sqlite3.connect(folder / "catalogue.db") as connection:
+        (sound,) = connection.execute("PRAGMA integrity_check").fetchone()
+    connection.close()
+    parts = [one.name for one in folder.iterdir() if one.name.endswith(".part")]
+    return {"lost": lost, "torn": sorted(rows ^ there), "drafts": drafts + parts, "sound": sound,
+            "used": used - expected}  # fmt: skip
+
+
+def once(folder: Path, call: str, n: int, error: int, lasting: int, at: str) -> dict[str, Any]:
+    """One n: all steps while the disk fails, and once more when it is well again."""
+    if at == "start":
+        arm(folder, call, n, error, lasting)
+        try:
+            store = Store(folder)
+        except PolymuxError as failed:
+            fired = _library.has_failed()
+            disarm()
+            told = str(failed)
+            again = Store(folder)
+            steps = Steps(again)
+            steps.job()
+            again.close()
+            return {"n": n, "fired": fired, "opened": told, "steps": [], "again": steps.outcomes,
+                    **found(folder, steps)}  # fmt: skip
+        fired = _library.has_failed()
+        disarm()
+    else:
+        store = Store(folder)
+        Steps(store).job()
+        arm(folder, call, n, error, lasting)
+    steps = Steps(store)
+    steps.job()
+    fired = fired if at == "start" else _library.has_failed()
+    disarm()
+    first, steps.outcomes = steps.outcomes, []
+    steps.job()
+    draft_bytes = store.media.used_bytes
+    stored = sum(one.stat().st_size for one in (folder / "media").glob("*/*"))
+    store.close()
+    return {"n": n, "fired": fired, "opened": "ok", "steps": first, "again": steps.outcomes,
+            "reserved": draft_bytes - stored, **found(folder, steps)}  # fmt: skip
+
+
+def killed(folder: Path, call: str, n: int) -> dict[str, Any]:
+    """One n: a process that is ended there, and what one that comes after it finds."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+
+        def tell(*words: str) -> None:
+            os.write(writer, f"{' '.join(words)}\n".encode())
+
+        arm(folder, call, n, 0, 0)
+        store = Store(folder)
+        for _ in range(2):
+            Steps(store, tell).job()
+        for file in store.media.of_job(store.jobs.newest("o", before=None, most=1)[0][0].id):
+            store.media.remove(file)
+        store.close()
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        told = [line.split() for line in pipe]
+    status = os.waitpid(child, 0)[1]
+    steps = Steps(None)
+    # The last file is removed: it need not be there.
+    files = [one for one in told if len(one) == 2]
+    steps.jobs = [one[0] for one in told if len(one) == 1]
+    steps.files = dict(files[:1])
+    fired = os.WIFSIGNALED(status)
+    assert fired or status == 0, status
+    left = found(folder, steps)
+    again = Steps(Store(folder))
+    again.job()
+    again.store.close()
+    return {"n": n, "fired": fired, "again": again.outcomes, **left}
+
+
+def main() -> None:
+    base, call, error, lasting, at = sys.argv[1:]
+    for n in range(1, MOST):
+        folder = Path(base) / str(n)
+        if error == "SIGKILL":
+            made = killed(folder, call, n)
+        else:
+            number = getattr(errno, error)
+            made = once(folder, call, n, number, int(lasting == "lasting"), at)
+        print(json.dumps(made), flush=True)
+        if not made["fired"]:
+            return
+    raise SystemExit(f"it still fails at the call number {MOST}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""A plugin of pytest: polymux without its assertions, as ``python -OO`` would run it.
+
+``python -m pytest -p support.stripped ...``: the tests keep theirs. Processes that tests start are
+started with ``PYTHONOPTIMIZE=2``.
+"""
+
+from __future__ import annotations
+
+import dis
+import os
+import sys
+from importlib.machinery import SourceFileLoader
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import CodeType
+
+    import pytest
+
+_LEVEL = 2
+_whole = SourceFileLoader.get_code
+
+
+def _stripped(self: SourceFileLoader, fullname: str) -> CodeType | None:
+    if fullname.partition(".")[0] != "polymux":
+        return _whole(self, fullname)
+    path = self.get_filename(fullname)
+    return compile(self.get_data(path), path, "exec", dont_inherit=True, optimize=_LEVEL)
+
+
+def assertions(code: CodeType) -> int:
+    """How many a module holds, with all that is defined in it."""
+    found = sum(one.opname == "LOAD_ASSERTION_ERROR" for one in dis.get_instructions(code))
+    inner = (one for one in code.co_consts if hasattr(one, "co_consts"))
+    return found + sum(assertions(one) for one in inner)
+
+
+def _begin() -> None:
+    loaded = [name for name in sys.modules if name.partition(".")[0] == "polymux"]
+    assert not loaded, loaded
+    SourceFileLoader.get_code = _stripped  # type: ignore[method-assign]
+    os.environ["PYTHONOPTIMIZE"] = str(_LEVEL)
+
+
+_begin()  # Plugins are imported before any conftest.py.
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """What has run had none; the sources have some, or this would say nothing."""
+    modules = [one for name, one in sys.modules.items() if name.startswith("polymux.")]
+    assert len(modules) > 20
+    functions = 0
+    in_sources = 0
+    for module in modules:
+        path = getattr(module, "__file__", None)
+        if path is None or not path.endswith(".py"):
+            continue
+        with open(path, "rb") as file:  # noqa: PTH123
+            in_sources += assertions(compile(file.read(), path, "exec", optimize=0))
+        for one in vars(module).values():
+            for member in (one, *getattr(one, "__dict__", {}).values()):
+                code = getattr(member, "__code__", None)
+                if code is not None and code.co_filename == path:
+                    functions += 1
+                    assert not assertions(code), code
+    assert functions > 500
+    assert in_sources > 3
