@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import verdicts
@@ -41,13 +41,14 @@ class Variant:
 
 @dataclass(frozen=True)
 class Case:
-    """What is compared, and what its table shows beside the ratio of CPU time."""
+    """What is compared, and what its table shows beside the ratio of CPU time; `who` they are."""
 
     title: str
     variants: tuple[Variant, ...]
     figures: tuple[Figure, ...] = (CPU,)
     goals: tuple[Goal, ...] = ()
     reference: str = OURS
+    who: str = "client"
 
 
 def arguments(name: str, about: str, given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -77,7 +78,7 @@ def chosen(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
         if options.only and not any(text in case.title for text in options.only):
             continue
         variants = tuple(one for one in case.variants if options.with_peers or one.ours)
-        found.append(Case(case.title, variants, case.figures, case.goals, case.reference))
+        found.append(replace(case, variants=variants))
     return found
 
 
@@ -147,7 +148,11 @@ def compete(
     for case in cases:
         lines += ["", f"### {case.title}", ""]
         lines += verdicts.case_table(
-            results[case.title], [one.name for one in case.variants], case.figures, case.reference
+            results[case.title],
+            [one.name for one in case.variants],
+            case.figures,
+            case.reference,
+            case.who,
         )
     lines += ["", *circumstances(facts)]
     measured = "\n".join(lines)

@@ -109,7 +109,11 @@ def goals_table(cases: Sequence[tuple[Sequence[Goal], Rounds, Case]]) -> list[st
 
 
 def case_table(
-    rounds: Rounds, names: Sequence[str], figures: Sequence[Figure], reference: str
+    rounds: Rounds,
+    names: Sequence[str],
+    figures: Sequence[Figure],
+    reference: str,
+    who: str = "client",
 ) -> list[str]:
     """A row for each contender: its figures, and how many times the reference's CPU it took."""
     own = values(rounds[reference], figures[0])
@@ -126,4 +130,4 @@ def case_table(
         theirs = values(measured, figures[0])
         times = [one / two for one, two in zip(theirs, own, strict=False)]
         rows.append([name, *cells, f"{spread(times)}x" if times else ""])
-    return table(("client", *[one.title for one in figures], f"times {reference}"), rows)
+    return table((who, *[one.title for one in figures], f"times {reference}"), rows)

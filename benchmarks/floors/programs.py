@@ -22,6 +22,7 @@ SOURCES = {
     "curl_multi_loop": ("benchmarks/floors/curl_multi_loop.cpp", ("-lcurl",)),
     "curl_tls_loop": ("benchmarks/floors/curl_tls_loop.cpp", ("-lcurl",)),
     "epoll_client": ("benchmarks/floors/epoll_client.cpp", ()),
+    "load": ("benchmarks/server/load.cpp", ()),
 }
 TIMEOUT_S = 300
 
@@ -31,6 +32,7 @@ class FloorServer:
     """A running server; `counters` is filled in when it has ended."""
 
     port: int
+    pid: int
     counters: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -63,7 +65,7 @@ def floor_server() -> Iterator[FloorServer]:
     ) as process:
         assert process.stdout is not None
         try:
-            server = FloorServer(int(process.stdout.readline()))
+            server = FloorServer(int(process.stdout.readline()), process.pid)
             yield server
             output, _ = process.communicate(timeout=10)
             server.counters.update(json.loads(output))

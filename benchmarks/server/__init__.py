@@ -1,0 +1,1 @@
+"""The server: overhead, streams, refusals, deadlines, uploads, memory, and models behind it."""

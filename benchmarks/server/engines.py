@@ -1,0 +1,129 @@
+"""Engines that do nothing, so that what is measured is the server."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from polymux.engines.base import Engine, Output, Produced
+from polymux.service.backend import Backend
+from polymux.service.work import Product
+
+from benchmarks.server.conversation import COMPLETION, HOLD, STREAM
+from benchmarks.server.pacing import beats, stamped, wanted
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from polymux.engines.base import EngineSink, Request, Token
+    from polymux.service.work import Sink, Work
+
+FAMILY = "benchmarks.server.engines:NoopEngine"
+OPERATIONS = ("chat", "convert_to_mp3")
+#: The frame of an MP3 that says nothing.
+SILENCE = b"\xff\xfb\x90\x00" + bytes(413)
+
+
+class Conductor:
+    """Gives all streams of a rate their next piece at the same moment, as batched decoding does."""
+
+    def __init__(self, rate: int) -> None:
+        self._period_s = 1 / rate
+        self._lock = threading.Lock()
+        self._players: dict[int, Callable[[], bool]] = {}
+        self._numbers = itertools.count()
+        self._thread: threading.Thread | None = None
+
+    def join(self, play: Callable[[], bool]) -> None:
+        """Calls this at every beat until it gives False."""
+        with self._lock:
+            self._players[next(self._numbers)] = play
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._beat, daemon=True)
+                self._thread.start()
+
+    def _beat(self) -> None:
+        while True:
+            time.sleep(self._period_s - time.monotonic() % self._period_s)
+            with self._lock:
+                players = list(self._players.items())
+            over = [number for number, play in players if not play()]
+            with self._lock:
+                for number in over:
+                    del self._players[number]
+                if not self._players:
+                    self._thread = None
+                    return
+
+
+class NoopEngine(Engine):
+    """Answers at once; streams by the clock; waits, listening or not, where it is told to."""
+
+    def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.slots = int(options["slots"])
+        self._conductors: dict[int, Conductor] = {}
+        return {}
+
+    def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
+        if request.operation == "convert_to_mp3":
+            path = sink.draft(len(SILENCE))
+            path.write_bytes(SILENCE)
+            return Output({"response": Produced(path, "audio/mpeg", "a.mp3")})
+        words = wanted(request.values)
+        if not words:
+            return Output(COMPLETION)
+        if words[0] == STREAM:
+            self._stream(sink, token, int(words[1]), int(words[2]))
+        elif words[0] == HOLD:
+            self._hold(sink, token)
+        else:
+            time.sleep(float(words[1]))
+        return Output(None)
+
+    @staticmethod
+    def _hold(sink: EngineSink, token: Token) -> None:
+        left = threading.Event()
+        token.on_cancel(left.set)
+        sink.chunk(stamped())
+        left.wait()
+        token.check()
+
+    def _stream(self, sink: EngineSink, token: Token, tokens: int, rate: int) -> None:
+        over = threading.Event()
+        token.on_cancel(over.set)
+        left = iter(range(tokens - 1, -1, -1))
+
+        def play() -> bool:
+            if over.is_set():
+                return False
+            sink.chunk(stamped())
+            if next(left) == 0:
+                over.set()
+            return not over.is_set()
+
+        self._conductors.setdefault(rate, Conductor(rate)).join(play)
+        over.wait()
+        token.check()
+
+
+class NoopBackend(Backend):
+    """The same without a process of its own: what is left is the server alone."""
+
+    def __init__(self, slots: int) -> None:
+        self.name = "noop"
+        self.operations = frozenset(("chat",))
+        self.slots = slots
+
+    async def run(self, work: Work, sink: Sink) -> Product:  # noqa: ARG002
+        return Product(COMPLETION)
+
+    async def stream(
+        self,
+        work: Work,
+        sink: Sink,  # noqa: ARG002
+    ) -> AsyncIterator[dict[str, Any]]:
+        _, tokens, rate = wanted(work.values)
+        async for _ in beats(int(tokens), int(rate)):
+            yield stamped()

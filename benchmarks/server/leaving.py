@@ -1,0 +1,125 @@
+"""Callers who leave: how soon their place is somebody else's."""
+
+from __future__ import annotations
+
+import io
+import random
+import socket
+import statistics
+import time
+import wave
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.server.conversation import DEAF, HOLD, body, request, upload
+from benchmarks.server.models import CONTEXT_TOKENS, chat_settings
+from benchmarks.server.processes import cpu_s
+from benchmarks.server.program import serving
+from benchmarks.server.sides import expect, load, running
+from benchmarks.server.wire import asked, connect, places, read_until, until
+
+if TYPE_CHECKING:
+    from benchmarks.server.sides import Running
+
+ENGINE = "noop"
+_INTO_WORK_S = 0.3
+_RATE_HZ, _MINUTES = 44_100, 10
+_WORDS = ("stone", "river", "cloud", "table", "green", "seven", "window", "paper", "morning")
+
+
+def _leave(connection: socket.socket) -> None:
+    """As a process that was killed."""
+    connection.shutdown(socket.SHUT_RDWR)
+    connection.close()
+
+
+def _queued(server: Running) -> float:
+    with asked(server, body(HOLD, stream=True)) as at_work:
+        read_until(at_work, b"data: ")
+        waiting = asked(server, body())
+        until(lambda: places(server, ENGINE) == (1, 1))
+        _leave(waiting)
+        taken = until(lambda: places(server, ENGINE) == (1, 0))
+    until(lambda: places(server, ENGINE) == (0, 0))
+    return taken
+
+
+def _at_work(server: Running, *, streamed: bool) -> float:
+    connection = asked(server, body(HOLD, stream=streamed))
+    if streamed:
+        read_until(connection, b"data: ")
+    until(lambda: places(server, ENGINE) == (1, 0))
+    _leave(connection)
+    return until(lambda: places(server, ENGINE) == (0, 0))
+
+
+def _deaf(server: Running) -> float:
+    """The engine's process is ended, as it does not listen."""
+    connection = asked(server, body(f"{DEAF} 60"))
+    until(lambda: places(server, ENGINE) == (1, 0))
+    _leave(connection)
+    return until(lambda: places(server, ENGINE) == (0, 0))
+
+
+def leaving(side: str, count: int) -> dict[str, Any]:
+    """Each kind so many times, one after the other; one engine with one place."""
+    with running(side, slots=1, limits={"queue": 4}) as server:
+        queued = [_queued(server) for _ in range(count)]
+        streaming = [_at_work(server, streamed=True) for _ in range(count)]
+        whole = [_at_work(server, streamed=False) for _ in range(count)]
+        deaf = _deaf(server)
+        return {
+            "count": 3 * count + 1,
+            "cpu_s": cpu_s(server.pid),
+            "queued_max_s": max(queued),
+            "streaming_max_s": max(streaming),
+            "whole_max_s": max(whole),
+            "median_s": statistics.median([*queued, *streaming, *whole]),
+            "deaf_s": deaf,
+        }
+
+
+def _in_prefill(server: Running, number: int) -> float:
+    """While a long prompt is read, that no cache knows."""
+    words = random.Random(number).choices(_WORDS, k=CONTEXT_TOKENS * 3 // 4)
+    connection = asked(server, body(" ".join(words), stream=True, max_completion_tokens=8))
+    until(lambda: places(server, "chat") == (1, 0))
+    time.sleep(_INTO_WORK_S)
+    _leave(connection)
+    return until(lambda: places(server, "chat") == (0, 0))
+
+
+def _in_conversion(server: Running, sent: bytes) -> float:
+    with connect(server) as connection:
+        connection.sendall(sent)
+        until(lambda: places(server, "media") == (1, 0))
+        time.sleep(_INTO_WORK_S)
+    return until(lambda: places(server, "media") == (0, 0))
+
+
+def recording() -> bytes:
+    """A long one that is no silence."""
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
+        file.setparams((1, 2, _RATE_HZ, 0, "NONE", ""))
+        file.writeframes(random.Random(1).randbytes(2 * _RATE_HZ) * (60 * _MINUTES))
+    return buffer.getvalue()
+
+
+def leaving_engines(_: str, count: int) -> dict[str, Any]:
+    """The same at real engines: a prompt that is read, a recording that is converted."""
+    with serving(f"[engines.media]\nthreads = 1\n{chat_settings()}") as (server, _):
+        hello = request(server.key, body("Hello", max_completion_tokens=2))
+        expect(load(server, "closed", 1, 1, hello), 200, 1)
+        prefill = []
+        for number in range(count):
+            prefill.append(_in_prefill(server, number))
+            # Where the engine did not stop by itself, its process was ended: it is loaded again.
+            expect(load(server, "closed", 1, 1, hello), 200, 1)
+        sent = upload(server.key, recording())
+        conversion = [_in_conversion(server, sent) for _ in range(count)]
+        return {
+            "count": 2 * count,
+            "cpu_s": cpu_s(server.pid),
+            "prefill_max_s": max(prefill),
+            "conversion_max_s": max(conversion),
+        }

@@ -1,0 +1,212 @@
+"""Chat and speech with real models: through the server, and by the same libraries without it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.measure import BUILD, ROOT
+from benchmarks.server.conversation import TRANSCRIBE, head, upload
+from benchmarks.server.processes import cpu_s
+from benchmarks.server.program import serving
+from benchmarks.server.sides import OURS, Running, expect, load, started
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+DIRECT = "the library, called directly"
+LLAMA = "llama.cpp's own server"
+CONTEXT_TOKENS, BATCH_TOKENS, THREADS = 2048, 128, 1
+#: What ends an answer of SmolLM2; never said, so that all answers are equally long.
+_END = 2
+_QUESTIONS = (
+    "Write a long story about a lighthouse keeper who finds a letter in a bottle.",
+    "Explain in many words how bread is made, from the field to the table.",
+    "Describe a walk through an old town on a rainy evening in November.",
+)
+_SENTENCES = (
+    "The weather is fine today, and the children are playing in the garden. "
+    "Tomorrow morning we will travel to London by train. "
+    "Please bring two bottles of water and a good book. "
+)
+_BEAMS, _COMPUTE = 2, "int8"
+
+
+@cache
+def weights() -> Any:
+    """Where the tests find their models."""
+    sys.path.append(str(ROOT / "tests"))
+    from support import chat_model
+    from support import weights as packages
+
+    BUILD.mkdir(parents=True, exist_ok=True)
+    return {"chat": chat_model.model_path(), "speech": packages.whisper(BUILD)}
+
+
+def conversations(tokens: int) -> list[dict[str, Any]]:
+    """Requests whose answers have that many tokens each, the same ones from everybody."""
+    return [
+        {
+            "model": "default",
+            "messages": [{"role": "user", "content": question}],
+            "temperature": 0.0,
+            "seed": 1,
+            "max_tokens": tokens,
+            "logit_bias": {str(_END): -100},
+            "stream": True,
+        }
+        for question in _QUESTIONS
+    ]
+
+
+def parameters(path: str) -> Any:
+    """Of the library: those that polymux gives it, and a door on loopback."""
+    import xllamacpp
+
+    made = xllamacpp.CommonParams()
+    made.model.path = path
+    made.n_parallel, made.n_ctx = 1, CONTEXT_TOKENS
+    made.n_batch = made.n_ubatch = BATCH_TOKENS
+    for one in (made.cpuparams, made.cpuparams_batch):
+        one.n_threads, one.poll = THREADS, 0
+    made.verbosity, made.use_jinja, made.ui = -1, True, False
+    made.hostnames, made.port = ["127.0.0.1"], 0
+    return xllamacpp.Server(made)
+
+
+def chat(side: str, count: int, tokens: int) -> dict[str, Any]:
+    """Conversations one behind the other, in pieces.
+
+    Raises:
+        SystemExit: Tokens are missing.
+    """
+    found = {OURS: _chat_ours, LLAMA: _chat_llama, DIRECT: _chat_direct}[side](count, tokens)
+    # Some tokens are half a letter, and come with the next.
+    if not 0.9 * count * tokens <= found["tokens"] <= count * tokens:
+        raise SystemExit(f"{found['tokens']} tokens came, not {count * tokens}")
+    return {**found, "seen": found["tokens"], "count": count * tokens}
+
+
+def chat_settings() -> str:
+    """Of `polymux serve`, for the model of chats."""
+    return (
+        f"[engines.chat]\nslots = 1\nthreads = {THREADS}\n[engines.chat.options]\n"
+        f'model = "{weights()["chat"]}"\ncontext = {CONTEXT_TOKENS}\nbatch = {BATCH_TOKENS}\n'
+    )
+
+
+def _chat_ours(count: int, tokens: int) -> dict[str, Any]:
+    with serving(chat_settings()) as (server, _):
+        return _streamed(server, count, tokens, lambda value: _posted(server.key, value))
+
+
+def _chat_llama(count: int, tokens: int) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.server.llama", str(weights()["chat"])]
+    folder = BUILD
+    with started(command, folder) as (process, line):
+        server = Running(int(line), process.pid, "none", folder, process)
+        path = "/v1/chat/completions"
+        return _streamed(server, count, tokens, lambda value: _posted("none", value, path))
+
+
+def _posted(key: str, value: dict[str, Any], path: str = "") -> bytes:
+    data = json.dumps(value).encode()
+    return (head(key, len(data), path=path) if path else head(key, len(data))) + data
+
+
+def _streamed(
+    server: Running, count: int, tokens: int, posted: Callable[[dict[str, Any]], bytes]
+) -> dict[str, Any]:
+    expect(load(server, "closed", 1, 1, posted(conversations(4)[0])), 200, 1)
+    found = load(server, "closed", count, 1, *map(posted, conversations(tokens)))
+    expect(found, 200, count)
+    return found
+
+
+def _chat_direct(count: int, tokens: int) -> dict[str, Any]:
+    library = parameters(str(weights()["chat"]))
+    seen = 0
+
+    def take(given: Any) -> bool:
+        nonlocal seen
+        for chunk in given if isinstance(given, list) else (given,):
+            choices = chunk.get("choices") or []
+            seen += any((one.get("delta") or {}).get("content") for one in choices)
+        return False
+
+    library.handle_chat_completions(conversations(4)[0], take)
+    seen = 0
+    began, spent = time.monotonic(), cpu_s(os.getpid())
+    bodies = conversations(tokens)
+    for number in range(count):
+        library.handle_chat_completions(bodies[number % len(bodies)], take)
+    return {
+        "tokens": seen,
+        "wall_s": time.monotonic() - began,
+        "cpu_s": cpu_s(os.getpid()) - spent,
+    }
+
+
+def talk(sentences: int) -> Path:
+    """A machine's voice, that long."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    path = BUILD / f"talk-{sentences}.wav"
+    if not path.exists():
+        said = _SENTENCES * sentences
+        subprocess.run(["espeak-ng", "-s", "140", "-w", str(path), said], check=True)
+    return path
+
+
+def speech(side: str, count: int, sentences: int) -> dict[str, Any]:
+    """A recording transcribed so many times; seconds of work for a second of it."""
+    import wave
+
+    path = talk(sentences)
+    with wave.open(str(path)) as file:
+        duration_s = file.getnframes() / file.getframerate()
+    found = (_speech_ours if side == OURS else _speech_direct)(count, path)
+    return {**found, "count": count, "real_time": found["wall_s"] / count / duration_s}
+
+
+def _speech_ours(count: int, path: Path) -> dict[str, Any]:
+    settings = (
+        f"[engines.media]\nthreads = {THREADS}\n[engines.speech]\nthreads = {THREADS}\n"
+        f'[engines.speech.options]\nmodel = "{weights()["speech"]}"\ncompute = "{_COMPUTE}"\n'
+        f"beam = {_BEAMS}\n"
+    )
+    with serving(settings) as (server, _):
+        asked = upload(server.key, path.read_bytes(), path=TRANSCRIBE, field="audio")
+        if count > 1:  # Once shows that it works, loading included.
+            expect(load(server, "closed", 1, 1, asked), 200, 1)
+        found = load(server, "closed", count, 1, asked)
+        expect(found, 200, count)
+        return found
+
+
+def _speech_direct(count: int, path: Path) -> dict[str, Any]:
+    import faster_whisper
+
+    model = faster_whisper.WhisperModel(
+        str(weights()["speech"]), device="cpu", compute_type=_COMPUTE, cpu_threads=THREADS,
+        local_files_only=True,
+    )  # fmt: skip
+    batched = faster_whisper.BatchedInferencePipeline(model=model)
+
+    def transcribe() -> str:
+        segments, _ = batched.transcribe(
+            str(path), batch_size=8, beam_size=_BEAMS, without_timestamps=False, vad_filter=True
+        )
+        return "".join(one.text for one in segments)
+
+    if "garden" not in transcribe():
+        raise SystemExit("what was said is something else")
+    began, spent = time.monotonic(), cpu_s(os.getpid())
+    for _ in range(count):
+        transcribe()
+    return {"wall_s": time.monotonic() - began, "cpu_s": cpu_s(os.getpid()) - spent}

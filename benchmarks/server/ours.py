@@ -1,0 +1,90 @@
+"""ours FOLDER OPTIONS: `polymux serve` with an engine that does nothing; prints its port and a key.
+
+What ``polymux serve`` runs, with its log, but for the engine, which no file of settings can give an
+operation. OPTIONS is JSON: ``slots``, ``limits``, ``grace_s``, ``log``, ``in_process``, ``uvloop``
+(the folder it is in), and ``count``: bytes that were read before and behind an answer's beginning
+are then in the file ``counted``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import site
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.server.keys import KeyFile
+from polymux.server.protocol import BoundedProtocol
+from polymux.server.run import serve, set_up_logging
+from polymux.server.settings import Limits, ServerSettings, StoreSettings
+
+from benchmarks.server.engines import FAMILY, OPERATIONS, NoopBackend
+
+if TYPE_CHECKING:
+    from polymux.service.backend import Backend
+
+STORE_BYTES = 40 << 30
+
+
+def backend(slots: int, *, in_process: bool) -> Backend:
+    """The engine that does nothing."""
+    if in_process:
+        return NoopBackend(slots)
+    how = Supervision(threads=1)
+    return EngineBackend("noop", FAMILY, OPERATIONS, {"slots": slots}, slots=slots, supervision=how)
+
+
+def count_bytes(path: Path) -> None:
+    """Notes for each connection what was read before its answer began, and what later."""
+    data_received, connection_lost = BoundedProtocol.data_received, BoundedProtocol.connection_lost
+    read: dict[BoundedProtocol, list[int]] = {}
+
+    def counted(self: BoundedProtocol, data: bytes) -> None:
+        answered = self.cycle is not None and self.cycle.response_started
+        read.setdefault(self, [0, 0])[answered] += len(data)
+        data_received(self, data)
+
+    def lost(self: BoundedProtocol, exc: Exception | None) -> None:
+        with path.open("a") as file:
+            file.write(json.dumps(read.pop(self, [0, 0])) + "\n")
+        connection_lost(self, exc)
+
+    BoundedProtocol.data_received = counted  # type: ignore[method-assign]
+    BoundedProtocol.connection_lost = lost  # type: ignore[method-assign]
+
+
+def main() -> None:
+    """Until SIGTERM."""
+    options: dict[str, Any] = json.loads(sys.argv[2])
+    folder = Path(sys.argv[1])
+    settings = replace(
+        ServerSettings(),
+        port=0,
+        store=StoreSettings(folder / "store", bytes=STORE_BYTES),
+        limits=Limits(**options.get("limits", {})),
+        grace_s=options.get("grace_s", 10.0),
+    )
+    # A quota that is counted, and is never used up.
+    key, _ = KeyFile(settings.key_file).add("benchmark", requests_per_minute=1e9, concurrent=10_000)
+    set_up_logging(options.get("log", "info"))
+    if options.get("count"):
+        count_bytes(folder / "counted")
+    if options.get("uvloop"):
+        site.addsitedir(options["uvloop"])
+        import uvloop
+
+        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+
+    def tell(_: object, address: str) -> None:
+        print(json.dumps({"port": int(address.rpartition(":")[2]), "key": key}), flush=True)
+
+    made = backend(int(options.get("slots", 64)), in_process=bool(options.get("in_process")))
+    sys.exit(serve(settings, backends=[made], on_ready=tell))
+
+
+if __name__ == "__main__":
+    main()

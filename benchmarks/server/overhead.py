@@ -1,0 +1,49 @@
+"""Small requests and streams: what each costs the server, and how soon it is answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.server.conversation import body, request, streamed
+from benchmarks.server.sides import expect, load, running
+
+CONNECTIONS = 32
+WARM_UP = 320
+
+
+def paced(side: str, count: int, rate: int) -> dict[str, Any]:
+    """Requests that come as those of independent callers do."""
+    with running(side) as server:
+        asked = request(server.key, body())
+        expect(load(server, "closed", WARM_UP, CONNECTIONS, asked), 200, WARM_UP)
+        found = load(server, "paced", count, CONNECTIONS, rate, asked)
+        expect(found, 200, count)
+    return found
+
+
+def closed(side: str, count: int) -> dict[str, Any]:
+    """As many as are answered, so many at once."""
+    with running(side) as server:
+        asked = request(server.key, body())
+        expect(load(server, "closed", WARM_UP, CONNECTIONS, asked), 200, WARM_UP)
+        found = load(server, "closed", count, CONNECTIONS, asked)
+        expect(found, 200, count)
+    return found
+
+
+def streams(side: str, count: int, tokens: int, rate: int) -> dict[str, Any]:
+    """Streams side by side, each of so many tokens, so many a second.
+
+    Raises:
+        SystemExit: Tokens are missing.
+    """
+    with running(side, slots=count) as server:
+        expect(
+            load(server, "closed", count, count, request(server.key, streamed(2, rate))), 200, count
+        )
+        found = load(server, "closed", count, count, request(server.key, streamed(tokens, rate)))
+        expect(found, 200, count)
+    if found["tokens"] != count * tokens:
+        raise SystemExit(f"{found['tokens']} tokens came, not {count * tokens}")
+    # From the first request on, connections and the first token's wait included.
+    return {**found, "count": found["tokens"], "wall_over_ideal": found["wall_s"] * rate / tokens}

@@ -1,0 +1,177 @@
+"""The servers that are compared, each in a process of its own, and the load that they get."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.environment import Environment
+from benchmarks.floors.programs import built, floor_server
+from benchmarks.measure import ROOT
+from benchmarks.server.processes import cpu_s, own_cpu_s
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OURS, IN_PROCESS, QUIET = "polymux", "polymux, engine in its process", "polymux --log warning"
+FASTAPI, STARLETTE, RAW = "FastAPI + pydantic", "Starlette", "raw ASGI"
+FLOOR = "sockets and epoll, no library"
+ON_UVLOOP = " + uvloop"
+_APPLICATIONS = {FASTAPI: "fastapi", STARLETTE: "starlette", RAW: "raw"}
+_OPTIONS: dict[str, dict[str, Any]] = {
+    OURS: {},
+    QUIET: {"log": "warning"},
+    IN_PROCESS: {"in_process": True},
+}
+STOP_S = 30
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server that takes requests.
+
+    Attributes:
+        port: On 127.0.0.1.
+        pid: Its process.
+        key: What it lets in.
+        folder: Its own; what it logs is in the file ``log`` there.
+        process: The same, to be waited for; None of a floor.
+    """
+
+    port: int
+    pid: int
+    key: str
+    folder: Path
+    process: subprocess.Popen[str] | None = None
+
+
+@contextmanager
+def running(side: str, **options: Any) -> Iterator[Running]:
+    """Starts one of the servers, and ends it.
+
+    Args:
+        side: Its name.
+        options: Of ours: what `benchmarks.server.ours` knows.
+    """
+    with tempfile.TemporaryDirectory(prefix="polymux-bench-") as name:
+        folder = Path(name)
+        if side == FLOOR:
+            with floor_server() as floor:
+                yield Running(floor.port, floor.pid, "none", folder)
+            return
+        with started(_command(side, folder, options), folder) as (process, line):
+            told = json.loads(line)
+            told = told if isinstance(told, dict) else {"port": told, "key": "none"}
+            yield Running(told["port"], process.pid, told["key"], folder, process)
+
+
+def _command(side: str, folder: Path, options: dict[str, Any]) -> list[str]:
+    name, plus, _ = side.partition(ON_UVLOOP)
+    peers = Environment("server")
+    if name in _APPLICATIONS:
+        command = [peers.python, "-m", "benchmarks.server.peers", _APPLICATIONS[name]]
+        return [*command, "uvloop"] if plus else command
+    uvloop = {"uvloop": str(peers.packages)} if plus else {}
+    told = json.dumps(_OPTIONS[name] | options | uvloop)
+    return [sys.executable, "-m", "benchmarks.server.ours", str(folder), told]
+
+
+@contextmanager
+def started(
+    command: list[str], folder: Path, **env: str
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server's process and the first line that it prints; told to stop at the end.
+
+    Raises:
+        RuntimeError: It does not start; with the last line of its log.
+    """
+    # Engines' processes do not look into the current folder, and find this package by the path.
+    own = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder), **env}
+    log = folder / "log"
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT, env=own
+        ) as process,
+    ):
+        assert process.stdout is not None
+        try:
+            line = process.stdout.readline()
+            if not line:
+                raise RuntimeError((log.read_text().splitlines() or ["it said nothing"])[-1])
+            yield process, line
+            process.send_signal(signal.SIGTERM)
+            process.wait(STOP_S)
+        finally:
+            process.kill()
+
+
+@contextmanager
+def loading(
+    server: Running, mode: str, count: int, connections: int, *rest: object
+) -> Iterator[subprocess.Popen[str]]:
+    """`load.cpp` at work; ended where it is not waited for.
+
+    Args:
+        server: Who is asked.
+        mode: ``"closed"`` or ``"paced"``.
+        count: How many requests.
+        connections: Over how many connections.
+        rest: The rate where it is paced, then requests: bytes, or files that hold them.
+    """
+    words = [str(built("load")), mode, str(server.port), str(count), str(connections)]
+    for one in rest:
+        if isinstance(one, bytes):
+            with tempfile.NamedTemporaryFile(dir=server.folder, delete=False) as file:
+                file.write(one)
+            words.append(file.name)
+        else:
+            words.append(str(one))
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def result(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """What it has seen, when it is through.
+
+    Raises:
+        SystemExit: It failed.
+    """
+    output, complaint = process.communicate()
+    if process.returncode != 0:
+        raise SystemExit(complaint.strip() or f"load ended with {process.returncode}")
+    found: dict[str, Any] = json.loads(output)
+    return found
+
+
+def load(server: Running, mode: str, count: int, connections: int, *rest: object) -> dict[str, Any]:
+    """What `load.cpp` has seen, and the server's CPU seconds; arguments as `loading`'s."""
+    before_s, own_before_s = cpu_s(server.pid), own_cpu_s(server.pid)
+    with loading(server, mode, count, connections, *rest) as process:
+        found = result(process)
+    found["cpu_s"] = cpu_s(server.pid) - before_s
+    found["own_cpu_s"] = own_cpu_s(server.pid) - own_before_s
+    return found
+
+
+def expect(found: dict[str, Any], status: int, count: int) -> None:
+    """Stops where not all were answered so.
+
+    Raises:
+        SystemExit: Some were not.
+    """
+    if found["statuses"] != {str(status): count} or found["cut"]:
+        raise SystemExit(f"not all were {status}: {found['statuses']}, {found['cut']} cut")

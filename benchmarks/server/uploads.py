@@ -1,0 +1,26 @@
+"""Forms with a file, many at once: how fast they are on disk, and how much memory that takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.server.conversation import upload
+from benchmarks.server.processes import reset_peak, rss_bytes
+from benchmarks.server.sides import expect, load, running
+
+
+def uploads(side: str, count: int, mebibytes: int) -> dict[str, Any]:
+    """All at once, from the first byte to the last answer."""
+    with running(side, slots=4) as server:
+        small = upload(server.key, bytes(1024))
+        expect(load(server, "closed", 2 * count, count, small), 200, 2 * count)
+        data = bytes(range(256)) * (mebibytes << 12)
+        path = server.folder / "upload"
+        path.write_bytes(upload(server.key, data))
+        reset_peak(server.pid)
+        before = rss_bytes(server.pid)
+        found = load(server, "closed", count, count, path)
+        expect(found, 200, count)
+        found["rss_bytes"] = max(0, rss_bytes(server.pid, "VmHWM") - before)
+        found["bytes"] = count * len(data)
+    return found
