@@ -159,10 +159,7 @@ class KillRounds:
             return None
         assert answer.status in (200, 202), (answer.status, answer.body)
         if answer.status == 200:
-            # It had ended when it was asked for once more: the answer is the result itself.
-            with self.known.lock:
-                self.known.links[path_of(answer.json()["response"])] = number
-            return answer.json()
+            return answer.json()  # It had ended when it was asked for once more.
         job = answer.json()
         with self.known.lock:
             self.known.jobs[job["id"]] = number, key

@@ -22,8 +22,9 @@ hooks = "support.schema_hooks"
 continue-on-failure = true
 request-timeout = 30.0
 
+{dice}
 [generation]
-deterministic = true
+deterministic = {same}
 max-examples = {examples}
 database = "none"
 
@@ -44,6 +45,7 @@ def run(
     folder: Path,
     *,
     examples: int = 5,
+    seed: int | None = None,
     key: str | None = "",
     only: Sequence[int] = (),
     arguments: Sequence[str] = (),
@@ -55,13 +57,16 @@ def run(
         server: Whom.
         folder: Where settings are written.
         examples: How many random requests for each address and way of making them.
+        seed: For other requests than those of every run.
         key: Instead of the server's own; None for none.
         only: The only statuses that may come.
         arguments: More for the command line.
         longest_s: It is ended after that.
     """
     settings = folder / "schemathesis.toml"
-    text = _SETTINGS.format(examples=examples, allowed=_ALLOWED)
+    dice = "" if seed is None else f"seed = {seed}\n"
+    same = "true" if seed is None else "false"
+    text = _SETTINGS.format(examples=examples, allowed=_ALLOWED, dice=dice, same=same)
     settings.write_text(text if key is None else text + _KEY)
     never = [server.key, os.fspath(server.folder)]
     environment = {

@@ -12,6 +12,7 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import sqlite3
 import sys
 from pathlib import Path
@@ -71,7 +72,7 @@ class Steps:
             return
         self.jobs.append(job.id)
         self._tell(job.id, "")
-        data = os.urandom(300_000)
+        data = os.urandom(100_000)
         name = self.step("file", lambda: self.file(job.id, data))
         job.output = {"response": {"file": name}}
         job.status, job.completed_at = SUCCEEDED if name else "failed", 2e9
@@ -201,6 +202,7 @@ def main() -> None:
             number = getattr(errno, error)
             made = once(folder, call, n, number, int(lasting == "lasting"), at)
         print(json.dumps(made), flush=True)
+        shutil.rmtree(folder)
         if not made["fired"]:
             return
     raise SystemExit(f"it still fails at the call number {MOST}")

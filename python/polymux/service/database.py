@@ -123,7 +123,10 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of it, or nothing."""
+        """All of it, or nothing; within another one, what that one comes to."""
+        if self._is_within_one():
+            yield
+            return
         with self._reported():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -131,9 +134,12 @@ class Database:
                 self._connection.execute("COMMIT")
             except BaseException:
                 # SQLite has rolled back by itself where the disk was full.
-                if self._connection.in_transaction:
+                if self._is_within_one():
                     self._connection.execute("ROLLBACK")
                 raise
+
+    def _is_within_one(self) -> bool:
+        return self._connection.in_transaction
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Runs one statement; gives how many rows it changed."""

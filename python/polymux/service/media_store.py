@@ -250,15 +250,20 @@ class MediaStore:
             )
         ]
 
-    def remove(self, *files: StoredFile) -> None:
-        """Removes them; whoever reads one reads on."""
-        if not files:
-            return
+    def remove(self, *files: StoredFile, also: Callable[[], object] | None = None) -> None:
+        """Removes them; whoever reads one reads on.
+
+        Args:
+            files: Any number.
+            also: What is done to the catalogue with it: both, or neither. Default: nothing.
+        """
         freed_bytes = 0
         with self._database.transaction():
             for file in files:
                 if self._database.execute("DELETE FROM files WHERE name = ?", (file.name,)):
                     freed_bytes += file.size_bytes
+            if also is not None:
+                also()
         with self._lock:
             self._used_bytes -= freed_bytes
         for file in files:
@@ -274,7 +279,8 @@ class MediaStore:
         """
         query = "SELECT * FROM files WHERE expires_at <= ? ORDER BY expires_at LIMIT ?"
         over = [StoredFile(*row) for row in self._database.rows(query, (self._clock(), most))]
-        self.remove(*over)
+        if over:
+            self.remove(*over)
         return len(over)
 
 

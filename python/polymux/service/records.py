@@ -201,8 +201,6 @@ class JobTable:
 
     def remove(self, *names: str) -> None:
         """Forgets jobs."""
-        if not names:
-            return
         with self._database.transaction():
             for name in names:
                 self._database.execute("DELETE FROM jobs WHERE id = ?", (name,))

@@ -215,9 +215,8 @@ class Jobs:
 
     def _write_end(self, job: Job) -> None:
         """On the catalogue's thread. What has no result has no files: some may be there already."""
-        if job.status != records.SUCCEEDED:
-            self._store.media.remove(*self._store.media.of_job(job.id))
-        self._store.jobs.update(job)
+        files = [] if job.status == records.SUCCEEDED else self._store.media.of_job(job.id)
+        self._store.media.remove(*files, also=lambda: self._store.jobs.update(job))
 
     async def write_again(self) -> None:
         """Writes down the ends that could not be.
@@ -348,11 +347,7 @@ class Jobs:
         """Forgets a job and its files; one that runs is cancelled first."""
         await self.cancel(job)
 
-        def forget() -> None:
-            self._store.media.remove(*self._store.media.of_job(job.id))
-            self._store.jobs.remove(job.id)
-
-        await self._store.run(forget)
+        await self._store.run(self._store.forget, job.id)
         self._unwritten.pop(job.id, None)
 
     async def close(self) -> None:

@@ -95,10 +95,15 @@ class Store:
         """Removes jobs and files whose time is over; gives how many. On the catalogue's thread."""
         removed = self.media.sweep()
         over = self.jobs.expired()
-        self.media.remove(*(file for name in over for file in self.media.of_job(name)))
-        self.jobs.remove(*over)
+        if over:
+            self.forget(*over)
         self.links.rotate()
         return removed + len(over)
+
+    def forget(self, *jobs: str) -> None:
+        """Removes jobs with their files. On the catalogue's thread."""
+        files = [file for name in jobs for file in self.media.of_job(name)]
+        self.media.remove(*files, also=lambda: self.jobs.remove(*jobs))
 
     def close(self) -> None:
         """Finishes what is being written, and lets the next process in. Any number of times."""

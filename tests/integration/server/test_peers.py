@@ -144,9 +144,9 @@ def test_a_client_that_resets_while_it_is_answered(server: ServedProcess) -> Non
             option = struct.pack("ii", 1, 0)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, option)
     until(lambda: running(server) == 0)
-    lines = server.log()[told:].splitlines()
-    assert [line for line in lines if " INFO " not in line] == []
-    assert sum(f"POST {CHAT} 499 " in line for line in lines) == 10
+    until(lambda: server.log()[told:].count(f"POST {CHAT} 499 ") == 10)
+    until(lambda: server.log()[told:].count(f"POST {CONVERT} ") == 10)
+    assert [line for line in server.log()[told:].splitlines() if " INFO " not in line] == []
     assert server.is_alive()
 
 

@@ -17,8 +17,9 @@ from support.served import ServedProcess
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Random requests for each address; scripts/fuzz-http gives more.
+#: Random requests for each address, the same in every run; scripts/fuzz-http makes more and others.
 EXAMPLES = int(os.environ.get("POLYMUX_FUZZ_EXAMPLES", "4"))
+SEED = int(os.environ["POLYMUX_FUZZ_SEED"]) if "POLYMUX_FUZZ_SEED" in os.environ else None
 #: A missing key's and a wrong key's answers: another method is told of before.
 REFUSED = (400, 401, 405, 414, 431)
 OPEN = ("--exclude-tag", "facts", "--exclude-tag", "files")
@@ -62,7 +63,8 @@ def asked(told: str) -> tuple[int, int]:
 def test_the_interface_is_as_its_document_says(tmp_path: Path) -> None:
     """Statuses, types, schemas, header fields; keys that are missing and wrong; other methods."""
     with ServedProcess(tmp_path / "s", slots=8, limits={"body_first_s": 5.0}) as server:
-        told = schema_run.run(server, tmp_path, examples=EXAMPLES, longest_s=600 + 60 * EXAMPLES)
+        longest_s = 600 + 60 * EXAMPLES
+        told = schema_run.run(server, tmp_path, examples=EXAMPLES, seed=SEED, longest_s=longest_s)
         addresses, requests = asked(told)
         assert addresses == 26
         assert requests > 2000
