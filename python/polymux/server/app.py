@@ -172,7 +172,7 @@ class _Front:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif self._tracing is not None and _TRACED not in scope:
+        elif self._tracing is not None and self._tracing.is_wanted and _TRACED not in scope:
             scope[_TRACED] = True
             await self._tracing(self._serve, scope, receive, send)
         else:

@@ -30,7 +30,7 @@ _LINGER_S = 2.0
 _LINGER_BYTES = 4 << 20
 _HALF_CLOSED_S = 0.1
 #: When a peer that sends no more is written to, to see whether it has gone; then ever again.
-_PROBES_S = (0.1, 0.3, 0.6, 5.0)
+_PROBES_S = (0.05, 0.1, 0.3, 0.6, 5.0)
 _INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
 #: Of a chunked body: sizes, extensions, ends of lines; and so many times what it holds.
 _MOST_FRAMING_BYTES = 64 << 10

@@ -7,10 +7,10 @@ too, but with whole addresses in them: here these hold ids, and links that are k
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from starlette.routing import Route
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -31,8 +31,14 @@ class Tracing:
         """Nothing is traced yet."""
         from opentelemetry import trace
 
+        self._trace = trace
         self._tracer = trace.get_tracer("polymux.server")
         self._routes = routes
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anybody would see a span: the API alone, without an SDK, keeps none."""
+        return not isinstance(self._trace.get_tracer_provider(), self._trace.ProxyTracerProvider)
 
     async def __call__(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         """Runs the application inside of a span."""
@@ -73,7 +79,7 @@ class Tracing:
         return next((one.path for one in self._routes if one.path_regex.match(path)), "")
 
 
-def tracing(routes: Sequence[Route]) -> Callable[..., Any] | None:
+def tracing(routes: Sequence[Route]) -> Tracing | None:
     """What makes spans; None where OpenTelemetry is not installed."""
     try:
         return Tracing(routes)

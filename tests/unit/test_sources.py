@@ -1,0 +1,115 @@
+"""What the package's own sources never do: run texts, open pickles, compare keys in haste."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2] / "python" / "polymux"
+#: Their files can hold programs.
+UNSAFE = {"pickle", "cPickle", "dill", "shelve", "marshal", "joblib", "yaml", "xml", "dbm"}
+#: The core alone speaks HTTP, behind one guard: a second way out would have none.
+CLIENTS = {"requests", "httpx", "httpcore", "aiohttp", "urllib3", "ftplib", "telnetlib", "smtplib"}
+#: Where programs are started, each without a shell.
+STARTERS = {
+    "cli/installation.py",
+    "engines/confinement.py",
+    "engines/process.py",
+    "engines/tesseract.py",
+    "models/wheels.py",
+}
+
+
+@cache
+def sources() -> dict[str, ast.Module]:
+    found = {
+        one.relative_to(ROOT).as_posix(): ast.parse(one.read_text()) for one in ROOT.rglob("*.py")
+    }
+    assert len(found) > 100
+    return found
+
+
+@cache
+def calls() -> list[tuple[str, str, ast.Call]]:
+    """File, function and call, of all there are."""
+    return [(name, *one) for name, tree in sources().items() for one in called(tree)]
+
+
+@cache
+def imports() -> list[tuple[str, str]]:
+    """File and module, of all there are."""
+    return [(name, one) for name, tree in sources().items() for one in imported(tree)]
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
+            yield node.module
+            yield from (f"{node.module}.{one.name}" for one in node.names)
+
+
+def called(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield dotted(node.func), node
+
+
+def dotted(node: ast.expr) -> str:
+    """A name with its points; what is none is left out."""
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+@pytest.mark.parametrize("forbidden", [UNSAFE, CLIENTS, {"urllib.request", "http.client"}])
+def test_what_is_never_imported(forbidden: set[str]) -> None:
+    """S1, S20: nothing that runs what a file holds, and no second way to the network."""
+    for name, module in imports():
+        parts = module.split(".")
+        assert not forbidden & {".".join(parts[:n]) for n in (1, 2)}, (name, module)
+
+
+def test_no_text_is_run() -> None:
+    """S13, S21: no evaluation, no template engine, no shell."""
+    for name, module in imports():
+        assert module not in ("jinja2", "mako", "string.Template"), name
+    for name, function, call in calls():
+        assert function not in ("eval", "exec", "os.system", "os.popen", "__import__"), name
+        assert not [one for one in call.keywords if one.arg == "shell"], (name, function)
+
+
+def test_programs_are_started_in_few_places() -> None:
+    """S13: each with a list of arguments."""
+    starting = ("subprocess.", "asyncio.create_subprocess", "os.exec", "os.spawn", "os.posix_spawn")
+    found = {name for name, function, _ in calls() if function.startswith(starting)}
+    assert found == STARTERS
+
+
+def test_keys_are_compared_in_one_place() -> None:
+    """S17: by a comparison that takes the same time for all; links have their own."""
+    found = {name for name, function, _ in calls() if function.endswith("compare_digest")}
+    assert found == {"server/keys.py", "service/links.py"}
+
+
+def test_nothing_is_decided_by_a_url_that_a_framework_puts_together() -> None:
+    """S15: what is asked for is the path that came; Host decides nothing but whether it may."""
+    for name, tree in sources().items():
+        if name.startswith("server/"):
+            for node in ast.walk(tree):
+                assert not (isinstance(node, ast.Attribute) and dotted(node) == "request.url"), name
+
+
+def test_the_checks_find_what_they_look_for() -> None:
+    tree = ast.parse("import xml.etree\nfrom urllib import request\neval('1')\nrun(x, shell=True)")
+    assert {"xml.etree", "urllib.request"} <= set(imported(tree))
+    names = [function for function, _ in called(tree)]
+    assert names == ["eval", "run"]
