@@ -339,19 +339,14 @@ class EngineProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     async def stop(self) -> None:
-        """Ends it; its memory is free when this returns."""
-        self._wanted_end = True
-        if self._process is None:
-            return
-        await self.send({"kind": "end"})
-        try:
-            await asyncio.wait_for(self.gone.wait(), 0.5)
-        except TimeoutError:
-            self.kill()
+        """Ends it and what it started; its memory is free when this returns."""
+        # Asked to end, it would leave behind what it started, and has nothing else to put away.
+        self.discard()
+        if self._process is not None:
             await self.gone.wait()
 
     def discard(self) -> None:
-        """Ends it because somebody left whom it would not stop for: no crash."""
+        """Ends it because nobody wants it any more: no crash."""
         self._wanted_end = True
         self.kill()
 

@@ -6,8 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
@@ -70,28 +68,26 @@ class TesseractEngine(Engine):
             )
         pages = pages_of(request.values)
         texts = []
-        with tempfile.TemporaryDirectory(prefix="polymux-ocr-") as folder:
-            for number, page in enumerate(pages):
-                token.check()
-                texts.append(self._read(page, Path(folder) / f"{number}.ppm", wanted, token))
-                sink.report((number + 1) / len(pages))
+        for number, page in enumerate(pages):
+            token.check()
+            texts.append(self._read(page, wanted, token))
+            sink.report((number + 1) / len(pages))
         return Output({"text": joined(texts)}, "tesseract", {"pages": float(len(pages))})
 
-    def _read(self, page: Page, path: Path, languages: str, token: Token) -> str:
+    def _read(self, page: Page, languages: str, token: Token) -> str:
         import numpy
 
-        _write_ppm(path, page)
-        turn = self._turn(path)
+        turn = self._turn(page, token)
         if turn:
-            _write_ppm(path, numpy.ascontiguousarray(numpy.rot90(page, -turn)))
-        return self._output(os.fspath(path), "stdout", "-l", languages, "--psm", "3", token=token)
+            page = numpy.ascontiguousarray(numpy.rot90(page, -turn))
+        return self._output("-l", languages, "--psm", "3", page=page, token=token)
 
-    def _turn(self, path: Path) -> int:
+    def _turn(self, page: Page, token: Token) -> int:
         """How many quarters to the right make the page upright; 0 where nobody can tell."""
         if "osd" not in self._languages:
             return 0
         try:
-            found = self._output(os.fspath(path), "stdout", "--psm", "0")
+            found = self._output("--psm", "0", page=page, token=token)
         except errors.APIStatusError:
             return 0  # Too few letters to tell.
         turned, sure = _TURNED.search(found), _SURE.search(found)
@@ -99,19 +95,24 @@ class TesseractEngine(Engine):
             return 0
         return int(turned[1]) // 90
 
-    def _output(self, *arguments: str, token: Token | None = None) -> str:
+    def _output(
+        self, *arguments: str, page: Page | None = None, token: Token | None = None
+    ) -> str:
+        # By its standard input: a file would outlive this process, where that is killed.
+        files = () if page is None else ("stdin", "stdout")
         process = subprocess.Popen(  # noqa: S603 - no shell; no word of a stranger
-            [*self._command, *arguments],
+            [*self._command, *files, *arguments],
             # Two OpenMP threads are many times slower than one.
             env=os.environ | {"OMP_THREAD_LIMIT": "1", "OMP_NUM_THREADS": "1"},
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
         if token is not None:
             token.on_cancel(process.kill)
         try:
-            out, wrong = process.communicate(timeout=_LONGEST_S)
+            data = None if page is None else _ppm(page)
+            out, wrong = process.communicate(data, timeout=_LONGEST_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
@@ -124,8 +125,6 @@ class TesseractEngine(Engine):
         return out.decode("utf-8", "replace")
 
 
-def _write_ppm(path: Path, page: Page) -> None:
+def _ppm(page: Page) -> bytes:
     height, width, _ = page.shape
-    with path.open("wb") as file:
-        file.write(b"P6 %d %d 255\n" % (width, height))
-        file.write(page.tobytes())
+    return b"P6 %d %d 255\n" % (width, height) + page.tobytes()

@@ -37,7 +37,7 @@ def go(body: Coroutine[Any, Any, None]) -> None:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
-    options = {"model": str(model_path()), "context": 2048}
+    options = {"model": str(model_path()), "context": 512}
     engines = {"chat": EngineSettings("chat", options, slots=2, threads=1)}
     folder = tmp_path_factory.mktemp("chat") / "s"
     with PolymuxServer(folder, engines=engines) as running:

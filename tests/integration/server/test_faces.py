@@ -119,7 +119,7 @@ EXPECTED = {
 def engines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, EngineSettings]:
     folder = tmp_path_factory.mktemp("models")
     speech = {"model": str(whisper(folder)), "compute": "int8", "beam": 1}
-    chat = {"model": str(model_path()), "context": 2048}
+    chat = {"model": str(model_path()), "context": 256}
     network = {"model": str(upscaler()), "factor": 2}
     return {
         "media": EngineSettings("media", threads=1),

@@ -52,8 +52,8 @@ def network(folder: Path, name: str) -> Path:
 
 def test_the_folder_is_where_the_settings_say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/nonexistent")
-    monkeypatch.setenv("POLYMUX_MODELS", "~/mine")
-    assert ModelsFolder().path == Path("/nonexistent/mine")
+    monkeypatch.setenv("POLYMUX_MODELS", "~/own-one")
+    assert ModelsFolder().path == Path("/nonexistent/own-one")
     monkeypatch.delenv("POLYMUX_MODELS")
     monkeypatch.setenv("XDG_DATA_HOME", "/data")
     assert ModelsFolder().path == Path("/data/polymux/models")
@@ -63,17 +63,17 @@ def test_the_folder_is_where_the_settings_say(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_own_files_are_named_and_stay(folder: ModelsFolder, gguf: Path) -> None:
-    made = adding.add("mine", gguf, folder, license="my own")
+    made = adding.add("own-one", gguf, folder, license="my own")
     assert (made.family, made.kind, made.problem) == ("chat", "linked", "")
     assert made.engine_options() == {"model": str(gguf)}
     assert (made.manifest.license, made.manifest.files[0].sha256) == ("my own", sha256(GGUF))
-    assert list(contents(folder.path)) == [f"mine/{MANIFEST}"]
+    assert list(contents(folder.path)) == [f"own-one/{MANIFEST}"]
     assert folder.damage(made) == []
-    assert folder.remove("mine") == [gguf.parent]
+    assert folder.remove("own-one") == [gguf.parent]
     assert gguf.read_bytes() == GGUF
     assert list(folder.path.iterdir()) == []
     with pytest.raises(InputNotFoundError, match="models list"):
-        folder.remove("mine")
+        folder.remove("own-one")
 
 
 def test_own_files_are_copied(folder: ModelsFolder, tmp_path: Path) -> None:
@@ -155,13 +155,13 @@ def test_names_that_are_none(folder: ModelsFolder, gguf: Path, name: str) -> Non
 
 
 def test_a_name_is_taken_once(folder: ModelsFolder, gguf: Path) -> None:
-    adding.add("mine", gguf, folder)
-    with pytest.raises(OutputExistsError, match="models rm mine"):
-        adding.add("mine", gguf, folder, copy=True)
+    adding.add("own-one", gguf, folder)
+    with pytest.raises(OutputExistsError, match="models rm own-one"):
+        adding.add("own-one", gguf, folder, copy=True)
     (folder.path / "empty").mkdir()
     with pytest.raises(OutputExistsError):
         adding.add("empty", gguf, folder)
-    assert not folder.is_begun("mine")
+    assert not folder.is_begun("own-one")
 
 
 def test_what_people_put_there(folder: ModelsFolder, tmp_path: Path) -> None:
@@ -205,43 +205,43 @@ def test_the_default_is_the_first_by_name(folder: ModelsFolder, gguf: Path) -> N
 
 
 def test_damage_is_found(folder: ModelsFolder, gguf: Path) -> None:
-    made = adding.add("mine", gguf, folder, copy=True)
-    file = folder.path / "mine" / "assistant.gguf"
+    made = adding.add("own-one", gguf, folder, copy=True)
+    file = folder.path / "own-one" / "assistant.gguf"
     file.write_bytes(GGUF[:-1] + b"!")
-    assert folder.get("mine").problem == ""  # The length alone tells nothing.
+    assert folder.get("own-one").problem == ""  # The length alone tells nothing.
     assert folder.damage(made) == ["assistant.gguf"]
     file.write_bytes(GGUF[:-1])
-    assert "bytes and not" in folder.get("mine").problem
+    assert "bytes and not" in folder.get("own-one").problem
     file.unlink()
-    assert "assistant.gguf is missing" in folder.get("mine").problem
+    assert "assistant.gguf is missing" in folder.get("own-one").problem
     assert folder.damage(made) == ["assistant.gguf"]
-    assert folder.remove("mine") == []
+    assert folder.remove("own-one") == []
 
 
 def test_files_of_others_in_a_model_s_folder_stay(folder: ModelsFolder, gguf: Path) -> None:
-    adding.add("mine", gguf, folder, copy=True)
-    notes = folder.path / "mine" / "notes.txt"
-    notes.write_text("mine")
-    assert folder.remove("mine") == [notes]
-    assert list(contents(folder.path)) == ["mine/notes.txt"]
+    adding.add("own-one", gguf, folder, copy=True)
+    notes = folder.path / "own-one" / "notes.txt"
+    notes.write_text("own-one")
+    assert folder.remove("own-one") == [notes]
+    assert list(contents(folder.path)) == ["own-one/notes.txt"]
 
 
 def test_a_folder_that_is_a_link_is_somebody_s(
     folder: ModelsFolder, tmp_path: Path, gguf: Path
 ) -> None:
     other = ModelsFolder(tmp_path / "other")
-    adding.add("mine", gguf, other, copy=True)
+    adding.add("own-one", gguf, other, copy=True)
     folder.path.mkdir()
-    (folder.path / "mine").symlink_to(other.path / "mine")
-    assert folder.get("mine").problem == ""
+    (folder.path / "own-one").symlink_to(other.path / "own-one")
+    assert folder.get("own-one").problem == ""
     with pytest.raises(OutputRefusedError, match="by hand"):
-        folder.remove("mine")
+        folder.remove("own-one")
     assert len(contents(other.path)) == 2
 
 
 def test_a_folder_that_was_renamed_by_hand(folder: ModelsFolder, gguf: Path) -> None:
-    adding.add("mine", gguf, folder, copy=True)
-    (folder.path / "mine").rename(folder.path / "yours")
+    adding.add("own-one", gguf, folder, copy=True)
+    (folder.path / "own-one").rename(folder.path / "yours")
     assert [one.name for one in folder.installed()] == ["yours"]
     assert folder.get("yours").engine_options()["model"].endswith("/yours/assistant.gguf")
 
@@ -258,7 +258,7 @@ def test_a_copy_that_fails_leaves_nothing(folder: ModelsFolder, gguf: Path) -> N
 
     for copy in (True, False):
         with pytest.raises(KeyboardInterrupt):
-            adding.add("mine", gguf, folder, copy=copy, on_progress=fail)
+            adding.add("own-one", gguf, folder, copy=copy, on_progress=fail)
         assert list(folder.path.iterdir()) == []
 
 
@@ -317,11 +317,11 @@ def test_a_manifest_that_is_none(folder: ModelsFolder, change: dict[str, Any] | 
 
 
 def test_a_folder_that_may_not_be_read(folder: ModelsFolder, gguf: Path) -> None:
-    adding.add("mine", gguf, folder, copy=True)
-    place = folder.path / "mine"
+    adding.add("own-one", gguf, folder, copy=True)
+    place = folder.path / "own-one"
     (place / MANIFEST).unlink()
     (place / MANIFEST).mkdir()  # Not even root can read that.
     (found,) = folder.installed()
     assert "cannot read" in found.problem
     assert layout_of(place).family == "chat"
-    assert [one.name for one in folder.path.iterdir()] == ["mine"]
+    assert [one.name for one in folder.path.iterdir()] == ["own-one"]
