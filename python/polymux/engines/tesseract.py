@@ -95,9 +95,7 @@ class TesseractEngine(Engine):
             return 0
         return int(turned[1]) // 90
 
-    def _output(
-        self, *arguments: str, page: Page | None = None, token: Token | None = None
-    ) -> str:
+    def _output(self, *arguments: str, page: Page | None = None, token: Token | None = None) -> str:
         # By its standard input: a file would outlive this process, where that is killed.
         files = () if page is None else ("stdin", "stdout")
         process = subprocess.Popen(  # noqa: S603 - no shell; no word of a stranger
