@@ -84,6 +84,9 @@ class QuickEngine(Engine):
             for _ in range(int(rest)):
                 token.check()
                 yield "x"
+        elif word == "pauses":
+            yield "first"
+            yield from self._pieces(f"sleep {rest}", token)
         elif word == "sleep":
             until = time.monotonic() + float(rest)
             while time.monotonic() < until:

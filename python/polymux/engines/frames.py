@@ -17,6 +17,8 @@ import json
 import struct
 from typing import Any, NamedTuple
 
+from polymux.errors import InvalidRequestError
+
 #: Six times the longest chat: JSON escapes letters that are not ASCII.
 LONGEST_HEADER_BYTES = 192 << 20
 LONGEST_PAYLOAD_BYTES = 64 << 20
@@ -50,11 +52,21 @@ def encoded(frame: Frame) -> bytes:
     Raises:
         ValueError: The header is no JSON, or one part is too long.
     """
-    header = json.dumps(frame.header, separators=(",", ":"), allow_nan=False).encode()
+    header = _written(frame.header)
     if len(header) > LONGEST_HEADER_BYTES or len(frame.payload) > LONGEST_PAYLOAD_BYTES:
         raise ValueError(f"a frame of {len(header)} and {len(frame.payload)} bytes is too long")
     total = _LENGTHS.size - 4 + len(header) + len(frame.payload)
     return b"".join((_LENGTHS.pack(total, len(header)), header, frame.payload))
+
+
+def _written(header: dict[str, Any]) -> bytes:
+    from polymux._native_core import core
+
+    try:
+        return core.write_json(header)
+    except InvalidRequestError:
+        # Halves of characters, and names that are no text: what others have sent may hold them.
+        return json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
 
 
 class FrameReader:
@@ -108,7 +120,7 @@ class FrameReader:
 
 def _object(text: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(text.decode(), parse_constant=_refuse)
+        found = _DECODER.decode(text.decode())
     except (ValueError, RecursionError) as error:
         raise FrameError(f"a header that is no JSON: {type(error).__name__}") from None
     if not isinstance(found, dict):
@@ -118,3 +130,6 @@ def _object(text: bytes) -> dict[str, Any]:
 
 def _refuse(name: str) -> None:
     raise ValueError(name)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)

@@ -18,10 +18,9 @@ from polymux.engines.frames import Frame, FrameReader, encoded
 from polymux.service.failures import EXHAUSTED, engine_failed, refusal, restored
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _log = logging.getLogger("polymux.engines")
-_PIECE_BYTES = 1 << 20
 _KEPT_LINES = 50
 #: Of this process, that engines need; keys and proxies stay here.
 _ENVIRONMENT = (
@@ -56,6 +55,59 @@ class CrashError(Exception):
         self.words = words
 
 
+class _Connection(asyncio.Protocol):
+    """The server's side of the socket pair: a stream's reader would wake a task for each frame.
+
+    Args:
+        take: Called with frames as they come.
+    """
+
+    def __init__(self, take: Callable[[list[Frame]], None]) -> None:
+        """Not connected."""
+        self._take = take
+        self._frames = FrameReader()
+        self._words = ""
+        self._writable = asyncio.Event()
+        self._writable.set()
+        #: What was wrong with what came, once the connection has ended; empty for nothing.
+        self.lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._take(self._frames.feed(data))
+        except Exception as error:  # Whatever it sends, those who wait must be told.
+            self._words = f"sent what is no message ({error!r:.200})"
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self._writable.set()
+        if not self.lost.done():
+            self.lost.set_result(self._words)
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def write(self, data: bytes) -> None:
+        """Sends; to a process that is gone, nothing."""
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    async def drain(self) -> None:
+        """Waits until the process has taken most of what was sent."""
+        if not self._writable.is_set():
+            await self._writable.wait()
+
+    def close(self) -> None:
+        self._transport.close()
+
+
 class EngineProcess:
     """A child process. Belongs to one event loop.
 
@@ -88,7 +140,7 @@ class EngineProcess:
         self._tasks: list[asyncio.Task[None]] = []
         self._lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self._process: asyncio.subprocess.Process | None = None
-        self._writer: asyncio.StreamWriter | None = None
+        self._connection: _Connection | None = None
         self._heard_at = 0.0
         self._wanted_end = False
         #: What it told when it was ready.
@@ -122,8 +174,11 @@ class EngineProcess:
             self._wanted_end = True  # Nothing of it has crashed.
             raise _not_started(error) from error
         try:
-            reader, self._writer = await asyncio.open_connection(sock=ours)
-            frame = await self._load(reader)
+            loop = asyncio.get_running_loop()
+            _, self._connection = await loop.create_connection(
+                lambda: _Connection(self._take), sock=ours
+            )
+            frame = await self._load()
             self.facts = dict(frame.header.get("facts") or {})
             self.slots = int(frame.header["slots"])
             self.in_force = list(frame.header["in_force"])
@@ -167,12 +222,12 @@ class EngineProcess:
             theirs.close()
         return ours
 
-    async def _load(self, reader: asyncio.StreamReader) -> Frame:
+    async def _load(self) -> Frame:
         """Has it load; gives what it tells then."""
         self._heard_at = asyncio.get_running_loop().time()
         self._ready = asyncio.get_running_loop().create_future()
         self._tasks = [
-            asyncio.create_task(self._read(reader)),
+            asyncio.create_task(self._read()),
             asyncio.create_task(self._read_lines()),
             asyncio.create_task(self._watch()),
         ]
@@ -197,11 +252,10 @@ class EngineProcess:
 
     async def send(self, header: Mapping[str, Any]) -> None:
         """Sends a frame; to a process that is gone, nothing."""
-        if self._writer is None:
+        if self._connection is None:
             return
-        with suppress(ConnectionError, RuntimeError):
-            self._writer.write(encoded(Frame(dict(header))))
-            await self._writer.drain()
+        self._connection.write(encoded(Frame(dict(header))))
+        await self._connection.drain()
 
     async def begin(
         self, header: Mapping[str, Any]
@@ -217,16 +271,15 @@ class EngineProcess:
                 errors.RequestTooLargeError, "this is more than an engine takes at once"
             ) from None
         self._requests[number] = frames
-        if self.crash is not None or self._writer is None:
+        if self.crash is not None or self._connection is None:
             frames.put_nowait(self.crash or CrashError("was never started"))
             return number, frames
         try:
-            self._writer.write(data)
-            with suppress(ConnectionError, RuntimeError):
-                await self._writer.drain()
+            self._connection.write(data)
+            await self._connection.drain()
         except BaseException:
             self.forget(number)
-            self._writer.write(encoded(Frame({"kind": "cancel", "id": number})))
+            self._connection.write(encoded(Frame({"kind": "cancel", "id": number})))
             raise
         return number, frames
 
@@ -234,20 +287,16 @@ class EngineProcess:
         """Nobody waits for this work any more."""
         self._requests.pop(number, None)
 
-    async def _read(self, reader: asyncio.StreamReader) -> None:
-        frames = FrameReader()
-        words = ""
-        try:
-            while piece := await reader.read(_PIECE_BYTES):
-                self._heard_at = asyncio.get_running_loop().time()
-                for frame in frames.feed(piece):
-                    self._handle(frame)
-        except ConnectionError:
-            pass
-        except Exception as error:  # Whatever it sends, those who wait must be told.
-            words = f"sent what is no message ({error!r:.200})"
+    async def _read(self) -> None:
+        assert self._connection is not None  # noqa: S101
+        words = await self._connection.lost
         self.kill()
         await self._end(words)
+
+    def _take(self, frames: list[Frame]) -> None:
+        self._heard_at = asyncio.get_running_loop().time()
+        for frame in frames:
+            self._handle(frame)
 
     def _handle(self, frame: Frame) -> None:
         if frame.kind == "alive":
@@ -319,10 +368,8 @@ class EngineProcess:
         for frames in self._requests.values():
             frames.put_nowait(self.crash)
         self._tasks[2].cancel()
-        if self._writer is not None:
-            self._writer.close()
-            with suppress(ConnectionError):
-                await self._writer.wait_closed()
+        if self._connection is not None:
+            self._connection.close()
         with suppress(asyncio.CancelledError):
             await self._tasks[2]
         self.gone.set()

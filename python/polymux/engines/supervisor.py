@@ -133,9 +133,6 @@ class EngineBackend(Backend):
         async with self._starting:
             if self._closed:
                 raise refusal(errors.OverloadedError, f"{self.name} is closed", code="draining")
-            if self._idle is not None:
-                self._idle.cancel()
-                self._idle = None
             process = self._process
             if process is not None and process.crash is None:
                 return process
@@ -322,13 +319,18 @@ class EngineBackend(Backend):
         process = self._process
         if process is None or process.busy:
             return
-        if self._idle is not None:
-            self._idle.cancel()
         loop = asyncio.get_running_loop()
         self.rested_at = loop.time()
-        self._idle = loop.call_later(self._supervision.idle_s, self._unload_idle)
+        if self._idle is None:
+            self._idle = loop.call_later(self._supervision.idle_s, self._unload_idle)
 
     def _unload_idle(self) -> None:
+        """One timer for all requests: it looks how long ago the last was when it is over."""
+        loop = asyncio.get_running_loop()
+        left_s = self.rested_at + self._supervision.idle_s - loop.time()
+        self._idle = loop.call_later(left_s, self._unload_idle) if left_s > 0 else None
+        if left_s > 0:
+            return
         if self._process is not None and not self._process.busy:
             self._keep(self.unload())
 

@@ -32,6 +32,9 @@ _HALF_CLOSED_S = 0.1
 #: When a peer that sends no more is written to, to see whether it has gone; then ever again.
 _PROBES_S = (0.05, 0.1, 0.3, 0.6, 5.0)
 _INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
+#: The same in a stream of events, as a chunk: a comment, which all readers leave out.
+_COMMENT = b"3\r\n:\n\n\r\n"
+_OF_EVENTS = b"content-type: text/event-stream"
 #: Of a chunked body: sizes, extensions, ends of lines; and so many times what it holds.
 _MOST_FRAMING_BYTES = 64 << 10
 _FRAMING_TIMES = 16
@@ -74,6 +77,7 @@ class _Transport:
             self._transport.write(head)
         if data.startswith(b"HTTP/1.1 "):
             self._head = data
+            self._protocol.sends_events = _OF_EVENTS in data
             self._protocol.loop.call_soon(self.flush)
         else:
             self._transport.write(data)
@@ -113,6 +117,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._framing_bytes = 0
         self._lingered_bytes = -1
         self._half_closed = False
+        self.sends_events = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
         super().connection_made(_Transport(transport, self))  # type: ignore[arg-type]
         self._read_at_once(_FIRST_READ_BYTES)
@@ -170,29 +175,33 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """The peer sends no more: it has left, or waits for an answer that is nearly there."""
+        """The peer sends no more: it has left, or waits for its answer."""
         if self._lingered_bytes >= 0 or self._plain.get_extra_info("ssl_object") is not None:
             return False
         cycle = self.cycle
         if cycle is None or cycle.response_complete:
             return False
         self._half_closed = True
-        if cycle.response_started or cycle.scope["http_version"] != "1.1":
-            self.loop.call_later(_HALF_CLOSED_S, self._plain.close)
-        else:
+        if cycle.scope["http_version"] == "1.1":
             self._probe(0)
+        else:
+            self.loop.call_later(_HALF_CLOSED_S, self._plain.close)
         return True
 
     def _probe(self, number: int) -> None:
         """Finds out whether who sends no more still reads: one that has gone answers by a reset.
 
-        Interim answers may come at any time before the answer (RFC 9110, 15.2).
+        By what says nothing: before an answer an interim one (RFC 9110, 15.2), among events a
+        comment. Other answers are written without a pause, and find it out by themselves.
         """
         cycle = self.cycle
-        if self._plain.is_closing() or cycle is None or cycle.response_started:
-            return  # What is written of the answer finds it out as well.
-        if number:
-            self._plain.write(_INTERIM)
+        if self._plain.is_closing() or cycle is None or cycle.response_complete:
+            return
+        if number and not self.pipeline and not self._plain.get_write_buffer_size():
+            if not cycle.response_started:
+                self._plain.write(_INTERIM)
+            elif self.sends_events:
+                self.transport.write(_COMMENT)
         wait_s = _PROBES_S[min(number, len(_PROBES_S) - 1)]
         self._timers["probe"] = self.loop.call_later(wait_s, self._probe, number + 1)
 

@@ -223,6 +223,11 @@ class Service:
                 async with self.places[backend.name].place():
                     sink = Sink(lambda: None, self.store.media.draft)
                     async with aclosing(backend.stream(work, sink)) as chunks:  # type: ignore[type-var]
+                        if until is None:
+                            async for chunk in chunks:
+                                begun = True
+                                yield chunk
+                            return
                         while True:
                             # Around each piece: a deadline may not span what the reader does.
                             try:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 GRACE_S = 3.0
 #: For a slow machine; the contract has a second.
-SLACK_S = 2.5
+SLACK_S = 5.0
 SLOTS = """
 [engines.media]
 threads = 1

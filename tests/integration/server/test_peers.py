@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.polymux_server import CHAT, CONVERT, HELLO, form, read_answer
+from support.polymux_server import CHAT, CONVERT, HELLO, form, read_answer, unchunked
 from support.served import ServedProcess, until
 
 if TYPE_CHECKING:
@@ -96,12 +96,16 @@ def test_many_small_chunks_are_a_body(server: ServedProcess) -> None:
     assert server.raw(head(server, *fields) + chunked).status == 200
 
 
-@pytest.mark.parametrize("text", ["Hi", "sleep 1.5", "letters 3000"])
+@pytest.mark.parametrize("text", ["Hi", "sleep 1.5", "letters 3000", "pauses 3"])
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_client_that_sends_no_more(server: ServedProcess, text: str, stream: bool) -> None:
+@pytest.mark.parametrize("late_s", [0, 0.2])
+def test_a_client_that_sends_no_more(
+    server: ServedProcess, text: str, stream: bool, late_s: float
+) -> None:
     """H19: it is answered, whole, and the connection is closed behind the answer."""
     with server.connect() as connection:
         connection.sendall(asked(server, text, stream=stream))
+        time.sleep(late_s)
         connection.shutdown(socket.SHUT_WR)
         data = b""
         while piece := connection.recv(65536):
@@ -109,8 +113,44 @@ def test_a_client_that_sends_no_more(server: ServedProcess, text: str, stream: b
     while data.startswith(b"HTTP/1.1 100 "):
         data = data.partition(b"\r\n\r\n")[2]
     assert data.startswith(b"HTTP/1.1 200 ")
-    assert data.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n") == stream
-    assert stream or json.loads(data.partition(b"\r\n\r\n")[2])["choices"]
+    body = data.partition(b"\r\n\r\n")[2]
+    if stream:
+        assert body.endswith(b"0\r\n\r\n")
+        events = [one for one in unchunked(body).split(b"\n\n") if one.startswith(b"data: ")]
+        assert events[-1] == b"data: [DONE]"
+        assert all(json.loads(one[6:])["choices"] for one in events[:-1])
+    else:
+        assert json.loads(body)["choices"]
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_a_client_that_leaves_a_silent_stream(server: ServedProcess, reset: bool) -> None:
+    """C33: behind the first piece, while the engine says nothing."""
+    with server.connect() as connection:
+        connection.sendall(asked(server, "pauses 60", stream=True))
+        data = b""
+        while b"data: " not in data:
+            data += connection.recv(65536)
+        if reset:
+            option = struct.pack("ii", 1, 0)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, option)
+    assert until(lambda: running(server) == 0, 5) < 3
+    assert server.is_alive()
+
+
+def test_requests_in_a_row_and_no_more(server: ServedProcess) -> None:
+    """H15, H19: nothing comes between their answers."""
+    with server.connect() as connection:
+        connection.sendall(asked(server, "pauses 1", stream=True) + asked(server, "sleep 1"))
+        connection.shutdown(socket.SHUT_WR)
+        data = b""
+        while piece := connection.recv(65536):
+            data += piece
+    first, second = (data.find(b"HTTP/1.1 200 "), data.rfind(b"HTTP/1.1 200 "))
+    assert 0 <= first < second
+    assert data.index(b"data: [DONE]\n\n\r\n0\r\n\r\n") < second
+    assert b"HTTP/1.1 100" not in data[first:].partition(b"data: [DONE]")[0]
+    assert b"awake" in data[second:]
 
 
 @pytest.mark.parametrize("text", ["sleep 30", "flood"])
