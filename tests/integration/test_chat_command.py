@@ -191,6 +191,8 @@ def test_a_conversation(server: ReferenceServer, tmp_path: Path) -> None:
         terminal.wait_for("there is no /nothing")
         terminal.press("/help\r")
         terminal.wait_for("/clear .*\r\n/system .*\r\n/save .*\r\n/quit ")
+        # Before the prompt the terminal, and not readline, would take Ctrl-D.
+        terminal.wait_for("\r\n> ")
         terminal.press("\x04")
         assert terminal.end() == 0
     assert said(server) == [
