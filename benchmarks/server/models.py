@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DIRECT = "the library, called directly"
 LLAMA = "llama.cpp's own server"
-CONTEXT_TOKENS, BATCH_TOKENS, THREADS = 2048, 128, 1
+CONTEXT_TOKENS, BATCH_TOKENS, THREADS = 2048, 64, 1
 #: What ends an answer of SmolLM2; never said, so that all answers are equally long.
 _END = 2
 _QUESTIONS = (

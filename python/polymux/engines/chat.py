@@ -38,7 +38,9 @@ _OWN = frozenset(
      "stream_options", "user")
 )  # fmt: skip
 _DEFAULT_CONTEXT = 4096
-_BATCH = 128
+#: On a processor, larger ones are no faster: 64 tokens of 135 million parameters take one half a
+#: second. A GPU wants more at once, and is through them sooner.
+_BATCH, _GPU_BATCH = 64, 512
 _CHUNK = "chat.completion.chunk"
 
 
@@ -93,8 +95,9 @@ class ChatEngine(Engine):
             parameters.mmproj.path = os.fspath(Path(options["mmproj"]).expanduser())
         parameters.n_parallel = self.slots
         parameters.n_ctx = int(options.get("context", _DEFAULT_CONTEXT)) * self.slots
-        parameters.n_batch = parameters.n_ubatch = int(options.get("batch", _BATCH))
         self._on_gpu = _wants_gpu(library, str(options.get("device", "auto")))
+        batch = int(options.get("batch", _GPU_BATCH if self._on_gpu else _BATCH))
+        parameters.n_batch = parameters.n_ubatch = batch
         parameters.n_gpu_layers = int(options.get("gpu_layers", -1)) if self._on_gpu else 0
         parameters.mmproj_use_gpu = self._on_gpu
         for one in (parameters.cpuparams, parameters.cpuparams_batch):

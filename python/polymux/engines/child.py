@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polymux._collector import spare_the_collector
 from polymux._text import display_name
 from polymux.engines import confinement
 from polymux.engines.base import Cancelled, EngineSink, Produced, Request, Token
@@ -122,6 +123,7 @@ class Child:
         except Exception as error:
             self.send({"kind": "unloadable", "error": _told(error)})
             return
+        spare_the_collector()
         self.send({"kind": "ready", "facts": facts, "slots": engine.slots, "in_force": in_force})
         threading.Thread(target=self._read, args=(frames,), daemon=True).start()
         others = [

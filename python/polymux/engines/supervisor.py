@@ -130,6 +130,9 @@ class EngineBackend(Backend):
             OverloadedError: It has crashed too often of late.
             PolymuxError: It cannot be loaded.
         """
+        process = self._process
+        if process is not None and process.crash is None and not self._closed:
+            return process
         async with self._starting:
             if self._closed:
                 raise refusal(errors.OverloadedError, f"{self.name} is closed", code="draining")
@@ -198,13 +201,11 @@ class EngineBackend(Backend):
 
     async def run(self, work: Work, sink: Sink) -> Product:
         """Does it in the process."""
-        product: Product | None = None
         async with aclosing(self._frames(work, sink)) as frames:
             async for one in frames:
                 if isinstance(one, Product):
-                    product = one
-        assert product is not None  # noqa: S101 - the end of frames is a product or an error
-        return product
+                    return one
+        raise AssertionError("frames end with a product or an error")
 
     async def stream(self, work: Work, sink: Sink) -> AsyncIterator[dict[str, Any]]:
         """Does it in the process, and gives the pieces as they come."""
@@ -231,12 +232,13 @@ class EngineBackend(Backend):
                         break
                     ended = frame.kind in ("done", "failed", "cancelled")
                     found = await self._handled(process, frame, sink, drafts)
+                    if isinstance(found, Product):
+                        drafts.clear()  # Before it is given: nobody may come back for more.
                     if found is not None:
                         begun = True
                         yield found
-                        if isinstance(found, Product):
-                            drafts.clear()
-                            return
+                    if isinstance(found, Product):
+                        return
             finally:
                 try:
                     if ended:

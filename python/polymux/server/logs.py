@@ -34,6 +34,7 @@ class PatientHandler(logging.Handler):
         self._descriptor = descriptor
         mode = os.fstat(descriptor).st_mode
         in_pieces = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+        self._is_file = stat.S_ISREG(mode)
         self._piece_bytes = _TAKEN_AT_ONCE_BYTES if in_pieces else 1 << 20
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0
@@ -79,6 +80,8 @@ class PatientHandler(logging.Handler):
             self._waiting_bytes += len(words)
 
     def _can_be_written(self, longest_s: float | None) -> bool:
+        if self._is_file:
+            return True
         poll = select.poll()
         poll.register(self._descriptor, select.POLLOUT)
         # What has failed for good "can be written" as well: the write tells.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from polymux._collector import spare_the_collector
 from polymux._secrets import hidden
 from polymux._text import display_name, printable
 from polymux.errors import InvalidRequestError, PolymuxError
@@ -194,6 +195,7 @@ def _serve_on(
         with server.capture_signals():
             # Not by the application's lifespan: what goes wrong there would be a traceback.
             await state.start()
+            spare_the_collector()
             try:
                 await server.serve([listener])
             finally:
@@ -265,6 +267,8 @@ def set_up_logging(level: str) -> None:
     except (OSError, ValueError, AttributeError):
         handler = logging.StreamHandler(sys.stderr)  # Somebody has put an object in its place.
     handler.setFormatter(_Plain("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    # No line tells them, and each costs every record ("Optimization" in the howto of `logging`).
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
