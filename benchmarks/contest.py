@@ -41,7 +41,17 @@ class Variant:
 
 @dataclass(frozen=True)
 class Case:
-    """What is compared, and what its table shows beside the ratio of CPU time; `who` they are."""
+    """What is compared, and what its table shows beside the ratio of CPU time.
+
+    Attributes:
+        title: As the table's.
+        variants: The contenders.
+        figures: Columns of the table.
+        goals: What is to be reached.
+        reference: Whose figures the others' are divided by.
+        who: What the contenders are.
+        least_rounds: Measured so often also where others are measured less often.
+    """
 
     title: str
     variants: tuple[Variant, ...]
@@ -49,6 +59,11 @@ class Case:
     goals: tuple[Goal, ...] = ()
     reference: str = OURS
     who: str = "client"
+    least_rounds: int = 0
+
+    def rounds(self, wanted: int) -> int:
+        """How often it is measured; one round is a trial."""
+        return wanted if wanted == 1 else max(wanted, self.least_rounds)
 
 
 def arguments(name: str, about: str, given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -108,9 +123,10 @@ def measure(cases: Sequence[Case], rounds: int) -> dict[str, Rounds]:
         SystemExit: polymux or a floor failed.
     """
     results: dict[str, Rounds] = {case.title: {} for case in cases}
-    for number in range(rounds):
-        print(f"round {number + 1} of {rounds} ...", flush=True)
-        for case in cases:
+    most = max(case.rounds(rounds) for case in cases)
+    for number in range(most):
+        print(f"round {number + 1} of {most} ...", flush=True)
+        for case in [one for one in cases if number < one.rounds(rounds)]:
             found = results[case.title]
             turn = number % len(case.variants)
             for variant in case.variants[turn:] + case.variants[:turn]:
@@ -146,7 +162,9 @@ def compete(
     kept.write_text(json.dumps({**facts, "results": results}) + "\n")
     lines = verdicts.goals_table([(case.goals, results[case.title], case) for case in cases])
     for case in cases:
-        lines += ["", f"### {case.title}", ""]
+        rounds = case.rounds(options.rounds)
+        more = "" if rounds == options.rounds else f" ({rounds} rounds)"
+        lines += ["", f"### {case.title}{more}", ""]
         lines += verdicts.case_table(
             results[case.title],
             [one.name for one in case.variants],

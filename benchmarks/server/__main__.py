@@ -104,10 +104,14 @@ def variant(name: str, what: str, *numbers: int, ours: bool = False) -> Variant:
 
 
 def case(
-    title: str, variants: tuple[Variant, ...], figures: tuple[Figure, ...], *goals: Goal
+    title: str,
+    variants: tuple[Variant, ...],
+    figures: tuple[Figure, ...],
+    *goals: Goal,
+    least_rounds: int = 0,
 ) -> Case:
     """A comparison of servers."""
-    return Case(title, variants, figures, goals, who="server")
+    return Case(title, variants, figures, goals, who="server", least_rounds=least_rounds)
 
 
 def alone(
@@ -263,6 +267,7 @@ def engines(sizes: Sizes) -> list[Case]:
             (CPU, per_second("tokens a second")),
             Goal("tokens for the library's CPU time", 0.95, DIRECT),
             Goal("tokens for llama.cpp's server's CPU time", 0.95, LLAMA),
+            least_rounds=15,
         ),
         case(
             "speech",
