@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polymux._collector import spare_the_collector
 from polymux.engines.supervisor import EngineBackend, Supervision
 from polymux.server.keys import KeyFile
 from polymux.server.protocol import BoundedProtocol
@@ -80,6 +81,7 @@ def main() -> None:
         asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
 
     def tell(_: object, address: str) -> None:
+        spare_the_collector()
         print(json.dumps({"port": int(address.rpartition(":")[2]), "key": key}), flush=True)
 
     made = backend(int(options.get("slots", 64)), in_process=bool(options.get("in_process")))

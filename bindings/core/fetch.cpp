@@ -135,6 +135,24 @@ py::dict fetch(const py::bytes& url, const Policy& policy, const FetchLimits& li
     return result;
 }
 
+std::tuple<std::string, std::uint16_t, std::vector<std::string>> judged_destination(
+    const py::bytes& url, const Policy& policy, const FetchLimits& limits,
+    const CancelToken& cancel) {
+    const std::string text = url;
+    const transport::FetchOptions options{.policy = policy.rules,
+                                          .limits = limits,
+                                          .certificate_bundle = {},
+                                          .resolver = {}};
+    Result<transport::Destination> found = Error{};
+    without_gil([&] { found = transport::judged_destination(text, options, cancel); });
+    const transport::Destination& destination = value_or_raise(std::move(found));
+    std::vector<std::string> addresses;
+    for (const transport::Address& each : destination.addresses) {
+        addresses.push_back(transport::to_text(each));
+    }
+    return {destination.host, destination.port, std::move(addresses)};
+}
+
 std::vector<std::tuple<std::string, std::string, std::string>> reserved_networks() {
     std::vector<std::tuple<std::string, std::string, std::string>> rows;
     for (const auto& row : transport::reserved_networks()) {
@@ -181,6 +199,9 @@ void register_fetch(py::module_& module) {
     module.def("fetch", &fetch, py::arg("url"), py::arg("policy"), py::arg("limits"),
                py::arg("destination"), py::arg("on_progress"), py::arg("cancel"),
                "Fetches what a stranger named; see polymux.fetching.");
+    module.def("judged_destination", &judged_destination, py::arg("url"), py::arg("policy"),
+               py::arg("limits"), py::arg("cancel"),
+               "Host, port and addresses that a URL leads to, judged as `fetch` judges them.");
     module.def("reserved_networks", &reserved_networks,
                "The networks that are refused: (network, purpose, source).");
 }

@@ -148,6 +148,28 @@ TEST_CASE("one answer that is not public refuses all of them") {
     CHECK(server.connections() == 0);
 }
 
+TEST_CASE("a destination is judged as a fetch is, and nothing connects to it") {
+    const Server server({plain});
+    std::vector<Address> answer = addresses({"127.0.0.1", "127.0.0.2"});
+    const auto resolver = [&](const std::string&, int) { return Result(answer); };
+    const FetchOptions options = options_for(server.port(), resolver);
+    const CancelToken cancel;
+    const auto found = judged_destination(url_of(server.port()), options, cancel);
+    REQUIRE(found.has_value());
+    CHECK(found->host == "media.example");
+    CHECK(found->port == server.port());
+    CHECK(found->addresses == answer);
+    answer.push_back(addresses({"10.0.0.1"}).front());
+    for (const std::string& url : {url_of(server.port()), std::string("http://127.0.0.1:1/"),
+                                   std::string("http://[::1]/"), std::string("file:///etc/passwd"),
+                                   std::string("http://a:b@media.example/")}) {
+        const auto refused = judged_destination(url, options, cancel);
+        REQUIRE_FALSE(refused.has_value());
+        CHECK(refused.error().code == ErrorCode::url_refused);
+    }
+    CHECK(server.connections() == 0);
+}
+
 TEST_CASE("each redirect is looked up and judged anew") {
     const Server server({"HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n", plain});
     const auto rebinding = [](const std::string&, int call) {

@@ -180,6 +180,11 @@ def fetch(
     `("file", object)`. Signal handlers run every 20 ms or so.
     """
 
+def judged_destination(
+    url: bytes, policy: FetchPolicy, limits: FetchLimits, cancel: CancelToken
+) -> tuple[str, int, list[str]]:
+    """Host, port and addresses that a URL leads to, judged as `fetch` judges them."""
+
 def reserved_networks() -> list[tuple[str, str, str]]:
     """The networks that are refused: (network, purpose, source)."""
 

@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux._text import shown
 from polymux.errors import InvalidRequestError
@@ -259,7 +259,61 @@ async def afetch(
         raise
 
 
-async def _ended(work: asyncio.Future[Fetched]) -> None:
+class Judged(NamedTuple):
+    """Where a URL leads, judged: to these addresses, and to no others.
+
+    Attributes:
+        host: Name in lower case, or address without brackets.
+        port: TCP's.
+        addresses: All of the host's, as text.
+    """
+
+    host: str
+    port: int
+    addresses: tuple[str, ...]
+
+
+async def ajudged(
+    url: str, *, policy: FetchPolicy | None = None, limits: FetchLimits | None = None
+) -> Judged:
+    """Judges a URL as `fetch` does, for those who connect by themselves; connects to nothing.
+
+    Args:
+        url: Beginning with ``http://`` or ``https://``.
+        policy: As for `fetch`.
+        limits: ``connect_ms`` and ``total_ms`` bound the look-up of the name.
+
+    Raises:
+        URLRefusedError: It must not be fetched.
+        ConnectError: The name is not known.
+        RequestTimeoutError: The resolver is silent.
+        asyncio.CancelledError: The task was cancelled.
+
+    Example:
+        >>> import asyncio
+        >>> policy = FetchPolicy(allowed_hosts=("127.0.0.1:8080",))
+        >>> asyncio.run(ajudged("http://127.0.0.1:8080/a", policy=policy))
+        Judged(host='127.0.0.1', port=8080, addresses=('127.0.0.1',))
+        >>> asyncio.run(ajudged("http://127.0.0.1/a", policy=policy))
+        Traceback (most recent call last):
+        polymux.errors.URLRefusedError: the URL is refused: its host is not on the public Internet
+    """
+    from polymux._native_core import core
+
+    token = core.CancelToken()
+    asked = (url.encode("utf-8", "surrogatepass"), _native_policy(policy or FetchPolicy()))
+    native = (*asked, _native_limits(limits or FetchLimits()), token)
+    work = asyncio.ensure_future(asyncio.to_thread(core.judged_destination, *native))
+    try:
+        host, port, addresses = await asyncio.shield(work)
+    except asyncio.CancelledError:
+        token.cancel()
+        await _ended(work)
+        raise
+    return Judged(host, port, tuple(addresses))
+
+
+async def _ended(work: asyncio.Future[Any]) -> None:
     """Waits for it, however often the waiting is cancelled; its outcome concerns nobody."""
     while not work.done():
         try:

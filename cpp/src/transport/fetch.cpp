@@ -25,6 +25,24 @@ Error at_redirect(Error error, std::uint32_t redirects) {
     return error;
 }
 
+/// All addresses of a URL's host, when they may be connected to.
+Result<std::vector<Address>> judged_addresses(const GuardedUrl& url, const FetchOptions& options,
+                                              int call, Clock::time_point deadline,
+                                              FetchWatch& watch) {
+    std::vector<Address> addresses;
+    if (url.address) {
+        addresses.push_back(*url.address);
+    } else {
+        auto found = look_up(url.host, options.resolver, call, deadline, watch);
+        if (!found) return found.error();
+        addresses = std::move(*found);
+    }
+    if (auto judged = judge_addresses(addresses, url, options.policy); !judged) {
+        return judged.error();
+    }
+    return addresses;
+}
+
 class Fetch {
 public:
     Fetch(const FetchOptions& options, FetchSink sink, FetchTurn turn, const CancelToken& cancel)
@@ -63,19 +81,11 @@ private:
             if (!found) return found.error();
             bundle = std::move(*found);
         }
-        std::vector<Address> addresses;
-        if (url.address) {
-            addresses.push_back(*url.address);
-        } else {
-            auto found = look_up(url.host, options_.resolver, look_ups_++, deadline, watch_);
-            if (!found) return found.error();
-            addresses = std::move(*found);
-        }
-        if (auto judged = judge_addresses(addresses, url, options_.policy); !judged) {
-            return judged.error();
-        }
+        auto addresses = judged_addresses(url, options_, look_ups_, deadline, watch_);
+        if (!addresses) return addresses.error();
+        if (!url.address) ++look_ups_;
         return run_hop({.url = url,
-                        .addresses = addresses,
+                        .addresses = *addresses,
                         .options = options_,
                         .certificate_bundle = std::move(bundle),
                         .connect_deadline = deadline},
@@ -139,6 +149,26 @@ Result<Fetched> fetch(std::string_view url, const FetchOptions& options, FetchSi
         if (auto ready = initialise_curl(); !ready) return ready.error();
         return Fetch(options, sink, turn, cancel)
             .run(std::string(url.substr(0, longest_url_bytes + 1)));
+    } catch (const std::bad_alloc&) {
+        return no_memory();
+    }
+}
+
+Result<Destination> judged_destination(std::string_view url, const FetchOptions& options,
+                                       const CancelToken& cancel) {
+    try {
+        if (auto valid = validate(options.limits); !valid) return valid.error();
+        if (auto ready = initialise_curl(); !ready) return ready.error();
+        auto guarded = guard_url(url, options.policy);
+        if (!guarded) return guarded.error();
+        const auto no_turn = [](const FetchProgress&) -> Result<void> { return {}; };
+        FetchWatch watch(milliseconds(options.limits.total_ms), no_turn, cancel);
+        const auto deadline = Clock::now() + milliseconds(options.limits.connect_ms);
+        auto addresses = judged_addresses(*guarded, options, 0, deadline, watch);
+        if (!addresses) return addresses.error();
+        return Destination{.host = std::move(guarded->host),
+                           .port = guarded->port,
+                           .addresses = std::move(*addresses)};
     } catch (const std::bad_alloc&) {
         return no_memory();
     }

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._collector import spare_the_collector
 from polymux._text import display_name
-from polymux.engines import confinement
+from polymux.engines import confinement, outlet
 from polymux.engines.base import Cancelled, EngineSink, Produced, Request, Token
 from polymux.engines.families import engine_of
 from polymux.engines.frames import Frame, FrameReader, encoded
@@ -310,13 +310,30 @@ def _memory_bytes() -> int:
 
 
 def _confine(header: Mapping[str, Any]) -> list[str]:
+    """Takes this process's rights; gives what is in force.
+
+    Of a process with one way out, the options get its address as ``proxy``.
+    """
     wanted = header.get("confinement")
     if wanted is None:
         return []
-    readable = tuple(wanted["readable"])
-    return confinement.confine(
+    in_force: list[str] = []
+    ports: tuple[int, ...] = ()
+    if wanted.get("outlet"):
+        port = outlet.open_outlet(wanted["outlet"]["socket"])
+        if port is None:
+            ports = (int(wanted["outlet"]["port"]),)
+            header["options"]["proxy"] = wanted["outlet"]["url"]
+        else:
+            in_force.append(outlet.ONE_WAY_OUT)
+            header["options"]["proxy"] = f"http://127.0.0.1:{port}"
+    return in_force + confinement.confine(
         confinement.Confinement(
-            readable, tuple(wanted["writable"]), wanted["network"], wanted["limits"]
+            tuple(wanted["readable"]),
+            tuple(wanted["writable"]),
+            wanted["network"],
+            wanted["limits"],
+            ports,
         )
     )
 

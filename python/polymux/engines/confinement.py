@@ -37,8 +37,13 @@ _FIRST_RIGHTS = (1 << 13) - 1
 _RIGHTS_SINCE = {2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
 _NETWORK_SINCE = 4
 _SCOPES_SINCE = 6
-_BIND_AND_CONNECT = 0b11
+_BIND, _CONNECT = 1 << 0, 1 << 1
+_RULE_NET_PORT = 2
 _ABSTRACT_SOCKETS_AND_SIGNALS = 0b11
+
+
+#: Told as in force where a process can connect to some ports alone.
+ONLY_PORTS = "connects to allowed ports alone"
 
 
 class Confinement(NamedTuple):
@@ -48,6 +53,8 @@ class Confinement(NamedTuple):
         readable: Folders and files that it may read and execute from, with all beneath.
         writable: Folders that it may read, and write files in.
         network: Whether it may open connections.
+        ports: The only ports of TCP that it may connect to; empty for all. Kernels that cannot
+            bound it so leave it free.
         limits: Name of a limit of `resource`, such as ``"AS"``, to its value.
     """
 
@@ -55,6 +62,7 @@ class Confinement(NamedTuple):
     writable: tuple[str, ...] = ()
     network: bool = True
     limits: Mapping[str, int] = {}
+    ports: tuple[int, ...] = ()
 
 
 def tried() -> list[str]:
@@ -94,12 +102,14 @@ def confine(wanted: Confinement) -> list[str]:
             in_force.append(f"limit {name} {value}")
     if _libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0:
         in_force.append("no new privileges")
-    if not wanted.network and _leave_network():
+    if not wanted.network and leave_network():
         in_force.append("own network namespace")
-    if wanted.readable or wanted.writable:
+    if wanted.readable or wanted.writable or wanted.ports:
         version = _landlock(wanted)
         if version:
             in_force.append(f"landlock {version}")
+        if version >= _NETWORK_SINCE and wanted.ports:
+            in_force.append(ONLY_PORTS)
     return in_force
 
 
@@ -115,7 +125,7 @@ def _limit(name: str, value: int) -> bool:
     return True
 
 
-def _leave_network() -> bool:
+def leave_network() -> bool:
     """Into a namespace with nothing but a loopback interface that is down."""
     libc = _libc()
     if os.geteuid() == 0 and libc.unshare(_CLONE_NEWNET) == 0:
@@ -132,7 +142,7 @@ def _landlock(wanted: Confinement) -> int:
     for since, more in _RIGHTS_SINCE.items():
         if version >= since:
             rights |= more
-    network = _BIND_AND_CONNECT if version >= _NETWORK_SINCE and not wanted.network else 0
+    network = _network_rights(wanted) if version >= _NETWORK_SINCE else 0
     scopes = _ABSTRACT_SOCKETS_AND_SIGNALS if version >= _SCOPES_SINCE else 0
     attributes = struct.pack("=QQQ", rights, network, scopes)
     # Older kernels know a shorter structure, and refuse what they do not know unless it is zero.
@@ -144,9 +154,19 @@ def _landlock(wanted: Confinement) -> int:
         reading = _EXECUTE | _READ_FILE | _READ_DIR
         _allow(ruleset, wanted.readable, reading)
         _allow(ruleset, wanted.writable, rights & _WRITING)
+        for port in wanted.ports if network else ():
+            rule = struct.pack("=QQ", _CONNECT, port)
+            _syscall(_LANDLOCK_ADD_RULE, ruleset, _RULE_NET_PORT, rule, 0)
         return version if _syscall(_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0) == 0 else 0
     finally:
         os.close(ruleset)
+
+
+def _network_rights(wanted: Confinement) -> int:
+    """What is taken of TCP, but for ports that are allowed."""
+    if not wanted.network:
+        return _BIND | _CONNECT
+    return _BIND | _CONNECT if wanted.ports else 0
 
 
 #: Read, write, list, remove, make plain files, shorten: no links, pipes, sockets or devices.

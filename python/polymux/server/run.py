@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from polymux._collector import spare_the_collector
 from polymux._secrets import hidden
 from polymux._text import display_name, printable
 from polymux.errors import InvalidRequestError, PolymuxError
@@ -195,7 +194,6 @@ def _serve_on(
         with server.capture_signals():
             # Not by the application's lifespan: what goes wrong there would be a traceback.
             await state.start()
-            spare_the_collector()
             try:
                 await server.serve([listener])
             finally:

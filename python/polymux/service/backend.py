@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from polymux import errors
 from polymux.service.failures import refusal
@@ -12,7 +12,9 @@ from polymux.service.work import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from contextlib import AbstractAsyncContextManager
 
+    from polymux.service.chunks import Chunk
     from polymux.service.work import Product, Sink, Work
 
 
@@ -59,11 +61,23 @@ class Backend(ABC):
         """What the work will take. Default: nobody knows."""
         return Estimate()
 
+    def prepared(
+        self,
+        work: Work,  # noqa: ARG002 - most need nothing
+        sink: Sink,  # noqa: ARG002
+    ) -> AbstractAsyncContextManager[Work] | None:
+        """What comes before a place at work, as it takes none: files are fetched from addresses.
+
+        Returns:
+            What gives the work that `run` gets; None where that is the same, the default.
+        """
+        return None
+
     @abstractmethod
     async def run(self, work: Work, sink: Sink) -> Product:
         """Does it whole."""
 
-    def stream(self, work: Work, sink: Sink) -> AsyncIterator[dict[str, Any]]:  # noqa: ARG002
+    def stream(self, work: Work, sink: Sink) -> AsyncIterator[Chunk]:  # noqa: ARG002
         """Does it in pieces: chunks of a chat.
 
         Raises:

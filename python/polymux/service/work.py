@@ -189,6 +189,10 @@ class Sink:
             self.progress = progress
             self._on_change()
 
+    def part(self, begin: float, end: float) -> Sink:
+        """A sink for a part of the work, whose whole is so much of the whole."""
+        return _Part(self, begin, end)
+
     def draft(self, expected_bytes: int = 0) -> Draft:
         """A place for a file that is made.
 
@@ -196,3 +200,22 @@ class Sink:
             InternalServerError: There is no room (code ``storage_full``).
         """
         return self._draft(expected_bytes)
+
+
+class _Part(Sink):
+    """Tells another sink, on its scale."""
+
+    def __init__(self, whole: Sink, begin: float, end: float) -> None:
+        super().__init__(_no_change, whole.draft)
+        self._whole = whole
+        self._begin, self._share = begin, end - begin
+
+    def log(self, line: str) -> None:
+        self._whole.log(line)
+
+    def report(self, progress: float) -> None:
+        self._whole.report(self._begin + self._share * min(1.0, max(0.0, progress)))
+
+
+def _no_change() -> None:
+    """What is told goes to the whole's."""

@@ -87,4 +87,18 @@ using FetchTurn = FunctionRef<Result<void>(const FetchProgress&)>;
 Result<Fetched> fetch(std::string_view url, const FetchOptions& options, FetchSink sink,
                       FetchTurn turn, const CancelToken& cancel);
 
+/// Where a URL leads, for a proxy that connects by itself: to these addresses, and to no others.
+struct Destination {
+    std::string host;  ///< Name in lower case, or address without brackets.
+    std::uint16_t port = 0;
+    std::vector<Address> addresses;
+};
+
+/// Judges a URL and the addresses of its host as `fetch` does, and connects to nothing. The limits
+/// that count are `connect_ms` and `total_ms`.
+///
+/// Errors: `url_refused`, `connect_failed`, `timed_out`, `cancelled`, `invalid_argument`.
+Result<Destination> judged_destination(std::string_view url, const FetchOptions& options,
+                                       const CancelToken& cancel);
+
 }  // namespace polymux::transport

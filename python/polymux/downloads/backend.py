@@ -1,0 +1,114 @@
+"""Videos and music out of pages, as operations."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.engines.media import REMUX
+from polymux.service.backend import Backend
+from polymux.service.failures import refusal
+from polymux.service.work import Product, Upload
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from polymux.downloads.pages import Downloaded, PageDownloader
+    from polymux.service.work import Sink, Work
+
+_HEIGHT = re.compile(r"([0-9]{3,4})p?", re.ASCII)
+#: Of a download's progress, what the page is; the rest is the making of one file.
+_SHARE = 0.9
+_LONGEST_QUERY = 300
+
+
+class DownloadBackend(Backend):
+    """``download_video`` and ``download_music`` (`contracts.md` 11 and 13).
+
+    Args:
+        pages: What fetches.
+        media: What makes one file of what came: a backend of the media engine.
+    """
+
+    def __init__(self, pages: PageDownloader, media: Backend) -> None:
+        """Nothing is fetched."""
+        self.name = "download"
+        self.operations = frozenset(("download_video", "download_music"))
+        self.slots = pages.settings.slots
+        self._pages = pages
+        self._media = media
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        """Fetches, and makes one file of it."""
+        if work.operation == "download_video":
+            return await self._video(work, sink)
+        return await self._music(work, sink)
+
+    async def _video(self, work: Work, sink: Sink) -> Product:
+        height = height_of(work.values.get("resolution"))
+        asked = self._pages.downloaded(
+            str(work.values["url"]), "video", sink.part(0, _SHARE), height=height
+        )
+        async with asked as found:
+            files = {f"file_{number}": await _upload(one) for number, one in enumerate(found.files)}
+            step = replace(
+                work,
+                operation=REMUX,
+                values={**files, "title": found.title or "video"},
+                given=frozenset(),
+            )
+            product = await self._media.run(step, sink.part(_SHARE, 1))
+        return replace(product, version="hidden")
+
+    async def _music(self, work: Work, sink: Sink) -> Product:
+        query = " ".join(str(work.values["query"]).split())[:_LONGEST_QUERY]
+        address = self._pages.settings.music_search.replace("{query}", _told(self._pages, query))
+        async with self._pages.downloaded(address, "audio", sink.part(0, _SHARE)) as found:
+            sink.log(f"found: {found.title}" if found.title else "found a recording without title")
+            product = await self._media.run(
+                replace(
+                    work,
+                    operation="convert_to_mp3",
+                    values={"file": await _upload(found.files[-1], found), "vbr_quality": 0},
+                    given=frozenset(("file", "vbr_quality")),
+                ),
+                sink.part(_SHARE, 1),
+            )
+        output = {"response": product.output["response"]}
+        return Product(output, product.version, product.metrics)
+
+
+def height_of(resolution: Any) -> int | None:
+    """Lines of a resolution; None for the best (`contracts.md` G.2.9).
+
+    Raises:
+        BadRequestError: It is none.
+    """
+    text = str(resolution or "").strip().lower()
+    if text in ("", "best"):
+        return None
+    matched = _HEIGHT.fullmatch(text)
+    if matched is not None and 144 <= int(matched[1]) <= 4320:
+        return int(matched[1])
+    raise refusal(
+        errors.BadRequestError,
+        "resolution: lines from 144 to 4320, such as 720p, or best",
+        code="invalid_request",
+        param="resolution",
+    )
+
+
+def _told(pages: PageDownloader, query: str) -> str:
+    """A query as its search takes it: in an address its letters are encoded."""
+    from urllib.parse import quote
+
+    return quote(query, safe="") if "://" in pages.settings.music_search else query
+
+
+async def _upload(path: Path, found: Downloaded | None = None) -> Upload:
+    status = await asyncio.to_thread(path.stat)
+    name = path.name if found is None or not found.title else f"{found.title}{path.suffix}"
+    return Upload(path, name, "", status.st_size)

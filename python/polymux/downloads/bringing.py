@@ -1,0 +1,239 @@
+"""Files that lie at addresses, brought here: as if they had been sent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from polymux import errors
+from polymux._text import display_name
+from polymux.fetching import FetchLimits, afetch
+from polymux.service.backend import Backend, Health
+from polymux.service.failures import refusal
+from polymux.service.work import Estimate, Upload
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from contextlib import AbstractAsyncContextManager
+    from typing import Protocol
+
+    from polymux.fetching import Fetched, FetchPolicy
+    from polymux.service.media_store import Draft
+    from polymux.service.work import Product, Sink, Work
+
+    class Pages(Protocol):
+        """What knows how to get media out of pages."""
+
+        async def audio(self, url: str, sink: Sink, drafts: list[Draft]) -> Upload:
+            """The sound of what a page shows."""
+
+
+#: Of a job's progress, what bringing its file is.
+_SHARE = 0.3
+_LOOKED_AT_BYTES = 1024
+#: How pages and lists of parts begin; all else is for the media engine to judge.
+_PAGES = (b"<!doctype html", b"<html", b"<head", b"<body", b"#extm3u", b"<mpd", b"<?xml")
+
+
+class Bringer:
+    """Fetches what strangers name, so many at once.
+
+    Args:
+        policy: What may be fetched beyond the public Internet.
+        most_bytes: Longest file.
+        total_s: Longest time for one.
+        at_once: How many; others wait.
+        pages: For what turns out to be a page. Default: pages are refused.
+    """
+
+    def __init__(
+        self,
+        policy: FetchPolicy,
+        most_bytes: int,
+        *,
+        total_s: float = 1800.0,
+        at_once: int = 8,
+        pages: Pages | None = None,
+    ) -> None:
+        """Nothing is fetched."""
+        self._policy = policy
+        self._limits = FetchLimits(body_bytes=most_bytes, total_ms=round(total_s * 1000))
+        self._places = asyncio.Semaphore(at_once)
+        self._pages = pages
+
+    async def bring(self, url: str, sink: Sink, drafts: list[Draft]) -> Upload:
+        """The file at an address, or the sound of the page there.
+
+        Args:
+            url: As it was asked for.
+            sink: For progress, and room.
+            drafts: What was made is added, for whoever asks to discard.
+
+        Raises:
+            URLRefusedError: It leads where it may not.
+            APIStatusError: There is nothing, too much, or nobody answers.
+        """
+        async with self._places:
+            draft = sink.draft(0)
+            drafts.append(draft)
+            fetched = await self._fetched(url, draft, sink)
+            is_page = await asyncio.to_thread(_is_page, draft)
+        if not is_page:
+            name = _name_of(fetched)
+            sink.log(f"fetched {fetched.body_bytes} bytes from the address")
+            return Upload(draft.path, name, fetched.content_type, fetched.body_bytes)
+        if self._pages is None:
+            raise refusal(
+                errors.APIStatusError,
+                "there is a page at this address, and no media file: pages are read where "
+                "polymux[download] is installed",
+                code="unsupported_media",
+                status=415,
+                param="url",
+            )
+        draft.discard()
+        return await self._pages.audio(url, sink, drafts)
+
+    async def _fetched(self, url: str, draft: Draft, sink: Sink) -> Fetched:
+        loop = asyncio.get_running_loop()
+
+        def report(done_bytes: int, expected_bytes: int | None) -> None:
+            if expected_bytes:
+                loop.call_soon_threadsafe(sink.report, done_bytes / expected_bytes)
+
+        try:
+            fetched = await afetch(
+                url,
+                policy=self._policy,
+                limits=self._limits,
+                destination=draft.path,
+                on_progress=report,
+            )
+        except errors.PolymuxError as error:
+            raise failure_of(error) from None
+        if not fetched.ok:
+            raise failure_of_status(fetched.status)
+        draft.reserve(fetched.body_bytes)
+        return fetched
+
+
+def failure_of(error: errors.PolymuxError) -> errors.PolymuxError:
+    """A fetch's failure, as whoever named the address is told (`contracts.md` G.1)."""
+    if isinstance(error, errors.AnswerTooLargeError):
+        return refusal(
+            errors.RequestTooLargeError, f"what lies at the address is too large: {error}",
+            param="url",
+        )  # fmt: skip
+    if isinstance(error, errors.RequestTimeoutError):
+        return _upstream("the address did not answer in time", "upstream_timeout", 504)
+    if isinstance(error, (errors.TransportError, errors.DecodeError)):
+        return _upstream(f"the address cannot be fetched: {error}", "upstream_failed", 502)
+    return error
+
+
+def failure_of_status(status: int) -> errors.APIStatusError:
+    """An address that answers, and has nothing."""
+    if status in (404, 410):
+        return refusal(
+            errors.NotFoundError,
+            f"there is nothing at this address (status {status})",
+            code="gone",
+            param="url",
+        )
+    return _upstream(f"the address answers with status {status}", "upstream_failed", 502)
+
+
+def _upstream(message: str, code: str, status: int) -> errors.InternalServerError:
+    return refusal(errors.InternalServerError, message, code=code, status=status, param="url")
+
+
+def _is_page(draft: Draft) -> bool:
+    with draft.path.open("rb") as file:
+        start = file.read(_LOOKED_AT_BYTES)
+    return start.removeprefix(b"\xef\xbb\xbf").lstrip().lower().startswith(_PAGES)
+
+
+def _name_of(fetched: Fetched) -> str:
+    """The last segment of where the redirects ended; for people, never part of a path."""
+    segment = unquote(urlsplit(fetched.url).path.rpartition("/")[2], errors="replace")
+    return display_name(segment)[:200] or "file"
+
+
+class AddressedBackend(Backend):
+    """A backend whose file may lie at an address: then it is brought before it has a place.
+
+    Args:
+        inner: What does the work.
+        bringer: What brings files.
+        field: The file's field, such as ``"audio"``.
+    """
+
+    def __init__(self, inner: Backend, bringer: Bringer, field: str) -> None:
+        """Nothing is loaded."""
+        self.name, self.operations = inner.name, inner.operations
+        self.slots, self.models = inner.slots, inner.models
+        self._inner = inner
+        self._bringer = bringer
+        self._field = field
+
+    def refuse(self, work: Work) -> None:
+        """As the one that does it, with a file in the address's place."""
+        self._inner.refuse(work if self._field in work.values else self._filled(work, _NO_FILE))
+
+    async def estimate(self, work: Work) -> Estimate:
+        """Nobody knows, before the file is here."""
+        if self._field not in work.values:
+            return Estimate()
+        return await self._inner.estimate(work)
+
+    def prepared(self, work: Work, sink: Sink) -> AbstractAsyncContextManager[Work] | None:
+        """Fetches the file."""
+        return None if self._field in work.values else self._brought(work, sink)
+
+    @asynccontextmanager
+    async def _brought(self, work: Work, sink: Sink) -> AsyncIterator[Work]:
+        drafts: list[Draft] = []
+        try:
+            file = await self._bringer.bring(
+                str(work.values["url"]), sink.part(0.0, _SHARE), drafts
+            )
+            yield self._filled(work, file)
+        finally:
+            for draft in drafts:
+                draft.discard(beside=True)
+
+    def _filled(self, work: Work, file: Upload) -> Work:
+        return replace(work, values={**work.values, self._field: file})
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        """Does it; of its progress, the rest."""
+        brought = work.values.get("url") is not None
+        return await self._inner.run(work, sink.part(_SHARE, 1.0) if brought else sink)
+
+    def health(self) -> Health:
+        """The inner one's."""
+        return self._inner.health()
+
+    async def close(self) -> None:
+        """Closes the inner one."""
+        await self._inner.close()
+
+
+_NO_FILE = Upload(Path(os.devnull), "", "", 0)
+
+
+#: Operations that take an address in a file's place, and the file's field.
+_FIELDS = {"convert_to_mp3": "file", "transcribe": "audio"}
+
+
+def addressed(backend: Backend, bringer: Bringer) -> Backend:
+    """A backend that takes addresses too, where its operation has any."""
+    for operation, field in _FIELDS.items():
+        if operation in backend.operations:
+            return AddressedBackend(backend, bringer, field)
+    return backend

@@ -1,0 +1,254 @@
+"""The downloader's process: yt-dlp, told what to do by data alone.
+
+No options, configuration, plugins, cookies or credentials of anybody but the operator's reach it;
+it writes into one folder, and its only way out is the proxy of `polymux.downloads.proxy`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux._text import printable, shortened
+from polymux.engines.base import Cancelled, Engine, Output
+from polymux.engines.models import missing_package
+from polymux.service.failures import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from polymux.engines.base import EngineSink, Request, Token
+
+#: What the server asks this engine for; no operation of the interface has such a name.
+FETCH_PAGE = "fetch_page"
+#: What is fetched of a page: `contracts.md` 11, for a height that players know.
+VIDEO = "bv*+ba/b"
+AUDIO = "ba/b"
+_SOCKET_S = 20.0
+_RETRIES = 2
+_NAMES = re.compile(r"\x1b\[[0-9;]*m")
+_GONE = re.compile(
+    r"HTTP Error 4(?:04|10)|video (?:is )?unavailable|private video|has been removed|been deleted|"
+    r"no longer available|does not exist",
+    re.IGNORECASE,
+)
+
+
+class DownloadEngine(Engine):
+    """Fetches what a page shows into files."""
+
+    def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Loads yt-dlp: ``proxy``, ``folder``, ``cookies``, ``most_bytes``, ``longest_s``.
+
+        Raises:
+            NoBackendError: yt-dlp is missing.
+        """
+        try:
+            import yt_dlp
+            from yt_dlp import globals as yt_dlp_globals
+        except ImportError:
+            raise missing_package("download", "yt-dlp", "download") from None
+        yt_dlp_globals.plugin_dirs.value = []
+        self._library = yt_dlp
+        self._options = options
+        return {"version": yt_dlp.version.__version__}
+
+    def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
+        """Fetches ``url``: ``kind`` ``"video"`` or ``"audio"``, at best of ``height``.
+
+        Returns:
+            ``files`` (names in the folder, the picture's first), ``title``, ``artist``,
+            ``duration_s`` and ``site``.
+        """
+        try:
+            return self._fetch(request.values, sink, token)
+        except self._library.utils.YoutubeDLError as error:
+            token.check()
+            raise _failure(error) from None
+
+    def _fetch(self, values: Mapping[str, Any], sink: EngineSink, token: Token) -> Output:
+        watch = _Watch(sink, token, int(self._options["most_bytes"]))
+        parameters = self._parameters(values, sink, watch)
+        with self._library.YoutubeDL(parameters) as library:
+            info = _one(library.extract_info(str(values["url"]), download=False))
+            self._check(info)
+            wanted = info.get("requested_formats") or [info]
+            watch.parts = len(wanted)
+            files = []
+            for number, one in enumerate(wanted):
+                token.check()
+                name = f"{number}.{_extension(one)}"
+                part = {name: value for name, value in info.items() if name != "requested_formats"}
+                path = Path(self._options["folder"]) / name
+                succeeded, _ = library.dl(str(path), part | one | {"filepath": str(path)})
+                if not succeeded or not path.is_file():
+                    raise _failed("the page's media cannot be fetched")
+                files.append(name)
+                watch.done_parts += 1
+        return Output(
+            {
+                "files": files,
+                "title": shortened(printable(str(info.get("title") or "")), 200),
+                "artist": shortened(printable(str(info.get("artist") or "")), 200),
+                "duration_s": info.get("duration"),
+                "site": shortened(printable(str(info.get("extractor_key") or "")), 50),
+            },
+            str(self._library.version.__version__),
+        )
+
+    def _parameters(
+        self, values: Mapping[str, Any], sink: EngineSink, watch: _Watch
+    ) -> dict[str, Any]:
+        height = values.get("height")
+        return {
+            "format": VIDEO if values["kind"] == "video" else AUDIO,
+            # Playable everywhere before small; `res` is the smaller side, the best not above it.
+            "format_sort": [*([f"res:{height}"] if height else []), "vcodec:h264", "acodec:aac"],
+            "allow_multiple_audio_streams": False,
+            "outtmpl": {"default": str(Path(self._options["folder"]) / "%(format_id)s.%(ext)s")},
+            "proxy": self._options["proxy"],
+            "cookiefile": self._options.get("cookies"),
+            "cachedir": False,
+            "usenetrc": False,
+            "enable_file_urls": False,
+            "noplaylist": True,
+            "playlist_items": "1",
+            "lazy_playlist": True,
+            "nopart": True,
+            "continuedl": False,
+            "overwrites": True,
+            "updatetime": False,
+            "socket_timeout": _SOCKET_S,
+            "retries": _RETRIES,
+            "fragment_retries": _RETRIES,
+            "extractor_retries": 1,
+            "skip_unavailable_fragments": False,
+            "hls_prefer_native": True,
+            "fixup": "never",
+            "postprocessors": [],
+            "ffmpeg_location": str(Path(self._options["folder"]) / "none"),
+            "quiet": True,
+            "noprogress": True,
+            "color": "no_color",
+            "logger": _Logger(sink),
+            "progress_hooks": [watch.take],
+        }
+
+    def _check(self, info: Mapping[str, Any]) -> None:
+        if info.get("is_live") or info.get("live_status") in ("is_live", "is_upcoming"):
+            raise refusal(
+                errors.UnprocessableEntityError,
+                "this is a live stream, which has no end: ask again when it is over",
+                code="undecodable",
+                param="url",
+            )
+        longest_s = float(self._options["longest_s"])
+        duration = info.get("duration")
+        if isinstance(duration, (int, float)) and duration > longest_s:
+            raise refusal(
+                errors.RequestTooLargeError,
+                f"this lasts {duration:.0f} s, and {longest_s:.0f} s are taken",
+                param="url",
+            )
+
+
+class _Watch:
+    """What a download costs, and who has asked for its end."""
+
+    def __init__(self, sink: EngineSink, token: Token, most_bytes: int) -> None:
+        self._sink = sink
+        self._token = token
+        self._most_bytes = most_bytes
+        self._bytes: dict[str, int] = {}
+        self.parts = 1
+        self.done_parts = 0
+
+    def take(self, told: Mapping[str, Any]) -> None:
+        """yt-dlp's progress hook."""
+        if self._token.cancelled:
+            raise Cancelled
+        done = int(told.get("downloaded_bytes") or 0)
+        self._bytes[str(told.get("filename"))] = max(done, int(told.get("total_bytes") or 0))
+        if sum(self._bytes.values()) > self._most_bytes:
+            raise refusal(
+                errors.RequestTooLargeError,
+                f"this is longer than the {self._most_bytes} bytes that are taken",
+                param="url",
+            )
+        total = told.get("total_bytes") or told.get("total_bytes_estimate")
+        if total:
+            self._sink.report((self.done_parts + min(1.0, done / total)) / self.parts)
+
+
+class _Logger:
+    """yt-dlp's words; its warnings are the job's."""
+
+    def __init__(self, sink: EngineSink) -> None:
+        self._sink = sink
+
+    def debug(self, message: str) -> None:
+        """Told to nobody."""
+
+    info = debug
+
+    def warning(self, message: str) -> None:
+        """A line of the job's log."""
+        self._sink.log(shortened(printable(_plain(message)), 300))
+
+    def error(self, message: str) -> None:
+        """Raised as well."""
+
+
+def _one(info: Any) -> dict[str, Any]:
+    """What the page shows: of a list, the first.
+
+    Raises:
+        NotFoundError: Nothing.
+    """
+    while isinstance(info, dict) and "entries" in info:
+        info = next((one for one in info["entries"] or () if one), None)
+    if not isinstance(info, dict):
+        raise refusal(errors.NotFoundError, "nothing was found", code="no_result")
+    return info
+
+
+def _extension(part: Mapping[str, Any]) -> str:
+    found = re.sub(r"[^a-z0-9]", "", str(part.get("ext") or "").lower())[:8]
+    return found or "bin"
+
+
+def _plain(text: str) -> str:
+    return _NAMES.sub("", text).removeprefix("ERROR: ").strip()
+
+
+def _failed(message: str) -> errors.InternalServerError:
+    return refusal(
+        errors.InternalServerError, message, code="upstream_failed", status=502, param="url"
+    )
+
+
+def _failure(error: Any) -> errors.PolymuxError:
+    """A failure with the site's reason."""
+    info = getattr(error, "exc_info", None)
+    inner = info[1] if isinstance(info, tuple) else None
+    while inner is not None:
+        if isinstance(inner, errors.PolymuxError):
+            return inner
+        if isinstance(inner, Cancelled):
+            raise inner
+        inner = inner.__cause__ or inner.__context__
+    reason = _plain(str(error)).partition("; please report this")[0]
+    reason = shortened(printable(reason), 300)
+    if _GONE.search(reason):
+        return refusal(errors.NotFoundError, f"it is not there: {reason}", code="gone", param="url")
+    if "Unsupported URL" in reason or "No video formats" in reason:
+        return refusal(
+            errors.APIStatusError,
+            f"there is no media on this page: {reason}",
+            code="unsupported_media",
+            status=415,
+            param="url",
+        )
+    return _failed(f"the site does not give it: {reason}")

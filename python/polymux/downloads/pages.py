@@ -1,0 +1,209 @@
+"""Media out of pages: for each a confined process with one way out, and the files it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.downloads.engine import FETCH_PAGE
+from polymux.downloads.proxy import GuardedProxy
+from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.service.failures import engine_failed, refusal
+from polymux.service.work import LOCAL, Upload, Work
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from polymux.downloads.settings import DownloadSettings
+    from polymux.fetching import FetchPolicy
+    from polymux.service.media_store import Draft
+    from polymux.service.work import Sink
+
+_FAMILY = "polymux.downloads.engine:DownloadEngine"
+_LOAD_S = 60.0
+_SILENCE_S = 60.0
+_ADDRESS_SPACE_BYTES = 64 << 30
+#: Of a file, more than is taken: the downloader's own watch speaks first.
+_MORE_BYTES = 1 << 20
+#: Of all that comes: pages, scripts, and what was looked at and left.
+_PAGES_BYTES = 64 << 20
+_READABLE = (
+    "/usr",
+    "/lib",
+    "/lib64",
+    "/etc/ld.so.cache",
+    "/etc/ssl",
+    "/etc/pki",
+    "/etc/ca-certificates",
+    "/etc/mime.types",
+    "/proc",
+    "/dev/null",
+    "/dev/zero",
+    "/dev/urandom",
+    "/sys/devices/system/cpu",
+    "/sys/fs/cgroup",
+)
+
+
+@dataclass(frozen=True)
+class Downloaded:
+    """What a page has shown.
+
+    Attributes:
+        files: One, or the picture's and the sound's; in a folder that goes with the download.
+        title: As the page calls it; for people.
+        duration_s: As the page says; None where it does not.
+    """
+
+    files: tuple[Path, ...]
+    title: str
+    duration_s: float | None
+
+
+class PageDownloader:
+    """Fetches what pages show, so many at once.
+
+    Args:
+        settings: The operator's.
+        policy: What may be reached beyond the public Internet.
+        folder: Where it may write: of the file system of the store's files.
+        longest_s: Longest media, in seconds.
+    """
+
+    def __init__(
+        self, settings: DownloadSettings, policy: FetchPolicy, folder: Path, longest_s: float
+    ) -> None:
+        """Nothing is fetched."""
+        self.settings = settings
+        self._policy = policy
+        self._folder = folder
+        self._longest_s = longest_s
+        self._places = asyncio.Semaphore(settings.slots)
+
+    @asynccontextmanager
+    async def downloaded(
+        self, url: str, kind: str, sink: Sink, *, height: int | None = None
+    ) -> AsyncIterator[Downloaded]:
+        """What a page shows; its files go at the end.
+
+        Args:
+            url: The page's, or a search of yt-dlp's.
+            kind: ``"video"`` or ``"audio"``.
+            sink: For progress.
+            height: The best not above it, in lines; else the best.
+
+        Raises:
+            APIStatusError: The site does not give it; with its reason.
+        """
+        async with self._places:
+            folder = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self._folder))
+            try:
+                values = {"url": url, "kind": kind, "height": height}
+                yield await self._in_time(folder, values, sink)
+            finally:
+                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    async def _in_time(self, folder: Path, values: Mapping[str, Any], sink: Sink) -> Downloaded:
+        try:
+            async with asyncio.timeout(self.settings.total_s):
+                return await self._fetched(folder, values, sink)
+        except TimeoutError:
+            raise refusal(
+                errors.InternalServerError,
+                f"this took longer than the {self.settings.total_s:.0f} s that a download may",
+                code="upstream_timeout",
+                status=504,
+                param="url",
+            ) from None
+
+    async def _fetched(self, folder: Path, values: Mapping[str, Any], sink: Sink) -> Downloaded:
+        async with GuardedProxy(self._policy, 2 * self.settings.most_bytes + _PAGES_BYTES) as proxy:
+            # Of a length that a Unix socket's address can have, wherever the store is.
+            place = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="polymux-"))
+            process = None
+            try:
+                await proxy.start(place / "out")
+                process = await asyncio.to_thread(self._process, folder, place / "out", proxy)
+                work = Work(FETCH_PAGE, "", "", values, frozenset(values), LOCAL)
+                product = await process.run(work, sink)
+            except errors.APIStatusError as error:
+                if proxy.refusals and error.code == "upstream_failed":
+                    raise errors.URLRefusedError(proxy.refusals[0]) from None
+                raise
+            finally:
+                if process is not None:
+                    await process.close()
+                await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+        return self._checked(folder, product.output)
+
+    def _process(self, folder: Path, socket_path: Path, proxy: GuardedProxy) -> EngineBackend:
+        settings = self.settings
+        package = Path(__file__).parents[1]
+        own = {sys.prefix, sys.base_prefix, str(package.parent), *(one for one in sys.path if one)}
+        options: dict[str, Any] = {
+            "folder": os.fspath(folder),
+            "most_bytes": settings.most_bytes,
+            "longest_s": self._longest_s,
+        }
+        if settings.cookies is not None:
+            # yt-dlp writes what sites set into its file: the operator's own stays as it is.
+            options["cookies"] = shutil.copy(settings.cookies, folder / "cookies")
+        confinement = {
+            "readable": [*_READABLE, *sorted(own)],
+            "writable": [os.fspath(folder)],
+            "network": True,
+            "outlet": {
+                "socket": os.fspath(socket_path), "url": proxy.url, "port": proxy.port
+            },
+            "limits": {"CORE": 0, "FSIZE": settings.most_bytes + _MORE_BYTES, "NOFILE": 512},
+        }  # fmt: skip
+        supervision = Supervision(
+            threads=1, load_s=_LOAD_S, silence_s=_SILENCE_S, confinement=confinement
+        )
+        return EngineBackend("download", _FAMILY, (FETCH_PAGE,), options, supervision=supervision)
+
+    def _checked(self, folder: Path, output: Mapping[str, Any]) -> Downloaded:
+        """What the process says, where it is so: plain files in its folder.
+
+        Raises:
+            InternalServerError: It is not.
+        """
+        files = tuple(folder / str(name) for name in output["files"])
+        for path in files:
+            if path.parent != folder or not stat.S_ISREG(path.lstat().st_mode):
+                raise engine_failed("the downloader names a file that is none")
+        if not 1 <= len(files) <= 2:
+            raise engine_failed("the downloader has fetched nothing")
+        duration = output.get("duration_s")
+        known = isinstance(duration, (int, float)) and duration > 0
+        return Downloaded(files, str(output.get("title") or ""), duration if known else None)
+
+    async def audio(self, url: str, sink: Sink, drafts: list[Draft]) -> Upload:
+        """The sound of what a page shows, as a file that was sent.
+
+        Raises:
+            APIStatusError: The site does not give it.
+        """
+        async with self.downloaded(url, "audio", sink) as found:
+            size_bytes = found.files[-1].stat().st_size
+            draft = sink.draft(size_bytes)
+            drafts.append(draft)
+            found.files[-1].rename(draft.path)
+        sink.log(f"fetched {size_bytes} bytes from the page")
+        name = f"{found.title or 'audio'}{found.files[-1].suffix}"
+        return Upload(draft.path, name, "", size_bytes)
+
+
+def is_installed() -> bool:
+    """Whether yt-dlp is there."""
+    return find_spec("yt_dlp") is not None

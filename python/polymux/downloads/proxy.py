@@ -1,0 +1,256 @@
+"""The one way out of a downloader's process: a forward proxy that asks the guard for everything.
+
+A downloader follows whatever a page says. Here each of its connections is judged like a URL of a
+stranger (`polymux.fetching`), made to the judged addresses alone, and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+import secrets
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from polymux import errors
+from polymux.fetching import FetchLimits, FetchPolicy, ajudged
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+_LONGEST_HEAD_BYTES = 64 << 10
+_HEAD_S = 10.0
+_CONNECT_S = 10.0
+_PIECE_BYTES = 64 << 10
+_MOST_CONNECTIONS = 64
+_LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
+#: Of a connection to the proxy itself: never handed on (RFC 9110, 7.6.1).
+_HOP_FIELDS = frozenset(
+    (b"connection", b"keep-alive", b"proxy-authorization", b"proxy-connection", b"upgrade", b"te")
+)
+
+
+class _RefusedError(Exception):
+    """A request that is answered by a status, and goes nowhere."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status = status
+
+
+class GuardedProxy:
+    """A forward proxy of HTTP and CONNECT (RFC 9110, 9.3.6) for one downloader.
+
+    Belongs to one event loop. It listens on a Unix socket, and on loopback for whoever has its
+    password, as other accounts of this machine can reach that.
+
+    Args:
+        policy: What may be reached beyond the public Internet.
+        most_bytes: Received in all; what comes then is cut off.
+        idle_s: A connection on which nothing moves for so long is ended. Default: 60.
+
+    Attributes:
+        refusals: What was refused, for people, without addresses; the first 20.
+        received_bytes: So far.
+    """
+
+    def __init__(self, policy: FetchPolicy, most_bytes: int, *, idle_s: float = 60.0) -> None:
+        """Not listening."""
+        self._policy = policy
+        self._most_bytes = most_bytes
+        self._idle_s = idle_s
+        self._password = secrets.token_urlsafe(18)
+        self._servers: list[asyncio.Server] = []
+        self._open = 0
+        self._running: set[asyncio.Task[None]] = set()
+        self.refusals: list[str] = []
+        self.received_bytes = 0
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        """Its address on loopback, password included: a secret."""
+        return f"http://polymux:{self._password}@127.0.0.1:{self.port}"
+
+    async def start(self, socket_path: Path) -> None:
+        """Listens on loopback and on a Unix socket in a folder that is nobody else's."""
+        on_socket = await asyncio.start_unix_server(
+            lambda reader, writer: self._serve(reader, writer, trusted=True),
+            socket_path,
+            limit=_LONGEST_HEAD_BYTES,
+        )
+        self._servers.append(on_socket)
+        on_loopback = await asyncio.start_server(
+            lambda reader, writer: self._serve(reader, writer, trusted=False),
+            "127.0.0.1",
+            0,
+            limit=_LONGEST_HEAD_BYTES,
+        )
+        self._servers.append(on_loopback)
+        self.port = on_loopback.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        """Ends all connections."""
+        for server in self._servers:
+            server.close()
+        for task in list(self._running):
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        self._servers.clear()
+
+    async def __aenter__(self) -> Self:
+        """The proxy; `start` has it listen."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Closes."""
+        await self.close()
+
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, trusted: bool
+    ) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - this is a coroutine
+        self._running.add(task)
+        self._open += 1
+        try:
+            await self._handle(reader, writer, trusted=trusted)
+        except _RefusedError as refused:
+            with suppress(OSError):
+                writer.write(_answer(refused.status, str(refused)))
+                await asyncio.wait_for(writer.drain(), _HEAD_S)
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # Whoever is at the other end sees that it is over.
+        finally:
+            self._open -= 1
+            self._running.discard(task)
+            writer.close()
+
+    async def _handle(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, trusted: bool
+    ) -> None:
+        if self._open > _MOST_CONNECTIONS:
+            raise _RefusedError(503, "too many connections")
+        try:
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _HEAD_S)
+        except asyncio.LimitOverrunError:
+            raise _RefusedError(431, "the head is too long") from None
+        first, *lines = head[:-4].split(b"\r\n")
+        words = first.split(b" ")
+        if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
+            raise _RefusedError(400, "no request of HTTP/1.1")
+        if not trusted and not self._has_password(lines):
+            raise _RefusedError(407, "the password is wrong")
+        method, target = words[0], words[1].decode("latin-1")
+        if method == b"CONNECT":
+            there = await self._connected(f"https://{target}/")
+            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        else:
+            there = await self._connected(target)
+            there[1].write(_forwarded(method, target, lines))
+        try:
+            await self._exchange((reader, writer), there)
+        finally:
+            there[1].close()
+
+    def _has_password(self, lines: list[bytes]) -> bool:
+        wanted = base64.b64encode(f"polymux:{self._password}".encode())
+        for line in lines:
+            name, _, value = line.partition(b":")
+            if name.strip().lower() == b"proxy-authorization":
+                return hmac.compare_digest(value.strip(), b"Basic " + wanted)
+        return False
+
+    async def _connected(self, url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection to where a URL leads, if it may.
+
+        Raises:
+            _RefusedError: It may not, or nobody is there.
+        """
+        try:
+            found = await ajudged(url, policy=self._policy, limits=_LOOK_UP)
+        except errors.URLRefusedError as error:
+            if len(self.refusals) < 20:
+                self.refusals.append(str(error))
+            raise _RefusedError(403, str(error)) from None
+        except errors.PolymuxError:
+            raise _RefusedError(502, "the host's address is not known") from None
+        for address in found.addresses:
+            with suppress(OSError, TimeoutError):
+                return await asyncio.wait_for(
+                    asyncio.open_connection(address, found.port), _CONNECT_S
+                )
+        raise _RefusedError(502, "nobody takes the connection")
+
+    async def _exchange(
+        self,
+        here: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        there: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    ) -> None:
+        """Hands bytes on both ways until one side is through, or nothing moves any more."""
+        moved = asyncio.Event()
+        ways = [
+            asyncio.ensure_future(self._pump(here[0], there[1], moved, counted=False)),
+            asyncio.ensure_future(self._pump(there[0], here[1], moved, counted=True)),
+        ]
+        try:
+            while not ways[1].done():
+                moved.clear()
+                waiting = asyncio.ensure_future(moved.wait())
+                done, _ = await asyncio.wait(
+                    [waiting, ways[1]],
+                    timeout=self._idle_s,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                waiting.cancel()
+                if not done:
+                    return
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+
+    async def _pump(
+        self,
+        source: asyncio.StreamReader,
+        sink: asyncio.StreamWriter,
+        moved: asyncio.Event,
+        *,
+        counted: bool,
+    ) -> None:
+        while piece := await source.read(_PIECE_BYTES):
+            if counted:
+                self.received_bytes += len(piece)
+                if self.received_bytes > self._most_bytes:
+                    return
+            moved.set()
+            sink.write(piece)
+            await sink.drain()
+        with suppress(OSError, RuntimeError):
+            sink.write_eof()
+
+
+def _forwarded(method: bytes, target: str, lines: list[bytes]) -> bytes:
+    """The request as its server gets it: its own target, one request for the connection."""
+    split = urlsplit(target)
+    path = (split.path or "/") + (f"?{split.query}" if split.query else "")
+    first = b" ".join((method, path.encode("latin-1"), b"HTTP/1.1"))
+    kept = [one for one in lines if one.partition(b":")[0].strip().lower() not in _HOP_FIELDS]
+    return b"\r\n".join([first, *kept, b"Connection: close", b"", b""])
+
+
+def _answer(status: int, words: str) -> bytes:
+    body = f"{words}\n".encode("utf-8", "replace")
+    return (
+        f"HTTP/1.1 {status} Refused\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    ).encode() + body

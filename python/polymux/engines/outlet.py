@@ -1,0 +1,95 @@
+"""One way out of a process without a network: connections to loopback, handed on to a Unix socket.
+
+In a network namespace of its own a process reaches nothing. A socket of the file system it reaches
+nevertheless: a small process beside it takes connections on its loopback and joins them to one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import fcntl
+import os
+import signal
+import socket
+import struct
+from contextlib import suppress
+
+from polymux.engines.confinement import leave_network
+
+#: Told as in force.
+ONE_WAY_OUT = "own network namespace, one way out"
+_SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914
+_IFF_UP = 1
+_PR_SET_PDEATHSIG = 1
+_PIECE_BYTES = 64 << 10
+
+
+def open_outlet(socket_path: str) -> int | None:
+    """Leaves the network, but for one way; to be called before threads are started.
+
+    Args:
+        socket_path: A Unix socket that is listened on.
+
+    Returns:
+        The port on loopback whose connections come out there; None where the kernel does not let
+        this process leave the network: then nothing has changed.
+    """
+    if not leave_network():
+        return None
+    _raise_loopback()
+    listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+    parent = os.getpid()
+    if os.fork() == 0:
+        _be_relay(listener, socket_path, parent)
+    port: int = listener.getsockname()[1]
+    listener.close()
+    return port
+
+
+def _raise_loopback() -> None:
+    """A new namespace's loopback is down (netdevice(7))."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        asked = struct.pack("16sh14x", b"lo", 0)
+        answer = fcntl.ioctl(any_socket, _SIOCGIFFLAGS, asked)
+        flags = struct.unpack("16sh14x", answer)[1] | _IFF_UP
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags))
+
+
+def _be_relay(listener: socket.socket, socket_path: str, parent: int) -> None:
+    """The process beside; never returns, and ends with the one that has made it."""
+    try:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(0)
+        own = listener.fileno()
+        # The connection to the server is one of them: it must end with the process that it is of.
+        os.closerange(3, own)
+        os.closerange(own + 1, os.sysconf("SC_OPEN_MAX"))
+        asyncio.run(_relay(listener, socket_path))
+    finally:
+        os._exit(1)
+
+
+async def _relay(listener: socket.socket, socket_path: str) -> None:
+    async def joined(here: asyncio.StreamReader, answer: asyncio.StreamWriter) -> None:
+        there = None
+        with suppress(OSError):
+            reader, there = await asyncio.open_unix_connection(socket_path)
+            up = asyncio.ensure_future(_pump(here, there))
+            await _pump(reader, answer)
+            up.cancel()
+        for writer in (answer, there):
+            if writer is not None:
+                writer.close()
+
+    server = await asyncio.start_server(joined, sock=listener)
+    await server.serve_forever()
+
+
+async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while piece := await source.read(_PIECE_BYTES):
+            sink.write(piece)
+            await sink.drain()
+        sink.write_eof()
