@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 #: What other engines ask this one for; no operation of the interface has such a name.
 DECODE_AUDIO = "decode_audio"
 LOAD_PICTURES = "load_pictures"
+REMUX = "remux"
 MEASURE_SOUND = "measure_sound"
 MEASURE_PICTURE = "measure_picture"
 #: Of decoded samples that a speech model wants, for a second.
