@@ -1,0 +1,114 @@
+"""The search for songs as a backend of the service: `search_music`."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from polymux import errors
+from polymux.service.backend import Backend, Health
+from polymux.service.failures import refusal
+from polymux.service.work import Product
+from polymux.upstreams.song_search.cache import SongCache
+from polymux.upstreams.song_search.itunes import ITunes
+from polymux.upstreams.song_search.musicbrainz import MusicBrainz
+from polymux.upstreams.song_search.search import SongSearch
+from polymux.upstreams.song_search.settings import proxy_place
+from polymux.upstreams.song_search.shazam import Shazam
+from polymux.upstreams.song_search.songs import search_text
+
+if TYPE_CHECKING:
+    from polymux.service.work import Sink, Work
+    from polymux.upstreams.song_search.settings import SongSearchSettings
+    from polymux.upstreams.song_search.source import SongSource
+
+_log = logging.getLogger("polymux.song_search")
+
+#: What settings and logs call it.
+NAME = "song_search"
+#: What turns it on, for whoever finds it off.
+REMEDY = (
+    "catalogues of songs are asked only where they are named, such as by [song_search] "
+    'providers = ["itunes"] in the settings, or by polymux.Local(song_search=...); '
+    "docs/song-search.md says how"
+)
+#: Most of them wait for a catalogue's turn; how often those are asked is bounded elsewhere.
+_SLOTS = 64
+
+
+class SongSearchBackend(Backend):
+    """Answers `search_music` from catalogues of others.
+
+    Args:
+        settings: Which, and how.
+        search: What asks them. Default: made of the settings.
+    """
+
+    def __init__(self, settings: SongSearchSettings, search: SongSearch | None = None) -> None:
+        """Nothing is asked."""
+        self.name = NAME
+        self.operations = frozenset({"search_music"})
+        self.slots = _SLOTS
+        self._allowed_proxies = settings.allowed_proxies
+        self._search = search or search_of(settings)
+
+    def refuse(self, work: Work) -> None:
+        """Texts that are none, and proxies that nobody has allowed.
+
+        Raises:
+            BadRequestError: The text is blank or too long, or the proxy is not allowed.
+        """
+        search_text(work.values["song"])
+        proxy = work.values.get("proxy")
+        if proxy and proxy_place(proxy) not in self._allowed_proxies:
+            raise refusal(
+                errors.BadRequestError,
+                "proxy: this server goes through no proxy that a request names, but those that "
+                "allowed_proxies in its settings has",
+                code="url_refused",
+                param="proxy",
+            )
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        """Asks the catalogues in their order.
+
+        Raises:
+            APIStatusError: None of them has answered.
+        """
+        limit = int(work.values["limit"])
+        text = search_text(work.values["song"])
+        try:
+            found = await self._search.search(text, limit, work.values.get("proxy") or "")
+        except errors.APIStatusError as error:
+            _log.warning("search_music %s: %s", work.request_id, error)
+            raise
+        gave = f"{found.source} gave {len(found.songs)} songs" if found.songs else "no songs"
+        others = f" ({'; '.join(found.others)})" if found.others else ""
+        _log.info("search_music %s: %s%s", work.request_id, gave, others)
+        sink.log(f"{gave}{others}")
+        return Product([one.as_answer() for one in found.songs[:limit]])
+
+    def health(self) -> Health:
+        """Ready, and which catalogues are left alone."""
+        return Health("ready", self._search.resting())
+
+    async def close(self) -> None:
+        """Closes all connections."""
+        self._search.close()
+
+
+def search_of(settings: SongSearchSettings) -> SongSearch:
+    """What asks the catalogues that settings name."""
+    cache = SongCache(settings.cache_bytes, settings.cache_s, settings.cache_empty_s)
+    return SongSearch(
+        [source_of(name, settings) for name in settings.providers], cache, settings.deadline_s
+    )
+
+
+def source_of(name: str, settings: SongSearchSettings) -> SongSource:
+    """A catalogue by its name."""
+    if name == ITunes.name:
+        return ITunes(settings.itunes_url, settings.provider_s, settings.country)
+    if name == MusicBrainz.name:
+        return MusicBrainz(settings.musicbrainz_url, settings.provider_s, settings.contact)
+    return Shazam(settings.shazam_url, settings.provider_s, settings.country)

@@ -1,0 +1,102 @@
+"""Why a catalogue gave no songs, and what callers are told of it (`contracts.md` 0.5 and G.1)."""
+
+from __future__ import annotations
+
+import math
+import time
+from email.utils import parsedate_to_datetime
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from polymux import errors
+from polymux.service.failures import invalid, refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LONGEST_RETRY_AFTER_S = 3600.0
+
+
+class TroubleKind(IntEnum):
+    """Why; callers are told the first of these that there was."""
+
+    LIMITED = 1
+    FAILED = 2
+    LATE = 3
+    REFUSED = 4
+
+
+class Trouble(Exception):  # noqa: N818 - it is no error of whoever asked
+    """A catalogue that gave no answer.
+
+    Attributes:
+        kind: Of what kind.
+        reason: In words, without addresses and without a word of the catalogue's own.
+        retry_after_s: After how long it can be asked again; None where nobody knows.
+        counts: Whether the catalogue is to be left alone for it.
+    """
+
+    def __init__(
+        self,
+        kind: TroubleKind,
+        reason: str,
+        retry_after_s: float | None = None,
+        *,
+        counts: bool = True,
+    ) -> None:
+        """Keeps what is given."""
+        super().__init__(reason)
+        self.kind = kind
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+        self.counts = counts
+
+
+def told(troubles: Mapping[str, Trouble]) -> errors.APIStatusError:
+    """What a caller is told when no catalogue has answered.
+
+    Args:
+        troubles: Catalogue to what was the trouble; one or more.
+    """
+    kind = min(one.kind for one in troubles.values())
+    reasons = "; ".join(f"{name}: {one.reason}" for name, one in troubles.items())
+    if kind is TroubleKind.REFUSED:
+        return invalid(f"song: no catalogue of songs takes this text ({reasons})", "song")
+    message = f"no catalogue of songs has answered: {reasons}"
+    waits = [
+        one.retry_after_s
+        for one in troubles.values()
+        if one.kind is kind and one.retry_after_s is not None
+    ]
+    wait_s = math.ceil(min(waits)) if waits else None
+    if kind is TroubleKind.LIMITED:
+        return refusal(errors.RateLimitError, message, retry_after_s=wait_s or 1.0)
+    late = kind is TroubleKind.LATE
+    return refusal(
+        errors.InternalServerError,
+        message,
+        code="upstream_timeout" if late else "upstream_failed",
+        status=504 if late else 502,
+        retry_after_s=wait_s,
+    )
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a server asks to be left alone for, an hour at most (RFC 9110, 10.2.3).
+
+    Example:
+        >>> from polymux.upstreams.song_search.failing import retry_after_s
+        >>> retry_after_s({"retry-after": "7"})
+        7.0
+    """
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - time.time()
+        except (ValueError, OverflowError):
+            return None
+    return None if math.isnan(seconds) else min(max(seconds, 0.0), _LONGEST_RETRY_AFTER_S)

@@ -1,0 +1,244 @@
+"""One catalogue of songs: its address, its pace, and how its answers are read."""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import unquote, urlencode, urlsplit
+
+from polymux import _loop, errors
+from polymux._answers import Answer
+from polymux._secrets import keep_secret
+from polymux._version import __version__
+from polymux.config import checked_base_url
+from polymux.upstreams.song_search.failing import Trouble, TroubleKind, retry_after_s
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from polymux import _core
+    from polymux.upstreams.song_search.pacing import Rate
+    from polymux.upstreams.song_search.songs import Song
+
+_OK = 200
+_TOO_MANY = 429
+#: By these a catalogue says that it cannot look for this text.
+_REFUSALS = (400, 414, 422)
+_CONNECT_MS = 5000
+#: A connection that rested so long may have been closed by the other side.
+_IDLE_S = 1.0
+#: Fifty songs take a tenth of it.
+_LONGEST_ANSWER_BYTES = 4 << 20
+
+
+class CatalogueServer:
+    """The server of a catalogue, over the native transport. Belongs to no event loop.
+
+    Redirects are not followed. A request is sent once: how often is `pacing`'s affair.
+
+    Args:
+        base_url: Its address.
+        timeout_s: Most that an answer may take.
+        user_agent: What it is told of this program.
+        limited: Statuses, beside 429, by which it says that it is asked too often.
+
+    Raises:
+        InvalidRequestError: The address cannot be one.
+    """
+
+    def __init__(
+        self, base_url: str, timeout_s: float, user_agent: str, limited: frozenset[int]
+    ) -> None:
+        """Nothing is connected."""
+        self._base_url = checked_base_url(base_url)
+        self._user_agent = user_agent
+        self._limited = limited
+        self._timeout_ms = max(1, round(timeout_s * 1000))
+        self._kept: _core.Session | None = None
+        self._answered_at = math.inf
+
+    def close(self) -> None:
+        """Closes all connections; requests that run end with an error. Idempotent."""
+        if self._kept is not None:
+            self._kept.close()
+
+    async def get_json(self, path: str, proxy: str = "") -> Any:
+        """What it answers, parsed. Cancelled, the connection is closed.
+
+        Args:
+            path: Behind its address, with the query.
+            proxy: Goes through this one, on a connection of its own. Default: through none.
+
+        Raises:
+            Trouble: There is no answer, or it is no JSON.
+        """
+        from polymux._native_core import core
+
+        try:
+            answer = await (self._get_through(proxy, path) if proxy else self._get_kept(path))
+        except errors.RequestTimeoutError:
+            raise Trouble(TroubleKind.LATE, "it did not answer in time") from None
+        except errors.PolymuxError as error:
+            raise Trouble(TroubleKind.FAILED, _reason(error)) from None
+        self._check(answer)
+        try:
+            return core.parse_json(answer.body)
+        except errors.DecodeError:
+            raise Trouble(TroubleKind.FAILED, "its answer is no JSON") from None
+
+    async def _get_kept(self, path: str) -> Answer:
+        if self._kept is None:
+            self._kept = self._session("")
+        idle_s = time.monotonic() - self._answered_at
+        try:
+            answer = await self._get(self._kept, path)
+        except errors.ConnectionLostError:
+            if idle_s < _IDLE_S:
+                raise
+            # It was closed in the moment that it was used again: nobody has seen the request.
+            answer = await self._get(self._kept, path)
+        self._answered_at = time.monotonic()
+        return answer
+
+    async def _get_through(self, proxy: str, path: str) -> Answer:
+        password = urlsplit(proxy).password
+        keep_secret(password, password and unquote(password))
+        session = self._session(proxy)
+        try:
+            return await self._get(session, path)
+        finally:
+            session.close()
+
+    def _session(self, proxy: str) -> _core.Session:
+        from polymux._native_core import core
+
+        return core.Session(
+            headers=[f"User-Agent: {self._user_agent}", "Accept: application/json, */*;q=0.1"],
+            proxy=proxy,
+            no_proxy="",
+            certificates="",
+            verify=True,
+            http2=True,
+        )
+
+    async def _get(self, session: _core.Session, path: str) -> Answer:
+        from polymux._native_core import core
+
+        options = core.CallOptions(
+            connect_ms=min(_CONNECT_MS, self._timeout_ms),
+            write_ms=self._timeout_ms,
+            first_byte_ms=None,
+            idle_ms=self._timeout_ms,
+            event_ms=None,
+            total_ms=self._timeout_ms,
+            max_retries=0,
+            first_backoff_ms=0,
+            longest_backoff_ms=0,
+            longest_retry_after_ms=0,
+            repeatable=False,
+            longest_answer_bytes=_LONGEST_ANSWER_BYTES,
+            longest_event_bytes=_LONGEST_ANSWER_BYTES,
+        )
+        url = f"{self._base_url}{path}"
+        exchange = session.start(_loop.port(), "GET", url, [], None, options, "whole")
+        return Answer(await _loop.outcome(exchange, None, None))
+
+    def _check(self, answer: Answer) -> None:
+        status, headers = answer.status, answer.headers
+        if status == _OK:
+            return
+        if status == _TOO_MANY or status in self._limited:
+            raise Trouble(
+                TroubleKind.LIMITED, "it wants to be asked less often", retry_after_s(headers)
+            )
+        if status in _REFUSALS:
+            reason = f"it refuses this text (status {status})"
+            raise Trouble(TroubleKind.REFUSED, reason, counts=False)
+        if 300 <= status < 400:
+            raise Trouble(TroubleKind.FAILED, f"it points elsewhere (status {status})")
+        raise Trouble(
+            TroubleKind.FAILED, f"it answered with status {status}", retry_after_s(headers)
+        )
+
+
+def _reason(error: errors.PolymuxError) -> str:
+    """Without addresses, which may lead into the operator's network."""
+    if isinstance(error, errors.TLSError):
+        return "its certificate is not trusted"
+    if isinstance(error, errors.ConnectError):
+        return "there is no connection to it"
+    if isinstance(error, errors.AnswerTooLargeError):
+        return "its answer is too large"
+    return "its answer broke off"
+
+
+class SongSource(ABC):
+    """A catalogue of songs.
+
+    Attributes:
+        name: As settings and logs call it.
+        rate: How often it may be asked.
+        limited: Statuses, beside 429, by which it says that it is asked too often.
+
+    Args:
+        base_url: Its address.
+        timeout_s: Most that an answer may take.
+        contact: Of whoever runs this; told to those that want it.
+    """
+
+    name: ClassVar[str]
+    rate: ClassVar[Rate]
+    limited: ClassVar[frozenset[int]] = frozenset()
+
+    def __init__(self, base_url: str, timeout_s: float, contact: str = "") -> None:
+        """Nothing is connected."""
+        agent = self.user_agent(contact)
+        self._server = CatalogueServer(base_url, timeout_s, agent, self.limited)
+
+    def user_agent(self, contact: str) -> str:  # noqa: ARG002 - few want to know
+        """What it is told of this program."""
+        return f"polymux/{__version__}"
+
+    async def search(self, text: str, limit: int, proxy: str = "") -> list[Song]:
+        """Songs by name, best first; an empty list where there are none.
+
+        Args:
+            text: What to look for.
+            limit: How many at most.
+            proxy: What to go through. Default: nothing.
+
+        Raises:
+            Trouble: It has not answered, or not as its interface says.
+        """
+        path = self.path(text, limit)
+        return self.songs(await self._server.get_json(path, proxy), limit)
+
+    @abstractmethod
+    def path(self, text: str, limit: int) -> str:
+        """Where that is asked for, behind the base address."""
+
+    @abstractmethod
+    def songs(self, answer: Any, limit: int) -> list[Song]:
+        """The songs in an answer.
+
+        Raises:
+            Trouble: It is not what the interface has.
+        """
+
+    def close(self) -> None:
+        """Closes all connections. Idempotent."""
+        self._server.close()
+
+
+def with_query(path: str, query: Mapping[str, object]) -> str:
+    """A path and its query, encoded."""
+    return f"{path}?{urlencode(query)}"
+
+
+def member(value: object, *names: str) -> object:
+    """A member of a member of an object; None where there is none."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

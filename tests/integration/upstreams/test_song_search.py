@@ -1,0 +1,314 @@
+"""`search_music` over catalogues of songs on this machine, whatever they answer."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux.errors import (
+    APIStatusError,
+    BadRequestError,
+    InternalServerError,
+    NoBackendError,
+    RateLimitError,
+)
+from polymux.upstreams.song_search.settings import SongSearchSettings
+from servers import song_catalogues as said
+from servers.song_catalogues import UNKNOWN, SongCatalogues
+from support.commands import run
+from support.song_searches import ALL, MUSICBRAINZ, PATH, SHAZAM, local, served
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.polymux_server import PolymuxServer
+    from support.web import Exchange
+
+
+@pytest.fixture
+def catalogues() -> Iterator[SongCatalogues]:
+    with SongCatalogues() as running:
+        yield running
+
+
+@pytest.mark.parametrize("provider", list(ALL))
+def test_every_way_gives_the_same(
+    tmp_path: Path, catalogues: SongCatalogues, provider: str
+) -> None:
+    settings = catalogues.settings(provider)
+    expected = [ALL[provider]]
+
+    async def asynchronously(server: PolymuxServer) -> Any:
+        async with polymux.AsyncClient(server.url, server.key) as client:
+            by_client = await client.search_music("Blue Danube", limit=1)
+        async with polymux.AsyncLocal(engines={}, song_search=settings) as here:
+            return by_client.json(), (await here.search_music("Blue Danube", limit=1)).json()
+
+    with served(tmp_path, settings) as server:
+        answer = server.json(PATH, {"song": "Blue Danube", "limit": "1"})
+        assert (answer.status, answer.json()) == (200, expected)
+        with polymux.Client(server.url, server.key) as client:
+            found = client.search_music("Blue Danube", limit=1)
+        assert found.json() == expected
+        assert found[0].name == expected[0]["song_name"]
+        assert asyncio.run(asynchronously(server)) == (expected, expected)
+        words = ("search-music", "Blue Danube", "--limit", "1", "--server", server.url)
+        shown = run(*words, cwd=tmp_path, POLYMUX_API_KEY=server.key)
+        assert shown.stdout.decode() == f"{expected[0]['song_name']}\t{expected[0]['songid_url']}\n"
+        told = run(*words, "--json", cwd=tmp_path, POLYMUX_API_KEY=server.key)
+        assert json.loads(told.stdout) == expected
+    with local(settings) as here:
+        assert here.search_music("Blue Danube", limit=1).json() == expected
+    # The server has asked once; each of the others has a cache of its own.
+    assert catalogues.count(provider) == len(catalogues.asked) == 3
+
+
+def test_without_settings_there_is_none(tmp_path: Path) -> None:
+    with served(tmp_path, SongSearchSettings()) as server:
+        answer = server.json(PATH, {"song": "x"})
+    assert answer.status == 501
+    assert answer.json()["code"] == "no_backend"
+    assert "retry-after" not in answer.headers
+    for word in ("[song_search]", "providers", "docs/song-search.md"):
+        assert word in answer.json()["error"]
+    with polymux.Local(engines={}) as here, pytest.raises(NoBackendError, match="song_search"):
+        here.search_music("x")
+    done = run("search-music", "x", "--local", cwd=tmp_path, code=9)
+    assert "[song_search]" in done.stderr.decode()
+
+
+def test_nothing_found_is_an_empty_list(tmp_path: Path, catalogues: SongCatalogues) -> None:
+    settings = catalogues.settings("itunes", "musicbrainz", "shazam")
+    with served(tmp_path, settings) as server:
+        for _ in range(2):
+            answer = server.json(PATH, {"song": UNKNOWN})
+            assert (answer.status, answer.body) == (200, b"[]")
+        words = ("search-music", UNKNOWN, "--server", server.url, "--json")
+        assert run(*words, cwd=tmp_path, POLYMUX_API_KEY=server.key).stdout.split() == [b"[]"]
+    assert [one.catalogue for one in catalogues.asked] == ["itunes", "musicbrainz", "shazam"]
+
+
+@pytest.mark.parametrize(
+    "limit", ["-1", "0", "abc", "1e3", "1_0", "\u0665", "", "10000000000", 51, 0.5]
+)
+def test_limits_that_are_none(tmp_path: Path, catalogues: SongCatalogues, limit: object) -> None:
+    """O01."""
+    with served(tmp_path, catalogues.settings()) as server:
+        answer = server.json(PATH, {"song": "x", "limit": limit})
+    assert (answer.status, answer.json()["code"]) == (400, "invalid_request")
+    assert "limit" in answer.json()["error"]
+    assert catalogues.asked == []
+
+
+def test_limits(tmp_path: Path, catalogues: SongCatalogues) -> None:
+    with served(tmp_path, catalogues.settings()) as server:
+        for limit, count in ((None, 5), ("7", 7), (50, 50), (1, 1)):
+            given = {} if limit is None else {"limit": limit}
+            assert len(server.json(PATH, {"song": "x", **given}).json()) == count
+
+
+@pytest.mark.parametrize("song", ["", " ", "\x00", "x" * 301, "x" * 900_000])
+def test_texts_that_are_none(tmp_path: Path, catalogues: SongCatalogues, song: str) -> None:
+    """O02."""
+    with served(tmp_path, catalogues.settings()) as server:
+        answer = server.json(PATH, {"song": song})
+    assert (answer.status, answer.json()["code"]) == (400, "invalid_request")
+    assert len(answer.body) < 400
+    assert catalogues.asked == []
+
+
+@pytest.mark.parametrize(
+    "song",
+    ['"; DROP TABLE x;--', "%", "_", "NEAR(", "*", "a&limit=1#?", "\\", "..", "Ü 🎵", "a\x00b"],
+)
+def test_texts_that_mean_something_elsewhere(catalogues: SongCatalogues, song: str) -> None:
+    """O02."""
+    with local(catalogues.settings("musicbrainz")) as here:
+        assert len(here.search_music(song, limit=2)) == 2
+    (asked,) = catalogues.asked
+    assert asked.query["query"] == song.replace("\x00", " ")
+    assert asked.query["limit"] == "2"
+
+
+def test_what_catalogues_learn(tmp_path: Path, catalogues: SongCatalogues) -> None:
+    """Of whoever asks nothing; of the operator the contact, and that one of them only."""
+    settings = catalogues.settings("itunes", "shazam", "musicbrainz", country="at")
+    with served(tmp_path, settings) as server:
+        fields = [("Cookie", "a=b"), ("User-Agent", "caller"), ("X-Forwarded-For", "192.0.2.1")]
+        server.json(PATH, {"song": UNKNOWN}, fields)
+    itunes, shazam, musicbrainz = catalogues.asked
+    for one in catalogues.asked:
+        assert set(one.headers) <= {"host", "user-agent", "accept", "accept-encoding"}
+        assert one.headers["user-agent"].startswith("polymux/")
+    assert itunes.query["country"] == "AT"
+    assert "/catalog/AT/" in shazam.path
+    assert musicbrainz.headers["user-agent"].endswith("( music@site.example )")
+    assert "music@" not in itunes.headers["user-agent"] + shazam.headers["user-agent"]
+
+
+def test_the_next_catalogue_answers(
+    tmp_path: Path, catalogues: SongCatalogues, caplog: pytest.LogCaptureFixture
+) -> None:
+    catalogues.instead["itunes"] = said.status(500)
+    settings = catalogues.settings("itunes", "shazam", "musicbrainz")
+    with caplog.at_level(logging.INFO, "polymux"), served(tmp_path, settings) as server:
+        answer = server.json(PATH, {"song": "Secret Wish", "limit": 1})
+        assert answer.json() == [SHAZAM]
+        # It is left alone now.
+        assert server.json(PATH, {"song": "another", "limit": 1}).json() == [SHAZAM]
+        ready = server.ask("GET", "/readyz").json()["backends"]["song_search"]
+    assert catalogues.count("itunes") == 1
+    assert catalogues.count("musicbrainz") == 0
+    assert "shazam gave 1 songs (itunes: it answered with status 500)" in caplog.text
+    assert "itunes: left alone for " in caplog.text
+    assert "Secret Wish" not in caplog.text
+    assert ready["state"] == "ready"
+    assert ready["detail"].startswith("itunes is left alone for ")
+
+
+BOMB = gzip.compress(b'{"results": [' + bytes(50 << 20), 1)
+FAILURES: dict[str, tuple[Any, int, str]] = {
+    "status 500": (said.status(500), 502, "upstream_failed"),
+    "status 503": (said.status(503), 502, "upstream_failed"),
+    "status 401": (said.status(401), 502, "upstream_failed"),
+    "status 404": (said.status(404), 502, "upstream_failed"),
+    "status 204": (said.status(204), 502, "upstream_failed"),
+    "status 400": (said.status(400), 400, "invalid_request"),
+    "status 429": (said.status(429), 429, "rate_limited"),
+    "status 403": (said.status(403), 429, "rate_limited"),
+    "HTML": (said.status(200, body=b"<html>Are you a robot?</html>"), 502, "upstream_failed"),
+    "nothing": (said.status(200, body=b""), 502, "upstream_failed"),
+    "half": (said.status(200, body=b'{"results": ['), 502, "upstream_failed"),
+    "deep": (said.status(200, body=b"[" * 100_000), 502, "upstream_failed"),
+    "bytes": (said.status(200, body=b'{"results": "\xff\xfe"}'), 502, "upstream_failed"),
+    "no object": (said.value([1, 2]), 502, "upstream_failed"),
+    "no list": (said.value({"results": {"a": 1}}), 502, "upstream_failed"),
+    "no songs": (said.value({"results": [{"trackName": 5}]}), 502, "upstream_failed"),
+    "200 MB": (said.endless, 502, "upstream_failed"),
+    "50 MB in little": (
+        said.status(200, "Content-Encoding: gzip", body=BOMB),
+        502,
+        "upstream_failed",
+    ),
+    "silence": (said.silent, 504, "upstream_timeout"),
+}
+
+
+@pytest.mark.parametrize("failure", list(FAILURES))
+def test_what_a_caller_is_told(tmp_path: Path, catalogues: SongCatalogues, failure: str) -> None:
+    say, status, code = FAILURES[failure]
+    catalogues.instead["itunes"] = say
+    with served(tmp_path, catalogues.settings(provider_s=1)) as server:
+        answer = server.json(PATH, {"song": "x"})
+        text = answer.body.decode()
+        assert (answer.status, answer.json()["code"]) == (status, code), text
+        assert "itunes: " in text
+        for word in ("127.0.0.1", str(catalogues.server.port), "site.example", "Traceback"):
+            assert word not in text
+        assert len(text) < 500
+        with polymux.Client(server.url, server.key, retry=0) as client:
+            kinds = {400: BadRequestError, 429: RateLimitError}
+            with pytest.raises(kinds.get(status, InternalServerError)):
+                client.search_music("y")
+    # What concerns the text alone is no reason to leave the catalogue alone.
+    assert catalogues.count("itunes") == (2 if status == 400 else 1)
+
+
+@pytest.mark.parametrize("failure", ["200 MB", "50 MB in little"])
+def test_answers_that_are_too_large(catalogues: SongCatalogues, failure: str) -> None:
+    catalogues.instead["itunes"] = FAILURES[failure][0]
+    too_large = pytest.raises(InternalServerError, match="itunes: its answer is too large")
+    with local(catalogues.settings("itunes")) as here, too_large:
+        here.search_music("x")
+    assert catalogues.server.gone.wait(1)
+
+
+async def broken(exchange: Exchange) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
+    await exchange.send(head + b'{"results": []}')
+    exchange.reset()
+
+
+async def nonsense(exchange: Exchange) -> None:
+    await exchange.send(b"\x00\x01nonsense\r\n\r\n")
+
+
+@pytest.mark.parametrize("say", [broken, nonsense])
+def test_answers_that_break_off(catalogues: SongCatalogues, say: Any) -> None:
+    catalogues.instead["itunes"] = say
+    with local(catalogues.settings("itunes", "musicbrainz")) as here:
+        assert here.search_music("x", limit=1).json() == [MUSICBRAINZ]
+    with local(catalogues.settings("itunes")) as here:
+        with pytest.raises(InternalServerError) as caught:
+            here.search_music("x")
+        assert caught.value.status == 502
+
+
+def test_nobody_there() -> None:
+    with SongCatalogues() as gone:
+        settings = gone.settings()
+    with local(settings) as here:
+        with pytest.raises(InternalServerError, match="there is no connection to it") as caught:
+            here.search_music("x")
+        assert caught.value.status == 502
+        assert "127.0.0.1" not in str(caught.value)
+
+
+def test_every_catalogue_asks_for_time(tmp_path: Path, catalogues: SongCatalogues) -> None:
+    """MusicBrainz by 503; the shortest of both counts."""
+    catalogues.instead["itunes"] = said.status(429, "Retry-After: 120")
+    catalogues.instead["musicbrainz"] = said.status(503, "Retry-After: 40")
+    with served(tmp_path, catalogues.settings("itunes", "musicbrainz")) as server:
+        for _ in range(2):
+            answer = server.json(PATH, {"song": "x"})
+            assert answer.status == 429
+            assert 38 <= int(answer.headers["retry-after"]) <= 40
+    assert len(catalogues.asked) == 2
+
+
+def test_a_song_of_a_strangers_answer(tmp_path: Path, catalogues: SongCatalogues) -> None:
+    """O03: HTML is data, control characters and addresses of other kinds are left out."""
+    hostile = {
+        "trackName": "<script>alert(1)</script>\x1b]0;x\x07 " + "x" * 5000,
+        "artistName": "\u202egnortS\r\nSet-Cookie: a=b",
+        "trackViewUrl": "javascript:alert(1)",
+        "artworkUrl100": "data:text/html,<script>",
+    }
+    catalogues.instead["itunes"] = said.value({"results": [None, hostile] * 100})
+    with served(tmp_path, catalogues.settings()) as server:
+        answer = server.json(PATH, {"song": "x", "limit": 3})
+        assert (answer.status, len(answer.json())) == (200, 3)
+        (song, *_) = answer.json()
+        shown = run("search-music", "x", "--limit", "3", "--server", server.url, cwd=tmp_path,
+                    POLYMUX_API_KEY=server.key)  # fmt: skip
+    assert song["song_name"].startswith("<script>alert(1)</script> ]0;x xx")
+    assert len(song["song_name"]) < 600
+    assert (song["songid_url"], song["song_image"]) == ("", "")
+    assert song["song_name"].isprintable()
+    assert b"\x1b" not in shown.stdout
+    assert answer.headers["content-type"].startswith("application/json")
+
+
+def test_errors_of_local_and_client_are_alike(tmp_path: Path, catalogues: SongCatalogues) -> None:
+    catalogues.instead["itunes"] = said.status(429, "Retry-After: 9")
+    found: list[APIStatusError] = []
+    with served(tmp_path, catalogues.settings()) as server:
+        with (
+            polymux.Client(server.url, server.key, retry=0) as client,
+            pytest.raises(RateLimitError) as caught,
+        ):
+            client.search_music("x")
+        found.append(caught.value)
+    with local(catalogues.settings()) as here:
+        with pytest.raises(RateLimitError) as caught:
+            here.search_music("x")
+        found.append(caught.value)
+    assert {(one.status, one.code, one.headers["retry-after"], str(one)) for one in found} == {
+        (429, "rate_limited", "9", str(found[0]))
+    }

@@ -1,0 +1,51 @@
+"""Searches for songs: what is found by each catalogue, and who is asked to search."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import polymux
+from servers import song_catalogues as said
+
+from support.polymux_server import PolymuxServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from polymux.upstreams.song_search.settings import SongSearchSettings
+
+PATH = "/api/v1/musicsearch"
+ITUNES = {
+    "song_name": "The Blue Danube 0 - Johann Strauss II",
+    "songid_url": "https://music.example/us/album/waltzes/1?i=0&uo=4",
+    "song_image": "https://images.example/0/400x400bb.jpg",
+}
+MUSICBRAINZ = {
+    "song_name": "An der schönen blauen Donau 0 - Johann Strauss & Vienna Philharmonic",
+    "songid_url": f"https://musicbrainz.org/recording/{said.RECORDING.format(0)}",
+    "song_image": f"https://coverartarchive.org/release/{said.RELEASE.format(0)}/front-500",
+}
+SHAZAM = {
+    "song_name": "Blue Danube 0 - André Rieu",
+    "songid_url": "https://www.shazam.example/song/0/blue-danube",
+    "song_image": "https://images.example/0/400x400bb.jpg",
+}
+ALL = {"itunes": ITUNES, "musicbrainz": MUSICBRAINZ, "shazam": SHAZAM}
+
+
+def served(folder: Path, settings: SongSearchSettings) -> PolymuxServer:
+    return PolymuxServer(folder / "s", engines={}, song_search=settings)
+
+
+def local(settings: SongSearchSettings) -> polymux.Local:
+    return polymux.Local(engines={}, song_search=settings)
+
+
+def until(condition: Callable[[], object], longest_s: float) -> float:
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < longest_s
+        time.sleep(0.005)
+    return time.monotonic() - began

@@ -1,0 +1,205 @@
+"""What is asked of each catalogue, and what is made of its answers, whatever they are."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from polymux.upstreams.song_search.failing import Trouble, TroubleKind
+from polymux.upstreams.song_search.itunes import ITunes
+from polymux.upstreams.song_search.musicbrainz import MusicBrainz
+from polymux.upstreams.song_search.shazam import Shazam
+from polymux.upstreams.song_search.songs import Song
+from servers.song_catalogues import RECORDING, RELEASE, catalogue_song, itunes_song, recording
+
+if TYPE_CHECKING:
+    from polymux.upstreams.song_search.source import SongSource
+
+HOSTILE = 'a&b=c#d?e/f%2F+"\u00e4\U0001f3b5'
+
+
+def itunes() -> ITunes:
+    return ITunes("http://127.0.0.1:9", 1, "at")
+
+
+def musicbrainz() -> MusicBrainz:
+    return MusicBrainz("http://127.0.0.1:9", 1, "music@site.example")
+
+
+def shazam() -> Shazam:
+    return Shazam("http://127.0.0.1:9", 1, "de")
+
+
+ALL = [itunes(), musicbrainz(), shazam()]
+
+
+def framed(source: SongSource, entries: Any) -> Any:
+    """An answer of that catalogue with these entries."""
+    if source.name == "itunes":
+        return {"resultCount": 1, "results": entries}
+    if source.name == "musicbrainz":
+        return {"count": 1, "offset": 0, "recordings": entries}
+    return {"results": {"songs": {"data": entries}}}
+
+
+def entry(source: SongSource) -> dict[str, Any]:
+    made = {"itunes": itunes_song, "musicbrainz": recording, "shazam": catalogue_song}
+    return made[source.name](7)
+
+
+@pytest.mark.parametrize(
+    ("source", "path", "query"),
+    [
+        (
+            itunes(),
+            "/search",
+            {"term": HOSTILE, "media": "music", "entity": "song", "limit": "50", "country": "AT"},
+        ),
+        (
+            musicbrainz(),
+            "/ws/2/recording",
+            {"query": HOSTILE, "limit": "50", "fmt": "json", "dismax": "true"},
+        ),
+        (
+            shazam(),
+            "/services/amapi/v1/catalog/DE/search",
+            {"term": HOSTILE, "types": "songs", "limit": "25"},
+        ),
+    ],
+)
+def test_what_is_asked(source: SongSource, path: str, query: dict[str, str]) -> None:
+    target = source.path(HOSTILE, 50)
+    assert target.isascii()
+    parts = urlsplit(target)
+    assert parts.path == path
+    assert parse_qs(parts.query, strict_parsing=True) == {
+        name: [value] for name, value in query.items()
+    }
+
+
+def test_the_contact_is_musicbrainz_alone_told() -> None:
+    assert musicbrainz().user_agent("music@site.example").endswith(" ( music@site.example )")
+    for other in (itunes(), shazam()):
+        assert "site.example" not in other.user_agent("music@site.example")
+
+
+def test_songs_of_itunes() -> None:
+    source = itunes()
+    assert source.songs(framed(source, [entry(source)]), 5) == [
+        Song(
+            "The Blue Danube 7 - Johann Strauss II",
+            "https://music.example/us/album/waltzes/1?i=7&uo=4",
+            "https://images.example/7/400x400bb.jpg",
+        )
+    ]
+    odd = entry(source) | {"artworkUrl100": "https://images.example/cover.jpg"}
+    assert source.songs(framed(source, [odd]), 5)[0].image_url == "https://images.example/cover.jpg"
+
+
+def test_songs_of_musicbrainz() -> None:
+    source = musicbrainz()
+    assert source.songs(framed(source, [entry(source)]), 5) == [
+        Song(
+            "An der schönen blauen Donau 7 - Johann Strauss & Vienna Philharmonic",
+            f"https://musicbrainz.org/recording/{RECORDING.format(7)}",
+            f"https://coverartarchive.org/release/{RELEASE.format(7)}/front-500",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("releases", "image"),
+    [
+        ([], ""),
+        (None, ""),
+        ("x", ""),
+        ([5, {"id": "../../evil"}, {"id": RELEASE.format(1)}], RELEASE.format(1)),
+        ([{"id": RELEASE.format(1)}, {"id": RELEASE.format(2)}], RELEASE.format(1)),
+        ([{"id": RELEASE.format(1) + "/x", "status": "Official"}], ""),
+    ],
+)
+def test_covers_of_musicbrainz(releases: Any, image: str) -> None:
+    source = musicbrainz()
+    found = source.songs(framed(source, [entry(source) | {"releases": releases}]), 5)[0].image_url
+    assert found == (image and f"https://coverartarchive.org/release/{image}/front-500")
+
+
+@pytest.mark.parametrize("identifier", [None, 5, "", "x", "../artist/1", RECORDING.format(1) + "?"])
+def test_pages_of_musicbrainz(identifier: Any) -> None:
+    source = musicbrainz()
+    assert source.songs(framed(source, [entry(source) | {"id": identifier}]), 5)[0].url == ""
+
+
+@pytest.mark.parametrize("credit", [None, [], "x", [5], [{}], [{"name": None, "joinphrase": 5}]])
+def test_artists_of_musicbrainz_that_are_none(credit: Any) -> None:
+    source = musicbrainz()
+    found = source.songs(framed(source, [entry(source) | {"artist-credit": credit}]), 5)
+    assert found[0].name == "An der schönen blauen Donau 7"
+
+
+def test_songs_of_shazam() -> None:
+    source = shazam()
+    assert source.songs(framed(source, [entry(source)]), 5) == [
+        Song(
+            "Blue Danube 7 - André Rieu",
+            "https://www.shazam.example/song/7/blue-danube",
+            "https://images.example/7/400x400bb.jpg",
+        )
+    ]
+    odd = entry(source)
+    odd["attributes"]["artwork"] = {"url": "https://images.example/{w}x{h}{c}.{f}"}
+    assert source.songs(framed(source, [odd]), 5)[0].image_url == ""
+
+
+def test_nothing_found() -> None:
+    for source in ALL:
+        assert source.songs(framed(source, []), 5) == []
+    assert shazam().songs({"results": {}}, 5) == []
+
+
+@pytest.mark.parametrize("source", ALL, ids=lambda one: one.name)
+def test_no_more_than_was_asked_for(source: SongSource) -> None:
+    many = [entry(source)] * 10_000
+    assert len(source.songs(framed(source, many), 3)) == 3
+
+
+@pytest.mark.parametrize("source", ALL, ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None, 5, "x", True, [], {}, [[]], {"results": None}, {"results": 5}, {"results": "x"},
+        {"results": {"songs": None}}, {"results": {"songs": {"data": None}}},
+        {"results": {"songs": {"data": {"a": 1}}}}, {"recordings": None}, {"recordings": {}},
+        {"error": "down"},
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_answers_that_are_none(source: SongSource, answer: Any) -> None:
+    with pytest.raises(Trouble) as caught:
+        source.songs(answer, 5)
+    assert caught.value.kind is TroubleKind.FAILED
+
+
+@pytest.mark.parametrize("source", ALL, ids=lambda one: one.name)
+def test_entries_that_are_none_are_left_out(source: SongSource) -> None:
+    good = entry(source)
+    odd = [None, 5, "x", [], {}, {"attributes": 5}, {"attributes": {"name": []}}, {"title": 5}]
+    assert len(source.songs(framed(source, [*odd, good, *odd]), 50)) == 1
+    with pytest.raises(Trouble, match="is not what its interface has"):
+        source.songs(framed(source, odd), 50)
+
+
+@pytest.mark.parametrize("source", ALL, ids=lambda one: one.name)
+@pytest.mark.parametrize("value", [None, 5, [], {}, {"url": 5}, "javascript:alert(1)", True])
+def test_any_member_may_be_of_any_kind(source: SongSource, value: Any) -> None:
+    good = entry(source)
+    inner = good["attributes"] if source.name == "shazam" else good
+    for name in list(inner):
+        answer = dict(good)
+        changed = inner | {name: value}
+        answer = {**good, "attributes": changed} if source.name == "shazam" else changed
+        with suppress(Trouble):
+            (found,) = source.songs(framed(source, [answer]), 5)
+            assert "javascript" not in found.url + found.image_url

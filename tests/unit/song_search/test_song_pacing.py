@@ -1,0 +1,241 @@
+"""Turns, pauses and kept answers, on a clock that a test moves."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from typing import TYPE_CHECKING
+
+import pytest
+from polymux.upstreams.song_search.cache import SongCache
+from polymux.upstreams.song_search.failing import Trouble, TroubleKind, retry_after_s
+from polymux.upstreams.song_search.itunes import ITunes
+from polymux.upstreams.song_search.musicbrainz import MusicBrainz
+from polymux.upstreams.song_search.pacing import BackOff, Rate, TokenBucket
+from polymux.upstreams.song_search.shazam import Shazam
+from polymux.upstreams.song_search.songs import Song
+from support.moved_clock import MovedClock
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
+FAILED = Trouble(TroubleKind.FAILED, "it answered with status 500")
+
+
+def moved(work: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(work)
+
+
+def test_so_many_at_once_and_the_others_one_after_the_other() -> None:
+    clock = MovedClock()
+    bucket = TokenBucket(Rate(3, 0.5), clock, clock.sleep)
+    times: list[float] = []
+
+    async def one() -> None:
+        assert await bucket.take(100) is None
+        times.append(clock())
+
+    async def all_of_them() -> None:
+        await clock.run(*(one() for _ in range(6)))
+
+    moved(all_of_them())
+    assert times == pytest.approx([0, 0, 0, 2, 4, 6], abs=1e-5)
+
+
+def test_who_would_wait_too_long_is_told_at_once_and_takes_no_turn() -> None:
+    clock = MovedClock()
+    bucket = TokenBucket(Rate(1, 0.1), clock, clock.sleep)
+
+    async def asked() -> None:
+        assert await bucket.take(0) is None
+        assert await bucket.take(5) == pytest.approx(10)
+        assert clock() == 0
+        clock.now = 10
+        assert await bucket.take(0) is None
+
+    moved(asked())
+
+
+def test_a_turn_that_is_not_used_is_somebody_elses() -> None:
+    clock = MovedClock()
+    bucket = TokenBucket(Rate(1, 0.1), clock, clock.sleep)
+
+    async def asked() -> None:
+        assert await bucket.take(0) is None
+        bucket.give_back()
+        bucket.give_back()
+        assert await bucket.take(0) is None
+        assert await bucket.take(0) == pytest.approx(10)  # Given back twice, it is one turn.
+
+    moved(asked())
+
+
+def test_who_leaves_the_queue_costs_no_turn_and_lets_nobody_through_early() -> None:
+    clock = MovedClock()
+    bucket = TokenBucket(Rate(1, 1.0), clock, clock.sleep)
+    times: list[float] = []
+
+    async def one() -> None:
+        assert await bucket.take(100) is None
+        times.append(clock())
+
+    async def asked() -> None:
+        tasks = [asyncio.ensure_future(one()) for _ in range(5)]
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        tasks[3].cancel()
+        await asyncio.sleep(0)
+        late = asyncio.ensure_future(one())
+        await clock.run(*(asyncio.wait([task]) for task in [*tasks, late]))
+
+    moved(asked())
+    assert times == pytest.approx([0, 1, 2, 3], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rate", "window_s", "most"),
+    [(ITunes.rate, 60, 20), (MusicBrainz.rate, 1, 2), (Shazam.rate, 60, 5)],
+)
+def test_no_catalogue_is_asked_more_often_than_it_allows(
+    rate: Rate, window_s: float, most: int
+) -> None:
+    """In no stretch of time; of MusicBrainz' second both ends count."""
+    clock = MovedClock()
+    bucket = TokenBucket(rate, clock, clock.sleep)
+    times: list[float] = []
+
+    async def one() -> None:
+        assert await bucket.take(1e6) is None
+        times.append(clock())
+
+    async def all_of_them() -> None:
+        await clock.run(*(one() for _ in range(60)))
+
+    moved(all_of_them())
+    for begin in times:
+        inside = [one for one in times if begin <= one < begin + window_s - 1e-4]
+        assert len(inside) <= (most if window_s > 1 else 1)
+
+
+def test_pauses_grow_and_end() -> None:
+    clock = MovedClock()
+    pause = BackOff(clock, lambda: 1.0)
+    assert pause.left_s == 0
+    lengths = []
+    for _ in range(10):
+        pause.failed(FAILED, clock())
+        lengths.append(pause.left_s)
+        clock.now += pause.left_s
+        assert pause.left_s == 0
+    assert lengths == [2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+    pause.succeeded(clock())
+    pause.failed(FAILED, clock())
+    assert pause.left_s == 2
+
+
+def test_pauses_are_of_random_length() -> None:
+    lengths = set()
+    for chance in (0.0, 0.25, 1.0):
+        pause = BackOff(MovedClock(), lambda found=chance: found)  # type: ignore[misc]
+        pause.failed(FAILED, 0)
+        lengths.add(pause.left_s)
+    assert lengths == {1.0, 1.25, 2.0}
+
+
+def test_a_pause_is_as_long_as_the_catalogue_asks_for() -> None:
+    clock = MovedClock()
+    pause = BackOff(clock, lambda: 1.0)
+    pause.failed(Trouble(TroubleKind.LIMITED, "often", 90.0), clock())
+    assert pause.left_s == 90
+    clock.now = 90
+    pause.failed(Trouble(TroubleKind.LIMITED, "often", 0.0), clock())
+    assert pause.left_s == 4  # Zero is not taken at its word.
+
+
+def test_what_was_asked_before_a_pause_counts_once() -> None:
+    clock = MovedClock()
+    pause = BackOff(clock, lambda: 1.0)
+    clock.now = 5
+    for asked_at in (4.0, 4.1, 4.2):
+        pause.failed(FAILED, asked_at)
+    assert pause.left_s == 2
+    pause.succeeded(4.3)
+    assert pause.trouble is not None
+    assert (pause.trouble.kind, pause.trouble.reason) == (FAILED.kind, FAILED.reason)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("7", 7), ("0", 0), ("1.5", 1.5), ("-3", 0), ("1e9", 3600), ("inf", 3600), ("nan", None),
+        ("soon", None), ("", None), ("Wed, 01 Jan 2020 00:00:00 GMT", 0),
+        ("Wed, 01 Jan 2120 00:00:00 GMT", 3600), ("Wed, 99 Jan 2120 00:00:00 GMT", None),
+        ("Wed, 01 Jan 999999 00:00:00 GMT", None),
+    ],
+)  # fmt: skip
+def test_retry_after(value: str, seconds: float | None) -> None:
+    assert retry_after_s({"retry-after": value}) == seconds
+    assert retry_after_s({}) is None
+
+
+def songs(count: int = 1, name: str = "x") -> list[Song]:
+    return [Song(name, "", "")] * count
+
+
+def test_answers_are_kept_for_a_while() -> None:
+    clock = MovedClock()
+    cache = SongCache(1 << 20, 100, 10, clock)
+    cache.keep("itunes", "Blue Danube", 5, songs())
+    cache.keep("itunes", "nothing", 5, [])
+    assert cache.find("itunes", "bLUE dANUBE", 5) == tuple(songs())
+    assert cache.find("itunes", "Blue Danube", 6) is None
+    assert cache.find("shazam", "Blue Danube", 5) is None
+    assert cache.find("itunes", "nothing", 5) == ()
+    clock.now = 10
+    assert cache.find("itunes", "nothing", 5) is None
+    clock.now = 99.9
+    assert cache.find("itunes", "Blue Danube", 5) is not None
+    clock.now = 100
+    assert cache.find("itunes", "Blue Danube", 5) is None
+    assert len(cache) == cache.size_bytes == 0
+
+
+def test_the_longest_unused_answer_is_given_up() -> None:
+    cache = SongCache(4000, 100, 10, MovedClock())
+    for name in "abc":
+        cache.keep("itunes", name, 5, songs())
+    assert len(cache) == 3
+    for name in itertools.chain("a", "defghijklm"):
+        cache.find("itunes", "a", 5)
+        cache.keep("itunes", name, 5, songs())
+        assert cache.size_bytes <= 4000
+    assert cache.find("itunes", "a", 5) is not None
+    assert cache.find("itunes", "b", 5) is None
+    assert cache.find("itunes", "m", 5) is not None
+
+
+def test_what_is_larger_than_the_cache_is_not_kept() -> None:
+    cache = SongCache(5000, 100, 10, MovedClock())
+    cache.keep("itunes", "a", 5, songs(50, "x" * 400))
+    assert len(cache) == cache.size_bytes == 0
+    nothing = SongCache(0, 100, 10, MovedClock())
+    nothing.keep("itunes", "a", 5, [])
+    assert len(nothing) == 0
+
+
+def test_the_clock_of_these_tests_moves_in_order() -> None:
+    clock = MovedClock()
+    order: list[int] = []
+
+    async def one(number: int) -> None:
+        await clock.sleep(number)
+        order.append(number)
+
+    async def all_of_them() -> None:
+        await clock.run(one(3), one(1), one(2))
+
+    moved(all_of_them())
+    assert order == [1, 2, 3] == heapq.nsmallest(3, order)
+    assert clock() == 3

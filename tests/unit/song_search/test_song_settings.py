@@ -1,0 +1,124 @@
+"""What a server can be told of catalogues of songs, and what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.errors import InvalidRequestError
+from polymux.server.backends import backends_of
+from polymux.server.settings import ServerSettings, read_settings
+from polymux.upstreams.song_search.settings import SongSearchSettings, proxy_place
+from support.commands import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GOOD = """
+[song_search]
+providers = ["musicbrainz", "itunes"]
+contact = "music@site.example"
+country = "AT"
+deadline_s = 20
+cache_bytes = 0
+cache_s = 60
+allowed_proxies = ["http://proxy.example:3128"]
+"""
+
+
+def test_nothing_is_asked_by_default() -> None:
+    settings = ServerSettings(engines={})
+    assert settings.song_search.providers == ()
+    assert all("search_music" not in one.operations for one in backends_of(settings))
+
+
+def test_settings_are_read(tmp_path: Path) -> None:
+    (tmp_path / "polymux.toml").write_text(f"{GOOD}\n[engines.media]\n")
+    settings = read_settings(tmp_path / "polymux.toml")
+    found = settings.song_search
+    assert found.providers == ("musicbrainz", "itunes")
+    assert (found.country, found.deadline_s, found.cache_bytes) == ("AT", 20, 0)
+    assert found.allowed_proxies == ("http://proxy.example:3128",)
+    backend = backends_of(settings)[-1]
+    assert (backend.name, backend.operations) == ("song_search", {"search_music"})
+    done = run("config", "check", "polymux.toml", cwd=tmp_path)
+    assert done.stdout.decode() == "polymux.toml: nothing is wrong\n"
+
+
+def test_a_route_may_name_it(tmp_path: Path) -> None:
+    (tmp_path / "polymux.toml").write_text(
+        '[song_search]\nproviders = ["itunes"]\n[routes]\nsearch_music = ["song_search"]\n'
+    )
+    run("config", "check", "polymux.toml", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ('providers = ["deezer"]', "song_search.providers='deezer': must be of itunes"),
+        ('providers = "itunes"', "song_search.providers='itunes': must be an array of texts"),
+        ('providers = ["itunes", "itunes"]', "names one more than once"),
+        ('providers = ["musicbrainz"]', "song_search.contact: MusicBrainz wants to know whom"),
+        ('contact = "me"', "song_search.contact='me': must be a mail address"),
+        ('country = "USA"', "song_search.country='USA': must be two letters"),
+        ("deadline_s = 0", "song_search.deadline_s=0: must be a number above 0"),
+        ("cache_bytes = -1", "song_search.cache_bytes=-1: must be a whole number"),
+        ("speed = 1", "song_search.speed is not known"),
+        ('itunes_url = "file:///etc"', "song_search.itunes_url: 'file:///etc': must be http"),
+        ('shazam_url = "https://a:b@c"', "song_search.shazam_url: 'https://***@c': must not hold"),
+        ('allowed_proxies = ["proxy.example"]', "song_search.allowed_proxies='proxy.example'"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, given: str, said: str) -> None:
+    (tmp_path / "polymux.toml").write_text(f"[song_search]\n{given}\n")
+    with pytest.raises(InvalidRequestError) as caught:
+        read_settings(tmp_path / "polymux.toml")
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "contact",
+    ["a@b.example\r\nX-Evil: 1", "a@b.example)", "(a@b.example", "a b@c.example", "ä@b.example",
+     "http://", "a@b.example\\", "@", "x" * 300],
+)  # fmt: skip
+def test_a_contact_is_no_way_into_the_header(contact: str) -> None:
+    with pytest.raises(InvalidRequestError, match="contact="):
+        SongSearchSettings(("musicbrainz",), contact)
+
+
+@pytest.mark.parametrize("contact", ["music@site.example", "https://site.example/about?x=1"])
+def test_contacts(contact: str) -> None:
+    assert SongSearchSettings(("musicbrainz",), contact).contact == contact
+
+
+@pytest.mark.parametrize(("name", "value"), [("deadline_s", float("nan")), ("cache_s", -1.0)])
+def test_numbers_that_are_none(name: str, value: float) -> None:
+    given: dict[str, Any] = {name: value}
+    with pytest.raises(InvalidRequestError, match=name):
+        SongSearchSettings(**given)
+
+
+@pytest.mark.parametrize(
+    ("proxy", "place"),
+    [
+        ("http://proxy.example:3128", "http://proxy.example:3128"),
+        ("http://proxy.example:3128/", "http://proxy.example:3128"),
+        ("HTTP://u:p@PROXY.example:3128", "http://proxy.example:3128"),
+        ("socks5h://[::1]:1080", "socks5h://[::1]:1080"),
+        ("http://proxy.example:3128@127.0.0.1:1", "http://127.0.0.1:1"),
+        ("http://proxy.example", None),
+        ("http://proxy.example:99999", None),
+        ("file:///etc/passwd", None),
+        ("http://proxy.example:3128/path", None),
+        ("http://proxy.example:3128?x", None),
+        ("http://[::1:3128", None),
+        ("", None),
+    ],
+)
+def test_what_a_proxy_is_compared_by(proxy: str, place: str | None) -> None:
+    assert proxy_place(proxy) == place
+
+
+def test_doctor_knows_the_catalogues(tmp_path: Path) -> None:
+    said = run("doctor", cwd=tmp_path).stdout.decode()
+    assert "off      song search, but where settings name itunes, musicbrainz, shazam (" in said
