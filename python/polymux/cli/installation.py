@@ -22,6 +22,7 @@ def add_commands(commands: Any) -> None:
         epilog="Exit code 0 when conversions work, 3 when something they need is missing.",
     )
     doctor.add_argument("--json", action="store_true", help="one JSON object")
+    doctor.add_argument("--config", metavar="FILE", help="settings of a server: its upstreams too")
     doctor.set_defaults(run=run_doctor)
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(run=run_version)
@@ -37,7 +38,7 @@ def run_version(options: argparse.Namespace) -> int:  # noqa: ARG001 - every com
 
 def run_doctor(options: argparse.Namespace) -> int:
     """Prints the findings; the exit code says whether conversions work."""
-    found = findings()
+    found = findings(options.config)
     if options.json:
         write_json(found)
     else:
@@ -46,11 +47,19 @@ def run_doctor(options: argparse.Namespace) -> int:
     return exit_codes.SUCCESS if found["media"]["ok"] else exit_codes.MISSING_DEPENDENCY
 
 
-def findings() -> dict[str, Any]:
-    """What there is, as JSON-able values."""
+def findings(config: str | None = None) -> dict[str, Any]:
+    """What there is, as JSON-able values.
+
+    Args:
+        config: The file of a server's settings, whose upstreams are told of. Default: none.
+
+    Raises:
+        InvalidRequestError: Something in that file is wrong.
+    """
     import platform
 
     from polymux import __version__
+    from polymux.downloads.health import downloads
 
     return {
         "polymux": __version__,
@@ -62,6 +71,10 @@ def findings() -> dict[str, Any]:
         "engines": _engines(),
         "confinement": _confinement(),
         "server": _has_module("fastapi") and _has_module("uvicorn"),
+        "mcp": _has_module("mcp"),
+        "downloads": downloads(),
+        "song_search": _song_search(),
+        "upstreams": [] if config is None else _upstreams(config),
     }
 
 
@@ -139,6 +152,38 @@ def _models_of(engine: str) -> dict[str, Any]:
     return {"models": names, "pull": recommended and recommended.name}
 
 
+def _song_search() -> dict[str, Any]:
+    """The catalogues that settings can name; without any named, none is asked."""
+    from polymux.upstreams.song_search.settings import PROVIDERS
+
+    return {"providers": list(PROVIDERS), "remedy": "[song_search], see docs/song-search.md"}
+
+
+def _upstreams(config: str) -> list[dict[str, Any]]:
+    """The upstreams that settings name, and whether their keys are there; none is asked."""
+    from pathlib import Path
+
+    from polymux.errors import InvalidRequestError
+    from polymux.server.settings import read_settings
+
+    found = []
+    for name, one in read_settings(Path(config)).upstreams.items():
+        told: dict[str, Any] = {"name": name, "kind": one.kind, "does": list(one.does)}
+        try:
+            told |= {"ok": True, "key": one.key(name) is not None}
+        except InvalidRequestError as error:
+            told |= {"ok": False, "problem": str(error)}
+        found.append(told)
+    return found
+
+
+def _upstream_line(one: dict[str, Any]) -> str:
+    if not one["ok"]:
+        return f"missing  {one['problem']}"
+    key = "with a key" if one["key"] else "without a key"
+    return f"ok       the upstream {one['name']} ({one['kind']}, {key}): {', '.join(one['does'])}"
+
+
 def _confinement() -> list[str]:
     from subprocess import TimeoutExpired
 
@@ -159,6 +204,8 @@ def _with_models(engine: dict[str, Any]) -> str:
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
+    from polymux.downloads import health
+
     media, program = found["media"], found["ffmpeg_program"]
     lines = [
         f"polymux {found['polymux']} on Python {found['python']}, {found['system']}",
@@ -202,4 +249,17 @@ def _lines(found: dict[str, Any]) -> list[str]:
         if found["server"]
         else "absent   the server ('pip install polymux[server]')"
     )
+    lines.append(
+        "ok       the Model Context Protocol: 'polymux mcp', and /mcp of servers"
+        if found["mcp"]
+        else "absent   the Model Context Protocol: 'polymux mcp', and /mcp of servers "
+        "('pip install polymux[mcp]')"
+    )
+    lines += health.lines(found["downloads"])
+    songs = found["song_search"]
+    lines.append(
+        f"off      song search, but where settings name {', '.join(songs['providers'])} "
+        f"({songs['remedy']})"
+    )
+    lines += [_upstream_line(one) for one in found["upstreams"]]
     return lines

@@ -12,6 +12,7 @@ from polymux._text import shown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from polymux.async_client import AsyncClient
     from polymux.client import Client
     from polymux.operations.synchronous import Operations
 
@@ -115,6 +116,25 @@ def connected(options: argparse.Namespace, command: str) -> Iterator[Client]:
     )
     with client:
         yield client
+
+
+def async_client(options: argparse.Namespace, command: str) -> AsyncClient:
+    """What `connected` gives, for an event loop; its user closes it.
+
+    Raises:
+        ConfigurationError: As `connected`.
+        InvalidRequestError: As `connected`.
+    """
+    found_url, found_key, chat_model = _configuration(options.server, command)
+    from polymux.async_client import AsyncClient
+
+    return AsyncClient(
+        found_url,
+        found_key,
+        chat_model=chat_model,
+        timeout=options.deadline_s,
+        retry=options.retries,
+    )
 
 
 def _configuration(server: str | None, command: str) -> tuple[str, str | None, str | None]:

@@ -68,7 +68,7 @@ class Wanted(NamedTuple):
             )
         if self.form == "txt":
             return job.text.strip() + "\n"
-        from polymux.cli import subtitles
+        from polymux import subtitles
 
         if not job.chunks and job.text:
             raise DecodeError(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.engines.base import Engine, Output
 from polymux.engines.models import hash_of, missing_package, threads
+from polymux.languages import code_of
 from polymux.service.failures import refusal
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def _language_of(given: str | None) -> str | None:
         return None
     from faster_whisper.tokenizer import _LANGUAGE_CODES
 
-    code = _NAMES.get(given.lower(), given.lower())
+    code = code_of(given)
     if code not in _LANGUAGE_CODES:
         raise refusal(
             errors.BadRequestError,
@@ -142,16 +143,3 @@ def _language_of(given: str | None) -> str | None:
             param="language",
         )
     return code
-
-
-#: English names of the languages that are asked for most; the others are given by their codes.
-_NAMES = {
-    "arabic": "ar", "bengali": "bn", "bulgarian": "bg", "catalan": "ca", "chinese": "zh",
-    "croatian": "hr", "czech": "cs", "danish": "da", "dutch": "nl", "english": "en",
-    "finnish": "fi", "french": "fr", "german": "de", "greek": "el", "hebrew": "he", "hindi": "hi",
-    "hungarian": "hu", "indonesian": "id", "italian": "it", "japanese": "ja", "korean": "ko",
-    "malay": "ms", "norwegian": "no", "persian": "fa", "polish": "pl", "portuguese": "pt",
-    "romanian": "ro", "russian": "ru", "serbian": "sr", "slovak": "sk", "slovenian": "sl",
-    "spanish": "es", "swedish": "sv", "tamil": "ta", "thai": "th", "turkish": "tr",
-    "ukrainian": "uk", "urdu": "ur", "vietnamese": "vi",
-}  # fmt: skip

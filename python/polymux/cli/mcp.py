@@ -1,0 +1,114 @@
+"""`polymux mcp`: the operations as tools, for programs that speak the Model Context Protocol."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from polymux._text import display_name
+from polymux.cli import exit_codes, server
+from polymux.cli.failures import say
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from polymux.mcp.desks import Desk
+
+_EPILOG = """\
+A client starts this command and speaks to it over standard input and output; docs/mcp.md has its
+configuration. Everything is done on this computer unless --server names one that does it; a server
+is never taken from the environment here, so that no file leaves this computer unasked. Its key
+comes from POLYMUX_API_KEY, then api_key in the configuration file.
+
+Files are read from the folders that the client announces as its roots, else from the current
+folder; with --folder from those instead of the current one. Results are kept until the command
+ends; with --keep they stay.
+
+"""
+
+
+def add_commands(commands: Any) -> None:
+    """Describes the command to argparse."""
+    command = commands.add_parser(
+        "mcp",
+        help="serve the operations as tools of the Model Context Protocol",
+        description="Serves the operations as tools of the Model Context Protocol over standard "
+        "input and output, until the input ends.",
+        epilog=_EPILOG + exit_codes.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument(
+        "--folder",
+        metavar="FOLDER",
+        action="append",
+        default=[],
+        help="files may be read from here; repeatable; default: the current folder",
+    )
+    command.add_argument(
+        "--keep", metavar="FOLDER", help="keep what was made in this folder, beyond the end"
+    )
+    server.add_arguments(command, where="have it done by this server; default: done here")
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serves; the exit code."""
+    from polymux import mcp
+    from polymux.errors import InvalidRequestError, MissingDependencyError
+
+    if not mcp.is_installed():
+        raise MissingDependencyError(
+            f"the Model Context Protocol needs its SDK: install it with {mcp.REMEDY}"
+        )
+    if options.server is None and (options.retries is not None or options.deadline_s is not None):
+        raise InvalidRequestError("--timeout and --retries are for a server: give --server")
+    if options.server is not None and options.keep is not None:
+        raise InvalidRequestError("--keep is for what is made here: leave out --server")
+    import asyncio
+
+    from polymux.cli.signals import Terminated
+
+    folders = [_folder(one) for one in options.folder]
+    if sys.stdin.isatty():
+        say("a client of the Model Context Protocol starts this and speaks to it; Ctrl-D ends it")
+    try:
+        asyncio.run(_serve(options, folders))
+    except asyncio.CancelledError:
+        raise Terminated from None
+    return exit_codes.SUCCESS
+
+
+def _folder(text: str) -> Path:
+    from pathlib import Path
+
+    from polymux.errors import InvalidRequestError
+
+    path = Path(os.path.expanduser(text)).absolute()  # noqa: PTH111 - leaves what Path raises for
+    if not path.is_dir():
+        raise InvalidRequestError(f"--folder {display_name(text)}: there is no such folder")
+    return path
+
+
+async def _serve(options: argparse.Namespace, folders: list[Path]) -> None:
+    from pathlib import Path
+
+    from polymux.mcp import stdio
+    from polymux.mcp.files import Folders
+
+    async with _desk(options) as desk:
+        await stdio.serve(desk, Folders(folders, Path.cwd()))
+
+
+def _desk(options: argparse.Namespace) -> AbstractAsyncContextManager[Desk]:
+    if options.server is None:
+        from polymux.cli import failures
+        from polymux.mcp.stdio import local_desk
+
+        failures.is_done_here()
+        return local_desk(options.keep)
+    from polymux.mcp.on_server import server_desk
+
+    return server_desk(server.async_client(options, "mcp"))

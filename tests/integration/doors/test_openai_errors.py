@@ -1,0 +1,254 @@
+"""How /v1 refuses: everything in OpenAI's shape, before a body is read where that can be."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Any
+
+import openai
+import polymux
+import pytest
+from polymux.server.app import create_app
+from polymux.server.doors.settings import DoorSettings
+from polymux.server.keys import KeyFile
+from polymux.server.settings import Limits, ServerSettings, StoreSettings
+from polymux.service.failures import refusal
+from support.openai_door import ScriptedDoor, of
+from support.polymux_server import CHAT, HELLO, Answer, Box, PolymuxServer, form, read_answer
+from support.served import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+POSTS = (
+    "/v1/chat/completions",
+    "/v1/audio/transcriptions",
+    "/v1/audio/translations",
+    "/v1/images/generations",
+    "/v1/images/edits",
+)
+GETS = ("/v1/models", "/v1/models/default")
+FILE = ("talk.wav", b"RIFF")
+
+
+@pytest.fixture
+def box() -> Box:
+    return Box()
+
+
+@pytest.fixture
+def server(tmp_path: Path, box: Box) -> Iterator[PolymuxServer]:
+    def make() -> list[ScriptedDoor]:
+        box.backend = ScriptedDoor()
+        return [box.backend]
+
+    limits = Limits(json_bytes=2000, chat_bytes=2000, upload_bytes=4000, queue=0)
+    with PolymuxServer(tmp_path / "s", make, limits=limits) as running:
+        yield running
+
+
+def error_of(answer: Answer, status: int) -> dict[str, Any]:
+    """What is told, in the one form that all errors have."""
+    assert answer.status == status
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["x-request-id"]
+    body = answer.json()
+    assert body.keys() == {"error"}
+    error: dict[str, Any] = body["error"]
+    assert error.keys() == {"message", "type", "param", "code"}
+    assert isinstance(error["message"], str)
+    assert error["message"]
+    return error
+
+
+def test_every_address_wants_a_key(server: PolymuxServer) -> None:
+    app = create_app(server.settings)
+    routes = {route.path for route in app.routes}  # type: ignore[attr-defined]
+    own = {path for path in routes if path.startswith("/v1/")}
+    assert own == {*POSTS, "/v1/models", "/v1/models/{model:path}"}
+    for method, paths in (("POST", POSTS), ("GET", GETS)):
+        for path in paths:
+            for key in (None, "wrong"):
+                answer = server.ask(method, path, key=key)
+                error = error_of(answer, 401)
+                assert error["code"] == "invalid_api_key"
+                assert error["type"] == "invalid_request_error"
+                assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+def test_a_body_is_not_read_before_the_key_is_seen(server: PolymuxServer) -> None:
+    for path in POSTS:
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: {server.address[0]}:{server.address[1]}\r\n"
+            "Content-Type: application/json\r\nContent-Length: 1073741824\r\n\r\n"
+        )
+        with server.connect() as connection:
+            connection.sendall(head.encode() + b"x" * 1000)
+            answer = read_answer(connection)
+        error_of(answer, 401)
+        assert answer.headers["connection"] == "close"
+
+
+def test_the_package_raises_what_it_should(server: PolymuxServer, box: Box) -> None:
+    with of(server, api_key="wrong") as stranger, pytest.raises(openai.AuthenticationError):
+        stranger.models.list()
+    with of(server) as client:
+        with pytest.raises(openai.NotFoundError) as unknown:
+            client.embeddings.create(model="default", input="x")
+        assert unknown.value.code == "not_found"
+        box.backend.failure = refusal(
+            polymux.errors.RateLimitError, "the upstream is busy", retry_after_s=7
+        )
+        with pytest.raises(openai.RateLimitError) as busy:
+            client.chat.completions.create(**HELLO)
+        assert busy.value.code == "rate_limit_exceeded"
+        assert busy.value.response.headers["retry-after"] == "7"
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/nothing", "/v1/", "/v1/models/", "/v1/responses", "/v1/chat/completions/",
+             "/v1/chat%2fcompletions", "/v1/embeddings"],
+)  # fmt: skip
+def test_addresses_that_are_none(server: PolymuxServer, path: str) -> None:
+    for method in ("GET", "POST"):
+        answer = server.ask(method, path, key="" if path == "/v1/models/" else None)
+        if path == "/v1/models/" and method == "POST":
+            assert error_of(answer, 405)["code"] == "wrong_method"
+            continue
+        error = error_of(answer, 404)
+        assert error["type"] == "invalid_request_error"
+        assert error["code"] in ("not_found", "model_not_found")
+
+
+def test_addresses_beside_the_door_answer_as_before(server: PolymuxServer) -> None:
+    for path in ("/v1", "/v11/models", "/api/v1/nothing", "/V1/models"):
+        answer = server.ask("GET", path)
+        assert (answer.status, answer.json()["code"]) == (404, "not_found")
+    body = server.json(CHAT, HELLO | {"temperature": 3}).json()
+    assert isinstance(body["error"], str)
+
+
+def test_other_methods(server: PolymuxServer) -> None:
+    for path in POSTS:
+        answer = server.ask("GET", path)
+        assert error_of(answer, 405)["code"] == "wrong_method"
+        assert answer.headers["allow"] == "POST"
+    for path in GETS:
+        answer = server.ask("POST", path)
+        assert error_of(answer, 405)["code"] == "wrong_method"
+        assert answer.headers["allow"] == "GET"
+
+
+def test_bodies_that_are_refused(server: PolymuxServer) -> None:
+    body, headers = form(("file", ("a.wav", b"x" * 5000)), ("model", "whisper-1"))
+    answer = server.ask("POST", "/v1/audio/transcriptions", body, headers)
+    assert error_of(answer, 413)["code"] == "too_large"
+    long = {**HELLO, "user": "x" * 3000}
+    assert error_of(server.json(POSTS[0], long), 413)["code"] == "too_large"
+    assert error_of(server.json("/v1/images/generations", long), 413)["code"] == "too_large"
+    for path in POSTS:
+        answer = server.ask("POST", path, b"x", [("Content-Type", "text/plain")])
+        assert error_of(answer, 415)["code"] == "unsupported_media"
+    assert error_of(server.json(POSTS[0], b"{"), 400)["code"] == "invalid_request"
+    two = [("Authorization", "Bearer x"), ("Authorization", f"Bearer {server.key}")]
+    assert error_of(server.json(POSTS[0], HELLO, two), 400)["type"] == "invalid_request_error"
+
+
+def test_scopes_are_those_of_the_operations(server: PolymuxServer) -> None:
+    """A key for chats chats, here as there; it sees the models of chats alone."""
+    keys = KeyFile(server.settings.key_file)
+    key, _ = keys.add("chats", scopes=("chat",))
+    assert server.json(POSTS[0], HELLO, key=key).status == 200
+    body, headers = form(("file", FILE), ("model", "whisper-1"))
+    error = error_of(server.ask("POST", POSTS[1], body, headers, key=key), 403)
+    assert (error["type"], error["code"]) == ("permission_error", "forbidden")
+    assert "transcribe" in error["message"]
+    assert error_of(server.json(POSTS[3], {"prompt": "x"}, key=key), 403)
+    models = server.ask("GET", "/v1/models", key=key).json()["data"]
+    assert [one["id"] for one in models] == ["default"]
+    assert error_of(server.ask("GET", "/v1/models/whisper-1", key=key), 404)
+    other, _ = keys.add("speech", scopes=("transcribe",))
+    assert server.ask("POST", POSTS[1], body, headers, key=other).status == 200
+    assert server.ask("GET", "/v1/models/whisper-1", key=other).status == 200
+    error_of(server.json(POSTS[0], HELLO, key=other), 403)
+
+
+def test_quotas(server: PolymuxServer) -> None:
+    key, _ = KeyFile(server.settings.key_file).add("slow", requests_per_minute=2)
+    statuses = [server.json(POSTS[0], HELLO, key=key).status for _ in range(2)]
+    assert statuses == [200, 200]
+    answer = server.json(POSTS[0], HELLO, key=key)
+    error = error_of(answer, 429)
+    assert (error["type"], error["code"]) == ("requests", "rate_limit_exceeded")
+    assert int(answer.headers["retry-after"]) > 0
+
+
+def test_a_full_queue(server: PolymuxServer, box: Box) -> None:
+    """503 with Retry-After, which the package keeps to."""
+    box.backend.gate.clear()
+    with socket.create_connection(server.address, 10) as first:
+        body = b'{"model": "default", "messages": [{"role": "user", "content": "Hi"}]}'
+        head = (
+            f"POST {POSTS[0]} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+            f"Authorization: Bearer {server.key}\r\nContent-Type: application/json\r\n\r\n"
+        )
+        first.sendall(head.encode() + body)
+        until(lambda: box.backend.began)
+        answer = server.json(POSTS[0], HELLO)
+        error = error_of(answer, 503)
+        assert (error["type"], error["code"]) == ("server_error", "overloaded")
+        assert int(answer.headers["retry-after"]) > 0
+
+
+def test_the_same_request_under_one_key_is_one_job(server: PolymuxServer, box: Box) -> None:
+    body, headers = form(("file", FILE), ("model", "whisper-1"))
+    more = [*headers, ("Idempotency-Key", "once")]
+    for _ in range(2):
+        assert server.ask("POST", POSTS[1], body, more).status == 200
+    assert len(box.backend.began) == 1
+    other, headers = form(("file", ("talk.wav", b"other")), ("model", "whisper-1"))
+    answer = server.ask("POST", POSTS[1], other, [*headers, ("Idempotency-Key", "once")])
+    assert error_of(answer, 409)["type"] == "invalid_request_error"
+    assert answer.headers["x-should-retry"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("settings", "there"),
+    [
+        ({}, True),
+        ({"doors": DoorSettings(openai=False)}, False),
+        ({"doors": DoorSettings(openai=True)}, True),
+    ],
+)
+def test_where_the_door_is(tmp_path: Path, settings: dict[str, Any], there: bool) -> None:
+    with PolymuxServer(tmp_path / "s", lambda: [ScriptedDoor()], **settings) as server:
+        answer = server.json("/v1/chat/completions", HELLO)
+        assert answer.status == (200 if there else 404)
+        if not there:
+            assert answer.json()["code"] == "not_found"
+        assert server.json(CHAT, HELLO).status == 200
+
+
+def test_a_page_of_an_allowed_origin(tmp_path: Path) -> None:
+    """OpenAI's package for browsers sends fields of its own."""
+    origin = ("Origin", "https://site.example")
+    settings: dict[str, Any] = {"allowed_origins": (origin[1],)}
+    with PolymuxServer(tmp_path / "s", lambda: [ScriptedDoor()], **settings) as server:
+        asked = [origin, ("Access-Control-Request-Headers", "authorization,x-stainless-lang")]
+        answer = server.ask("OPTIONS", POSTS[0], headers=asked, key=None)
+        assert answer.status == 200
+        allowed = answer.headers["access-control-allow-headers"].split(", ")
+        assert {"authorization", "content-type", "x-stainless-lang"} < set(allowed)
+        answer = server.json(POSTS[0], HELLO, [origin], key="wrong")
+        assert error_of(answer, 401)
+        assert answer.headers["access-control-allow-origin"] == origin[1]
+        assert error_of(server.json(POSTS[0], HELLO, [("Origin", "https://x.example")]), 403)
+
+
+def test_the_router_has_it(tmp_path: Path) -> None:
+    from polymux.server import router
+
+    mine = router(ServerSettings(store=StoreSettings(tmp_path / "s")), backends=[ScriptedDoor()])
+    paths = {route.path for route in mine.routes}  # type: ignore[attr-defined]
+    assert {*POSTS, "/v1/models"} < paths

@@ -1,0 +1,210 @@
+"""/v1/images with a scripted backend, as no engine makes pictures; asked by the package openai."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
+
+import openai
+import pytest
+from support.openai_door import PICTURE, ScriptedDoor, of, of_asyncio
+from support.polymux_server import Box, PolymuxServer, form
+from support.served import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LIGHTNING = "bytedance/sdxl-lightning-4step"
+ASTRA = "lorenzomarines/astra"
+BOAT = ("boat.png", b"a picture")
+
+
+@pytest.fixture
+def box() -> Box:
+    return Box()
+
+
+@pytest.fixture
+def server(tmp_path: Path, box: Box) -> Iterator[PolymuxServer]:
+    def make() -> list[ScriptedDoor]:
+        box.backend = ScriptedDoor(slots=2)
+        return [box.backend]
+
+    with PolymuxServer(tmp_path / "s", make) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: PolymuxServer) -> Iterator[openai.OpenAI]:
+    with of(server) as made:
+        yield made
+
+
+def test_pictures_by_their_links(client: openai.OpenAI, box: Box) -> None:
+    made = client.images.generate(prompt="a lighthouse", n=2, size="1024x768")
+    assert made.data is not None
+    found = []
+    for one in made.data:
+        assert one.b64_json is None
+        assert one.url is not None
+        with urlopen(one.url, timeout=10) as answer:
+            assert answer.headers["content-type"] == "image/png"
+            found.append(answer.read())
+    assert found == [PICTURE + b"0", PICTURE + b"1"]
+    [work] = box.backend.began
+    assert work.model == LIGHTNING
+    assert (work.values["width"], work.values["height"]) == (1024, 768)
+    assert work.values["prompt"] == "a lighthouse"
+
+
+def test_pictures_as_they_are(client: openai.OpenAI, box: Box) -> None:
+    """By another model, with fields of the operation's own."""
+    made = client.images.generate(
+        prompt="a lighthouse",
+        model=ASTRA,
+        response_format="b64_json",
+        quality="auto",
+        user="ada",
+        extra_body={"seed": 7, "negative_prompt": "fog", "guidance_scale": 5.5},
+    )
+    assert made.data is not None
+    [one] = made.data
+    assert one.url is None
+    assert base64.b64decode(one.b64_json or "") == PICTURE + b"0"
+    [work] = box.backend.began
+    assert (work.model, work.variant) == (ASTRA, "B")
+    given = {name: work.values[name] for name in work.given}
+    assert given == {
+        "prompt": "a lighthouse", "seed": 7, "negative_prompt": "fog", "guidance_scale": 5.5,
+    }  # fmt: skip
+
+
+def test_edits_and_asyncio(server: PolymuxServer, box: Box) -> None:
+    async def main() -> Any:
+        async with of_asyncio(server) as client:
+            return await client.images.edit(
+                image=BOAT, prompt="at night", n=2, size="auto", response_format="b64_json",
+                input_fidelity="low",
+            )  # fmt: skip
+
+    made = asyncio.run(main())
+    assert len(made.data) == 2
+    [work] = box.backend.began
+    assert (work.model, work.variant) == (ASTRA, "B")
+    assert work.values["image"].file_name == "boat.png"
+    assert (work.values["prompt"], work.values["num_outputs"]) == ("at night", 2)
+
+
+@pytest.mark.parametrize(
+    ("more", "param"),
+    [
+        ({"n": 9}, "n"),
+        ({"n": "2"}, "n"),
+        ({"n": 1.5}, "n"),
+        ({"size": "1001x1000"}, "size"),
+        ({"size": "4096x4096"}, "size"),
+        ({"size": "large"}, "size"),
+        ({"quality": "hd"}, "quality"),
+        ({"response_format": "svg"}, "response_format"),
+        ({"output_format": "webp"}, "output_format"),
+        ({"output_compression": 50}, "output_compression"),
+        ({"background": "transparent"}, "background"),
+        ({"moderation": "low"}, "moderation"),
+        ({"style": "vivid"}, "style"),
+        ({"partial_images": 2}, "partial_images"),
+        ({"extra_body": {"stream": True}}, "stream"),
+        ({"extra_body": {"image": "x"}}, "image"),
+        ({"extra_body": {"hue": 1}}, "hue"),
+        ({"extra_body": {"seed": [1]}}, "seed"),
+        ({"extra_body": {"prompt": 7}}, "prompt"),
+        ({"prompt": ""}, "prompt"),
+    ],
+)
+def test_what_is_not_done_is_refused(
+    client: openai.OpenAI, box: Box, more: dict[str, Any], param: str
+) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.images.generate(**({"prompt": "a lighthouse"} | more))
+    assert refused.value.param == param
+    assert param in refused.value.message
+    assert refused.value.type == "invalid_request_error"
+    assert box.backend.began == []
+
+
+@pytest.mark.parametrize(
+    ("more", "param"),
+    [
+        ({"mask": BOAT}, "mask"),
+        ({"image": [BOAT, BOAT]}, "image"),
+        ({"size": "512x512"}, "size"),
+        ({"input_fidelity": "high"}, "input_fidelity"),
+        ({"n": 5}, "n"),
+        ({"quality": "high"}, "quality"),
+        ({"extra_body": {"seed": "soon"}}, "seed"),
+    ],
+)
+def test_edits_that_are_not_done_are_refused(
+    client: openai.OpenAI, box: Box, more: dict[str, Any], param: str
+) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.images.edit(**({"image": BOAT, "prompt": "at night"} | more))
+    assert refused.value.param == param
+    assert box.backend.began == []
+
+
+def test_by_hand(server: PolymuxServer) -> None:
+    for body in (b"{", b"[]", b"", b"\xff", b'"text"'):
+        answer = server.json("/v1/images/generations", body)
+        assert (answer.status, answer.json()["error"]["code"]) == (400, "invalid_request")
+    data, headers = form(("prompt", "x"))
+    assert server.ask("POST", "/v1/images/generations", data, headers).status == 415
+    answer = server.ask("POST", "/v1/images/edits", data, headers)
+    assert answer.json()["error"]["param"] == "image"
+    assert server.json("/v1/images/edits", {"prompt": "x"}).status == 415
+    # Null is as good as nothing.
+    value = {"prompt": "x", "n": None, "size": None, "style": None, "user": None, "model": None}
+    assert server.json("/v1/images/generations", value).status == 200
+
+
+def test_models_that_are_none(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError) as refused:
+        client.images.generate(prompt="a lighthouse", model="dall-e-3")
+    assert (refused.value.code, refused.value.param) == ("model_not_found", "model")
+    assert LIGHTNING in refused.value.message
+
+
+def test_models_are_found_by_their_names(client: openai.OpenAI) -> None:
+    """Their slashes come encoded."""
+    names = [one.id for one in client.models.list()]
+    assert names[:3] == ["default", "turian/insanely-fast-whisper-with-video", "whisper-1"]
+    assert {LIGHTNING, ASTRA} < set(names)
+    assert client.models.retrieve(ASTRA).id == ASTRA
+
+
+def test_where_nothing_makes_pictures(tmp_path: Path) -> None:
+    """501, once: the package is told not to ask again."""
+    began: list[ScriptedDoor] = []
+
+    def make() -> list[ScriptedDoor]:
+        began.append(ScriptedDoor("chats", "chat"))
+        return began
+
+    with PolymuxServer(tmp_path / "s", make) as server, of(server, max_retries=2) as client:
+        with pytest.raises(openai.InternalServerError) as refused:
+            client.images.generate(prompt="a lighthouse")
+        assert refused.value.status_code == 501
+        assert refused.value.code == "no_backend"
+        assert refused.value.response.headers["x-should-retry"] == "false"
+        assert "x-stainless-retry-count" not in refused.value.response.request.headers or (
+            refused.value.response.request.headers["x-stainless-retry-count"] == "0"
+        )
+
+
+def test_who_leaves_ends_the_work(server: PolymuxServer, box: Box) -> None:
+    box.backend.gate.clear()
+    with of(server, timeout=0.5) as client, pytest.raises(openai.APITimeoutError):
+        client.images.generate(prompt="a lighthouse")
+    until(lambda: box.backend.ended == ["cancelled"])

@@ -1,0 +1,94 @@
+"""Servers whose /v1 the package openai asks: with real models, and with scripted backends."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import openai
+from polymux.server.settings import EngineSettings
+from polymux.service.work import Made, Product
+
+from support.chat_model import model_path
+from support.polymux_server import PolymuxServer
+from support.services import Scripted
+from support.weights import whisper
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from polymux.service.work import Sink, Work
+
+    from support.polymux_server import Asked
+
+#: What no text is; nobody opens it.
+PICTURE = b"\x89PNG\r\n\x1a\n picture "
+
+
+@contextmanager
+def real_chat(folder: Path, *, context: int = 1024) -> Iterator[PolymuxServer]:
+    """SmolLM2, called ``smollm2``."""
+    options = {"model": str(model_path()), "context": context, "names": ["smollm2"]}
+    engines = {"chat": EngineSettings("chat", options, slots=2, threads=1)}
+    with PolymuxServer(folder / "s", engines=engines) as running:
+        yield running
+
+
+@contextmanager
+def real_speech(folder: Path) -> Iterator[PolymuxServer]:
+    """Whisper base."""
+    options = {"model": str(whisper(folder)), "compute": "int8", "beam": 2}
+    engines = {
+        "media": EngineSettings("media", threads=1),
+        "speech": EngineSettings("speech", options, threads=1),
+    }
+    with PolymuxServer(folder / "s", engines=engines) as running:
+        yield running
+
+
+def of(server: Asked, **options: Any) -> openai.OpenAI:
+    """Its client; nothing is asked twice."""
+    given = {"api_key": server.key, "max_retries": 0, "timeout": 60} | options
+    return openai.OpenAI(base_url=f"{server.url}/v1", **given)
+
+
+def of_asyncio(server: Asked, **options: Any) -> openai.AsyncOpenAI:
+    """The same for asyncio."""
+    given = {"api_key": server.key, "max_retries": 0, "timeout": 60} | options
+    return openai.AsyncOpenAI(base_url=f"{server.url}/v1", **given)
+
+
+class ScriptedDoor(Scripted):
+    """Answers what it was told to: `message`, or `output` of speech; and pictures."""
+
+    def __init__(self, name: str = "scripted", *operations: str, **more: Any) -> None:
+        super().__init__(name, operations or ("chat", "transcribe", "generate_image"), **more)
+        self.output: Any = {"text": "Hello there.", "chunks": []}
+        self.metrics: dict[str, float] = {}
+        self.message: dict[str, Any] = {"role": "assistant", "content": "read"}
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        await super().run(work, sink)
+        if work.operation == "transcribe":
+            return Product(self.output, "v1", dict(self.metrics))
+        if work.operation != "generate_image":
+            return Product(self._completion(work))
+        made = []
+        for number in range(work.values["num_outputs"]):
+            draft = sink.draft(100)
+            draft.path.write_bytes(PICTURE + str(number).encode())
+            made.append(Made(draft, "image/png", f"{number}.png"))
+        return Product(made, "v1")
+
+    def _completion(self, work: Work) -> dict[str, Any]:
+        reason = "tool_calls" if "tool_calls" in self.message else "stop"
+        choice = {"index": 0, "message": self.message, "finish_reason": reason, "logprobs": None}
+        return {
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "created": 1,
+            "model": work.values["model"],
+            "choices": [choice],
+            "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+        }
