@@ -28,6 +28,7 @@ VIDEO = "bv*+ba/b"
 AUDIO = "ba/b"
 _SOCKET_S = 20.0
 _RETRIES = 2
+_MOST_CHAPTERS = 500
 _NAMES = re.compile(r"\x1b\[[0-9;]*m")
 _GONE = re.compile(
     r"HTTP Error 4(?:04|10)|video (?:is )?unavailable|private video|has been removed|been deleted|"
@@ -56,11 +57,12 @@ class DownloadEngine(Engine):
         return {"version": yt_dlp.version.__version__}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        """Fetches ``url``: ``kind`` ``"video"`` or ``"audio"``, at best of ``height``.
+        """Fetches ``url``: ``kind`` ``"video"``, ``"audio"`` or ``"captions"``; best of ``height``.
 
         Returns:
             ``files`` (names in the folder, the picture's first), ``title``, ``artist``,
-            ``duration_s`` and ``site``.
+            ``duration_s``, ``site``, ``chapters`` and ``captions`` (their language; empty where the
+            file is none of those).
         """
         try:
             return self._fetch(request.values, sink, token)
@@ -74,29 +76,35 @@ class DownloadEngine(Engine):
         with self._library.YoutubeDL(parameters) as library:
             info = _one(library.extract_info(str(values["url"]), download=False))
             self._check(info)
-            wanted = info.get("requested_formats") or [info]
+            captions = _captions(info) if values["kind"] == "captions" else None
+            if captions is not None:
+                language, wanted = captions[0], [captions[1]]
+            else:
+                language, wanted = "", info.get("requested_formats") or [info]
             watch.parts = len(wanted)
             files = []
             for number, one in enumerate(wanted):
                 token.check()
                 name = f"{number}.{_extension(one)}"
-                part = {name: value for name, value in info.items() if name != "requested_formats"}
-                path = Path(self._options["folder"]) / name
-                succeeded, _ = library.dl(str(path), part | one | {"filepath": str(path)})
-                if not succeeded or not path.is_file():
-                    raise _failed("the page's media cannot be fetched")
+                self._fetch_part(library, info, one, name, subtitle=captions is not None)
                 files.append(name)
                 watch.done_parts += 1
-        return Output(
-            {
-                "files": files,
-                "title": shortened(printable(str(info.get("title") or "")), 200),
-                "artist": shortened(printable(str(info.get("artist") or "")), 200),
-                "duration_s": info.get("duration"),
-                "site": shortened(printable(str(info.get("extractor_key") or "")), 50),
-            },
-            str(self._library.version.__version__),
-        )
+        described = _described(info) | {"files": files, "captions": language}
+        return Output(described, str(self._library.version.__version__))
+
+    def _fetch_part(
+        self, library: Any, info: dict[str, Any], part: dict[str, Any], name: str, *, subtitle: bool
+    ) -> None:
+        path = Path(self._options["folder"]) / name
+        if isinstance(part.get("data"), str):
+            path.write_text(part["data"], "utf-8")
+            return
+        whole = {name: value for name, value in info.items() if name != "requested_formats"}
+        told = (dict(part) if subtitle else whole | part) | {"filepath": str(path)}
+        told.setdefault("http_headers", info.get("http_headers") or {})
+        succeeded, _ = library.dl(str(path), told, subtitle=subtitle)
+        if not succeeded or not path.is_file():
+            raise _failed("the page's media cannot be fetched")
 
     def _parameters(
         self, values: Mapping[str, Any], sink: EngineSink, watch: _Watch
@@ -199,6 +207,47 @@ class _Logger:
 
     def error(self, message: str) -> None:
         """Raised as well."""
+
+
+def _captions(info: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """Language and address of a video's captions; its maker's before those of a machine.
+
+    Of several languages its own is taken, else English, else the first.
+    """
+    for kind in ("subtitles", "automatic_captions"):
+        found = {
+            str(language): next((one for one in forms if one.get("ext") in ("vtt", "srt")), None)
+            for language, forms in (info.get(kind) or {}).items()
+            if language != "live_chat"
+        }
+        known = {language: one for language, one in found.items() if one is not None}
+        own = str(info.get("language") or "en")
+        for wanted in (own, f"{own}-orig", "en"):
+            for language, one in known.items():
+                if language == wanted or language.startswith(f"{wanted}-"):
+                    return language, one
+        if known:
+            return next(iter(known.items()))
+    return None
+
+
+def _described(info: Mapping[str, Any]) -> dict[str, Any]:
+    """What a page says of what it shows; words of strangers, made short and plain."""
+    chapters = [
+        (
+            float(one.get("start_time") or 0.0),
+            shortened(printable(str(one.get("title") or "")), 200),
+        )
+        for one in (info.get("chapters") or ())[:_MOST_CHAPTERS]
+        if isinstance(one, dict)
+    ]
+    return {
+        "title": shortened(printable(str(info.get("title") or "")), 200),
+        "artist": shortened(printable(str(info.get("artist") or "")), 200),
+        "duration_s": info.get("duration"),
+        "site": shortened(printable(str(info.get("extractor_key") or "")), 50),
+        "chapters": chapters,
+    }
 
 
 def _one(info: Any) -> dict[str, Any]:

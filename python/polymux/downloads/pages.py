@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import stat
 import sys
@@ -15,9 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
+from polymux.downloads.bringing import failure_of
 from polymux.downloads.engine import FETCH_PAGE
 from polymux.downloads.proxy import GuardedProxy
 from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.fetching import FetchLimits, ajudged
 from polymux.service.failures import engine_failed, refusal
 from polymux.service.work import LOCAL, Upload, Work
 
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from polymux.service.work import Sink
 
 _FAMILY = "polymux.downloads.engine:DownloadEngine"
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
+_LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
 _LOAD_S = 60.0
 _SILENCE_S = 60.0
 _ADDRESS_SPACE_BYTES = 64 << 30
@@ -63,11 +68,15 @@ class Downloaded:
         files: One, or the picture's and the sound's; in a folder that goes with the download.
         title: As the page calls it; for people.
         duration_s: As the page says; None where it does not.
+        captions: The language of captions, where the file is those; else empty.
+        chapters: Seconds and title of each, as the page says.
     """
 
     files: tuple[Path, ...]
     title: str
     duration_s: float | None
+    captions: str = ""
+    chapters: tuple[tuple[float, str], ...] = ()
 
 
 class PageDownloader:
@@ -98,13 +107,17 @@ class PageDownloader:
 
         Args:
             url: The page's, or a search of yt-dlp's.
-            kind: ``"video"`` or ``"audio"``.
+            kind: ``"video"``, ``"audio"``, or ``"captions"``: those, and the sound where there are
+                none.
             sink: For progress.
             height: The best not above it, in lines; else the best.
 
         Raises:
             APIStatusError: The site does not give it; with its reason.
         """
+        if _ADDRESS.match(url):
+            # Its process would be told no as well, seconds later.
+            await self._judge(url)
         async with self._places:
             folder = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self._folder))
             try:
@@ -112,6 +125,12 @@ class PageDownloader:
                 yield await self._in_time(folder, values, sink)
             finally:
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    async def _judge(self, url: str) -> None:
+        try:
+            await ajudged(url, policy=self._policy, limits=_LOOK_UP)
+        except errors.PolymuxError as error:
+            raise failure_of(error) from None
 
     async def _in_time(self, folder: Path, values: Mapping[str, Any], sink: Sink) -> Downloaded:
         try:
@@ -186,7 +205,16 @@ class PageDownloader:
             raise engine_failed("the downloader has fetched nothing")
         duration = output.get("duration_s")
         known = isinstance(duration, (int, float)) and duration > 0
-        return Downloaded(files, str(output.get("title") or ""), duration if known else None)
+        chapters = tuple(
+            (float(start_s), str(title)) for start_s, title in output.get("chapters") or ()
+        )
+        return Downloaded(
+            files,
+            str(output.get("title") or ""),
+            duration if known else None,
+            str(output.get("captions") or ""),
+            chapters,
+        )
 
     async def audio(self, url: str, sink: Sink, drafts: list[Draft]) -> Upload:
         """The sound of what a page shows, as a file that was sent.

@@ -1,0 +1,174 @@
+"""Summaries of videos as an operation: fetch, read or listen, then map and reduce."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from polymux import contract, errors
+from polymux.service.backend import Backend
+from polymux.service.failures import refusal
+from polymux.service.work import Product, Upload, Work
+from polymux.summaries.captions import Said, read_captions
+from polymux.summaries.parts import Chapter, parts_of
+from polymux.summaries.writing import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from polymux.downloads.pages import Downloaded, PageDownloader
+    from polymux.service.dispatch import Service
+    from polymux.service.work import Sink
+    from polymux.summaries.parts import Part
+    from polymux.summaries.settings import SummaryOptions
+
+_FETCHING, _LISTENING, _READING = 0.3, 0.6, 0.95
+#: Of notes, what becomes one text at once (a tree, where there are more).
+_NOTES_AT_ONCE = 8
+_KEPT = 128
+_LONGEST_CAPTIONS_BYTES = 16 << 20
+
+
+class SummaryBackend(Backend):
+    """``summarize_video`` (`contracts.md` 12).
+
+    Chats and speech to text are asked for as everybody asks for them: they wait for their turn.
+
+    Args:
+        pages: What fetches.
+        options: The operator's.
+    """
+
+    def __init__(self, pages: PageDownloader, options: SummaryOptions) -> None:
+        """Nothing is fetched."""
+        self.name = "summaries"
+        self.operations = frozenset(("summarize_video",))
+        self.slots = pages.settings.slots
+        self._pages = pages
+        self._options = options
+        self._service: Service | None = None
+        #: Of transcripts that were summarised: the same video is asked for more than once.
+        self._known: OrderedDict[bytes, str] = OrderedDict()
+
+    def bind(self, service: Service) -> None:
+        """Keeps the service whose backends it asks."""
+        self._service = service
+
+    def refuse(self, work: Work) -> None:  # noqa: ARG002 - the same for all
+        """A summary needs a chat model.
+
+        Raises:
+            NoBackendError: There is none.
+        """
+        if self._service is None or not self._service.chat_models():
+            raise refusal(
+                errors.NoBackendError,
+                "summaries are written by a chat model, and there is none: `polymux models` pulls "
+                "one",
+            )
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        """Summarises it."""
+        kind = "captions" if self._options.captions else "audio"
+        url = str(work.values["url"])
+        async with self._pages.downloaded(url, kind, sink.part(0, _FETCHING)) as found:
+            said = await self._said(found, work, sink)
+        if not any(one.text.strip() for one in said):
+            raise refusal(
+                errors.UnprocessableEntityError,
+                "nothing is said in this video",
+                code="no_speech",
+                param="url",
+            )
+        chapters = [Chapter(start_s, title) for start_s, title in found.chapters]
+        text = await self._summary(work, sink, found.title, said, chapters)
+        return Product({"response": text})
+
+    async def _said(self, found: Downloaded, work: Work, sink: Sink) -> list[Said]:
+        """What is said: by the captions, else by listening."""
+        path = found.files[-1]
+        if found.captions:
+            sink.log(f"the video's captions are read ({found.captions})")
+            data = await asyncio.to_thread(_read, path)
+            return read_captions(data)
+        sink.log("the video has no captions: its speech is written down")
+        size_bytes = (await asyncio.to_thread(path.stat)).st_size
+        upload = Upload(path, path.name, "", size_bytes)
+        product = await self._asked("transcribe", {"audio": upload}, work, sink)
+        sink.report(_LISTENING)
+        chunks = product.output.get("chunks") or [{"text": product.output.get("text", "")}]
+        return [Said(_start_s(one), str(one.get("text", "")).strip()) for one in chunks]
+
+    async def _summary(
+        self,
+        work: Work,
+        sink: Sink,
+        title: str,
+        said: Sequence[Said],
+        chapters: Sequence[Chapter],
+    ) -> str:
+        parts = parts_of(said, chapters, self._options.part_characters)
+        # Short chapters are no reason to ask a model more than once.
+        joined = " ".join(part.text for part in parts)
+        if len(joined) <= self._options.part_characters:
+            parts = [parts[0]._replace(text=joined)]
+        key = hashlib.sha256(f"{self._options}\n{title}\n{joined}".encode()).digest()
+        known = self._known.get(key)
+        if known is not None:
+            sink.log("this video was summarised before")
+            return known
+        text = await self._written(work, sink, title, parts)
+        self._known[key] = text
+        while len(self._known) > _KEPT:
+            self._known.popitem(last=False)
+        return text
+
+    async def _written(self, work: Work, sink: Sink, title: str, parts: Sequence[Part]) -> str:
+        writer = Writer(self._options, title)
+        if len(parts) == 1:
+            return await self._chat(writer.whole(parts[0]), work, sink)
+        notes = []
+        for number, part in enumerate(parts, 1):
+            notes.append(await self._chat(writer.part(part, number, len(parts)), work, sink))
+            share = (_READING - _LISTENING) * number / len(parts)
+            sink.log(f"part {number} of {len(parts)} is read")
+            sink.report(_LISTENING + share)
+        while len(notes) > _NOTES_AT_ONCE:
+            groups = [
+                notes[at : at + _NOTES_AT_ONCE] for at in range(0, len(notes), _NOTES_AT_ONCE)
+            ]
+            notes = [await self._chat(writer.notes(one), work, sink) for one in groups]
+        return await self._chat(writer.notes(notes), work, sink)
+
+    async def _chat(self, values: dict[str, Any], work: Work, sink: Sink) -> str:
+        product = await self._asked("chat", values, work, sink)
+        text = str(product.output["choices"][0]["message"].get("content") or "").strip()
+        if not text:
+            raise refusal(
+                errors.InternalServerError,
+                "the chat model wrote nothing: choose another for summaries",
+                code="engine_failed",
+            )
+        return text
+
+    async def _asked(
+        self, operation: str, values: dict[str, Any], work: Work, sink: Sink
+    ) -> Product:
+        assert self._service is not None  # noqa: S101 - `refuse` was asked before
+        shape = contract.operation(operation).variants[0]
+        checked = contract.CheckedRequest(operation, shape.id, shape.model or "", values, ())
+        asked = Work.of(checked, work.caller, work.request_id)
+        return await self._service.call(asked, sink.part(0, 0))
+
+
+def _read(path: Any) -> bytes:
+    with path.open("rb") as file:
+        data: bytes = file.read(_LONGEST_CAPTIONS_BYTES)
+    return data
+
+
+def _start_s(chunk: dict[str, Any]) -> float:
+    timestamp = chunk.get("timestamp") or [0.0]
+    return float(timestamp[0] or 0.0)

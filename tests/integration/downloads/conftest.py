@@ -1,0 +1,25 @@
+"""One site for all tests of downloads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from support.video_site import Site, made
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.web import Server
+
+
+@pytest.fixture(scope="session")
+def site_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture
+def site(site_folder: Path) -> Iterator[Server]:
+    with Site(site_folder).server() as running:
+        yield running

@@ -1,0 +1,123 @@
+"""Pages with media: yt-dlp in a process that has one way out, and the guard at its end."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux import Client, errors
+from polymux.downloads.settings import DownloadSettings
+from polymux.fetching import FetchPolicy
+from support.fetches import wait_until
+from support.polymux_server import CONVERT, PolymuxServer, form
+
+if TYPE_CHECKING:
+    from support.web import Server
+
+
+def policy(*servers: Server) -> FetchPolicy:
+    return FetchPolicy(allowed_hosts=tuple(one.authority for one in servers))
+
+
+def served(folder: Path, *sites: Server, **download: Any) -> PolymuxServer:
+    settings = DownloadSettings(**download)
+    return PolymuxServer(folder / "s", fetch=policy(*sites), download=settings)
+
+
+@pytest.mark.parametrize("path", ["/page/high.mp4", "/hls/list.m3u8", "/dash/list.mpd"])
+def test_the_sound_of_a_page(site: Server, tmp_path: Path, path: str) -> None:
+    with served(tmp_path, site) as server, Client(server.url, server.key) as client:
+        made = client.convert_to_mp3(url=site.url(path)).save(tmp_path / "a.mp3")
+        assert polymux.probe(made).duration_s == pytest.approx(3, abs=0.3)
+        assert list((tmp_path / "s" / "drafts").iterdir()) == []
+
+
+def test_the_first_that_a_search_finds(site: Server, tmp_path: Path) -> None:
+    search = site.url("/find/{query}")
+    with served(tmp_path, site, music_search=search) as server:
+        with Client(server.url, server.key) as client:
+            made = client.download_music("Blue / Danube?").save(tmp_path / "a.mp3")
+        assert polymux.probe(made).duration_s == pytest.approx(3, abs=0.3)
+    assert site.requests[0].target == "/find/Blue%20%2F%20Danube%3F"
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "code"),
+    [
+        ("/page/missing.mp4", 404, "gone"),
+        ("/frame/http%3A%2F%2F127.0.0.1%3A9%2Fa.mp4", 400, "url_refused"),
+        ("/frame/file%3A%2F%2F%2Fetc%2Fpasswd", 502, "upstream_failed"),
+        ("/find/nothing-at-all", 404, "gone"),
+    ],
+)
+def test_pages_that_lead_nowhere(
+    site: Server, site_folder: Path, tmp_path: Path, path: str, status: int, code: str
+) -> None:
+    with served(tmp_path, site) as server, Client(server.url, server.key, retry=0) as client:
+        if path.startswith("/find"):
+            site.script.__self__.found = "missing.mp4"  # type: ignore[attr-defined]
+        with pytest.raises(errors.APIStatusError) as caught:
+            client.convert_to_mp3(url=site.url(path))
+        error = caught.value
+        assert (error.status, error.code) == (status, code), error
+        assert "root:" not in str(error)
+        assert list((tmp_path / "s" / "drafts").iterdir()) == []
+
+
+def test_pages_are_refused_where_nothing_reads_them(site: Server, tmp_path: Path) -> None:
+    with served(tmp_path, site, enabled=False) as server, Client(server.url, server.key) as client:
+        with pytest.raises(errors.APIStatusError, match=r"polymux\[download\]") as caught:
+            client.convert_to_mp3(url=site.url("/page/high.mp4"))
+        assert caught.value.status == 415
+        with pytest.raises(errors.NoBackendError):
+            client.download_music("song")
+
+
+def test_limits_of_bytes_and_time(site: Server, tmp_path: Path) -> None:
+    error = failure(served(tmp_path, site, most_bytes=20_000), site.url("/page/high.mp4"))
+    assert (error.status, error.param) == (413, "url")
+    began = time.monotonic()
+    error = failure(served(tmp_path / "b", site, total_s=6), site.url("/page/slow/high.mp4"))
+    assert error.status == 504
+    assert time.monotonic() - began < 20
+
+
+def failure(server: PolymuxServer, url: str) -> errors.APIStatusError:
+    with (
+        server,
+        Client(server.url, server.key, retry=0) as client,
+        pytest.raises(errors.APIStatusError) as caught,
+    ):
+        client.convert_to_mp3(url=url)
+    return caught.value
+
+
+def processes() -> list[str]:
+    """Command lines of downloaders."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue
+            if "polymux.downloads.engine" in line and str(os.getpid()) in line:
+                found.append(line)
+    return found
+
+
+def test_cancelled_its_processes_are_gone(site: Server, tmp_path: Path) -> None:
+    with served(tmp_path, site) as server, Client(server.url, server.key) as client:
+        body, headers = form(("url", site.url("/page/slow/high.mp4")))
+        begun = server.ask("POST", CONVERT, body, [*headers, ("Prefer", "respond-async")])
+        wait_until(lambda: any(one.target == "/slow/high.mp4" for one in site.requests))
+        assert len(processes()) == 2  # The downloader, and its way out.
+        began = time.monotonic()
+        assert client.predictions.cancel(begun.json()["id"]).status == "canceled"
+        assert time.monotonic() - began < 4
+        wait_until(lambda: processes() == [])
+        wait_until(lambda: list((tmp_path / "s" / "drafts").iterdir()) == [])

@@ -1,0 +1,179 @@
+"""The one way out of a downloader: what its process can reach, and what the proxy lets through."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from polymux.downloads.proxy import GuardedProxy
+from polymux.fetching import FetchPolicy
+from support.fetches import answering, sending
+from support.web import Server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Run in a process that has left the network: what can be reached there.
+_CONFINED = """
+import json, os, socket, sys
+from polymux.engines.outlet import open_outlet
+port = open_outlet(sys.argv[1])
+found = {"left": port is not None}
+def tries(name, kind, address):
+    with socket.socket(socket.AF_INET, kind) as one:
+        one.settimeout(3)
+        try:
+            one.connect(address)
+            one.send(b"x")
+            found[name] = "reached"
+        except OSError as error:
+            found[name] = type(error).__name__
+tries("tcp", socket.SOCK_STREAM, ("127.0.0.1", int(sys.argv[2])))
+tries("udp", socket.SOCK_DGRAM, ("192.0.2.1", 53))
+with socket.create_connection(("127.0.0.1", port), 5) as out:
+    line = "GET http://127.0.0.1:" + sys.argv[2] + "/a HTTP/1.1"
+    out.sendall(line.encode() + b"\\r\\nHost: h\\r\\n\\r\\n")
+    data = b""
+    while piece := out.recv(65536):
+        data += piece
+found["out"] = data.decode("latin-1")
+print(json.dumps(found))
+"""
+
+
+def through(
+    folder: Path,
+    policy: FetchPolicy,
+    request: bytes,
+    *,
+    most_bytes: int = 1 << 20,
+    key: bool = True,
+) -> tuple[bytes, GuardedProxy]:
+    """What a proxy answers on loopback."""
+
+    async def asked() -> tuple[bytes, GuardedProxy]:
+        async with GuardedProxy(policy, most_bytes, idle_s=1.0) as proxy:
+            await proxy.start(folder / "out")
+            reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+            word = proxy.url.partition("://")[2].partition("@")[0]
+            field = b"Proxy-Authorization: Basic " + base64.b64encode(word.encode()) + b"\r\n"
+            head, end, rest = request.partition(b"\r\n")
+            writer.write(head + end + (field if key else b"") + rest)
+            data = await asyncio.wait_for(reader.read(), 10)
+            writer.close()
+            return data, proxy
+
+    return asyncio.run(asked())
+
+
+def test_a_process_with_one_way_out_reaches_nothing_else(tmp_path: Path) -> None:
+    with Server(answering(200, b"through the proxy")) as web:
+
+        async def run() -> bytes:
+            policy = FetchPolicy(allowed_hosts=(web.authority,))
+            async with GuardedProxy(policy, 1 << 20) as proxy:
+                await proxy.start(tmp_path / "out")
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable, "-c", _CONFINED, str(tmp_path / "out"), str(web.port),
+                    stdout=subprocess.PIPE,
+                )  # fmt: skip
+                return (await asyncio.wait_for(process.communicate(), 30))[0]
+
+        found = json.loads(asyncio.run(run()))
+        assert found["left"], "this kernel lets no process leave the network"
+        assert found["tcp"] == "ConnectionRefusedError"
+        assert found["udp"] == "OSError"
+        assert found["out"].endswith("through the proxy")
+        assert web.connections == 1
+
+
+def test_what_the_guard_refuses(tmp_path: Path) -> None:
+    with Server(answering(200, b"secret")) as decoy:
+        for target in (
+            f"http://{decoy.authority}/", f"http://localhost:{decoy.port}/", "http://[::1]/",
+            "http://169.254.169.254/latest", "file:///etc/passwd", "ftp://127.0.0.1/",
+        ):  # fmt: skip
+            data, proxy = through(
+                tmp_path, FetchPolicy(), f"GET {target} HTTP/1.1\r\n\r\n".encode()
+            )
+            assert data.startswith(b"HTTP/1.1 403"), (target, data)
+            assert proxy.refusals
+        for target in (
+            decoy.authority,
+            "10.0.0.1:443",
+            "localhost:443",
+            "a b:443",
+            "[::1]:443",
+        ):
+            data, _ = through(
+                tmp_path, FetchPolicy(), f"CONNECT {target} HTTP/1.1\r\n\r\n".encode()
+            )
+            assert data.startswith((b"HTTP/1.1 403", b"HTTP/1.1 400")), (target, data)
+        assert decoy.connections == 0
+
+
+def test_it_goes_to_whom_it_may(tmp_path: Path) -> None:
+    with Server(answering(200, b"hello")) as web:
+        policy = FetchPolicy(allowed_hosts=(web.authority,))
+        request = (
+            f"GET {web.url('/a?b=c')} HTTP/1.1\r\nHost: {web.authority}\r\nProxy-Connection: x\r\n"
+            "Connection: keep-alive\r\nX-Own: 1\r\n\r\n"
+        )
+        data, _ = through(tmp_path, policy, request.encode())
+        assert data.endswith(b"hello")
+        assert web.requests[0].target == "/a?b=c"
+        names = {name.lower(): value for name, value in web.requests[0].headers}
+        assert names == {"host": web.authority, "x-own": "1", "connection": "close"}
+        tunnel = f"CONNECT {web.authority} HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n"
+        data, _ = through(tmp_path, policy, tunnel.encode())
+        assert data.startswith(b"HTTP/1.1 200 Connection established\r\n\r\nHTTP/1.1 200")
+        assert data.endswith(b"hello")
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [("GET /\r\n\r\n", 400), ("nonsense\r\n\r\n", 400), ("GET / SPDY/3\r\n\r\n", 400),
+     ("GET http://x/ HTTP/1.1\r\n" + "X: y\r\n" * 20_000 + "\r\n", 431)],
+)  # fmt: skip
+def test_what_is_no_request(tmp_path: Path, request_line: str, status: int) -> None:
+    data, _ = through(tmp_path, FetchPolicy(), request_line.encode())
+    assert data.startswith(f"HTTP/1.1 {status}".encode())
+
+
+def test_on_loopback_a_password_is_wanted(tmp_path: Path) -> None:
+    with Server(answering(200, b"hello")) as web:
+        policy = FetchPolicy(allowed_hosts=(web.authority,))
+        request = f"GET {web.url('/')} HTTP/1.1\r\n\r\n".encode()
+        data, _ = through(tmp_path, policy, request, key=False)
+        assert data.startswith(b"HTTP/1.1 407")
+        assert web.connections == 0
+
+
+def test_too_much_and_too_slow(tmp_path: Path) -> None:
+    head = b"HTTP/1.1 200 OK\r\n\r\n"
+    with Server(sending(head, bytes(1_000_000))) as web:
+        policy = FetchPolicy(allowed_hosts=(web.authority,))
+        request = f"GET {web.url('/')} HTTP/1.1\r\n\r\n".encode()
+        data, proxy = through(tmp_path, policy, request, most_bytes=100_000)
+        assert len(data) <= 100_000 + 65_536
+        assert proxy.received_bytes <= 100_000 + 65_536
+    with Server(sending(head, then="stall")) as web:
+        policy = FetchPolicy(allowed_hosts=(web.authority,))
+        request = f"GET {web.url('/')} HTTP/1.1\r\n\r\n".encode()
+        data, _ = through(tmp_path, policy, request)
+        assert data == head
+
+
+def test_nobody_is_there(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    policy = FetchPolicy(allowed_hosts=(f"127.0.0.1:{port}",))
+    request = f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\n\r\n".encode()
+    data, _ = through(tmp_path, policy, request)
+    assert data.startswith(b"HTTP/1.1 502")
