@@ -139,10 +139,8 @@ std::tuple<std::string, std::uint16_t, std::vector<std::string>> judged_destinat
     const py::bytes& url, const Policy& policy, const FetchLimits& limits,
     const CancelToken& cancel) {
     const std::string text = url;
-    const transport::FetchOptions options{.policy = policy.rules,
-                                          .limits = limits,
-                                          .certificate_bundle = {},
-                                          .resolver = {}};
+    const transport::FetchOptions options{
+        .policy = policy.rules, .limits = limits, .certificate_bundle = {}, .resolver = {}};
     Result<transport::Destination> found = Error{};
     without_gil([&] { found = transport::judged_destination(text, options, cancel); });
     const transport::Destination& destination = value_or_raise(std::move(found));

@@ -160,9 +160,9 @@ TEST_CASE("a destination is judged as a fetch is, and nothing connects to it") {
     CHECK(found->port == server.port());
     CHECK(found->addresses == answer);
     answer.push_back(addresses({"10.0.0.1"}).front());
-    for (const std::string& url : {url_of(server.port()), std::string("http://127.0.0.1:1/"),
-                                   std::string("http://[::1]/"), std::string("file:///etc/passwd"),
-                                   std::string("http://a:b@media.example/")}) {
+    for (const std::string& url :
+         {url_of(server.port()), std::string("http://127.0.0.1:1/"), std::string("http://[::1]/"),
+          std::string("file:///etc/passwd"), std::string("http://a:b@media.example/")}) {
         const auto refused = judged_destination(url, options, cancel);
         REQUIRE_FALSE(refused.has_value());
         CHECK(refused.error().code == ErrorCode::url_refused);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -32,11 +33,13 @@ from polymux.service.work import LOCAL, Upload, Work
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from polymux.fetching import FetchPolicy
     from polymux.media_file import MediaFile
     from polymux.responses import Prediction
     from polymux.server.settings import EngineSettings
     from polymux.service.backend import Backend
     from polymux.service.records import Job
+    from polymux.upstreams.song_search.settings import SongSearchSettings
 
 _DEFAULT_CAP_BYTES = 100 << 30
 _LIFE_S = 7 * 86400.0
@@ -49,6 +52,8 @@ class LocalHome:
         folder: Where results are kept; None for a folder that goes with it.
         engines: Name to engine; None for what is installed.
         backends: Instead of engines.
+        song_search: Catalogues of songs that may be asked; None for none.
+        fetch: What may be fetched beyond the public Internet; None for nothing.
     """
 
     def __init__(
@@ -56,12 +61,16 @@ class LocalHome:
         folder: str | os.PathLike[str] | None,
         engines: Mapping[str, EngineSettings] | None,
         backends: Sequence[Backend] | None,
+        song_search: SongSearchSettings | None = None,
+        fetch: FetchPolicy | None = None,
     ) -> None:
         """Opens the store."""
         self._own = None if folder is not None else tempfile.mkdtemp(prefix="polymux-local-")
         self.folder = Path(self._own or os.fspath(folder or "")).expanduser().absolute()
         self.store = Store(self.folder, cap_bytes=_DEFAULT_CAP_BYTES, life_s=_LIFE_S)
-        own = backends if backends is not None else _backends(engines, self.folder)
+        own = backends
+        if own is None:
+            own = _backends(engines, song_search, fetch, self.folder)
         self.service = Service(own, self.store, queue=1000)
 
     def remove(self) -> None:
@@ -78,8 +87,19 @@ class _Media(InProcessBackend):
         refuse_addresses(work, "file")
 
 
-def _backends(engines: Mapping[str, EngineSettings] | None, folder: Path) -> list[Backend]:
-    from polymux.server.backends import backends_of, installed_engines
+def _backends(
+    engines: Mapping[str, EngineSettings] | None,
+    song_search: SongSearchSettings | None,
+    fetch: FetchPolicy | None,
+    folder: Path,
+) -> list[Backend]:
+    from polymux.downloads.bringing import addressed
+    from polymux.server.backends import (
+        backends_of,
+        bringer_of,
+        installed_engines,
+        pages_of,
+    )
     from polymux.server.settings import ServerSettings, StoreSettings
 
     cores = os.cpu_count() or 1
@@ -87,7 +107,14 @@ def _backends(engines: Mapping[str, EngineSettings] | None, folder: Path) -> lis
     wanted = installed_engines() if engines is None else engines
     others = {name: one for name, one in wanted.items() if one.family != "media"}
     settings = ServerSettings(store=StoreSettings(folder), engines=others)
-    return [media, *backends_of(settings, media)]
+    if song_search is not None:
+        settings = replace(settings, song_search=song_search)
+    if fetch is not None:
+        settings = replace(settings, fetch=fetch)
+    return [
+        addressed(media, bringer_of(settings, pages_of(settings))),
+        *backends_of(settings, media),
+    ]
 
 
 def work_of(

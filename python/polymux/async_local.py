@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
     from polymux._local_calls import LocalHome
     from polymux.call_options import Timeout
+    from polymux.fetching import FetchPolicy
     from polymux.responses import Prediction
     from polymux.server.settings import EngineSettings
     from polymux.service.backend import Backend
     from polymux.service.work import Work
+    from polymux.upstreams.song_search.settings import SongSearchSettings
 
 __all__ = ["AsyncLocal"]
 
@@ -36,6 +38,9 @@ class AsyncLocal(AsyncOperations):
             of its own, which goes with it; `MediaFile.save` keeps what is to be kept.
         engines: Name to engine: which models to load from where. Default: what is installed.
         backends: Instead of engines, for those who have written one. Default: none.
+        song_search: Catalogues of songs that `search_music` may ask. Default: none.
+        fetch: What may be fetched beyond the public Internet, where a call names an address.
+            Default: nothing.
 
     Example:
         >>> import asyncio
@@ -54,9 +59,11 @@ class AsyncLocal(AsyncOperations):
         *,
         engines: Mapping[str, EngineSettings] | None = None,
         backends: Sequence[Backend] | None = None,
+        song_search: SongSearchSettings | None = None,
+        fetch: FetchPolicy | None = None,
     ) -> None:
         """Keeps what is given; nothing is opened."""
-        self._given = (folder, engines, backends)
+        self._given = (folder, engines, backends, song_search, fetch)
         self._home: LocalHome | None = None
         self._opening: asyncio.Lock | None = None
 
@@ -175,9 +182,12 @@ async def _events(home: LocalHome, work: Work) -> AsyncIterator[bytes]:
     import json
     from contextlib import aclosing
 
+    from polymux.service.chunks import line_of
+
     async with aclosing(home.service.stream(work)) as chunks:  # type: ignore[type-var]
         async for chunk in chunks:
-            yield b"data: " + json.dumps(chunk).encode() + b"\n\n"
+            line = json.dumps(chunk).encode() if isinstance(chunk, dict) else line_of(chunk)
+            yield b"data: " + line + b"\n\n"
     yield b"data: [DONE]\n\n"
 
 

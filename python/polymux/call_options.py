@@ -203,7 +203,9 @@ SLOW = QUICK._replace(total=1900.0)
 STREAMED = QUICK._replace(total=NEVER, first_byte=300.0, event=60.0)
 
 
-def native_options(timeout: Timeout, retry: Retry) -> CallOptions:
+def native_options(
+    timeout: Timeout, retry: Retry, longest_event_bytes: int = LONGEST_EVENT_BYTES
+) -> CallOptions:
     """Both, as the native core takes them; every deadline of `timeout` is set."""
     from polymux._native_core import core
 
@@ -220,7 +222,7 @@ def native_options(timeout: Timeout, retry: Retry) -> CallOptions:
         longest_retry_after_ms=_milliseconds(retry.longest_retry_after) or 0,
         repeatable=retry.repeatable,
         longest_answer_bytes=LONGEST_ANSWER_BYTES,
-        longest_event_bytes=LONGEST_EVENT_BYTES,
+        longest_event_bytes=longest_event_bytes,
     )
 
 

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
     from polymux.async_local import AsyncLocal
     from polymux.call_options import Timeout
+    from polymux.fetching import FetchPolicy
     from polymux.responses import Prediction
     from polymux.server.settings import EngineSettings
     from polymux.service.backend import Backend
+    from polymux.upstreams.song_search.settings import SongSearchSettings
 
 __all__ = ["Local"]
 
@@ -35,6 +37,8 @@ class Local(Operations):
         folder: As for `AsyncLocal`.
         engines: As for `AsyncLocal`.
         backends: As for `AsyncLocal`.
+        song_search: As for `AsyncLocal`.
+        fetch: As for `AsyncLocal`.
 
     Example:
         >>> import polymux
@@ -49,9 +53,17 @@ class Local(Operations):
         *,
         engines: Mapping[str, EngineSettings] | None = None,
         backends: Sequence[Backend] | None = None,
+        song_search: SongSearchSettings | None = None,
+        fetch: FetchPolicy | None = None,
     ) -> None:
         """Keeps what is given; nothing is opened."""
-        self._given: dict[str, Any] = {"folder": folder, "engines": engines, "backends": backends}
+        self._given: dict[str, Any] = {
+            "folder": folder,
+            "engines": engines,
+            "backends": backends,
+            "song_search": song_search,
+            "fetch": fetch,
+        }
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None

@@ -6,7 +6,8 @@ INPUT OUTPUT`; `toml` is a server's settings, and checked as such. In a text blo
 runs. Commands of scripts/ cannot run inside the tests they start: for those, the script must exist
 and know the options shown. Any other language, or a block with nothing to run, is a failure, so no
 example can escape. A file that an example names with .mp3, or hands to `save`, must exist when it
-has run. Examples of the client find a server: the environment names one that the tests start.
+has run. Examples of the client find a server: the environment names one that the tests start. So do
+those that speak of OpenAI: the server of polymux, with the real media engine and quick other ones.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from servers.reference import ReferenceServer
 from support import programs
 from support.commands import environment
 from support.native_build import ROOT, installed_prefix, run
+from support.served import ServedProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,6 +102,18 @@ def folder(
     monkeypatch.setenv("POLYMUX_API_KEY", server.token)
     monkeypatch.setenv("POLYMUX_CONFIG", str(tmp_path / "no-configuration.toml"))
     return shutil.copytree(media, tmp_path / "work")
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
+    with ServedProcess(tmp_path_factory.mktemp("served")) as made:
+        yield made
+
+
+@pytest.fixture
+def openai_door(served: ServedProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{served.url}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", served.key)
 
 
 def run_script_check(command: str) -> None:
@@ -186,7 +200,11 @@ def run_example(example: Example, folder: Path, server: ReferenceServer) -> None
 
 
 @pytest.mark.parametrize("example", [each for each in ALL if each.language != "text"], ids=str)
-def test_example_runs(example: Example, folder: Path, server: ReferenceServer) -> None:
+def test_example_runs(
+    example: Example, folder: Path, server: ReferenceServer, request: pytest.FixtureRequest
+) -> None:
+    if "openai" in example.text.lower():
+        request.getfixturevalue("openai_door")
     run_example(example, folder, server)
 
 

@@ -76,8 +76,8 @@ def test_errors_are_those_of_a_client(tmp_path: Path) -> None:
         assert refused.value.status == 415
         with pytest.raises(polymux.NoBackendError, match="polymux doctor"):
             local.generate_video("waves")
-        with pytest.raises(polymux.NoBackendError):
-            local.convert_to_mp3(url="http://files.example/a.wav")
+        with pytest.raises(polymux.BadRequestError, match="the URL is refused"):
+            local.convert_to_mp3(url="http://127.0.0.1:9/a.wav")
 
 
 def test_chats_and_streams() -> None:

@@ -89,7 +89,9 @@ def werkzeug(content: bytes, content_type: str) -> list[Part]:
     while True:
         event = decoder.next_event()
         if isinstance(event, multipart.NeedData):
-            decoder.receive_data(stream.read(1000) or None)
+            # At once: of an empty file whose first byte behind the head is the last of a piece, it
+            # takes the line end for a content (3.1.9).
+            decoder.receive_data(stream.read() or None)
         elif isinstance(event, (multipart.Field, multipart.File)):
             head, data = event, b""
         elif isinstance(event, multipart.Data):

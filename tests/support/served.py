@@ -176,7 +176,7 @@ def _serve(wanted: dict[str, Any], told: Path) -> int:
         part.rename(told)
 
     run.set_up_logging(wanted["log"])
-    [media] = backends_of(settings)
+    media, *_ = backends_of(settings)
     backends = [
         media,
         quick("quick", *OPERATIONS, slots=wanted["slots"]),

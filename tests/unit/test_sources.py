@@ -19,6 +19,7 @@ UNSAFE = {"pickle", "cPickle", "dill", "shelve", "marshal", "joblib", "yaml", "x
 CLIENTS = {"requests", "httpx", "httpcore", "aiohttp", "urllib3", "ftplib", "telnetlib", "smtplib"}
 #: Where programs are started, each without a shell.
 STARTERS = {
+    "engines/outlet.py",
     "cli/installation.py",
     "engines/confinement.py",
     "engines/process.py",
@@ -95,9 +96,9 @@ def test_programs_are_started_in_few_places() -> None:
 
 
 def test_keys_are_compared_in_one_place() -> None:
-    """S17: by a comparison that takes the same time for all; links have their own."""
+    """S17: by a comparison that takes the same time for all; links and a proxy have their own."""
     found = {name for name, function, _ in calls() if function.endswith("compare_digest")}
-    assert found == {"server/keys.py", "service/links.py"}
+    assert found == {"server/keys.py", "service/links.py", "downloads/proxy.py"}
 
 
 def test_nothing_is_decided_by_a_url_that_a_framework_puts_together() -> None:

@@ -25,10 +25,12 @@ from polymux.service.work import Sink, Upload
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
+    from polymux.service.chunks import Chunk
     from polymux.service.media_store import Draft
     from polymux.service.work import Product, Work
 
-_MOST_PICTURES = 20
+#: In one conversation.
+MOST_PICTURES = 20
 _PICTURE_BYTES = 20 << 20
 #: Models look at no more than this; what is larger is made smaller where it is opened.
 _LONGEST_SIDE = 2048
@@ -70,7 +72,7 @@ class ChatBackend(Backend):
     def refuse(self, work: Work) -> None:
         """Pictures are nothing for a model that sees none."""
         if not self._sees and pictures_of(work):
-            raise invalid("this model sees no pictures: choose one that does", _param(work))
+            raise invalid("this model sees no pictures: choose one that does", param_of(work))
         self._engine.refuse(work)
 
     def health(self) -> Health:
@@ -82,7 +84,7 @@ class ChatBackend(Backend):
         async with self._prepared(work, sink) as prepared:
             return await self._engine.run(prepared, sink)
 
-    async def stream(self, work: Work, sink: Sink) -> AsyncIterator[dict[str, Any]]:
+    async def stream(self, work: Work, sink: Sink) -> AsyncIterator[Chunk]:
         """The same, in pieces."""
         async with (
             self._prepared(work, sink) as prepared,
@@ -98,10 +100,10 @@ class ChatBackend(Backend):
         if not urls:
             yield work
             return
-        if len(urls) > _MOST_PICTURES:
+        if len(urls) > MOST_PICTURES:
             raise invalid(
-                f"{len(urls)} pictures are more than the {_MOST_PICTURES} that are taken",
-                _param(work),
+                f"{len(urls)} pictures are more than the {MOST_PICTURES} that are taken",
+                param_of(work),
             )
         drafts: list[Draft] = []
         try:
@@ -119,7 +121,7 @@ class ChatBackend(Backend):
     async def _opened(
         self, work: Work, url: object, sink: Sink, drafts: list[Draft]
     ) -> dict[str, Any]:
-        data = await self._bytes_of(url, _param(work))
+        data = await picture_data(url, param_of(work), self._policy)
         draft = sink.draft(len(data))
         drafts.append(draft)
         await asyncio.to_thread(write_new, draft.path, data)
@@ -135,31 +137,10 @@ class ChatBackend(Backend):
         except errors.APIStatusError as error:
             if error.status not in _NO_PICTURE:
                 raise
-            raise invalid(str(error), _param(work)) from None
+            raise invalid(str(error), param_of(work)) from None
         found: dict[str, Any] = product.output["pictures"][0]
         found["pixels"] = upload_of(found["pixels"], drafts)
         return found
-
-    async def _bytes_of(self, url: object, param: str) -> bytes:
-        """A picture as it was sent, or as it lies at its address.
-
-        Raises:
-            BadRequestError: There is none.
-            URLRefusedError: The address leads where it may not.
-        """
-        if isinstance(url, str) and url[:5].lower() == "data:":
-            return await asyncio.to_thread(_inline, url, param)
-        if not isinstance(url, str):
-            raise invalid("a picture is an address or a data: URL", param)
-        try:
-            fetched = await afetch(url, policy=self._policy, limits=_FETCH)
-        except errors.URLRefusedError:
-            raise
-        except errors.PolymuxError as error:
-            raise invalid(f"the picture cannot be fetched: {error}", param) from None
-        if not fetched.ok:
-            raise invalid(f"the picture's address answers {fetched.status}", param)
-        return fetched.data or b""
 
     async def close(self) -> None:
         """Both processes end; the media engine's may have been ended already."""
@@ -181,7 +162,36 @@ def pictures_of(work: Work) -> list[object]:
     return found
 
 
-def _param(work: Work) -> str:
+async def picture_data(url: object, param: str, policy: FetchPolicy) -> bytes:
+    """A picture of a chat as it was sent, or as it lies at its address.
+
+    Args:
+        url: As the request has it: an address, or a ``data:`` URL.
+        param: The field, for errors.
+        policy: What may be fetched beyond the public Internet.
+
+    Raises:
+        BadRequestError: There is none.
+        RequestTooLargeError: It is larger than 20 MiB.
+        URLRefusedError: The address leads where it may not.
+    """
+    if isinstance(url, str) and url[:5].lower() == "data:":
+        return await asyncio.to_thread(_inline, url, param)
+    if not isinstance(url, str):
+        raise invalid("a picture is an address or a data: URL", param)
+    try:
+        fetched = await afetch(url, policy=policy, limits=_FETCH)
+    except errors.URLRefusedError:
+        raise
+    except errors.PolymuxError as error:
+        raise invalid(f"the picture cannot be fetched: {error}", param) from None
+    if not fetched.ok:
+        raise invalid(f"the picture's address answers {fetched.status}", param)
+    return fetched.data or b""
+
+
+def param_of(work: Work) -> str:
+    """The field that a chat's pictures come in, for errors."""
     return "image_url" if work.values.get("image_url") else "messages"
 
 

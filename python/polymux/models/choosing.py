@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from polymux.models.folder import Installed
 
 #: Operation to the module of its engine and what brings that, where the engine has its own model.
-_WITHOUT_MODEL = {"read_text": ("rapidocr", "ocr")}
+_WITHOUT_MODEL = {
+    "read_text": ("rapidocr", "ocr"),
+    "download_video": ("yt_dlp", "download"),
+    "download_music": ("yt_dlp", "download"),
+    "summarize_video": ("yt_dlp", "download"),
+}
 
 
 class Chosen(NamedTuple):
@@ -87,6 +92,10 @@ def remedy(operation: str) -> str:
         >>> remedy("generate_video")
         ''
     """
+    if operation == "search_music":
+        from polymux.upstreams.song_search.backend import REMEDY
+
+        return REMEDY
     if operation in _WITHOUT_MODEL:
         package, extra = _WITHOUT_MODEL[operation]
         return _install(extra) if find_spec(package) is None else ""

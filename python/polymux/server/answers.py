@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._version import __version__
 from polymux.errors import InvalidRequestError
-from polymux.service.failures import described
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
@@ -71,6 +70,16 @@ def error_body(told: Mapping[str, Any], request_id: str) -> dict[str, Any]:
     return body
 
 
+def told_fields(told: Mapping[str, Any], fields: Fields = ()) -> list[tuple[bytes, bytes]]:
+    """What the header of an error has to say, behind the fields that are given."""
+    own: list[tuple[bytes, bytes]] = [*fields]
+    if told["status"] == 401:
+        own.append(_AUTHENTICATE)
+    if told.get("retry_after"):
+        own.append((b"retry-after", str(told["retry_after"]).encode()))
+    return own
+
+
 async def send_told(
     send: Send,
     told: Mapping[str, Any],
@@ -80,17 +89,5 @@ async def send_told(
     more: Mapping[str, Any] | None = None,
 ) -> None:
     """Sends an error that `failures.described` has told of."""
-    own: list[tuple[bytes, bytes]] = [*fields]
-    if told["status"] == 401:
-        own.append(_AUTHENTICATE)
-    if told.get("retry_after"):
-        own.append((b"retry-after", str(told["retry_after"]).encode()))
     body = error_body(told, request_id) | dict(more or {})
-    await send_json(send, told["status"], body, own, request_id=request_id)
-
-
-async def send_error(
-    send: Send, error: BaseException, request_id: str, fields: Fields = ()
-) -> None:
-    """Sends an error as the interface has it."""
-    await send_told(send, described(error), request_id, fields)
+    await send_json(send, told["status"], body, told_fields(told, fields), request_id=request_id)

@@ -11,6 +11,8 @@ from fastapi import APIRouter, FastAPI
 from starlette.routing import Route
 
 from polymux import contract
+from polymux.server.doors import mcp, openai
+from polymux.server.doors.openai.shape import OpenAiNotFound
 from polymux.server.endpoint import NotFound, Preflight
 from polymux.server.facts import Alive, Docs, MetricsEndpoint, OpenApi, Operations, Ready
 from polymux.server.files import MediaEndpoint
@@ -149,6 +151,10 @@ def _routes(state: ServerState) -> list[Route]:
         ("/openapi.json", OpenApi(state)),
         ("/docs", Docs(state)),
     ]
+    if state.settings.openai_door:
+        endpoints += openai.routes(state)
+    if state.settings.mcp_door:
+        endpoints += mcp.routes(state)
     # An instance with __call__ is an ASGI application to Starlette: nothing is read before it runs.
     return [Route(path, endpoint, methods=None) for path, endpoint in endpoints]
 
@@ -167,6 +173,8 @@ class _Front:
         self._routes = routes
         self._preflight = Preflight(state)
         self._not_found = NotFound(state)
+        openai_door = state.settings.openai_door
+        self._not_found_at_openai = OpenAiNotFound(state) if openai_door else self._not_found
         self._tracing = tracing(routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -180,10 +188,14 @@ class _Front:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
-        # An encoded path is none of ours, whatever it decodes to.
+        not_found = self._not_found
+        if path.startswith(openai.PREFIX):
+            not_found = self._not_found_at_openai
+        # An encoded path is none of ours, whatever it decodes to; but for the names of models.
         plain = scope.get("raw_path", path.encode("utf-8", "replace")).partition(b"?")[0]
-        if plain != path.encode("utf-8", "replace"):
-            await self._not_found(scope, receive, send)
+        encoded = plain != path.encode("utf-8", "replace")
+        if encoded and not plain.startswith(openai.MODELS.encode()):
+            await not_found(scope, receive, send)
             return
         if scope["method"] == "OPTIONS" and self._may_ask(scope):
             await self._preflight(scope, receive, send)
@@ -192,7 +204,7 @@ class _Front:
         if endpoint is not None:
             await endpoint(scope, receive, send)
             return
-        await self._app(scope, receive, _Replaced(send, self._not_found, scope, receive))
+        await self._app(scope, receive, _Replaced(send, not_found, scope, receive))
 
     def _may_ask(self, scope: Scope) -> bool:
         """Whether a page of an allowed origin asks."""

@@ -10,6 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polymux.downloads import pages as downloads
+from polymux.downloads.backend import DownloadBackend
+from polymux.downloads.bringing import Bringer, addressed
 from polymux.engines import measures
 from polymux.engines.conversations import ChatBackend
 from polymux.engines.memory import MemoryBudget, needed_bytes
@@ -18,10 +21,14 @@ from polymux.engines.supervisor import EngineBackend, Supervision
 from polymux.engines.without_model import WithoutModel
 from polymux.models.choosing import available, chosen
 from polymux.server.settings import EngineSettings
+from polymux.server.upstream_settings import upstreams_of
+from polymux.summaries.backend import SummaryBackend
+from polymux.upstreams.song_search.backend import SongSearchBackend
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from polymux.downloads.pages import PageDownloader
     from polymux.server.settings import ServerSettings
     from polymux.service.backend import Backend
     from polymux.service.work import Estimate, Product, Sink, Work
@@ -92,7 +99,36 @@ def backends_of(settings: ServerSettings, media: Backend | None = None) -> list[
         engines = installed_engines()
     memory = MemoryBudget(settings.limits.engines_memory_bytes)
     media = media or _media(engines, settings, memory)
-    return [_backend(name, one, settings, memory, media) for name, one in engines.items()]
+    pages = pages_of(settings)
+    bringer = bringer_of(settings, pages)
+    backends = [
+        addressed(_backend(name, one, settings, memory, media), bringer)
+        for name, one in engines.items()
+    ]
+    if pages is not None:
+        backends += [DownloadBackend(pages, media), SummaryBackend(pages, settings.summaries)]
+    if settings.song_search.providers:
+        backends.append(SongSearchBackend(settings.song_search))
+    taken = [one.name for one in backends]
+    return backends + upstreams_of(settings.upstreams, settings.fetch, taken)
+
+
+def pages_of(settings: ServerSettings) -> PageDownloader | None:
+    """What fetches what pages show; None where that is not installed, or not wanted."""
+    enabled = settings.download.enabled
+    if not (downloads.is_installed() if enabled is None else enabled):
+        return None
+    return downloads.PageDownloader(
+        settings.download,
+        settings.fetch,
+        settings.store.folder / "drafts",
+        settings.limits.duration_s,
+    )
+
+
+def bringer_of(settings: ServerSettings, pages: PageDownloader | None) -> Bringer:
+    """What brings files from addresses."""
+    return Bringer(settings.fetch, settings.limits.upload_bytes, pages=pages)
 
 
 def _media(

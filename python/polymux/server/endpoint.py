@@ -5,22 +5,34 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
 from polymux._text import printable, shortened
-from polymux.server.answers import CLOSE, send_error, send_json, send_told
+from polymux.server.answers import CLOSE, send_json, send_told
 from polymux.server.body import ClientGoneError
 from polymux.server.gate import Access, request_id_of
 from polymux.service.failures import StoreError, described, draining, refusal
 from polymux.service.work import Caller
 
 if TYPE_CHECKING:
-    from polymux.server.answers import Message, Receive, Scope, Send
+    from collections.abc import Mapping
+
+    from polymux.server.answers import Fields, Message, Receive, Scope, Send
     from polymux.server.state import ServerState
 
 _log = logging.getLogger("polymux.server")
 _access = logging.getLogger("polymux.access")
+#: What a page may send beside what browsers send by themselves; some are of OpenAI's package, and
+#: the last of the Model Context Protocol.
+_ALLOWED_FIELDS = (
+    b"authorization, content-type, prefer, idempotency-key, x-request-id, x-stainless-arch, "
+    b"x-stainless-lang, x-stainless-os, x-stainless-package-version, x-stainless-retry-count, "
+    b"x-stainless-runtime, x-stainless-runtime-version, x-stainless-timeout, "
+    b"mcp-protocol-version, mcp-session-id, mcp-method, mcp-name"
+)
+#: What it may read of an answer's.
+_READ_FIELDS = b"x-request-id, polymux-version, retry-after, mcp-session-id"
 
 
 class Asked(NamedTuple):
@@ -47,12 +59,14 @@ class Endpoint:
         methods: Those that it takes.
         public: Whether it needs no key.
         loopback_public: Whether it needs none from this machine, where nobody else can ask.
+        every_key: Whether any key will do, whatever its scopes.
     """
 
     name: str
     methods: tuple[str, ...] = ("GET",)
     public: bool = False
     loopback_public: bool = False
+    every_key: bool = False
 
     def __init__(self, state: ServerState) -> None:
         """Of a server."""
@@ -100,10 +114,20 @@ class Endpoint:
         if self.public or (self.loopback_public and gate.is_loopback(scope, headers)):
             gate.check_origin(headers)
             return Access(Caller("", ""), None, request_id, headers)
-        return gate.admit(headers, self.name, request_id, now)
+        return gate.admit(headers, None if self.every_key else self.name, request_id, now)
+
+    def described(self, error: BaseException) -> dict[str, Any]:
+        """What a caller is told of a failure, as `failures.described` has it."""
+        return described(error)
+
+    async def tell(
+        self, send: Send, told: Mapping[str, Any], request_id: str, fields: Fields = ()
+    ) -> None:
+        """Sends what `described` gave, in the form of this address's answers."""
+        await send_told(send, told, request_id, fields)
 
     async def _fail(self, error: Exception, watched: _Watched, request_id: str) -> None:
-        told = described(error)
+        told = self.described(error)
         if told["code"] == "internal":
             _log.error("request %s failed unexpectedly", request_id, exc_info=error)
         elif isinstance(error, StoreError):
@@ -115,7 +139,7 @@ class Endpoint:
             fields.append((b"allow", ", ".join(self.methods).encode()))
         if watched.has_body:
             fields.append(CLOSE)
-        await send_told(watched, told, request_id, fields)
+        await self.tell(watched, told, request_id, fields)
 
     def _note(
         self, scope: Scope, watched: _Watched, seconds: float, key: str | None, request_id: str
@@ -162,7 +186,7 @@ def cors_fields(scope: Scope, origins: tuple[str, ...]) -> list[tuple[bytes, byt
         if name == b"origin" and value.decode("latin-1") in origins:
             return [
                 (b"access-control-allow-origin", value),
-                (b"access-control-expose-headers", b"x-request-id, polymux-version, retry-after"),
+                (b"access-control-expose-headers", _READ_FIELDS),
                 (b"vary", b"origin"),
             ]
     return []
@@ -177,9 +201,9 @@ class NotFound(Endpoint):
 
     async def handle(self, asked: Asked) -> None:
         """404, with or without a key."""
-        error = refusal(errors.NotFoundError, "there is nothing at this address")
+        told = described(refusal(errors.NotFoundError, "there is nothing at this address"))
         fields = [] if asked.scope["method"] in ("GET", "HEAD") else [CLOSE]
-        await send_error(asked.send, error, asked.access.request_id, fields)
+        await self.tell(asked.send, told, asked.access.request_id, fields)
 
 
 class Preflight(Endpoint):
@@ -193,10 +217,7 @@ class Preflight(Endpoint):
         """Yes, to pages of the allowed origins; others were refused already."""
         fields = [
             (b"access-control-allow-methods", b"GET, POST, DELETE"),
-            (
-                b"access-control-allow-headers",
-                b"authorization, content-type, prefer, idempotency-key, x-request-id",
-            ),
+            (b"access-control-allow-headers", _ALLOWED_FIELDS),
             (b"access-control-max-age", b"600"),
         ]
         await send_json(asked.send, 200, {}, fields, request_id=asked.access.request_id)

@@ -192,13 +192,14 @@ class Gate:
         return key
 
     def admit(
-        self, headers: Mapping[bytes, bytes], wanted: str, request_id: str, now: float
+        self, headers: Mapping[bytes, bytes], wanted: str | None, request_id: str, now: float
     ) -> Access:
         """Who asks, where they may.
 
         Args:
             headers: The header, as `headers_of` gave it.
-            wanted: The scope that a key needs: an operation, or ``"predictions"``, ``"metrics"``.
+            wanted: The scope that a key needs: an operation, or ``"predictions"``, ``"metrics"``;
+                None where every key will do.
             request_id: Names the request.
             now: Seconds since 1970.
 
@@ -207,7 +208,7 @@ class Gate:
         """
         self.check_origin(headers)
         key = self.key_of(headers, now)
-        if not key.allows(wanted):
+        if wanted is not None and not key.allows(wanted):
             raise refusal(
                 errors.PermissionDeniedError, f"this key may not use {wanted}", code="forbidden"
             )

@@ -50,7 +50,7 @@ class OperationEndpoint(Endpoint):
         super().__init__(state)
         self.operation = operation
         self.name = operation.name
-        self._accepted = {one for variant in operation.variants for one in variant.accepts}
+        self.accepted = {one for variant in operation.variants for one in variant.accepts}
 
     @property
     def longest_json_bytes(self) -> int:
@@ -70,14 +70,7 @@ class OperationEndpoint(Endpoint):
 
     async def handle(self, asked: Asked) -> None:
         """Answers it."""
-        if self.state.stopping.is_set():
-            raise draining()
-        encoding = check_body(
-            asked.access, self.name, self.longest_json_bytes, self.longest_form_bytes
-        )
-        if encoding not in self._accepted:
-            wanted = " or ".join(sorted(self._accepted))
-            raise errors.UnsupportedEncodingError(f"{self.name} takes {wanted}, not {encoding}")
+        encoding = self.encoding_of(asked.access)
         model = _model_of(asked.scope["query_string"])
         with ExitStack() as files:
             if encoding == "json":
@@ -93,6 +86,22 @@ class OperationEndpoint(Endpoint):
                 product = await unless_gone(self.state.service.call(work), asked.receive)
                 await send_json(asked.send, 200, product.output, request_id=asked.access.request_id)
 
+    def encoding_of(self, access: Access) -> str:
+        """The encoding of the body that is announced, where it can be taken.
+
+        Raises:
+            OverloadedError: The server stops.
+            UnsupportedEncodingError: The address does not take it.
+            RequestTooLargeError: It is too long.
+        """
+        if self.state.stopping.is_set():
+            raise draining()
+        encoding = check_body(access, self.name, self.longest_json_bytes, self.longest_form_bytes)
+        if encoding not in self.accepted:
+            wanted = " or ".join(sorted(self.accepted))
+            raise errors.UnsupportedEncodingError(f"{self.name} takes {wanted}, not {encoding}")
+        return encoding
+
     async def _read_json(self, receive: Receive, model: str | None) -> CheckedRequest:
         longest = self.longest_json_bytes
         data = await bodies.whole(receive, longest, self.state.settings.limits, self.name)
@@ -105,6 +114,13 @@ class OperationEndpoint(Endpoint):
     async def _read_form(
         self, access: Access, receive: Receive, model: str | None, files: ExitStack
     ) -> CheckedRequest:
+        fields = await self.read_fields(access, receive, files)
+        return contract.read_form(self.name, fields, model=model)
+
+    async def read_fields(
+        self, access: Access, receive: Receive, files: ExitStack
+    ) -> list[tuple[str, Any]]:
+        """The names and values of a form, in order; its files are there as long as `files` is."""
         form = await bodies.read_form(
             receive,
             access.headers[b"content-type"].decode("latin-1"),
@@ -114,12 +130,39 @@ class OperationEndpoint(Endpoint):
             self.name,
         )
         files.enter_context(form)
-        return contract.read_form(self.name, form.fields, model=model)
+        return form.fields
 
     async def _job(
         self, work: Work, access: Access, receive: Receive, send: Send, files: ExitStack
     ) -> None:
         wait_s, stays = _preference(access, self.state.settings.limits.wait_s)
+        job = await self.job_of(work, access, receive, files, wait_s, stays=stays)
+        await self._send_job(job, access, send)
+
+    async def job_of(
+        self,
+        work: Work,
+        access: Access,
+        receive: Receive,
+        files: ExitStack,
+        wait_s: float | None = None,
+        *,
+        stays: bool = False,
+    ) -> Job:
+        """Begins a job and waits for it; when whoever asked goes meanwhile, it ends.
+
+        Args:
+            work: What is to be done.
+            access: Who asks.
+            receive: ASGI's.
+            files: Those of the request, which become the job's.
+            wait_s: How long to wait. Default: until it has ended.
+            stays: Whether it goes on without its caller. Default: False.
+
+        Raises:
+            BadRequestError: The request's Idempotency-Key is none.
+            ClientGoneError: They have gone.
+        """
         key = access.headers.get(b"idempotency-key")
         if key is not None and not _KEY.fullmatch(key):
             raise invalid("Idempotency-Key: 1 to 255 visible ASCII characters", "Idempotency-Key")
@@ -134,7 +177,7 @@ class OperationEndpoint(Endpoint):
             if new and not stays:
                 await jobs.abandon(job)
             raise
-        await self._send_job(job, access, send)
+        return job
 
     async def _send_job(self, job: Job, access: Access, send: Send) -> None:
         state = self.state
@@ -146,18 +189,19 @@ class OperationEndpoint(Endpoint):
             )
             return
         if job.status != "succeeded":
-            told = job.error or {
-                "status": 500,
-                "code": "canceled",
-                "message": "the prediction was canceled",
-            }
-            await send_told(send, told, access.request_id, more={"id": job.id})
+            await send_told(send, told_of(job), access.request_id, more={"id": job.id})
             return
         if RESULTS[self.name] == "Prediction":
             body: Any = described_job(state, job)
         else:
             body = linked(state, job, job.output)
         await send_json(send, 200, body, request_id=access.request_id)
+
+
+def told_of(job: Job) -> dict[str, Any]:
+    """What a caller is told of a job that has failed, as `failures.described` has it."""
+    canceled = {"status": 500, "code": "canceled", "message": "the prediction was canceled"}
+    return job.error or canceled
 
 
 def _model_of(query: bytes) -> str | None:

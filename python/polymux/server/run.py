@@ -270,7 +270,8 @@ def set_up_logging(level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    for name in ("uvicorn.error", "mcp"):
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 class _Plain(logging.Formatter):

@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._text import display_name, shown
 from polymux.config import state_folder
+from polymux.downloads.settings import DownloadSettings
 from polymux.errors import InvalidRequestError
 from polymux.fetching import FetchPolicy
+from polymux.server.doors.settings import DoorSettings
+from polymux.server.upstream_settings import UpstreamSettings, read_upstreams
 from polymux.service.dispatch import Route
+from polymux.summaries.settings import SummaryOptions
+from polymux.upstreams.song_search.settings import SongSearchSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,7 +123,13 @@ class ServerSettings:
         limits: What requests may cost.
         fetch: What may be fetched beyond the public Internet, such as pictures of chats.
         store: Where jobs and files are kept.
+        doors: Addresses in the shapes of others' interfaces.
+        song_search: Which catalogues of songs are asked. Default: none.
+        download: Downloads from pages. Default: where yt-dlp is installed.
+        summaries: How videos are summarised.
         engines: Name to engine. Default: those whose parts are installed.
+        upstreams: Name to a server of somebody else, which is asked behind the engines. Default:
+            none.
         routes: Operation to the backends that are tried for it, in order. Default: every engine for
             all that it can do.
     """
@@ -135,13 +146,28 @@ class ServerSettings:
     limits: Limits = field(default_factory=Limits)
     fetch: FetchPolicy = field(default_factory=FetchPolicy)
     store: StoreSettings = field(default_factory=StoreSettings)
+    doors: DoorSettings = field(default_factory=DoorSettings)
+    song_search: SongSearchSettings = field(default_factory=SongSearchSettings)
+    download: DownloadSettings = field(default_factory=DownloadSettings)
+    summaries: SummaryOptions = field(default_factory=SummaryOptions)
     engines: Mapping[str, EngineSettings] | None = None
+    upstreams: Mapping[str, UpstreamSettings] = field(default_factory=dict)
     routes: Mapping[str, tuple[Route, ...]] | None = None
 
     @property
     def loopback_only(self) -> bool:
         """Whether nobody but this machine is meant."""
         return self.host in _LOOPBACK and self.public_url is None
+
+    @property
+    def openai_door(self) -> bool:
+        """Whether there is ``/v1``, in OpenAI's shape."""
+        return self.loopback_only if self.doors.openai is None else self.doors.openai
+
+    @property
+    def mcp_door(self) -> bool:
+        """Whether ``/mcp`` is wanted, the Model Context Protocol."""
+        return self.loopback_only if self.doors.mcp is None else self.doors.mcp
 
     @property
     def key_file(self) -> Path:
@@ -192,7 +218,15 @@ class _Reader:
     def server(self, plain: dict[str, Any]) -> ServerSettings:
         own = {name: value for name, value in plain.items() if not isinstance(value, dict)}
         values = self._values(ServerSettings, own, "")
-        groups = {"limits": Limits, "store": StoreSettings, "fetch": FetchPolicy}
+        groups = {
+            "limits": Limits,
+            "store": StoreSettings,
+            "fetch": FetchPolicy,
+            "doors": DoorSettings,
+            "song_search": SongSearchSettings,
+            "download": DownloadSettings,
+            "summaries": SummaryOptions,
+        }
         for name, kind in groups.items():
             if name in plain:
                 found = self._values(kind, self._table(plain, name), f"{name}.")
@@ -202,9 +236,12 @@ class _Reader:
                     self._problems.append(f"{name}.{error}")
         if "engines" in plain:
             values["engines"] = self._engines(self._table(plain, "engines"))
+        if "upstreams" in plain:
+            upstreams = self._table(plain, "upstreams")
+            values["upstreams"] = read_upstreams(upstreams, self._problems)
         if "routes" in plain:
             values["routes"] = self._routes(self._table(plain, "routes"))
-        for name in plain.keys() - own.keys() - {*groups, "engines", "routes"}:
+        for name in plain.keys() - own.keys() - {*groups, "engines", "upstreams", "routes"}:
             self._problems.append(f"{name} is not known")
         self._check(values)
         return ServerSettings() if self._problems else ServerSettings(**values)
@@ -316,6 +353,8 @@ class _Reader:
 
 def right_for(kind: str) -> str:
     """A type, in words."""
+    if "bool" in kind:
+        return "true or false"
     if "tuple[int" in kind:
         return "an array of whole numbers"
     if "tuple" in kind:
@@ -331,6 +370,8 @@ def right_for(kind: str) -> str:
 
 def _converted(kind: str, value: object) -> tuple[bool, Any]:
     """Whether a value is of a field's type, and what is kept of it."""
+    if "bool" in kind:
+        return isinstance(value, bool), value
     if "tuple[int" in kind:
         numbers = isinstance(value, list) and all(type(one) is int for one in value)
         return numbers, tuple(value) if isinstance(value, list) else ()

@@ -22,7 +22,7 @@ from polymux.service.dispatch import Service
 from polymux.service.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
     from polymux.service.backend import Backend
@@ -55,6 +55,7 @@ class ServerState:
         self._service: Service | None = None
         #: Set when it is told to stop: streams end themselves.
         self.stopping = asyncio.Event()
+        self._at_stop: list[Callable[[], Awaitable[None]]] = []
 
     @property
     def service(self) -> Service:
@@ -152,9 +153,16 @@ class ServerState:
     async def stop(self) -> None:
         """Ends what runs, and gives up engines and store."""
         self.stopping.set()
+        callbacks, self._at_stop = self._at_stop, []
+        for callback in callbacks:
+            await callback()
         service, self._service = self._service, None
         if service is not None:
             await service.close()
+
+    def at_stop(self, callback: Callable[[], Awaitable[None]]) -> None:
+        """Has this awaited when it stops, while the service is still there."""
+        self._at_stop.append(callback)
 
     def watch_file(self, path: Path | None) -> None:
         """Names the file that `reload` reads."""
@@ -175,9 +183,11 @@ class ServerState:
                 port=old.port,
                 public_url=old.public_url,
                 store=old.store,
+                doors=old.doors,
                 tls_cert=old.tls_cert,
                 tls_key=old.tls_key,
                 engines=old.engines,
+                upstreams=old.upstreams,
                 routes=old.routes,
             )
             keys = KeyFile(settings.key_file)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux.server.answers import VERSION_FIELD, to_json
 from polymux.server.body import ClientGoneError, gone
+from polymux.service.chunks import line_of
 from polymux.service.failures import described, draining
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from polymux.server.answers import Receive, Send
     from polymux.server.state import ServerState
+    from polymux.service.chunks import Chunk
     from polymux.service.work import Work
 
 _log = logging.getLogger("polymux.server")
@@ -36,6 +38,13 @@ def event(value: Any, name: str = "") -> bytes:
     return b"".join((before, b"data: ", to_json(value), b"\n\n"))
 
 
+def chunk_event(chunk: Chunk) -> bytes:
+    """The event of a chunk; an upstream's goes on as it came."""
+    if isinstance(chunk, dict):
+        return event(chunk)
+    return b"".join((b"data: ", line_of(chunk), b"\n\n"))
+
+
 async def send_stream(state: ServerState, work: Work, receive: Receive, send: Send) -> None:
     """Answers a chat in pieces, ``[DONE]`` behind the last.
 
@@ -49,10 +58,10 @@ async def send_stream(state: ServerState, work: Work, receive: Receive, send: Se
     await send_events(state, chunks, receive, send, work.request_id)
 
 
-async def _as_events(chunks: AsyncIterator[dict[str, Any]]) -> AsyncGenerator[bytes]:
+async def _as_events(chunks: AsyncIterator[Chunk]) -> AsyncGenerator[bytes]:
     async with aclosing(chunks) as pieces:  # type: ignore[type-var]
         async for chunk in pieces:
-            yield event(chunk)
+            yield chunk_event(chunk)
     yield b"data: [DONE]\n\n"
 
 

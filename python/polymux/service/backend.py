@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from polymux.service.chunks import Chunk
+    from polymux.service.dispatch import Service
     from polymux.service.work import Product, Sink, Work
 
 
@@ -48,6 +49,9 @@ class Backend(ABC):
     operations: frozenset[str]
     slots: int = 1
     models: tuple[str, ...] | None = None
+
+    def bind(self, service: Service) -> None:  # noqa: B027 - most ask nobody else
+        """Tells it the service that it is of: for work that asks for other work."""
 
     def refuse(self, work: Work) -> None:  # noqa: B027 - most refuse nothing
         """Raises where this work is not for it.

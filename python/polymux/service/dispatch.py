@@ -7,25 +7,29 @@ import logging
 import random
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from polymux import errors
 from polymux.operations.results import JOBS
 from polymux.service.admission import Admission, Promise, check_estimate
-from polymux.service.failures import draining, refusal, unknown_model
+from polymux.service.failures import all_failed, draining, refusal, unknown_model
 from polymux.service.running import Jobs
 from polymux.service.work import Sink
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from polymux.service.backend import Backend
+    from polymux.service.chunks import Chunk
     from polymux.service.records import Job
     from polymux.service.store import Store
     from polymux.service.work import Product, Work
 
 _log = logging.getLogger("polymux.service")
 _SWEEP_EVERY_S = 30.0
+#: What is no fault of the request: another backend may do it.
+_NOT_THE_CALLERS = (errors.InternalServerError, errors.RateLimitError)
 #: What a client asks for that was told no model (`contracts.md` G.2.5).
 _FIRST_MODEL = "default"
 
@@ -80,10 +84,13 @@ class Service:
                 backend = self.backends.get(route.backend)
                 if backend is None or operation not in backend.operations:
                     raise errors.InvalidRequestError(
-                        f"routes.{operation}: no engine of the name {route.backend} does that"
+                        f"routes.{operation}: no engine or upstream of the name {route.backend} "
+                        "does that"
                     )
         self._sweeper: asyncio.Task[None] | None = None
         self._draining = False
+        for backend in backends:
+            backend.bind(self)
 
     async def start(self) -> None:
         """Begins to remove what has expired."""
@@ -171,15 +178,19 @@ class Service:
             found |= dict.fromkeys(route.models or self.backends[route.backend].models or ())
         return list(found)
 
-    async def call(self, work: Work) -> Product:
+    async def call(self, work: Work, sink: Sink | None = None) -> Product:
         """Does work that is no job, whole.
+
+        Args:
+            work: What is to be done.
+            sink: Where it is told of. Default: nowhere.
 
         Raises:
             NoBackendError: Nothing here can do it.
             OverloadedError: Too much waits already.
             PolymuxError: It failed.
         """
-        sink = Sink(lambda: None, self.store.media.draft)
+        sink = sink or Sink(lambda: None, self.store.media.draft)
         try:
             async with asyncio.timeout(_answer_timeout_s(work)):
                 return await self._do(work, sink, _nothing)
@@ -194,20 +205,39 @@ class Service:
         promise: Promise | None = None,
     ) -> Product:
         backends = self.backends_of(work)
+        failures: dict[str, errors.APIStatusError] = {}
         for number, backend in enumerate(backends, 1):
             try:
                 if number > 1 or not is_job(work.operation):
                     await self._check_estimate(work, backend)
+                preparing = backend.prepared(work, sink)
+                if preparing is not None:
+                    return await self._do_prepared(preparing, backend, sink, started, promise)
                 async with self.places[backend.name].place(promise):
                     await started()
                     return await backend.run(work, sink)
-            except errors.InternalServerError as error:
-                if number == len(backends) or not _fails_over(work):
+            except _NOT_THE_CALLERS as error:
+                if not _fails_over(work):
                     raise
-                sink.log(f"{backend.name} failed ({error.code}), {backends[number].name} is next")
-        raise AssertionError("unreachable")
+                failures[backend.name] = error
+        raise all_failed(failures)
 
-    async def stream(self, work: Work) -> AsyncIterator[dict[str, Any]]:
+    async def _do_prepared(
+        self,
+        preparing: AbstractAsyncContextManager[Work],
+        backend: Backend,
+        sink: Sink,
+        started: Callable[[], Awaitable[None]],
+        promise: Promise | None,
+    ) -> Product:
+        await started()
+        async with preparing as ready:
+            # What lay at an address has a length only now.
+            await self._check_estimate(ready, backend)
+            async with self.places[backend.name].place(promise):
+                return await backend.run(ready, sink)
+
+    async def stream(self, work: Work) -> AsyncIterator[Chunk]:
         """Does a chat in pieces. Where a backend fails before its first piece, the next is tried.
 
         Raises:
@@ -216,9 +246,9 @@ class Service:
         backends = self.backends_of(work)
         limit_s = _answer_timeout_s(work)
         until = None if limit_s is None else asyncio.get_running_loop().time() + limit_s
-        for number, backend in enumerate(backends, 1):
+        failures: dict[str, errors.APIStatusError] = {}
+        for backend in backends:
             begun = False
-            last = number == len(backends) or not _fails_over(work)
             try:
                 async with self.places[backend.name].place():
                     sink = Sink(lambda: None, self.store.media.draft)
@@ -239,11 +269,14 @@ class Service:
                                 raise _too_late(work) from None
                             begun = True
                             yield chunk
-            except errors.InternalServerError:
-                if begun or last:
+            except _NOT_THE_CALLERS as error:
+                late = until is not None and asyncio.get_running_loop().time() >= until
+                if begun or late or not _fails_over(work):
                     raise
+                failures[backend.name] = error
             else:
                 return
+        raise all_failed(failures)
 
     async def begin(self, work: Work, idempotency_key: str | None = None) -> tuple[Job, bool]:
         """Begins a job; see `Jobs.begin`.

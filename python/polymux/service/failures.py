@@ -96,6 +96,27 @@ def storage_full(message: str) -> InternalServerError:
     return refusal(InternalServerError, message, code="storage_full", status=507)
 
 
+def all_failed(failures: Mapping[str, APIStatusError]) -> APIStatusError:
+    """The failure of work that several backends were asked for, one after another.
+
+    Args:
+        failures: Backend to its failure; one at least.
+
+    Returns:
+        The only one as it is; of several one that lists them (502).
+
+    Example:
+        >>> from polymux.service.failures import all_failed, engine_failed
+        >>> print(all_failed({"one": engine_failed("it crashed"), "two": engine_failed("no")}))
+        none of the 2 models answered: one: it crashed; two: no
+    """
+    if len(failures) == 1:
+        return next(iter(failures.values()))
+    reasons = "; ".join(f"{name}: {error}" for name, error in failures.items())
+    message = f"none of the {len(failures)} models answered: {reasons}"
+    return refusal(InternalServerError, message, code="upstream_failed", status=502)
+
+
 def engine_failed(message: str) -> InternalServerError:
     """An engine of this machine failed at what it should be able to do."""
     return refusal(InternalServerError, message, code="engine_failed")

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 #: Operations whose answer is one address or text, which is the prediction's output.
 _PLAIN = ("MediaFile", "TextResponse")
 #: Left out where there is nothing to tell.
-_OPTIONAL = ("output", "error", "urls", "started_at", "completed_at", "progress")
+_OPTIONAL = (
+    "output", "report", "error", "error_code", "urls", "started_at", "completed_at", "progress"
+)  # fmt: skip
 
 
 def prediction(
@@ -28,9 +30,10 @@ def prediction(
         address_of: The address of a file of the store, by its name.
         urls: Where it is looked at, cancelled and watched. Default: nowhere.
     """
-    output = job.output
+    output: Any = job.output
+    report = None
     if RESULTS[job.operation] in _PLAIN and isinstance(output, dict):
-        output = output.get("response")
+        output, report = output.get("response"), output.get("report")
     plain: dict[str, Any] = {
         "id": job.id,
         "status": job.status,
@@ -38,8 +41,10 @@ def prediction(
         "version": job.version,
         "input": job.input,
         "output": linked(output, address_of),
+        "report": report,
         "source": "api",
         "error": None if job.error is None else job.error["message"],
+        "error_code": None if job.error is None else job.error["code"],
         "logs": "\n".join(job.logs),
         "metrics": job.metrics,
         "urls": urls,

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from polymux import _loop, errors
 from polymux._answers import Answer, status_error
-from polymux._calls import SUCCESSES, native_call_options
+from polymux._calls import SUCCESSES
+from polymux._connection import host_of
 from polymux._secrets import keep_secret
-from polymux.call_options import QUICK, STREAMED, Retry, Timeout
+from polymux.call_options import NEVER, QUICK, STREAMED, Retry, Timeout, native_options
 from polymux.chat_stream import opened_async_stream
 from polymux.config import checked_base_url, checked_key
+from polymux.service.backend import Health
+from polymux.upstreams.breaker import Breaker
 from polymux.upstreams.failing import failed, told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from polymux import _core
     from polymux.chat_stream import AsyncChatStream
 
-#: A gateway does not wait where its caller could: only a connection that is not there is tried
-#: once more, and that of a kept connection that was closed meanwhile.
-_RETRY = Retry(1, first_backoff=0.1, longest_backoff=0.2, longest_retry_after=0.0)
+#: A gateway does not wait where its caller could, and does not ask for the same work twice.
+_ONCE = Retry(0)
+_TWICE = Retry(1, first_backoff=0.1, longest_backoff=0.2, longest_retry_after=0.0, repeatable=True)
+_LONGEST_EVENT_BYTES = 1 << 20
+_API = "/api/v1"
 
 
 class UpstreamServer:
@@ -34,9 +40,15 @@ class UpstreamServer:
         name: As configuration calls it; callers read it in errors.
         base_url: Such as ``"https://api.example/v1"``; the operator's word, so not guarded.
         key: For ``Authorization: Bearer``. Default: none.
-        fields: More header lines, such as ``("X-Title: mine",)``. Default: none.
         certificates: File of the trusted certificates, PEM. Default: the system's.
-        timeout: Deadlines. Default: those of the client, `polymux.Timeout`.
+        timeout: Deadlines; ``total`` is not for streams. Default: those of `polymux.Timeout`.
+        ours: Whether it is a polymux, whose errors mean what ours do. Default: False.
+
+    Attributes:
+        name: As given.
+        base_url: As given, without a slash at its end; of a polymux without ``/api/v1``.
+        host: ``name:port`` of it.
+        certificates: As given.
 
     Raises:
         InvalidRequestError: The address or the key cannot be one.
@@ -53,40 +65,30 @@ class UpstreamServer:
         base_url: str,
         key: str | None = None,
         *,
-        fields: Sequence[str] = (),
         certificates: str = "",
         timeout: Timeout | None = None,
+        ours: bool = False,
     ) -> None:
         """Nothing is connected."""
         self.name = name
         self.base_url = checked_base_url(base_url)
-        self._fields = list(fields)
+        if not ours and base_url.rstrip("/").endswith(_API):
+            self.base_url += _API  # Part of another's address, and of all of ours.
+        self.host = host_of(self.base_url)
+        self.certificates = certificates
+        self._key_fields: list[str] = []
         if key is not None:
+            self._key_fields.append(f"Authorization: Bearer {checked_key(key)}")
             keep_secret(key)
-            self._fields.append(f"Authorization: Bearer {checked_key(key)}")
-        self._certificates = certificates
         self._timeout = timeout or Timeout()
+        self._ours = ours
+        self._breaker = Breaker()
         self._made: _core.Session | None = None
+        self._options_of: dict[tuple[Timeout, bool], _core.CallOptions] = {}
 
     def __repr__(self) -> str:
         """Without the key."""
         return f"{type(self).__name__}({self.name!r}, {self.base_url!r})"
-
-    def _session(self) -> _core.Session:
-        if self._made is None:
-            from polymux._native_core import core
-            from polymux._version import __version__
-
-            own = [f"User-Agent: polymux/{__version__}", "Accept: application/json, */*;q=0.1"]
-            self._made = core.Session(
-                headers=[*own, *self._fields],
-                proxy="",
-                no_proxy="",
-                certificates=self._certificates,
-                verify=True,
-                http2=True,
-            )
-        return self._made
 
     async def ask(
         self,
@@ -97,9 +99,8 @@ class UpstreamServer:
         *,
         content_type: str = "application/json",
         fields: Sequence[str] = (),
-        timeout: Timeout | None = None,
+        usual: Timeout = QUICK,
         repeatable: bool = False,
-        on_upload: Callable[[int, int | None], object] | None = None,
     ) -> Answer:
         """One request, answered whole.
 
@@ -110,22 +111,22 @@ class UpstreamServer:
             body: Bytes, or a form that is made while it is sent. Default: none.
             content_type: Of the body.
             fields: More header lines.
-            timeout: Over the server's own. Default: none.
+            usual: Deadlines, where the server has none of its own. Default: of short operations.
             repeatable: Whether it may be sent again when it may have been worked on.
-            on_upload: Called with bytes sent, and bytes in all.
 
         Raises:
             APIStatusError: As callers are told, see `polymux.upstreams.failing.told`.
         """
-        options = self._options(timeout, QUICK, repeatable=repeatable)
-        arguments = self._arguments(method, path, body, content_type, fields)
+        options = self._admitted(usual, repeatable=repeatable)
+        exchange = None
         try:
-            exchange = self._session().start(_loop.port(), *arguments, options, "whole")
-            answer = Answer(await _loop.outcome(exchange, body, on_upload))
+            exchange = self._start(method, path, body, content_type, fields, options, "whole")
+            answer = Answer(await _loop.outcome(exchange, body, None))
+            self._breaker.count(None)
             if answer.status not in SUCCESSES:
                 raise status_error(answer)
         except errors.PolymuxError as error:
-            raise told(self.name, error, operation=operation) from None
+            raise self.told(error, operation, counted=exchange is not None) from None
         return answer
 
     async def ask_json(
@@ -139,24 +140,38 @@ class UpstreamServer:
         from polymux._native_core import core
 
         body = None if value is None else core.write_json(value)
-        answer = await self.ask(operation, method, path, body, **how)
+        return self.parsed(await self.ask(operation, method, path, body, **how))
+
+    def parsed(self, answer: Answer) -> Any:
+        """The JSON of an answer.
+
+        Raises:
+            InternalServerError: It is none, or none that could be told to others.
+        """
+        from polymux._native_core import core
+
         try:
-            return core.parse_json(answer.body)
-        except errors.DecodeError:
+            value = core.parse_json(answer.body)
+            core.write_json(value)
+        except (errors.DecodeError, errors.InvalidRequestError):
             raise failed(self.name, "its answer is no JSON") from None
+        return value
 
     async def stream_chat(
         self,
         operation: str,
         path: str,
         value: Mapping[str, Any],
-        *,
-        timeout: Timeout | None = None,
     ) -> AsyncChatStream:
         """One request, answered in chunks of a chat.
 
         What goes wrong between two chunks comes out of the stream as the client's own errors, of
         which `told` makes what callers are told. Closing the stream closes the connection.
+
+        Args:
+            operation: What it is for.
+            path: Behind the base address.
+            value: The request, written as JSON.
 
         Raises:
             APIStatusError: As `ask`, before the first chunk.
@@ -165,37 +180,120 @@ class UpstreamServer:
 
         body = core.write_json(value)
         accepted = ["Accept: text/event-stream, application/json"]
-        arguments = self._arguments("POST", path, body, "application/json", accepted)
-        options = self._options(timeout, STREAMED, repeatable=False)
+        options = self._admitted(STREAMED, repeatable=False)
+        exchange = None
         try:
-            exchange = self._session().start(_loop.port(), *arguments, options, "chat")
+            exchange = self._start(
+                "POST", path, body, "application/json", accepted, options, "chat"
+            )
             await _loop.news(exchange, body)
             head = exchange.head
             if exchange.ended and (head is None or head[0] not in SUCCESSES):
-                raise status_error(Answer(exchange.outcome()))
+                answer = Answer(exchange.outcome())
+                self._breaker.count(None)
+                raise status_error(answer)
         except errors.PolymuxError as error:
-            raise told(self.name, error, operation=operation) from None
+            raise self.told(error, operation, counted=exchange is not None) from None
+        self._breaker.count(None)
         return opened_async_stream(exchange)
 
-    def _options(
-        self, timeout: Timeout | None, usual: Timeout, *, repeatable: bool
-    ) -> _core.CallOptions:
-        own = self._timeout.over(usual)
-        retry = _RETRY._replace(repeatable=True) if repeatable else _RETRY
-        return native_call_options(own if timeout is None else timeout.over(own), retry)
+    async def events(self, operation: str, path: str) -> AsyncIterator[tuple[str, Any]]:
+        """The events of a stream that is asked for by GET: their names, and their JSON.
 
-    def _arguments(
+        Raises:
+            APIStatusError: As `ask`; also where the stream breaks off.
+        """
+        from polymux._native_core import core
+
+        options = self._admitted(STREAMED, repeatable=True)
+        accepted = ["Accept: text/event-stream"]
+        splitter = core.EventSplitter(_LONGEST_EVENT_BYTES)
+        exchange = None
+        try:
+            exchange = self._start("GET", path, None, "", accepted, options, "pieces")
+            ended = False
+            while not ended:
+                await _loop.news(exchange)
+                ended = exchange.ended
+                for kind, data in splitter.feed(exchange.take_bytes()):
+                    yield kind, core.parse_json(data)
+            answer = Answer(exchange.outcome())
+            if answer.status not in SUCCESSES:
+                raise status_error(answer)
+        except errors.PolymuxError as error:
+            raise self.told(error, operation, counted=exchange is not None) from None
+        finally:
+            if exchange is not None:
+                exchange.close()
+
+    def told(
+        self, error: errors.PolymuxError, operation: str, *, counted: bool = False
+    ) -> errors.PolymuxError:
+        """A failure as callers are told of it; `counted` where it is that of a new connection."""
+        if counted and not isinstance(error, errors.APIError):
+            self._breaker.count(error)
+        return told(self.name, error, operation=operation, ours=self._ours)
+
+    def health(self, kind: str) -> Health:
+        """Whether it was reached lately; nobody asks it."""
+        if self._breaker.is_open:
+            return Health("failed", f"upstream ({kind}): there is no connection to it")
+        return Health("ready", f"upstream ({kind})")
+
+    def _start(
         self,
         method: str,
         path: str,
         body: bytes | _core.MultipartBody | None,
         content_type: str,
         fields: Sequence[str],
-    ) -> tuple[str, str, list[str], Any]:
+        options: _core.CallOptions,
+        reading: str,
+    ) -> _core.Exchange:
         lines = list(fields)
         if body is not None:
-            lines.append(f"Content-Type: {content_type}")
-        return method, f"{self.base_url}{path}", lines, body
+            # A polymux is asked again for what it may have done already, and does it once.
+            lines += [f"Content-Type: {content_type}", f"Idempotency-Key: {os.urandom(16).hex()}"]
+        url = f"{self.base_url}{path}"
+        return self._session().start(_loop.port(), method, url, lines, body, options, reading)
+
+    def _session(self) -> _core.Session:
+        if self._made is None:
+            from polymux._native_core import core
+            from polymux._version import __version__
+
+            own = [f"User-Agent: polymux/{__version__}", "Accept: application/json, */*;q=0.1"]
+            self._made = core.Session(
+                headers=[*own, *self._key_fields],
+                proxy="",
+                no_proxy="",
+                certificates=self.certificates,
+                verify=True,
+                http2=True,
+            )
+        return self._made
+
+    def _admitted(self, usual: Timeout, *, repeatable: bool) -> _core.CallOptions:
+        """The options of a request that may go out now.
+
+        Raises:
+            InternalServerError: It may not: the server could not be reached just now.
+        """
+        if not self._breaker.admits():
+            raise failed(self.name, "there was no connection to it just now")
+        found = self._options_of.get((usual, repeatable))
+        if found is None:
+            timeout = self._timeout.over(usual)
+            if usual is STREAMED:
+                timeout = timeout._replace(total=NEVER)
+            retry = _TWICE if repeatable else _ONCE
+            found = native_options(timeout, retry, _LONGEST_EVENT_BYTES)
+            self._options_of[usual, repeatable] = found
+        return found
+
+    def total_s(self, usual: Timeout) -> float:
+        """The deadline for work that is not answered at once, in seconds."""
+        return self._timeout.over(usual).total or NEVER
 
     def close(self) -> None:
         """Closes all connections; requests that run end with an error. Idempotent."""

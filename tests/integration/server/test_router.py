@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CHAT = "/api/v1/fastllm/chatcompletion"
+OPENAI_CHAT = "/v1/chat/completions"
 HELLO = {"model": "default", "messages": [{"role": "user", "content": "Hi"}]}
 
 
@@ -78,6 +79,11 @@ def test_the_router_in_a_foreign_application(tmp_path: Path) -> None:
         assert ask(port, "GET", CHAT, key=key).status == 405
         assert ask(port, "GET", "/healthz").status == 200
         assert ask(port, "GET", "/nothing", key=key).status == 404
+        assert ask(port, "POST", OPENAI_CHAT, HELLO, key).json() == {"text": "read"}
+        assert ask(port, "POST", OPENAI_CHAT, HELLO).json()["error"]["code"] == "invalid_api_key"
+        refused = ask(port, "GET", "/v1/models/no%2Fsuch", key=key).json()["error"]
+        assert refused["code"] == "model_not_found"
+        assert "no/such" in refused["message"]
 
 
 def test_a_body_is_not_read_before_the_key_is_seen(tmp_path: Path) -> None:

@@ -38,7 +38,8 @@ def check(server: ServedProcess) -> None:
 def test_every_address_is_in_the_document() -> None:
     paths = openapi("http://localhost")["paths"]
     routes = {route.path for route in create_app(ServerSettings()).routes}  # type: ignore[attr-defined]
-    assert set(paths) == routes
+    # Others' interfaces have documents of their own.
+    assert set(paths) == {path for path in routes if not path.startswith(("/v1/", "/mcp"))}
     for one in contract.operations():
         described = paths[one.path]["post"]
         assert described["operationId"] == one.name

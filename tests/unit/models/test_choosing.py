@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from polymux.downloads.settings import DownloadSettings
 from polymux.models import adding, choosing
 from polymux.models.folder import ModelsFolder
 from polymux.server.backends import backends_of, installed_engines
@@ -101,11 +102,12 @@ def test_what_a_server_begins_with(folder: ModelsFolder, tmp_path: Path) -> None
     }  # fmt: skip
     settings = ServerSettings(store=StoreSettings(tmp_path / "store"))
     found = {one.name: one for one in backends_of(settings)}
-    assert set(found) == set(engines)
+    assert set(found) == {*engines, "download", "summaries"}
     assert found["chat"].models == ("a", "chat")
     assert found["chat-b"].models == ("b", "chat-b")
     named = {"chat": EngineSettings("chat", {"model": "nothing"})}
-    (missing,) = backends_of(ServerSettings(store=settings.store, engines=named))
+    off = DownloadSettings(enabled=False)
+    (missing,) = backends_of(ServerSettings(store=settings.store, engines=named, download=off))
     assert missing.health().state == "failed"
     assert missing.models == ("nothing", "chat")
 

@@ -55,8 +55,18 @@ def test_lines_that_roll_up_are_told_once() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff\xfe\x00", b"WEBVTT", b"{}", b"-->\n-->", b"\n" * 10_000,
-                                  b"00:01.000 --> 00:02.000\n" + b"<" * 100_000])  # fmt: skip
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff\xfe\x00",
+        b"WEBVTT",
+        b"{}",
+        b"-->\n-->",
+        b"\n" * 10_000,
+        b"00:01.000 --> 00:02.000\n" + b"<" * 100_000,
+    ],
+)
 def test_what_is_none(data: bytes) -> None:
     assert len(read_captions(data)) <= 1
 

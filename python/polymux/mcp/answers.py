@@ -1,0 +1,150 @@
+"""What came of a call, as a tool's result: text for people and models, values, files."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import mcp_types as types
+
+from polymux._secrets import hidden
+from polymux._text import printable, size
+from polymux.server.answers import error_body
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from polymux.contract import Operation
+
+#: All files of an answer that are in it themselves; some clients take no events over 1 MiB.
+INLINE_BYTES = 512 << 10
+#: Longest file that is read as a resource: it is in memory several times meanwhile.
+LONGEST_READ_BYTES = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class MadeFile:
+    """A file that an operation has made.
+
+    Attributes:
+        uri: By which it is read as a resource.
+        name: What to save it as.
+        content_type: What it is.
+        size_bytes: Its size; None where it is not known.
+        read: Gives its bytes, where it has no more than so many; None where it has.
+        path: Where it lies on this machine; None where it does not.
+    """
+
+    uri: str
+    name: str
+    content_type: str
+    size_bytes: int | None
+    read: Callable[[int], Awaitable[bytes | None]]
+    path: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an operation gave.
+
+    Attributes:
+        value: Its answer, as the interface has it.
+        files: What it has made, in order.
+        notes: What was left out of the request.
+    """
+
+    value: Any
+    files: Sequence[MadeFile] = ()
+    notes: Sequence[str] = ()
+
+
+async def result_of(operation: Operation, outcome: Outcome) -> types.CallToolResult:
+    """The result of a call that came to a good end."""
+    content: list[types.ContentBlock] = [_text(_words(operation, outcome))]
+    left_bytes = INLINE_BYTES
+    for file in outcome.files:
+        shown = file.content_type.startswith(("image/", "audio/"))
+        if shown and (file.size_bytes is None or file.size_bytes <= left_bytes):
+            data = await file.read(left_bytes)
+            if data is not None:
+                left_bytes -= len(data)
+                content.append(_inline(file, data))
+        content.append(_link(file))
+    content += [_text(f"Note: {one}") for one in outcome.notes]
+    # Earlier versions of the protocol take objects only.
+    value = outcome.value if isinstance(outcome.value, dict) else {"result": outcome.value}
+    return types.CallToolResult(content=content, structured_content=value)
+
+
+def failure_of(told: Mapping[str, Any], request_id: str) -> types.CallToolResult:
+    """The result of a call that failed: for the model to read, and perhaps to do better."""
+    message = hidden(str(told["message"]))
+    return types.CallToolResult(
+        content=[_text(message)],
+        structured_content=error_body({**told, "message": message}, request_id),
+        is_error=True,
+    )
+
+
+def resource_of(file: MadeFile) -> types.Resource:
+    """A file as a list of resources names it."""
+    return types.Resource(
+        uri=file.uri, name=file.name, mime_type=file.content_type, size=file.size_bytes
+    )
+
+
+def encoded(data: bytes) -> str:
+    """Bytes as results carry them."""
+    return base64.b64encode(data).decode("ascii")
+
+
+def _text(text: str) -> types.TextContent:
+    return types.TextContent(text=text)
+
+
+def _inline(file: MadeFile, data: bytes) -> types.ImageContent | types.AudioContent:
+    kind = types.ImageContent if file.content_type.startswith("image/") else types.AudioContent
+    return kind(data=encoded(data), mime_type=file.content_type)
+
+
+def _link(file: MadeFile) -> types.ResourceLink:
+    return types.ResourceLink(
+        uri=file.uri, name=file.name, mime_type=file.content_type, size=file.size_bytes
+    )
+
+
+def _words(operation: Operation, outcome: Outcome) -> str:
+    """The answer in words, where it is one; else which files there are, or all of it."""
+    if outcome.files:
+        return "\n".join(_about(one) for one in outcome.files)
+    value = outcome.value
+    if operation.result == "Prediction" and isinstance(value, dict):
+        value = value.get("output")
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        if operation.result == "ChatCompletion":
+            return _completion(value)
+        for name in ("text", "response"):
+            if isinstance(value.get(name), str):
+                return str(value[name])
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _about(file: MadeFile) -> str:
+    known = "" if file.size_bytes is None else f", {size(file.size_bytes)}"
+    return f"{printable(file.name)} ({file.content_type}{known}): {file.uri}"
+
+
+def _completion(value: Mapping[str, Any]) -> str:
+    said = []
+    for choice in value.get("choices") or ():
+        message = choice.get("message") or {}
+        if message.get("content"):
+            said.append(str(message["content"]))
+        if message.get("tool_calls"):
+            said.append(json.dumps(message["tool_calls"], ensure_ascii=False))
+    return "\n\n".join(said) or json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,99 @@
+"""The arguments of a call as a request that keeps the contract."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from polymux import contract
+from polymux.mcp.tools import CHATS, SELECTOR, file_fields, models_of
+from polymux.service.failures import invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Mapping
+
+    from polymux.contract import CheckedRequest, Operation
+
+LONGEST_JSON_BYTES = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What was given to a tool, not checked yet.
+
+    Attributes:
+        operation: The operation.
+        model: The selector; None where none was given.
+        values: Name to value, without files and nulls.
+        files: Name to what stands for the file: a path, or the file itself in a text.
+    """
+
+    operation: Operation
+    model: str | None
+    values: dict[str, Any]
+    files: dict[str, str]
+
+    def without(self, files: Container[str]) -> Arguments:
+        """The same without some of the files, by their names."""
+        left = {name: text for name, text in self.files.items() if name not in files}
+        return replace(self, files=left)
+
+
+def sorted_out(operation: Operation, given: Mapping[str, Any] | None) -> Arguments:
+    """Selector, fields and files of a call.
+
+    Raises:
+        BadRequestError: A file or the selector is no text, or the answer is wanted in pieces.
+    """
+    values = {name: value for name, value in (given or {}).items() if value is not None}
+    if operation.name in CHATS and values.get("stream") is True:
+        raise invalid("stream: a tool's answer comes whole", "stream")
+    model = values.pop(SELECTOR, None) if models_of(operation) else None
+    files = {name: values.pop(name) for name in file_fields(operation) & values.keys()}
+    for name, value in {**files, SELECTOR: model or ""}.items():
+        if not isinstance(value, str):
+            raise invalid(f"{name}: must be a text", name)
+    return Arguments(operation, model, values, files)
+
+
+def checked(
+    arguments: Arguments,
+    files: Mapping[str, Any],
+    longest_bytes: int = LONGEST_JSON_BYTES,
+) -> CheckedRequest:
+    """The request, checked by the contract as a server checks what it receives.
+
+    Args:
+        arguments: What was given.
+        files: Name to `polymux.service.work.Upload`.
+        longest_bytes: Longest JSON of all that is no file. Default: 32 MiB.
+
+    Raises:
+        InvalidRequestError: It does not keep the contract.
+    """
+    from polymux._native_core import core
+
+    name, values = arguments.operation.name, arguments.values
+    try:
+        body = json.dumps(values).encode()
+    except (RecursionError, ValueError):
+        raise invalid("the arguments are nested too deeply, or no JSON") from None
+    if len(body) > longest_bytes:
+        raise invalid(f"the arguments are over the {longest_bytes} bytes that {name} takes")
+    # As the client does where no model is named: what is given tells which variant is meant.
+    _, _, variant, model, _ = core.choose_variant(name, arguments.model, {**values, **files})
+    shape = next(one for one in arguments.operation.variants if one.id == variant)
+    if "json" in shape.accepts:
+        return contract.read_json(name, body, model=model or None, longest_bytes=longest_bytes)
+    fields = [(one, _text(one, value)) for one, value in values.items()]
+    return contract.read_form(name, [*fields, *files.items()], model=model or None)
+
+
+def _text(name: str, value: object) -> str:
+    from polymux._multipart import field_text
+
+    try:
+        return field_text(name, value)
+    except TypeError:
+        raise invalid(f"{name[:100]}: must be a text, a number or a boolean", name[:100]) from None

@@ -1,0 +1,189 @@
+"""The tools over standard input and output, for a client that starts this as its child."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import mcp_types as types
+from mcp import MCPError
+from mcp.server.stdio import stdio_server
+
+from polymux._local_calls import LocalHome
+from polymux.mcp.arguments import LONGEST_JSON_BYTES
+from polymux.mcp.on_service import ServiceDesk
+from polymux.mcp.protocol import Visitor, make_server
+from polymux.operations.results import RESULTS
+from polymux.service import shapes
+from polymux.service.work import LOCAL
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from polymux.contract import Operation
+    from polymux.mcp.arguments import Arguments
+    from polymux.mcp.desks import Desk
+    from polymux.mcp.files import Folders, Input
+    from polymux.mcp.protocol import Context
+    from polymux.service.media_store import StoredFile
+    from polymux.service.records import Job
+
+#: What the client is asked for, and answers under that name.
+_ROOTS = "roots"
+_ROOTS_WITHIN_S = 30.0
+_MOST_WAITING_LINES = 16
+
+
+async def serve(desk: Desk, folders: Folders) -> None:
+    """Serves until standard input ends, or until SIGTERM; what runs then is cancelled.
+
+    Args:
+        desk: Does the calls.
+        folders: Where files may be read from.
+
+    Raises:
+        asyncio.CancelledError: SIGTERM came.
+    """
+    server = make_server(desk, StdioDoor(folders))
+    loop, serving = asyncio.get_running_loop(), asyncio.current_task()
+    assert serving is not None  # noqa: S101 - this is a coroutine
+    loop.add_signal_handler(signal.SIGTERM, serving.cancel)
+    try:
+        lines: Any = _Lines()
+        async with stdio_server(stdin=lines) as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+
+
+class _Lines:
+    """The lines of standard input, by a thread that nobody waits for.
+
+    Of the SDK's own, which cannot be cancelled, SIGTERM would wait until the client says something.
+    What is started from here on finds nothing on standard input.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._lines: asyncio.Queue[bytes] = asyncio.Queue(_MOST_WAITING_LINES)
+        self._descriptor = os.dup(0)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        threading.Thread(target=self._read, name="polymux mcp input", daemon=True).start()
+
+    def _read(self) -> None:
+        with suppress(RuntimeError, OSError), os.fdopen(self._descriptor, "rb") as file:
+            while True:
+                line = file.readline()
+                # Waits for room. Where the loop has ended, nobody wants more.
+                asyncio.run_coroutine_threadsafe(self._lines.put(line), self._loop).result()
+                if not line:
+                    return
+
+    def __aiter__(self) -> _Lines:
+        return self
+
+    async def __anext__(self) -> str:
+        line = await self._lines.get()
+        if not line:
+            raise StopAsyncIteration
+        return line.decode("utf-8", "replace")
+
+
+@asynccontextmanager
+async def local_desk(folder: str | os.PathLike[str] | None = None) -> AsyncIterator[Desk]:
+    """Calls by the engines of this machine, as `polymux.Local` has them.
+
+    Args:
+        folder: Where results are kept. Default: a folder of its own, which goes at the end.
+    """
+    home = LocalHome(folder, None, None)
+
+    def uri_of(file: StoredFile) -> str:
+        return home.store.media.path_of(file).as_uri()
+
+    def address(name: str) -> str | None:
+        file = home.store.media.find(name)
+        return None if file is None else uri_of(file)
+
+    def answer_of(job: Job) -> Any:
+        if RESULTS[job.operation] == "Prediction":
+            return shapes.prediction(job, address)
+        return shapes.linked(job.output, address)
+
+    await home.service.start()
+    try:
+        yield ServiceDesk(lambda: home.service, answer_of, uri_of)
+    finally:
+        await home.service.close()
+        await asyncio.to_thread(home.remove)
+
+
+class StdioDoor:
+    """The one client, which may bring files of this machine."""
+
+    file_words = "The path of a file on this machine, or the file as a URL data:TYPE;base64,DATA."
+
+    def __init__(self, folders: Folders) -> None:
+        """Nobody has come."""
+        self._folders = folders
+
+    def visitor(self, context: Context) -> Visitor:
+        """The client; see `Door.visitor`."""
+        return Visitor(LOCAL, f"mcp-{context.request_id}", lambda _: True, {})
+
+    def longest_json_bytes(self, operation: Operation) -> int:
+        """The same for all; see `Door.longest_json_bytes`."""
+        del operation
+        return LONGEST_JSON_BYTES
+
+    async def files(
+        self, context: Context, params: types.CallToolRequestParams, arguments: Arguments
+    ) -> Mapping[str, Input] | types.InputRequiredResult:
+        """Files of this machine, where they may be read; see `Door.files`."""
+        roots = None
+        if arguments.files and _announces_roots(context):
+            found = await _roots(context, params)
+            if isinstance(found, types.InputRequiredResult):
+                return found
+            roots = [path for one in found.roots if (path := _folder(one)) is not None]
+        return {
+            name: await asyncio.to_thread(self._folders.input, name, text, roots)
+            for name, text in arguments.files.items()
+        }
+
+
+def _announces_roots(context: Context) -> bool:
+    capabilities = context.session.client_capabilities
+    return capabilities is not None and capabilities.roots is not None
+
+
+async def _roots(
+    context: Context, params: types.CallToolRequestParams
+) -> types.ListRootsResult | types.InputRequiredResult:
+    """The client's roots: asked for beside the call, or, in later versions, by its answer."""
+    if context.session.can_send_request:
+        try:
+            return await context.session.send_request(
+                types.ListRootsRequest(), types.ListRootsResult, _ROOTS_WITHIN_S
+            )
+        except (MCPError, ValueError):
+            return types.ListRootsResult(roots=[])  # Announced, and not told: there are none.
+    given = (params.input_responses or {}).get(_ROOTS)
+    if isinstance(given, types.ListRootsResult):
+        return given
+    return types.InputRequiredResult(input_requests={_ROOTS: types.ListRootsRequest()})
+
+
+def _folder(root: types.Root) -> Path | None:
+    parts = urlsplit(str(root.uri))
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
+        return None
+    return Path(unquote(parts.path))

@@ -1,0 +1,102 @@
+"""What an upstream calls the models that requests of this server name otherwise."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from polymux import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from polymux.service.work import Work
+
+#: The names that freellm has (`contracts.md` 2).
+FREE_NAMES = ("gpt-4o", "gpt-3.5-turbo", "gpt-4")
+CHATS = ("chat", "free_chat")
+#: What a server in OpenAI's form can do for this one.
+OPENAI_OPERATIONS = (*CHATS, "transcribe", "generate_image")
+#: What a client asks for that was told no model (`contracts.md` G.2.5).
+_FIRST = "default"
+
+
+class ModelNames:
+    """Our name to theirs.
+
+    Names of chats are anybody's; those of other operations are the model selectors of the
+    interface, such as ``"turian/insanely-fast-whisper-with-video"``.
+
+    Args:
+        names: Our name to theirs; the first is what ``default`` means. Empty: chats may ask for
+            any model that the upstream has.
+
+    Example:
+        >>> from polymux.upstreams.names import ModelNames
+        >>> names = ModelNames({"fast": "llama-3.1-8b-instant", "gpt-4o": "llama-3.3-70b"})
+        >>> names.of_chat("fast"), names.of_chat("default"), names.of_chat("other")
+        ('llama-3.1-8b-instant', 'llama-3.1-8b-instant', None)
+        >>> names.of_free_chat("gpt-4o"), names.of_free_chat("gpt-4")
+        ('llama-3.3-70b', None)
+    """
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        """Keeps them."""
+        self._names = dict(names)
+        own = selectors()
+        self._chats = {name: their for name, their in self._names.items() if name not in own}
+
+    @property
+    def of_chats(self) -> tuple[str, ...] | None:
+        """What chats may ask for; None for whatever they say."""
+        return tuple(self._chats) if self._names else None
+
+    def of(self, work: Work) -> str | None:
+        """What the upstream calls the model of a request; None where it has none for it."""
+        if work.operation == "chat":
+            return self.of_chat(str(work.values.get("model")))
+        if work.operation == "free_chat":
+            return self.of_free_chat(str(work.values.get("model")))
+        return self.of_selector(work.model)
+
+    def of_chat(self, name: str) -> str | None:
+        """Of a chat's model; ``default`` is the first."""
+        if not self._names:
+            return None if name == _FIRST else name
+        return next(iter(self._chats.values()), None) if name == _FIRST else self._chats.get(name)
+
+    def of_free_chat(self, name: str) -> str | None:
+        """Of one of freellm's three: as it is named, else the first where none of them is."""
+        if not self._names or any(one in self._chats for one in FREE_NAMES):
+            return self._chats.get(name) if self._names else name
+        return next(iter(self._chats.values()), None)
+
+    def of_selector(self, model: str) -> str | None:
+        """Of another operation's model selector; where there is one name only, that."""
+        if len(self._names) == 1:
+            return next(iter(self._names.values()))
+        return self._names.get(model.partition(":")[0])
+
+    def lacking(self, operations: frozenset[str]) -> list[str]:
+        """The operations for which it names no model, and which could never be done so."""
+        found = []
+        for name in sorted(operations):
+            if name in CHATS:
+                there = not self._names or bool(self._chats)
+            else:
+                known = {one.model for one in contract.operation(name).variants}
+                there = len(self._names) == 1 or not known.isdisjoint(self._names)
+            if not there:
+                found.append(name)
+        return found
+
+
+@cache
+def selectors() -> frozenset[str]:
+    """The model selectors of all operations."""
+    return frozenset(
+        variant.model
+        for operation in contract.operations()
+        for variant in operation.variants
+        if variant.model
+    )

@@ -1,0 +1,172 @@
+"""Upstreams in OpenAI's form: OpenAI, Groq, vLLM, llama.cpp, Ollama, and many others."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.call_options import SLOW
+from polymux.fetching import FetchPolicy
+from polymux.service.backend import Backend, Health
+from polymux.service.failures import invalid, refusal
+from polymux.service.work import Product
+from polymux.upstreams.chats import chat_body, completion, passed_on, text_of
+from polymux.upstreams.names import CHATS, OPENAI_OPERATIONS, ModelNames
+from polymux.upstreams.pictures import image_request, images, refuse_image
+from polymux.upstreams.transcripts import (
+    refuse_transcription,
+    seconds_of,
+    transcript,
+    transcription_request,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from polymux.service.chunks import Chunk
+    from polymux.service.work import Sink, Work
+    from polymux.upstreams.server import UpstreamServer
+
+_KIND = "openai"
+_COMPLETIONS = "/chat/completions"
+
+
+class OpenAIUpstream(Backend):
+    """Does chats, transcriptions and images at a server in OpenAI's form.
+
+    What a chat holds goes on as it came, fields that the interface does not know too. Chunks of a
+    stream come back as they were sent.
+
+    Args:
+        server: Where it is.
+        operations: Of ``"chat"``, ``"free_chat"``, ``"transcribe"`` and ``"generate_image"`` what
+            it is asked for. Default: the two chats.
+        models: Our name of a model to theirs; see `polymux.upstreams.names.ModelNames`.
+        slots: How much is asked of it at once. Default: 16.
+        max_tokens: Whether it knows the longest answer by its older name only. Default: False.
+        response_format: Whether it takes that member for images. Default: True.
+        image_fields: Fields of image generation that it takes beside those that OpenAI has, such
+            as ``("seed", "negative_prompt")``. Default: none.
+        policy: What may be fetched beyond the public Internet and its own host. Default: nothing.
+
+    Raises:
+        InvalidRequestError: An operation is none that it can do, or has no model.
+
+    Example:
+        >>> from polymux.upstreams.openai import OpenAIUpstream
+        >>> from polymux.upstreams.server import UpstreamServer
+        >>> groq = UpstreamServer("groq", "https://api.groq.example/openai/v1", "gsk-secret")
+        >>> OpenAIUpstream(groq, models={"fast": "llama-3.1-8b-instant"}).models
+        ('fast',)
+    """
+
+    def __init__(
+        self,
+        server: UpstreamServer,
+        operations: Sequence[str] = CHATS,
+        models: Mapping[str, str] | None = None,
+        *,
+        slots: int = 16,
+        max_tokens: bool = False,
+        response_format: bool = True,
+        image_fields: Sequence[str] = (),
+        policy: FetchPolicy | None = None,
+    ) -> None:
+        """Nothing is connected."""
+        self.name = server.name
+        self.operations = frozenset(operations)
+        self.slots = slots
+        self._names = ModelNames(models or {})
+        self.models = self._names.of_chats
+        self._server = server
+        self._max_tokens = max_tokens
+        self._response_format = response_format
+        self._image_fields = tuple(image_fields)
+        self._policy = policy or FetchPolicy()
+        unable = sorted(self.operations - set(OPENAI_OPERATIONS))
+        lacking = self._names.lacking(self.operations)
+        if unable or lacking:
+            what = f"cannot do {unable[0]}" if unable else f"names no model for {lacking[0]}"
+            raise errors.InvalidRequestError(f"the upstream {self.name} {what}")
+
+    def refuse(self, work: Work) -> None:
+        """What it names no model for, and what OpenAI's form cannot say."""
+        if self._names.of(work) is None:
+            if work.operation == "chat":
+                message = f"the upstream {self.name} has no model of its own choice: name one"
+                raise invalid(message, "model")
+            wanted = work.model or work.values.get("model")
+            raise refusal(
+                errors.NoBackendError,
+                f"the upstream {self.name} has no model for {wanted}",
+                param="model",
+            )
+        if work.operation == "transcribe":
+            refuse_transcription(self.name, work)
+        elif work.operation == "generate_image":
+            refuse_image(self.name, work)
+
+    def health(self) -> Health:
+        """Whether it was reached lately."""
+        return self._server.health(_KIND)
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        """Asks for the whole answer."""
+        if work.operation == "transcribe":
+            return await self._transcribe(work, sink)
+        if work.operation == "generate_image":
+            return await self._generate_image(work, sink)
+        return await self._chat(work)
+
+    async def stream(self, work: Work, sink: Sink) -> AsyncIterator[Chunk]:  # noqa: ARG002
+        """Passes on the pieces of a chat as they come."""
+        body = await self._chat_body(work)
+        answer = await self._server.stream_chat(work.operation, _COMPLETIONS, body)
+        free = work.operation == "free_chat"
+        async with aclosing(passed_on(self._server, work, answer, as_texts=free)) as chunks:  # type: ignore[type-var]
+            async for chunk in chunks:
+                yield chunk
+
+    async def _chat(self, work: Work) -> Product:
+        body = await self._chat_body(work)
+        began = asyncio.get_running_loop().time()
+        value = await self._server.ask_json(work.operation, "POST", _COMPLETIONS, body)
+        took_s = asyncio.get_running_loop().time() - began
+        whole = completion(self.name, value, took_s)
+        return Product(whole if work.operation == "chat" else {"response": text_of(whole)})
+
+    async def _chat_body(self, work: Work) -> dict[str, Any]:
+        model = self._model_of(work)
+        return await chat_body(work, model, self._policy, max_tokens=self._max_tokens)
+
+    async def _transcribe(self, work: Work, sink: Sink) -> Product:
+        path, form = transcription_request(work, self._model_of(work), sink)
+        answer = await self._server.ask(
+            work.operation, "POST", path, form, content_type=form.content_type, usual=SLOW
+        )
+        value = self._server.parsed(answer)
+        output = transcript(self.name, value, work, sink)
+        return Product(output, metrics=seconds_of(value))
+
+    async def _generate_image(self, work: Work, sink: Sink) -> Product:
+        body = image_request(
+            work,
+            self._model_of(work),
+            sink,
+            fields=self._image_fields,
+            response_format=self._response_format,
+        )
+        value = await self._server.ask_json(
+            work.operation, "POST", "/images/generations", body, usual=SLOW
+        )
+        return Product(await images(self._server, value, work, sink, self._policy))
+
+    def _model_of(self, work: Work) -> str:
+        """What it calls the model; work without one was refused."""
+        return self._names.of(work) or ""
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        self._server.close()

@@ -1,0 +1,123 @@
+"""Images at upstreams in OpenAI's form."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.service.failures import refusal
+from polymux.upstreams.failing import failed
+from polymux.upstreams.results import fetched, kept, picture_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from polymux.fetching import FetchPolicy
+    from polymux.service.work import Made, Sink, Work
+    from polymux.upstreams.server import UpstreamServer
+
+#: What becomes of the interface's fields; the others have no place in OpenAI's.
+_MAPPED = ("prompt", "width", "height", "num_outputs", "model")
+
+
+def refuse_image(name: str, work: Work) -> None:
+    """Raises for pictures that begin with one.
+
+    Raises:
+        NoBackendError: It should begin with `image` or `mask`.
+    """
+    for field in ("image", "mask"):
+        if field in work.values:
+            raise refusal(
+                errors.NoBackendError,
+                f"the upstream {name} makes pictures of descriptions alone: leave {field} out",
+                param=field,
+            )
+
+
+def image_request(
+    work: Work, model: str, sink: Sink, *, fields: Sequence[str], response_format: bool
+) -> dict[str, Any]:
+    """The request as OpenAI has it; what is left out is said in the log.
+
+    Args:
+        work: What is asked for.
+        model: What the upstream calls its model.
+        sink: Where the log is.
+        fields: Fields of the interface that this upstream takes by our names.
+        response_format: Whether it takes the member of that name.
+    """
+    values = work.values
+    body: dict[str, Any] = {
+        "model": model,
+        "prompt": values["prompt"],
+        "n": values.get("num_outputs", 1),
+        "size": f"{values['width']}x{values['height']}",
+    }
+    if response_format:
+        body["response_format"] = "b64_json"
+    for name in sorted(work.given - set(_MAPPED)):
+        if name in fields:
+            body[name] = values[name]
+        else:
+            sink.log(f"{name}: the upstream has no such option, so it is left out")
+    return body
+
+
+async def images(
+    server: UpstreamServer, value: Any, work: Work, sink: Sink, policy: FetchPolicy
+) -> list[Made]:
+    """The pictures of an answer, as files of this server's store.
+
+    Args:
+        server: The upstream.
+        value: What it answered.
+        work: What was asked for.
+        sink: Where files are made.
+        policy: What may be fetched beyond the public Internet and the upstream's own host.
+
+    Raises:
+        APIStatusError: They are none, or cannot be fetched.
+    """
+    found = value.get("data") if isinstance(value, dict) else None
+    wanted = work.values.get("num_outputs", 1)
+    if not isinstance(found, list) or not found or len(found) > wanted:
+        raise failed(server.name, f"its answer has not the {wanted} pictures that were asked for")
+    if len(found) < wanted:
+        sink.log(f"num_outputs: the upstream made {len(found)} of {wanted}")
+    made: list[Made] = []
+    try:
+        for number, one in enumerate(found):
+            made.append(await _picture(server, one, f"image-{number}", sink, policy))
+            sink.report((number + 1) / len(found))
+    except BaseException:
+        for picture in made:
+            picture.draft.discard()
+        raise
+    return made
+
+
+async def _picture(
+    server: UpstreamServer, value: Any, stem: str, sink: Sink, policy: FetchPolicy
+) -> Made:
+    told = value if isinstance(value, dict) else {}
+    encoded, url = told.get("b64_json"), told.get("url")
+    if isinstance(encoded, str) and encoded:
+        try:
+            data = await asyncio.to_thread(base64.b64decode, encoded, validate=True)
+        except (binascii.Error, ValueError):
+            raise failed(server.name, "its answer has a picture that is no base64") from None
+        content_type = picture_type(data)
+        if content_type is None:
+            raise failed(server.name, "its answer has a picture that is none")
+        return await kept(sink, data, content_type, stem)
+    if isinstance(url, str) and url:
+        made = await fetched(server, url, sink, policy, stem)
+        if not made.content_type.startswith("image/"):
+            made.draft.discard()
+            raise failed(server.name, "its answer names a file that is no picture")
+        return made
+    raise failed(server.name, "its answer has no picture")

@@ -1,0 +1,270 @@
+"""Another polymux server as an upstream: two machines that are one to whoever asks."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from polymux import contract, errors, responses
+from polymux.call_options import SLOW
+from polymux.fetching import FetchPolicy
+from polymux.operations.results import JOBS, RESULTS
+from polymux.predictions import PATH
+from polymux.request import build_request
+from polymux.service.backend import Backend, Health
+from polymux.service.failures import refusal
+from polymux.service.work import Made, Product, Upload
+from polymux.upstreams.chats import passed_on
+from polymux.upstreams.failing import failed, late, of_code
+from polymux.upstreams.names import ModelNames
+from polymux.upstreams.results import fetched
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from polymux.request import Request
+    from polymux.service.chunks import Chunk
+    from polymux.service.work import Sink, Work
+    from polymux.upstreams.server import UpstreamServer
+
+_KIND = "polymux"
+#: The job ends with the connection until it has told its name.
+_AT_ONCE = "Prefer: wait=0"
+_ACCEPTED = 202
+_ENDED = ("succeeded", "failed", "canceled", "aborted")
+_MEDIA = "/media/"
+#: Jobs whose output names no file.
+_WITHOUT_FILES = ("transcribe", "summarize_video")
+_MOST_INTERRUPTIONS = 5
+_PAUSE_S = 0.5
+_CANCEL_S = 2.0
+
+
+class PolymuxUpstream(Backend):
+    """Does any operation of the interface at another polymux server.
+
+    Files go there from where they lie, results are fetched into this server's store, and what a job
+    tells of itself there is told here. Work that is cancelled here is cancelled there.
+
+    Args:
+        server: Where it is.
+        operations: What it is asked for. Default: all.
+        models: Our name of a chat model to theirs; empty: chats may ask for any that it has.
+        slots: How much is asked of it at once. Default: 16.
+        policy: What may be fetched beyond the public Internet and its own host. Default: nothing.
+
+    Example:
+        >>> from polymux.upstreams.polymux_server import PolymuxUpstream
+        >>> from polymux.upstreams.server import UpstreamServer
+        >>> attic = UpstreamServer("attic", "http://attic.example:8000", "pmx_secret", ours=True)
+        >>> len(PolymuxUpstream(attic).operations)
+        14
+    """
+
+    def __init__(
+        self,
+        server: UpstreamServer,
+        operations: Sequence[str] = (),
+        models: Mapping[str, str] | None = None,
+        *,
+        slots: int = 16,
+        policy: FetchPolicy | None = None,
+    ) -> None:
+        """Nothing is connected."""
+        self.name = server.name
+        self.operations = frozenset(operations or (one.name for one in contract.operations()))
+        self.slots = slots
+        self._names = ModelNames(models or {})
+        self.models = self._names.of_chats
+        self._server = server
+        self._policy = policy or FetchPolicy()
+
+    def refuse(self, work: Work) -> None:
+        """Models of freellm that it is not named for."""
+        if work.operation == "free_chat" and self._names.of(work) is None:
+            raise refusal(
+                errors.NoBackendError,
+                f"the upstream {self.name} has no model for {work.values.get('model')}",
+                param="model",
+            )
+
+    def health(self) -> Health:
+        """Whether it was reached lately."""
+        return self._server.health(_KIND)
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        """Has it done there, and keeps what was made."""
+        if work.operation in JOBS:
+            return await self._job(work, sink)
+        request = self._request(work)
+        answer = await self._server.ask(
+            work.operation,
+            "POST",
+            request.target,
+            request.body,
+            content_type=request.content_type,
+        )
+        value = self._server.parsed(answer)
+        try:
+            getattr(responses, RESULTS[work.operation])(value)
+        except errors.DecodeError:
+            raise failed(self.name, "its answer is not what the interface has") from None
+        return Product(value)
+
+    async def stream(self, work: Work, sink: Sink) -> AsyncIterator[Chunk]:  # noqa: ARG002
+        """Passes on the pieces of a chat as they come."""
+        path = contract.operation(work.operation).path
+        answer = await self._server.stream_chat(work.operation, path, self._values(work))
+        async with aclosing(passed_on(self._server, work, answer, as_texts=False)) as chunks:  # type: ignore[type-var]
+            async for chunk in chunks:
+                yield chunk
+
+    def _values(self, work: Work) -> dict[str, Any]:
+        """What the caller gave: that server fills in the rest, as this one has."""
+        values = {name: one for name, one in work.values.items() if name in work.given}
+        if work.operation == "chat":
+            values["model"] = self._names.of(work) or values["model"]
+        return values
+
+    def _request(self, work: Work) -> Request:
+        values = {
+            # By its name: the sender's word for its type is nobody's business.
+            name: (one.file_name, one.path) if isinstance(one, Upload) else one
+            for name, one in self._values(work).items()
+        }
+        return build_request(work.operation, values, model=work.model or None, awaited=True)
+
+    async def _job(self, work: Work, sink: Sink) -> Product:
+        request = self._request(work)
+        answer = await self._server.ask(
+            work.operation,
+            "POST",
+            request.target,
+            request.body,
+            content_type=request.content_type,
+            fields=[_AT_ONCE],
+            usual=SLOW,
+            repeatable=True,
+        )
+        value = self._server.parsed(answer)
+        if not isinstance(value, dict):
+            raise failed(self.name, "its answer is no prediction")
+        if answer.status == _ACCEPTED:
+            value = await self._followed(work, value, sink)
+        elif RESULTS[work.operation] != "Prediction":
+            # It had ended already, and this is the operation's own answer.
+            value = {"output": value.get("response"), **value}
+        return await self._product(work, value, sink)
+
+    async def _followed(self, work: Work, begun: dict[str, Any], sink: Sink) -> dict[str, Any]:
+        """The job's end; it is cancelled there where it is not waited for here."""
+        told = _Told(sink)
+        name = begun.get("id")
+        if not isinstance(name, str) or not name:
+            raise failed(self.name, "its answer is no prediction")
+        path = f"{PATH}/{quote(name, safe='')}"
+        try:
+            async with asyncio.timeout(self._server.total_s(SLOW)):
+                return await self._ended(work, path, told)
+        except TimeoutError:
+            await self._cancel(path)
+            raise late(self.name) from None
+        except BaseException:
+            await self._cancel(path)
+            raise
+
+    async def _ended(self, work: Work, path: str, told: _Told) -> dict[str, Any]:
+        """Watches a job to its end, over as many connections as that takes."""
+        interruptions = 0
+        while True:
+            try:
+                async with aclosing(self._server.events(work.operation, f"{path}/events")) as news:  # type: ignore[type-var]
+                    async for _, value in news:
+                        if isinstance(value, dict) and told.is_end(value):
+                            return value
+                        interruptions = 0
+            except errors.InternalServerError:
+                interruptions += 1
+                if interruptions >= _MOST_INTERRUPTIONS:
+                    raise
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _cancel(self, path: str) -> None:
+        with suppress(errors.PolymuxError, TimeoutError):
+            async with asyncio.timeout(_CANCEL_S):
+                await self._server.ask("predictions", "POST", f"{path}/cancel", repeatable=True)
+
+    async def _product(self, work: Work, value: dict[str, Any], sink: Sink) -> Product:
+        """What a job has made, its files in this server's store.
+
+        Raises:
+            PolymuxError: It failed.
+        """
+        if value.get("status", "succeeded") != "succeeded":
+            raise of_code(self.name, str(value.get("error_code", "")), str(value.get("error", "")))
+        output = value.get("output")
+        if work.operation not in _WITHOUT_FILES:
+            made: list[Made] = []
+            try:
+                output = await self._kept(output, sink, made)
+            except BaseException:
+                for one in made:
+                    one.draft.discard()
+                raise
+        if RESULTS[work.operation] != "Prediction":
+            more = {"report": value["report"]} if "report" in value else {}
+            output = {"response": output, **more}
+        metrics = value.get("metrics")
+        numbers = {
+            str(name): float(one)
+            for name, one in (metrics.items() if isinstance(metrics, dict) else ())
+            if isinstance(one, (int, float)) and name != "total_time"
+        }
+        version = value.get("version")
+        return Product(output, version if isinstance(version, str) else "hidden", numbers)
+
+    async def _kept(self, value: Any, sink: Sink, made: list[Made]) -> Any:
+        """An output with files in the place of their links."""
+        if isinstance(value, str):
+            stem = f"file-{len(made)}"
+            one = await fetched(self._server, self._address(value), sink, self._policy, stem)
+            made.append(one)
+            return one
+        if isinstance(value, list):
+            return [await self._kept(one, sink, made) for one in value]
+        if isinstance(value, dict):
+            return {name: await self._kept(one, sink, made) for name, one in value.items()}
+        raise failed(self.name, "its answer names no file")
+
+    def _address(self, link: str) -> str:
+        """Where a result lies: at the address that this server has for the other.
+
+        The other's own links may begin with a name that leads nowhere from here.
+        """
+        _, mark, rest = link.partition(_MEDIA)
+        return f"{self._server.base_url}{_MEDIA}{rest}" if mark else link
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        self._server.close()
+
+
+class _Told:
+    """Tells here what a job tells of itself there."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._lines = 0
+
+    def is_end(self, value: dict[str, Any]) -> bool:
+        """Takes a prediction; whether it is the last."""
+        progress, logs = value.get("progress"), value.get("logs")
+        if isinstance(progress, (int, float)):
+            self._sink.report(float(progress))
+        lines = logs.split("\n") if isinstance(logs, str) and logs else []
+        for line in lines[self._lines :]:
+            self._sink.log(line)
+        self._lines = max(self._lines, len(lines))
+        return value.get("status") in _ENDED

@@ -1,0 +1,171 @@
+"""What goes into the tools of /mcp and what comes out: files, pictures, resources."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+import pytest
+from mcp import MCPError
+from support.mcp_clients import (
+    FILE,
+    MODES,
+    Making,
+    code_of,
+    links_in,
+    over_http,
+    read,
+    run,
+    text_of,
+)
+from support.polymux_server import Box, PolymuxServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.parametrize("mode", MODES)
+
+
+@pytest.fixture
+def box() -> Box:
+    return Box()
+
+
+@pytest.fixture
+def server(tmp_path: Path, box: Box) -> Iterator[PolymuxServer]:
+    def make() -> list[Making]:
+        box.backend = Making()
+        return [box.backend]
+
+    with PolymuxServer(tmp_path / "s", make) as running:
+        yield running
+
+
+def test_what_comes_back(server: PolymuxServer, box: Box, mode: str) -> None:
+    async def main() -> None:
+        async with over_http(server, mode) as client:
+            result = await client.call_tool("read_text", FILE)
+            assert text_of(result) == "read"
+            assert result.structured_content == {"text": "read"}
+            upload = box.backend.began[-1].values["file"]
+            assert upload.size_bytes == 5
+            assert not upload.path.exists()
+            result = await client.call_tool("convert_to_mp3", FILE | {"stream": 2, "nonsense": 1})
+            assert box.backend.began[-1].values["stream"] == 2
+            last = result.content[-1]
+            assert last.type == "text"
+            assert "nonsense" in last.text
+            (link,) = links_in(result)
+            assert link.name == "a.mp3"
+            assert await read(client, link.uri) == box.backend.data
+
+    run(main())
+
+
+def test_small_pictures_are_in_the_answer_and_large_ones_are_not(
+    server: PolymuxServer, box: Box, mode: str
+) -> None:
+    async def main() -> None:
+        sizes = (10, 400 << 10, 400 << 10, 20)
+        box.backend.sizes = sizes
+        async with over_http(server, mode) as client:
+            result = await client.call_tool("generate_image", {"prompt": "waves"})
+            pictures = [len(base64.b64decode(one.data)) for one in result.content
+                        if one.type == "image"]  # fmt: skip
+            assert pictures == [10, 400 << 10, 20]  # No more than 512 KiB together.
+            links = links_in(result)
+            assert [one.size for one in links] == list(sizes)
+            assert [one.name for one in links] == ["0.png", "1.png", "2.png", "3.png"]
+            assert await read(client, links[2].uri) == bytes([2]) * (400 << 10)
+            assert len(result.structured_content["output"]) == 4
+            assert result.structured_content["status"] == "succeeded"
+            box.backend.kind, box.backend.sizes = "video/mp4", (10,)
+            result = await client.call_tool("generate_image", {"prompt": "waves"})
+            assert [one.type for one in result.content] == ["text", "resource_link"]
+
+    run(main())
+
+
+def test_a_long_file_is_read_whole(server: PolymuxServer, box: Box, mode: str) -> None:
+    """Longer than the event that the SDK's client takes."""
+
+    async def main() -> None:
+        box.backend.data = bytes(range(256)) * (3 << 12)
+        async with over_http(server, mode) as client:
+            (link,) = links_in(await client.call_tool("convert_to_mp3", FILE))
+            assert await read(client, link.uri) == box.backend.data
+
+    run(main())
+
+
+def test_a_file_that_is_too_long_to_be_read_whole(
+    server: PolymuxServer, box: Box, mode: str
+) -> None:
+    async def main() -> None:
+        box.backend.sizes = ((32 << 20) + 1,)
+        async with over_http(server, mode) as client:
+            (link,) = links_in(await client.call_tool("generate_image", {"prompt": "waves"}))
+            with pytest.raises(MCPError, match="over the 33554432 bytes"):
+                await client.read_resource(link.uri)
+
+    run(main())
+
+
+def test_files_are_those_of_their_key(server: PolymuxServer, mode: str) -> None:
+    key, _ = server.keys.add("other")
+
+    async def main() -> None:
+        async with over_http(server, mode) as client, over_http(server, mode, key=key) as other:
+            (link,) = links_in(await client.call_tool("convert_to_mp3", FILE))
+            assert await read(client, link.uri)
+            assert (await other.list_resources()).resources == []
+            name = link.uri.rpartition("/")[2]
+            others = [
+                f"{start}{name}" for start in ("", "file:///", "polymux://media/../", "a://b/")
+            ]
+            for uri in (link.uri, *others, "file:///etc/passwd", "polymux://media/"):
+                with pytest.raises(MCPError, match="no such resource"):
+                    await other.read_resource(uri)
+                if uri != link.uri:
+                    with pytest.raises(MCPError, match="no such resource"):
+                        await client.read_resource(uri)
+            with pytest.raises(MCPError, match="cursor"):
+                await client.list_resources(cursor="x" * 50)
+
+    run(main())
+
+
+def test_what_one_tool_has_made_another_takes(server: PolymuxServer, box: Box, mode: str) -> None:
+    key, _ = server.keys.add("other")
+
+    async def main() -> None:
+        async with over_http(server, mode) as client, over_http(server, mode, key=key) as other:
+            (link,) = links_in(await client.call_tool("convert_to_mp3", FILE))
+            result = await client.call_tool("read_text", {"file": link.uri})
+            assert text_of(result) == "read"
+            upload = box.backend.began[-1].values["file"]
+            assert upload.path.read_bytes() == box.backend.data
+            assert upload.file_name == "a.mp3"
+            count = len(box.backend.began)
+            assert code_of(await other.call_tool("read_text", {"file": link.uri})) == (
+                "invalid_request"
+            )
+            assert len(box.backend.began) == count
+            assert await read(client, link.uri) == box.backend.data  # It is still there.
+
+    run(main())
+
+
+def test_pages_of_resources(server: PolymuxServer, mode: str) -> None:
+    async def main() -> None:
+        async with over_http(server, mode) as client:
+            made = [links_in(await client.call_tool("convert_to_mp3", FILE))[0].uri
+                    for _ in range(52)]  # fmt: skip
+            first = await client.list_resources()
+            assert [one.uri for one in first.resources] == made[:1:-1]
+            second = await client.list_resources(cursor=first.next_cursor)
+            assert [one.uri for one in second.resources] == made[1::-1]
+            assert second.next_cursor is None
+
+    run(main())

@@ -1,0 +1,261 @@
+"""/mcp by hand: who may come in, what is no message, sessions, and where the door is."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux import mcp
+from polymux.errors import InvalidRequestError
+from polymux.server.settings import DoorSettings, Limits, ServerSettings, read_settings
+from support.mcp_clients import PATH, TYPES, VERSION, events, handshake, message, post
+from support.polymux_server import Box, PolymuxServer, form, read_answer
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.polymux_server import Answer
+
+LIMITS = Limits(chat_bytes=1 << 20, body_first_s=1.0, body_bytes_per_s=1e6)
+
+
+@pytest.fixture
+def box() -> Box:
+    return Box()
+
+
+@pytest.fixture
+def server(tmp_path: Path, box: Box) -> Iterator[PolymuxServer]:
+    def make() -> list[Scripted]:
+        box.backend = Scripted(slots=4)
+        return [box.backend]
+
+    with PolymuxServer(tmp_path / "s", make, limits=LIMITS) as running:
+        yield running
+
+
+def session_of(server: PolymuxServer, key: str = "") -> list[tuple[str, str]]:
+    """The fields that name a new session."""
+    answer = post(server, handshake(), key=key)
+    assert answer.status == 200
+    fields = [
+        ("Mcp-Session-Id", answer.headers["mcp-session-id"]),
+        ("Mcp-Protocol-Version", VERSION),
+    ]
+    assert (
+        post(server, message("notifications/initialized", number=None), fields, key=key).status
+        == 202
+    )
+    return fields
+
+
+def called(server: PolymuxServer, arguments: str, version: str) -> dict[str, Any]:
+    """What a call with these arguments gave, which need be no JSON."""
+    params: dict[str, Any] = {"name": "read_text", "arguments": "HERE"}
+    if version == VERSION:
+        fields = session_of(server)
+    else:
+        names = ("protocolVersion", version), ("clientCapabilities", {})
+        params["_meta"] = {f"io.modelcontextprotocol/{name}": value for name, value in names}
+        fields = [("Mcp-Protocol-Version", version), ("Mcp-Method", "tools/call"),
+                  ("Mcp-Name", "read_text")]  # fmt: skip
+    body = message("tools/call", params).decode().replace('"HERE"', arguments)
+    answer = post(server, body.encode(), fields)
+    if answer.headers["content-type"] == "application/json":
+        return dict(answer.json())
+    (told,) = events(answer)
+    return dict(told)
+
+
+@pytest.mark.parametrize("key", [None, "wrong", "pmx_" + "x" * 43])
+def test_without_a_right_key_no_body_is_read(server: PolymuxServer, key: str | None) -> None:
+    lines = [f"POST {PATH} HTTP/1.1", "Host: 127.0.0.1", "Content-Length: 1000000"]
+    lines += [f"{name}: {value}" for name, value in TYPES]
+    if key is not None:
+        lines.append(f"Authorization: Bearer {key}")
+    with socket.create_connection(server.address, 5) as connection:
+        connection.sendall("\r\n".join([*lines, "", ""]).encode())
+        answer = read_answer(connection)
+    assert answer.status == 401
+    assert answer.json()["code"] == "unauthorized"
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+    assert "mcp-session-id" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("method", "fields", "body", "status"),
+    [
+        ("POST", [("Origin", "https://elsewhere.example")], handshake(), 403),
+        ("POST", [("Host", "elsewhere.example")], handshake(), 421),
+        ("GET", [], b"", 405),
+        ("PUT", [], handshake(), 405),
+        ("POST", [("Content-Length", str(2 << 20))], b"", 413),
+        ("POST", [("Transfer-Encoding", "chunked")],
+         b"110000\r\n" + b" " * 0x110000 + b"\r\n0\r\n\r\n", 413),
+        ("POST", [("Content-Length", "100")], b"{", 408),
+        ("POST", [("Content-Encoding", "gzip")], handshake(), 415),
+    ],
+)  # fmt: skip
+def test_the_rules_of_the_gate_hold(
+    server: PolymuxServer, method: str, fields: list[tuple[str, str]], body: bytes, status: int
+) -> None:
+    answer = server.ask(method, PATH, body, [*TYPES, *fields])
+    assert answer.status == status
+    assert set(answer.json()) >= {"error", "code", "request_id"}
+    if status == 405:
+        assert answer.headers["allow"] == "POST, DELETE"
+
+
+def test_a_page_of_an_allowed_origin(tmp_path: Path) -> None:
+    origin = ("Origin", "https://inspector.example")
+    with PolymuxServer(
+        tmp_path / "s", lambda: [Scripted()], allowed_origins=("https://inspector.example",)
+    ) as server:
+        may = server.ask("OPTIONS", PATH, b"", [origin], key=None)
+        assert may.status == 200
+        for name in ("mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"):
+            assert name in may.headers["access-control-allow-headers"]
+        answer = post(server, handshake(), [origin])
+        assert answer.headers["access-control-allow-origin"] == "https://inspector.example"
+        assert "mcp-session-id" in answer.headers["access-control-expose-headers"]
+
+
+def test_other_types_of_bodies(server: PolymuxServer) -> None:
+    body, fields = form(("a", "b"))
+    assert server.ask("POST", PATH, body, fields).status == 415
+    plain = [("Content-Type", "text/plain")]
+    assert server.ask("POST", PATH, handshake(), plain).status == 415
+
+
+def test_answers_say_whose_they_are(server: PolymuxServer) -> None:
+    answer = post(server, handshake(), [("X-Request-Id", "mine")])
+    assert answer.headers["x-request-id"] == "mine"
+    assert answer.headers["polymux-version"]
+    (told,) = events(answer)
+    assert told["result"]["serverInfo"]["name"] == "polymux"
+    assert told["result"]["capabilities"].keys() == {"tools", "resources"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"no JSON",
+        b"[]",
+        b"[" + message("ping") + b"]",
+        b"5",
+        b'{"jsonrpc": "1.0", "method": "ping", "id": 1}',
+        b'{"jsonrpc": "2.0", "id": 1}',
+        b'{"jsonrpc": "2.0", "method": 5, "id": 1}',
+        b'{"jsonrpc": "2.0", "method": "ping", "id": {"a": 1}}',
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b"\xff\xfe",
+        b'"' + b"x" * 100_000 + b'"',
+        b"1" * 10_000,
+    ],
+)
+@pytest.mark.parametrize("version", [VERSION, "2026-07-28", "9999-01-01", "x"])
+def test_what_is_no_message(server: PolymuxServer, body: bytes, version: str) -> None:
+    answer = post(server, body, [("Mcp-Protocol-Version", version)])
+    assert 400 <= answer.status < 500, answer.body
+    assert len(answer.body) < 20_000
+    assert b"Traceback" not in answer.body
+    assert post(server, handshake()).status == 200
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("[]", "Invalid request parameters"),
+        ('"text"', "Invalid request parameters"),
+        ('{"file": "QUJD", "lang": "\\ud800"}', "lang|Parse error"),
+        ('{"file": "\\ud800"}', "file: is no file|Parse error"),
+        ('{"file": NaN}', "file: must be a text"),
+        ('{"file": "QUJD", "lang": 1e999}', "lang"),
+        ('{"file": "QUJD", "lang": %s}' % ('{"a":' * 100 + "1" + "}" * 100), "lang"),
+        ('{"file": %s}' % ("[" * 5000 + "]" * 5000), "Parse error"),
+        ('{"file": "QUJD", "%s": 1}' % ("x" * 10_000), None),
+        ('{"FILE": "QUJD"}', "file: is missing"),
+        ('{"file": "QUJD", "file": "###"}', "file: is no file"),
+    ],
+)
+@pytest.mark.parametrize("version", [VERSION, "2026-07-28"])
+def test_arguments_by_hand(
+    server: PolymuxServer, box: Box, arguments: str, words: str | None, version: str
+) -> None:
+    told = called(server, arguments, version)
+    text = json.dumps(told)
+    assert len(text) < 20_000
+    if words is None:
+        assert told["result"]["isError"] is False
+        return
+    assert "error" in told or told["result"]["isError"] is True
+    assert re.search(words, text)
+    assert box.backend.began == []
+
+
+def test_a_session_is_that_of_its_key(server: PolymuxServer) -> None:
+    key, _ = server.keys.add("other")
+    fields = session_of(server)
+    listing = message("tools/list")
+    assert len(events(post(server, listing, fields))[0]["result"]["tools"]) == 14
+    for name in (key, server.key):
+        unknown = [("Mcp-Session-Id", "0" * 32), fields[1]]
+        assert post(server, listing, unknown, key=name).status == 404
+    assert post(server, listing, fields, key=key).status == 404
+    assert server.ask("DELETE", PATH, b"", fields, key=key).status == 404
+    assert post(server, listing, fields).status == 200
+    assert server.ask("DELETE", PATH, b"", fields).status == 200
+    assert post(server, listing, fields).status == 404
+
+
+def test_what_a_session_may_is_asked_of_each_request(server: PolymuxServer) -> None:
+    key, _ = server.keys.add("short")
+    fields = session_of(server, key)
+    assert post(server, message("tools/list"), fields, key=key).status == 200
+    server.keys.remove("short")
+    assert post(server, message("tools/list"), fields, key=key).status == 401
+
+
+def answer_at_the_door(folder: Path, **settings: Any) -> Answer:
+    with PolymuxServer(folder / "s", lambda: [Scripted()], **settings) as server:
+        server.url = f"http://127.0.0.1:{server.state.settings.port}"
+        host = [("Host", "tools.example")] if "public_url" in settings else []
+        return post(server, handshake(), host)
+
+
+def test_where_the_door_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    public = {"public_url": "https://tools.example"}
+    assert answer_at_the_door(tmp_path / "1").status == 200
+    assert answer_at_the_door(tmp_path / "2", doors=DoorSettings(mcp=False)).status == 404
+    assert answer_at_the_door(tmp_path / "3", **public).status == 404
+    assert answer_at_the_door(tmp_path / "4", **public, doors=DoorSettings(mcp=True)).status == 200
+    monkeypatch.setattr("polymux.server.doors.mcp.is_installed", lambda: False)
+    assert answer_at_the_door(tmp_path / "5").status == 404
+
+
+def test_a_door_that_lacks_its_sdk_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("polymux.server.doors.mcp.is_installed", lambda: False)
+    assert answer_at_the_door(tmp_path / "1").status == 404
+    assert mcp.REMEDY not in caplog.text
+    assert answer_at_the_door(tmp_path / "2", doors=DoorSettings(mcp=True)).status == 404
+    assert mcp.REMEDY in caplog.text
+
+
+def test_the_setting(tmp_path: Path) -> None:
+    file = tmp_path / "polymux.toml"
+    for text, wanted in (("", True), ("[doors]\nmcp = false\n", False)):
+        file.write_text(text)
+        assert read_settings(file).mcp_door is wanted
+    assert ServerSettings(host="0.0.0.0").mcp_door is False
+    file.write_text('[doors]\nmcp = "yes"\n')
+    with pytest.raises(InvalidRequestError, match=r"doors\.mcp='yes': must be true or false"):
+        read_settings(file)

@@ -1,0 +1,55 @@
+"""The corpus of URLs over every field that makes a server fetch: nobody within is reached."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from polymux import contract
+from support import decoy_operations
+from support.decoy_operations import REQUESTS
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    return decoy_operations.run()
+
+
+@pytest.mark.slow
+def test_nobody_was_reached(found: dict[str, Any]) -> None:
+    assert len(found["knocks"]) > 20, "the decoys cannot be reached at all"
+    assert found["hits"] == {}
+    assert found["requests"] > 500
+    assert {found["good"][name] for name in ("convert_to_mp3.url", "transcribe.url")} == {
+        "succeeded"
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("field", REQUESTS)
+def test_all_was_refused(found: dict[str, Any], field: str) -> None:
+    direct = list(found[field].values())
+    assert len(direct) >= 120
+    assert direct.count("url_refused") > 0.8 * len(direct)
+    assert set(direct) <= {"url_refused", "invalid_request", "succeeded", "internal"}, set(direct)
+    led = list(found[f"{field} redirected"].values())
+    assert led.count("url_refused") > 0.8 * len(led)
+    assert not [code for code in led if "names an address" in code]
+
+
+def test_every_field_is_asked_for() -> None:
+    """Those that no backend here takes have their own tests, or none that could fetch."""
+    elsewhere = {
+        "search_music.proxy": "tests/integration/upstreams/test_song_search.py",
+        "generate_image.replicate_weights": "no engine",
+        "upscale_image.lora_links": "no engine",
+        "upscale_image.custom_sd_model": "no engine",
+    }
+    fields = {
+        f"{operation.name}.{field.name}"
+        for operation in contract.operations()
+        for variant in operation.variants
+        for field in variant.fields
+        if field.kind == "url"
+    }
+    assert fields | {"chat.image_url"} == {*REQUESTS, *elsewhere}

@@ -1,0 +1,295 @@
+"""Chats at an upstream in OpenAI's form: what it is asked, and what callers get."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.fetching import FetchPolicy
+from servers import media, steps
+from servers.misbehaving import MisbehavingServer
+from support.polymux_server import CHAT
+from support.upstreams import (
+    ASKED,
+    CANARY,
+    COMPLETIONS,
+    FREE,
+    MESSAGES,
+    WHOLE,
+    chat,
+    chunk,
+    event,
+    events_of,
+    gateway,
+    upstream,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.polymux_server import PolymuxServer
+
+PICTURE = media.png(8, 8)
+INLINE = f"data:image/png;base64,{base64.b64encode(PICTURE).decode()}"
+
+
+@pytest.fixture(scope="module")
+def groq() -> Iterator[MisbehavingServer]:
+    with MisbehavingServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def pictures() -> Iterator[MisbehavingServer]:
+    with MisbehavingServer() as server:
+        server.script(steps.answer(200, PICTURE, content_type="image/png"), path="/a", times=None)
+        server.script(steps.answer(200, b"<html>", content_type="image/png"), path="/b", times=None)
+        yield server
+
+
+@pytest.fixture(scope="module")
+def server(
+    groq: MisbehavingServer, pictures: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PolymuxServer]:
+    folder = tmp_path_factory.mktemp("upstreams")
+    models = {"fast": "their-model", "slow": "their-other", "gpt-4o": "their-vision"}
+    policy = FetchPolicy(allowed_hosts=(pictures.url.removeprefix("http://"),))
+    upstreams = {"groq": upstream(folder, groq.url, models=models)}
+    with gateway(folder, upstreams, fetch=policy) as running:
+        yield running
+
+
+def asked_of(groq: MisbehavingServer) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(groq.requests[-1].body)
+    return value
+
+
+def whole(value: Any = WHOLE) -> steps.Step:
+    return steps.answer(200, json.dumps(value).encode())
+
+
+def test_a_whole_answer_with_all_its_members(
+    server: PolymuxServer, groq: MisbehavingServer
+) -> None:
+    groq.script(whole())
+    answer = chat(server)
+    assert answer.status == 200
+    got = answer.json()
+    assert got["usage"].pop("total_time") > 0
+    assert got == WHOLE
+    request = groq.requests[-1]
+    assert request.path == COMPLETIONS
+    assert request.header("authorization") == f"Bearer {CANARY}"
+    assert json.loads(request.body) == {"model": "their-model", "messages": MESSAGES}
+
+
+def test_what_the_caller_gave_goes_on_and_nothing_else(
+    server: PolymuxServer, groq: MisbehavingServer
+) -> None:
+    """No defaults of ours; fields that the interface does not know go on, nested ones too."""
+    groq.script(whole())
+    given = {
+        "model": "slow",
+        "messages": [{"role": "user", "content": "Hi", "cache_control": {"type": "ephemeral"}}],
+        "temperature": 0.5,
+        "max_tokens": 7,
+        "search_settings": {"include_images": False},
+        "guided_choice": ["a", "b"],
+        "user": None,
+    }
+    assert server.json(CHAT, given).status == 200
+    expected = dict(given, model="their-other", max_completion_tokens=given["max_tokens"])
+    del expected["max_tokens"], expected["user"]
+    assert asked_of(groq) == expected
+
+
+def test_default_is_the_first_model(server: PolymuxServer, groq: MisbehavingServer) -> None:
+    groq.script(whole())
+    assert chat(server, model="default").status == 200
+    assert asked_of(groq)["model"] == "their-model"
+
+
+def test_models_that_are_not_there(server: PolymuxServer, groq: MisbehavingServer) -> None:
+    """C41: the upstream's own names are nobody's."""
+    before = len(groq.requests)
+    for name in ("their-model", "other", "../x"):
+        answer = chat(server, model=name)
+        assert (answer.status, answer.json()["code"]) == (400, "model_not_found")
+        assert "'fast', 'slow'" in answer.json()["error"]
+    assert len(groq.requests) == before
+
+
+@pytest.mark.parametrize("name", ["base_url", "api_key", "extra_headers", "organization"])
+def test_fields_that_steer_are_refused(
+    server: PolymuxServer, groq: MisbehavingServer, name: str
+) -> None:
+    """C47: before an upstream hears of it."""
+    before = len(groq.requests)
+    assert chat(server, **{name: "http://127.0.0.1:1"}).status == 400
+    assert len(groq.requests) == before
+
+
+def test_chunks_go_on_as_they_came(server: PolymuxServer, groq: MisbehavingServer) -> None:
+    """C31: all members, empty choices and the counts; order and ids are the upstream's."""
+    sent = [
+        chunk("", role="assistant", x_groq={"id": "req_01j"}),
+        chunk("Hel"),
+        chunk("lo", obfuscation="xyz"),
+        {**chunk(), "choices": []},
+        chunk(None, "stop", x_groq={"usage": {"total_tokens": 4}}),
+        {**chunk(), "choices": [], "usage": {"total_tokens": 4}},
+    ]
+    groq.script(steps.event_stream(), steps.send(b"".join(map(event, sent)) + event("[DONE]")))
+    answer = chat(server, stream=True, stream_options={"include_usage": True})
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert events_of(answer) == [*sent, "[DONE]"]
+    assert asked_of(groq)["stream_options"] == {"include_usage": True}
+    assert asked_of(groq)["stream"] is True
+
+
+def test_bytes_of_a_chunk_are_not_written_anew(
+    server: PolymuxServer, groq: MisbehavingServer
+) -> None:
+    """Spaces, escapes and numbers are the upstream's; of several lines one is made."""
+    odd = b'{"id":"1" , "choices":[{"index":0,"delta":{"content":"\\u00e4"}}], "n":1.50}'
+    lines = b'data: {"choices":\ndata: [{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
+    sent = steps.send(b"data: " + odd + b"\n\n" + lines)
+    groq.script(steps.event_stream(), sent, steps.close())
+    answer = chat(server, stream=True)
+    assert b"data: " + odd + b"\n\n" in answer.body
+    assert events_of(answer)[1] == {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    assert answer.body.endswith(b"data: [DONE]\n\n")
+
+
+def test_a_text_that_spells_events(server: PolymuxServer, groq: MisbehavingServer) -> None:
+    """C40."""
+    text = "\n\ndata: [DONE]\n\ndata: {}"
+    groq.script(steps.event_stream(), steps.send(event(chunk(text)) + event("[DONE]")))
+    got = events_of(chat(server, stream=True))
+    assert got == [chunk(text), "[DONE]"]
+
+
+def test_a_whole_answer_to_who_wanted_pieces(
+    server: PolymuxServer, groq: MisbehavingServer
+) -> None:
+    """C29: it becomes a chunk."""
+    groq.script(whole())
+    first, *rest = events_of(chat(server, stream=True))
+    assert first["object"] == "chat.completion.chunk"
+    assert first["choices"][0]["delta"]["content"] == "Hello"
+    assert "message" not in first["choices"][0]
+    assert first["x_groq"] == WHOLE["x_groq"]
+    assert rest == ["[DONE]"]
+
+
+def test_freellm_is_a_text(server: PolymuxServer, groq: MisbehavingServer) -> None:
+    groq.script(whole())
+    answer = server.json(FREE, {"messages": MESSAGES, "timeout": 9, "shuffle": True, "top_k": 1})
+    assert answer.json() == {"response": "Hello"}
+    assert asked_of(groq) == {"model": "their-vision", "messages": MESSAGES, "top_k": 1}
+    sent = [chunk(""), chunk("Hel"), chunk("lo"), chunk(None, "stop")]
+    groq.script(steps.event_stream(), steps.send(b"".join(map(event, sent))), steps.close())
+    answer = server.json(FREE, {"messages": MESSAGES, "stream": True})
+    assert events_of(answer) == [{"response": "Hel"}, {"response": "lo"}, "[DONE]"]
+
+
+def test_freellm_s_other_names_are_not_this_upstream_s(server: PolymuxServer) -> None:
+    answer = server.json(FREE, {"messages": MESSAGES, "model": "gpt-4"})
+    assert (answer.status, answer.json()["code"]) == (501, "no_backend")
+
+
+def test_pictures_are_fetched_here(
+    server: PolymuxServer, groq: MisbehavingServer, pictures: MisbehavingServer
+) -> None:
+    """An upstream gets bytes: who knows where addresses lead from there."""
+    parts = [
+        {"type": "text", "text": "What is this?"},
+        {"type": "image_url", "image_url": {"url": f"{pictures.url}/a", "detail": "low"}},
+        {"type": "image_url", "image_url": {"url": INLINE}},
+    ]
+    groq.script(whole())
+    assert chat(server, messages=[{"role": "user", "content": parts}]).status == 200
+    sent = asked_of(groq)["messages"][0]["content"]
+    assert sent[0] == parts[0]
+    assert sent[1]["image_url"] == {"url": INLINE, "detail": "low"}
+    assert sent[2]["image_url"] == {"url": INLINE}
+    assert pictures.requests[-1].header("authorization") is None
+
+
+def test_freellm_s_picture_belongs_to_the_user_s_last_message(
+    server: PolymuxServer, groq: MisbehavingServer, pictures: MisbehavingServer
+) -> None:
+    messages = [*MESSAGES, {"role": "assistant", "content": "Hello"}]
+    groq.script(whole())
+    asked = {"messages": messages, "image_url": f"{pictures.url}/a"}
+    assert server.json(FREE, asked).status == 200
+    first, second = asked_of(groq)["messages"]
+    picture = {"type": "image_url", "image_url": {"url": INLINE, "detail": "auto"}}
+    assert first["content"] == [{"type": "text", "text": "Hi"}, picture]
+    assert second == messages[1]
+    alone = {"messages": [{"role": "system", "content": "Be kind."}], "image_url": INLINE}
+    assert server.json(FREE, alone).status == 400
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:1/secret.png",
+        "http://169.254.169.254/latest",
+        "data:text/html;base64,AAAA",
+        "data:image/png;base64,AAAA",
+    ],
+)
+def test_pictures_that_are_refused(
+    server: PolymuxServer, groq: MisbehavingServer, url: str
+) -> None:
+    """C43: the upstream never hears of them."""
+    before = len(groq.requests)
+    parts = [{"type": "image_url", "image_url": {"url": url}}]
+    answer = chat(server, messages=[{"role": "user", "content": parts}])
+    assert answer.status == 400
+    assert len(groq.requests) == before
+
+
+def test_what_lies_there_is_no_picture(server: PolymuxServer, pictures: MisbehavingServer) -> None:
+    asked = {"messages": MESSAGES, "image_url": f"{pictures.url}/b"}
+    answer = server.json(FREE, asked)
+    assert answer.status == 400
+    assert "no picture" in answer.json()["error"]
+
+
+def test_dialects(groq: MisbehavingServer, tmp_path: Path) -> None:
+    """The older name of the longest answer; any model where none is named, and no default then."""
+    upstreams = {"any": upstream(tmp_path, groq.url, max_tokens=True)}
+    with gateway(tmp_path, upstreams) as server:
+        groq.script(whole())
+        assert chat(server, model="whatever/it:is", max_completion_tokens=5).status == 200
+        assert asked_of(groq) == {
+            "model": "whatever/it:is", "messages": MESSAGES, "max_tokens": 5,
+        }  # fmt: skip
+        answer = chat(server, model="default")
+        assert (answer.status, answer.json()["param"]) == (400, "model")
+        groq.script(whole())
+        assert server.json(FREE, {"messages": MESSAGES}).status == 200
+        assert asked_of(groq)["model"] == "gpt-4o"
+
+
+def test_readiness_names_it_without_its_address(
+    server: PolymuxServer, groq: MisbehavingServer
+) -> None:
+    told = server.ask("GET", "/readyz", key=None)
+    assert told.json()["backends"]["groq"] == {"state": "ready", "detail": "upstream (openai)"}
+    assert str(groq.port).encode() not in told.body
+    assert CANARY.encode() not in told.body
+
+
+def test_ours_is_asked_in_the_same_way(server: PolymuxServer, groq: MisbehavingServer) -> None:
+    """The times that llama.cpp tells stand where the interface has them."""
+    timed = WHOLE | {"timings": {"prompt_ms": 20.0, "predicted_ms": 40.5}}
+    groq.script(whole(timed))
+    usage = server.json(CHAT, ASKED).json()["usage"]
+    assert (usage["prompt_time"], usage["completion_time"]) == (0.02, 0.0405)
+    assert usage["total_time"] == 0.0605

@@ -1,0 +1,184 @@
+"""freellm over several upstreams: order, chance, and one error when all have failed."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.service.dispatch import Route
+from servers import listeners, steps
+from servers.misbehaving import MisbehavingServer
+from support.upstreams import (
+    CANARY,
+    FREE,
+    MESSAGES,
+    WHOLE,
+    chat,
+    chunk,
+    event,
+    events_of,
+    gateway,
+    upstream,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.polymux_server import Answer, PolymuxServer
+
+NAMES = ("one", "two", "three")
+ASKED = {"messages": MESSAGES}
+
+
+@contextmanager
+def three(
+    folder: Path, **settings: Any
+) -> Iterator[tuple[PolymuxServer, dict[str, MisbehavingServer]]]:
+    """A gateway to three upstreams, each with a model of its own."""
+    with ExitStack() as stack:
+        servers = {name: stack.enter_context(MisbehavingServer()) for name in NAMES}
+        upstreams = {
+            name: upstream(folder, server.url, models={name: f"model-{name}"}, total_s=5)
+            for name, server in servers.items()
+        }
+        yield stack.enter_context(gateway(folder, upstreams, **settings)), servers
+
+
+def answers(name: str) -> steps.Step:
+    message = {"role": "assistant", "content": f"I am {name}"}
+    whole = WHOLE | {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    return steps.answer(200, json.dumps(whole).encode())
+
+
+def free(server: PolymuxServer, **more: Any) -> Answer:
+    return server.json(FREE, ASKED | more)
+
+
+def test_the_next_answers_in_order(tmp_path: Path) -> None:
+    """C44: what fails before its first piece is passed over, and asked once."""
+    with three(tmp_path) as (server, servers):
+        for name in NAMES:
+            servers[name].script(answers(name), times=None)
+        assert free(server).json() == {"response": "I am one"}
+        servers["one"].script(steps.answer(500, b"{}"))
+        assert free(server).json() == {"response": "I am two"}
+        servers["one"].script(steps.answer(429, b"{}"))
+        servers["two"].script(steps.answer(503, b"{}"))
+        assert free(server).json() == {"response": "I am three"}
+        counts = [len(servers[name].requests) for name in NAMES]
+        assert counts == [3, 2, 1]
+        assert json.loads(servers["three"].requests[0].body)["model"] == "model-three"
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_when_all_have_failed(tmp_path: Path, streamed: bool) -> None:
+    """C44: one error, each with its reason, and nobody is asked twice."""
+    with three(tmp_path) as (server, servers):
+        servers["one"].script(steps.answer(500, CANARY.encode()), times=None)
+        servers["two"].script(steps.answer(429, b"{}"), times=None)
+        servers["three"].script(steps.answer(200, b"<html>"), times=None)
+        answer = free(server, stream=streamed)
+        assert (answer.status, answer.json()["code"]) == (502, "upstream_failed")
+        told = answer.json()["error"]
+        assert told.index("status 500") < told.index("limit of its own") < told.index("three")
+        for name in NAMES:
+            assert name in told
+            assert len(servers[name].requests) == 1
+        assert CANARY not in told
+        assert "127.0.0.1" not in told
+
+
+def test_what_is_the_caller_s_is_no_reason_for_the_next(tmp_path: Path) -> None:
+    with three(tmp_path) as (server, servers):
+        servers["one"].script(steps.answer(400, b'{"error": {"message": "too odd"}}'))
+        answer = free(server)
+        assert answer.status == 400
+        assert "too odd" in answer.json()["error"]
+        assert servers["two"].requests == []
+
+
+def test_a_stream_that_has_begun_is_not_begun_again(tmp_path: Path) -> None:
+    with three(tmp_path) as (server, servers):
+        servers["one"].script(steps.answer(500, b"{}"), times=None)
+        begun = [steps.event_stream(), steps.send(event(chunk("Hel"))), steps.close()]
+        servers["two"].script(*begun)
+        first, last = events_of(free(server, stream=True))
+        assert first == {"response": "Hel"}
+        assert last["error"]["code"] == "upstream_failed"
+        assert servers["three"].requests == []
+        # Before its first piece: the next has it all.
+        servers["two"].script(steps.event_stream(), steps.close())
+        good = [steps.event_stream(), steps.send(event(chunk("whole")) + event("[DONE]"))]
+        servers["three"].script(*good)
+        assert events_of(free(server, stream=True)) == [{"response": "whole"}, "[DONE]"]
+
+
+def test_shuffle(tmp_path: Path) -> None:
+    """Every one of them comes first; without it always the same."""
+    with three(tmp_path) as (server, servers):
+        for name in NAMES:
+            servers[name].script(answers(name), times=None)
+        for _ in range(40):
+            free(server, shuffle=True)
+        counts = [len(servers[name].requests) for name in NAMES]
+        assert sum(counts) == 40
+        assert min(counts) > 0
+        for _ in range(10):
+            free(server)
+        assert len(servers["one"].requests) == counts[0] + 10
+
+
+def test_routes_choose_order_and_models(tmp_path: Path) -> None:
+    """freellm's three names lead to lists of their own."""
+    routes = {
+        "free_chat": (
+            Route("three", ("gpt-4o",)),
+            Route("two", ("gpt-4o", "gpt-4")),
+        )
+    }
+    with three(tmp_path, routes=routes) as (server, servers):
+        for name in NAMES:
+            servers[name].script(answers(name), times=None)
+        assert free(server).json() == {"response": "I am three"}
+        assert free(server, model="gpt-4").json() == {"response": "I am two"}
+        assert free(server, model="gpt-3.5-turbo").status == 501
+        assert chat(server, model="one").status == 200
+
+
+def test_chats_do_not_fail_over(tmp_path: Path) -> None:
+    """Somebody has asked for that model."""
+    with three(tmp_path) as (server, servers):
+        servers["one"].script(steps.answer(500, b"{}"))
+        assert chat(server, model="one").status == 502
+        assert servers["two"].requests == servers["three"].requests == []
+
+
+def test_the_deadline_is_that_of_all_together(tmp_path: Path) -> None:
+    """C39."""
+    with three(tmp_path) as (server, servers):
+        for name in NAMES:
+            servers[name].script(steps.stall(), times=None)
+        for streamed in (False, True):
+            began = time.monotonic()
+            answer = free(server, timeout=1, stream=streamed)
+            assert (answer.status, answer.json()["code"]) == (504, "upstream_timeout")
+            assert 0.9 < time.monotonic() - began < 2
+        assert servers["two"].requests == []
+
+
+def test_dead_ports_cost_next_to_nothing(tmp_path: Path) -> None:
+    with listeners.refusing_port() as port, MisbehavingServer() as good:
+        good.script(answers("good"), times=None)
+        upstreams = {
+            "dead": upstream(tmp_path, f"http://127.0.0.1:{port}", models={"d": "d"}),
+            "good": upstream(tmp_path, good.url, models={"g": "g"}),
+        }
+        with gateway(tmp_path, upstreams) as server:
+            for _ in range(10):
+                began = time.monotonic()
+                assert free(server).json() == {"response": "I am good"}
+                assert time.monotonic() - began < 1

@@ -1,0 +1,280 @@
+"""Transcriptions and images at an upstream in OpenAI's form."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from servers import media, steps
+from servers.forms import FormReader
+from servers.misbehaving import MisbehavingServer
+from support.polymux_server import form
+from support.upstreams import CANARY, IMAGES, STT, gateway, upstream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.polymux_server import Answer, PolymuxServer
+
+SOUND = b"RIFF....WAVE and samples"
+SPEECH = "turian/insanely-fast-whisper-with-video"
+LIGHTNING = "bytedance/sdxl-lightning-4step"
+MODELS = {SPEECH: "whisper-large-v3", LIGHTNING: "their-painter"}
+VERBOSE: dict[str, Any] = {
+    "task": "transcribe", "language": "german", "duration": 2.5, "text": " Guten Tag.",
+    "segments": [{"id": 0, "start": 0.0, "end": 1.0, "text": " Guten", "avg_logprob": -0.1},
+                 {"id": 1, "start": 1.0, "end": None, "text": " Tag."}],
+    "words": [{"word": "Guten", "start": 0.1, "end": 0.9}, {"word": "Tag.", "start": 1, "end": 2}],
+    "x_groq": {"id": "req_1"},
+}  # fmt: skip
+PNG = media.png(8, 8)
+
+
+@pytest.fixture(scope="module")
+def groq() -> Iterator[MisbehavingServer]:
+    with MisbehavingServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def server(
+    groq: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PolymuxServer]:
+    folder = tmp_path_factory.mktemp("files")
+    operations = ("transcribe", "generate_image")
+    made = upstream(
+        folder, groq.url, models=MODELS, operations=operations, image_fields=("seed",), total_s=5
+    )
+    with gateway(folder, {"groq": made}) as running:
+        yield running
+
+
+def transcribed(server: PolymuxServer, *fields: tuple[str, str]) -> Answer:
+    body, head = form(("audio", ("Rede.mp3", SOUND)), *fields)
+    return server.ask("POST", STT, body, head)
+
+
+def answers(value: Any) -> steps.Step:
+    return steps.answer(200, json.dumps(value).encode())
+
+
+def received(groq: MisbehavingServer) -> tuple[dict[str, str], bytes, str]:
+    """Fields, the file, and its name, of the last form."""
+    request = groq.requests[-1]
+    reader = FormReader(request.header("content-type") or "")
+    reader.take(request.body)
+    body = reader.body()
+    [file] = body.files
+    return dict(body.fields), file.content, file.file_name
+
+
+def test_a_transcription(server: PolymuxServer, groq: MisbehavingServer) -> None:
+    groq.script(answers(VERBOSE))
+    answer = transcribed(server, ("language", "German"), ("batch_size", "24"))
+    assert answer.status == 200
+    told = answer.json()
+    assert told["output"] == {
+        "text": "Guten Tag.",
+        "chunks": [
+            {"text": " Guten", "timestamp": [0.0, 1.0]},
+            {"text": " Tag.", "timestamp": [1.0, None]},
+        ],
+        "language": "de",
+    }
+    assert told["metrics"]["audio_seconds"] == 2.5
+    assert "batch_size" in told["logs"]
+    fields, content, name = received(groq)
+    assert fields == {
+        "model": "whisper-large-v3",
+        "response_format": "verbose_json",
+        "language": "de",
+        "timestamp_granularities[]": "segment",
+    }
+    assert (content, name) == (SOUND, "Rede.mp3")
+    request = groq.requests[-1]
+    assert request.path == "/v1/audio/transcriptions"
+    assert request.header("authorization") == f"Bearer {CANARY}"
+    assert request.header("content-length") is not None
+
+
+def test_words(server: PolymuxServer, groq: MisbehavingServer) -> None:
+    groq.script(answers(VERBOSE))
+    told = transcribed(server, ("timestamp", "word")).json()
+    assert told["output"]["chunks"] == [
+        {"text": "Guten", "timestamp": [0.1, 0.9]},
+        {"text": "Tag.", "timestamp": [1, 2]},
+    ]
+    assert received(groq)[0]["timestamp_granularities[]"] == "word"
+    groq.script(answers({**VERBOSE, "words": None}))
+    told = transcribed(server, ("timestamp", "word")).json()
+    assert len(told["output"]["chunks"]) == 2
+    assert "no times of words" in told["logs"]
+
+
+def test_an_upstream_without_times(server: PolymuxServer, groq: MisbehavingServer) -> None:
+    groq.script(answers({"text": "Hello"}))
+    told = transcribed(server).json()
+    assert told["output"]["chunks"] == [{"text": "Hello", "timestamp": [0.0, None]}]
+    assert "no times" in told["logs"]
+
+
+def test_a_translation(server: PolymuxServer, groq: MisbehavingServer) -> None:
+    groq.script(answers(VERBOSE))
+    told = transcribed(server, ("task", "translate"), ("language", "de")).json()
+    assert told["status"] == "succeeded"
+    assert "language" in told["logs"]
+    assert groq.requests[-1].path == "/v1/audio/translations"
+    assert received(groq)[0] == {"model": "whisper-large-v3", "response_format": "verbose_json"}
+
+
+def test_what_cannot_be_done_is_refused(server: PolymuxServer, groq: MisbehavingServer) -> None:
+    before = len(groq.requests)
+    answer = transcribed(server, ("task", "translate"), ("timestamp", "word"))
+    assert (answer.status, answer.json()["param"]) == (501, "timestamp")
+    body, head = form(("url", "http://media.example/a.mp3"))
+    assert server.ask("POST", STT, body, head).status == 501
+    assert len(groq.requests) == before
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, [], {"text": None}, {"segments": []}, {**VERBOSE, "segments": {"a": 1}},
+        {**VERBOSE, "segments": [{"text": "x", "start": "0"}]}, {**VERBOSE, "segments": [3]},
+    ],
+)  # fmt: skip
+def test_what_is_no_transcript(server: PolymuxServer, groq: MisbehavingServer, value: Any) -> None:
+    groq.script(answers(value))
+    answer = transcribed(server)
+    assert (answer.status, answer.json()["code"]) == (502, "upstream_failed")
+
+
+def test_a_failure_of_a_job_is_written_down_without_secrets(
+    server: PolymuxServer, groq: MisbehavingServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    groq.script(steps.answer(401, json.dumps({"error": {"message": CANARY}}).encode()))
+    answer = transcribed(server)
+    assert answer.status == 502
+    job = server.ask("GET", f"/api/v1/predictions/{answer.json()['id']}")
+    assert job.json()["error_code"] == "upstream_failed"
+    assert CANARY.encode() not in answer.body + job.body
+    assert CANARY not in caplog.text
+
+
+def drawn(server: PolymuxServer, **given: Any) -> Answer:
+    asked = {"prompt": "a lighthouse", **given}
+    return server.json(f"{IMAGES}?model={LIGHTNING}", asked)
+
+
+def fetched(server: PolymuxServer, url: str) -> Answer:
+    return server.ask("GET", url.removeprefix(server.url), key=None)
+
+
+def test_pictures(server: PolymuxServer, groq: MisbehavingServer) -> None:
+    encoded = base64.b64encode(PNG).decode()
+    groq.script(answers({"created": 1, "data": [{"b64_json": encoded}, {"b64_json": encoded}]}))
+    answer = drawn(
+        server, num_outputs=2, width=512, height=768, seed=7, scheduler="DDIM", guidance_scale=2
+    )
+    told = answer.json()
+    assert json.loads(groq.requests[-1].body) == {
+        "model": "their-painter", "prompt": "a lighthouse", "n": 2, "size": "512x768",
+        "response_format": "b64_json", "seed": 7,
+    }  # fmt: skip
+    assert {line.partition(":")[0] for line in told["logs"].split("\n")} == {
+        "scheduler", "guidance_scale",
+    }  # fmt: skip
+    assert len(told["output"]) == 2
+    for url in told["output"]:
+        file = fetched(server, url)
+        assert (file.headers["content-type"], file.body) == ("image/png", PNG)
+
+
+def test_pictures_by_address(
+    server: PolymuxServer, groq: MisbehavingServer, tmp_path: Path
+) -> None:
+    """Of its own host, by the guard, and without the key."""
+    groq.script(steps.answer(200, PNG, content_type="image/png"), path="/made/1.png")
+    groq.script(
+        answers({"data": [{"url": f"{groq.url}/made/1.png"}]}), path="/v1/images/generations"
+    )
+    told = drawn(server).json()
+    assert fetched(server, told["output"][0]).body == PNG
+    assert groq.requests[-1].path == "/made/1.png"
+    assert groq.requests[-1].header("authorization") is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [],
+        [{}],
+        [3],
+        [{"b64_json": "?"}],
+        [{"b64_json": base64.b64encode(b"<html>").decode()}],
+        [{"b64_json": base64.b64encode(PNG).decode()}] * 2,
+        [{"url": "http://127.0.0.1:1/x.png"}],
+        [{"url": "http://169.254.169.254/x.png"}],
+        [{"url": "file:///etc/passwd"}],
+        [{"url": "HOST/page"}],
+        [{"url": "HOST/gone"}],
+    ],
+)
+def test_what_is_no_picture(
+    server: PolymuxServer, groq: MisbehavingServer, data: list[Any]
+) -> None:
+    groq.script(steps.answer(200, b"<html>", content_type="text/html"), path="/page", times=None)
+    groq.script(steps.answer(404, b""), path="/gone", times=None)
+    value = json.loads(json.dumps({"data": data}).replace("HOST", groq.url))
+    groq.script(answers(value), path="/v1/images/generations")
+    answer = drawn(server)
+    assert (answer.status, answer.json()["code"]) == (502, "upstream_failed")
+    assert server.state.service.store.media.used_bytes == sum(
+        one.stat().st_size for one in server.settings.store.folder.glob("media/*/*")
+    )
+    assert list(server.settings.store.folder.glob("drafts/*")) == []
+
+
+def test_no_address_leads_into_this_network(server: PolymuxServer, groq: MisbehavingServer) -> None:
+    """I19: named by the upstream, and where its own host redirects to."""
+    with MisbehavingServer() as decoy:
+        picture = steps.answer(200, PNG, content_type="image/png")
+        decoy.script(picture, times=None)
+        groq.script(steps.redirect(302, f"{decoy.url}/x.png"), path="/moved", times=None)
+        for url in (f"{decoy.url}/x.png", f"{groq.url}/moved"):
+            groq.script(answers({"data": [{"url": url}]}), path="/v1/images/generations")
+            assert drawn(server).status == 502
+        assert decoy.connections == []
+
+
+def test_variants_without_a_model_are_refused(
+    server: PolymuxServer, groq: MisbehavingServer
+) -> None:
+    before = len(groq.requests)
+    body, head = form(("prompt", "a boat"))
+    answer = server.ask("POST", f"{IMAGES}?model=lorenzomarines/astra", body, head)
+    assert (answer.status, answer.json()["code"]) == (501, "no_backend")
+    assert len(groq.requests) == before
+
+
+def test_pictures_that_begin_with_one(groq: MisbehavingServer, tmp_path: Path) -> None:
+    """Where one model does all variants, and takes no member response_format."""
+    made = upstream(
+        tmp_path, groq.url, models={"any": "painter"}, operations=("generate_image",),
+        response_format=False,
+    )  # fmt: skip
+    with gateway(tmp_path, {"painter": made}) as server:
+        path = f"{IMAGES}?model=lorenzomarines/astra"
+        body, head = form(("prompt", "a boat"), ("image", ("a.png", PNG)))
+        answer = server.ask("POST", path, body, head)
+        assert (answer.status, answer.json()["param"]) == (501, "image")
+        encoded = base64.b64encode(PNG).decode()
+        groq.script(answers({"data": [{"b64_json": encoded}]}))
+        body, head = form(("prompt", "a boat"))
+        assert server.ask("POST", path, body, head).status == 200
+        assert "response_format" not in json.loads(groq.requests[-1].body)

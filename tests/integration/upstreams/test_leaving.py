@@ -1,0 +1,154 @@
+"""Callers who leave: the upstream's socket is closed within a second, wherever the work is."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from servers import steps
+from servers.misbehaving import MisbehavingServer
+from servers.reference import ReferenceServer
+from servers.steps import Stage, Step
+from support.polymux_server import CHAT, CONVERT, form
+from support.upstreams import ASKED, STT, chunk, event, gateway, upstream
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from support.polymux_server import PolymuxServer
+
+SOON_S = 1.0
+
+
+@pytest.fixture(scope="module")
+def slow() -> Iterator[MisbehavingServer]:
+    with MisbehavingServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def server(
+    slow: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PolymuxServer]:
+    folder = tmp_path_factory.mktemp("leaving")
+    with gateway(folder, {"slow": upstream(folder, slow.url, models={"fast": "m"})}) as running:
+        yield running
+
+
+def asked(server: PolymuxServer, path: str, body: bytes, *fields: str) -> socket.socket:
+    """A connection with a request on it."""
+    host = f"{server.address[0]}:{server.address[1]}"
+    lines = [f"POST {path} HTTP/1.1", f"Host: {host}", f"Authorization: Bearer {server.key}",
+             f"Content-Length: {len(body)}", *fields]  # fmt: skip
+    connection = server.connect()
+    connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
+    return connection
+
+
+def until(condition: Callable[[], object], longest_s: float = 5) -> float:
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < longest_s
+        time.sleep(0.002)
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize("phase", ["before the answer", "before the first piece", "within"])
+def test_chats(server: PolymuxServer, slow: MisbehavingServer, phase: str) -> None:
+    """C32 to C34, and the place is free again."""
+    before = len(slow.requests)
+    plays = {
+        "before the answer": [steps.stall()],
+        "before the first piece": [steps.event_stream(), steps.stall()],
+        "within": [steps.event_stream(), steps.send(event(chunk("Hel"))), steps.stall()],
+    }
+    slow.script(*plays[phase])
+    body = json.dumps(ASKED | {"stream": phase != "before the answer"}).encode()
+    with asked(server, CHAT, body, "Content-Type: application/json") as connection:
+        request = slow.wait_requests(before + 1)[-1]
+        slow.wait_complete(request)
+        data = b""
+        while phase == "within" and b"Hel" not in data:
+            data += connection.recv(65536)
+        assert request.connection.closed_at is None
+        connection.close()
+        left_at = time.monotonic()
+        slow.wait_closed(request.connection, 5)
+    assert request.connection.closed_at is not None
+    assert request.connection.closed_at - left_at < SOON_S
+    assert until(lambda: server.state.service.places["slow"].running == 0) < SOON_S
+
+
+def test_a_job_of_another_polymux_is_cancelled_there(tmp_path: Path) -> None:
+    with ReferenceServer() as other:
+        other.predictions.job_s = 30
+        attic = upstream(tmp_path, other.url, kind="polymux", key=other.token)
+        with gateway(tmp_path, {"attic": attic}) as server:
+            body, [(_, content_type)] = form(("audio", ("a.wav", b"x" * 1000)))
+            with asked(server, STT, body, f"Content-Type: {content_type}") as connection:
+                until(lambda: any(one.path.endswith("/events") for one in other.requests))
+                connection.close()
+                left_at = time.monotonic()
+                [job] = other.predictions.jobs.values()
+                until(lambda: job.status == "canceled")
+                assert time.monotonic() - left_at < SOON_S
+            watching = next(one for one in other.requests if one.path.endswith("/events"))
+            other.wait_closed(watching.connection, SOON_S)
+
+
+def test_a_job_that_takes_too_long_is_cancelled_there(tmp_path: Path) -> None:
+    with ReferenceServer() as other:
+        other.predictions.job_s = 30
+        attic = upstream(tmp_path, other.url, kind="polymux", key=other.token, total_s=1)
+        with gateway(tmp_path, {"attic": attic}) as server:
+            body, head = form(("audio", ("a.wav", b"x")))
+            answer = server.ask("POST", STT, body, head)
+            assert (answer.status, answer.json()["code"]) == (504, "upstream_timeout")
+            [job] = other.predictions.jobs.values()
+            assert job.status == "canceled"
+
+
+def test_a_reader_who_does_not_read(server: PolymuxServer, slow: MisbehavingServer) -> None:
+    """C35: the upstream is not read on; what waits here is bounded."""
+    sent_bytes = 0
+    block = event(chunk("x" * 1000)) * 64
+
+    async def flood(stage: Stage) -> None:
+        nonlocal sent_bytes
+        while True:
+            await stage.send(block)
+            sent_bytes += len(block)
+
+    slow.script(steps.event_stream(), Step(flood))
+    body = json.dumps(ASKED | {"stream": True}).encode()
+    with asked(server, CHAT, body, "Content-Type: application/json"):
+        until(lambda: sent_bytes > 0)
+        before = -1
+        while before < sent_bytes:
+            before = sent_bytes
+            time.sleep(1)
+        # Almost all of it is in the kernel, of four sockets.
+        assert sent_bytes < 24 << 20
+        connection = slow.requests[-1].connection
+    slow.wait_closed(connection, 2)
+
+
+def test_an_upload_on_its_way(tmp_path: Path) -> None:
+    """To a server that takes its time to read it."""
+    with MisbehavingServer(receive_buffer_bytes=4096) as other:
+        other.script(steps.read_slowly(4e6), steps.stall())
+        attic = upstream(tmp_path, other.url, kind="polymux")
+        with gateway(tmp_path, {"attic": attic}) as server:
+            body, [(_, content_type)] = form(("file", ("a.wav", b"x" * (32 << 20))))
+            with asked(server, CONVERT, body, f"Content-Type: {content_type}") as connection:
+                request = other.wait_requests(1)[0]
+                connection.close()
+                assert until(lambda: server.state.service.places["attic"].running == 0) < SOON_S
+                # What the kernel had taken before arrives still.
+                other.wait_closed(request.connection, 8)
+            assert not request.body_complete
+            assert request.body_bytes < 16 << 20

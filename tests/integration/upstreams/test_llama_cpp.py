@@ -1,0 +1,111 @@
+"""A real server in OpenAI's form, llama.cpp's, behind ours and behind `Local`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import openai
+import polymux
+import pytest
+from polymux import errors
+from polymux.upstreams.openai import OpenAIUpstream
+from polymux.upstreams.server import UpstreamServer
+from support.chat_model import KEY, ChatModel, chat_model
+from support.upstreams import gateway, upstream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.polymux_server import PolymuxServer
+
+SAME: dict[str, Any] = {"max_completion_tokens": 12, "temperature": 0.0, "seed": 1}
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ChatModel]:
+    with chat_model() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def server(model: ChatModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
+    folder = tmp_path_factory.mktemp("llama")
+    upstreams = {
+        "llama": upstream(folder, model.url, key=KEY, models={"small": "SmolLM2"}),
+        "keyless": upstream(folder / "k", model.url, key="wrong", models={"locked": "SmolLM2"}),
+    }
+    with gateway(folder, upstreams) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(server: PolymuxServer) -> Iterator[polymux.Client]:
+    with polymux.Client(server.url, server.key, timeout=120, retry=0) as made:
+        yield made
+
+
+def test_whole_and_in_pieces(client: polymux.Client) -> None:
+    whole = client.chat("Say hello.", model="small", **SAME)
+    assert whole.text.strip()
+    assert whole.usage is not None
+    assert whole.usage.completion_time is not None
+    assert whole.usage.completion_time > 0
+    assert whole.extra["timings"]["predicted_n"] == whole.usage.completion_tokens
+    counts = {"include_usage": True}
+    with client.chat(
+        "Say hello.", model="small", stream=True, stream_options=counts, **SAME
+    ) as stream:
+        text = "".join(stream.texts())
+        assert stream.usage is not None
+        assert stream.usage.completion_tokens == whole.usage.completion_tokens
+    assert text == whole.text
+
+
+def test_freellm(client: polymux.Client) -> None:
+    assert client.free_chat("Say hello.", extra_body={"max_tokens": 8}).text.strip()
+    pieces = list(client.free_chat("Say hello.", stream=True, extra_body={"max_tokens": 8}).texts())
+    assert "".join(pieces).strip()
+
+
+def test_a_wrong_key_is_the_operator_s_affair(client: polymux.Client) -> None:
+    with pytest.raises(errors.InternalServerError) as refused:
+        client.chat("Hi", model="locked")
+    assert (refused.value.status, refused.value.code) == (502, "upstream_failed")
+
+
+def test_a_request_that_it_refuses(client: polymux.Client) -> None:
+    with pytest.raises(errors.BadRequestError) as refused:
+        client.chat("Hi", model="small", extra_body={"grammar": "root ::= ("})
+    assert "llama" in str(refused.value)
+
+
+def test_who_leaves_frees_its_place(client: polymux.Client, model: ChatModel) -> None:
+    """C33, at a server that really works."""
+    stream = client.chat("Count to a thousand.", model="small", stream=True, temperature=0.0)
+    next(stream)
+    assert any(one["is_processing"] for one in model.slots())
+    stream.close()
+    until = time.monotonic() + 2
+    while any(one["is_processing"] for one in model.slots()):
+        assert time.monotonic() < until
+
+
+def test_openai_s_package_through_it(server: PolymuxServer) -> None:
+    """What it passes on is what openai's own package takes for chunks."""
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key=server.key, max_retries=0) as client:
+        pieces = client.chat.completions.create(
+            model="small",
+            messages=[{"role": "user", "content": "Say hello."}],
+            max_completion_tokens=8,
+            stream=True,
+        )
+        assert "".join(one.choices[0].delta.content or "" for one in pieces if one.choices)
+
+
+def test_local_uses_it_where_it_is_told_to(model: ChatModel) -> None:
+    backend = OpenAIUpstream(UpstreamServer("llama", f"{model.url}/v1", KEY), models={"s": "s"})
+    with polymux.Local(backends=[backend]) as local:
+        whole = local.chat("Say hello.", model="s", **SAME)
+        pieces = local.chat("Say hello.", model="s", stream=True, **SAME)
+        assert "".join(pieces.texts()) == whole.text != ""

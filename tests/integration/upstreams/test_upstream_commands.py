@@ -1,0 +1,86 @@
+"""`polymux doctor`, `config check` and `serve` with upstreams: told of, and never asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from servers import steps
+from servers.misbehaving import MisbehavingServer
+from support.serving import ServedProgram
+from support.upstreams import CANARY, WHOLE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TABLE = """
+[upstreams.groq]
+kind = "openai"
+base_url = "{url}/v1"
+{key}
+models = {{ fast = "their-model" }}
+
+[upstreams.attic]
+kind = "polymux"
+base_url = "{url}"
+operations = ["read_text"]
+"""
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "polymux", *words],
+        cwd=folder, capture_output=True, text=True, check=False, timeout=120,
+        env=os.environ | {"GROQ_KEY": CANARY},
+    )  # fmt: skip
+
+
+def test_told_of_without_being_asked(tmp_path: Path) -> None:
+    settings = tmp_path / "polymux.toml"
+    with MisbehavingServer() as server:
+        settings.write_text(TABLE.format(url=server.url, key='key_environment = "GROQ_KEY"'))
+        checked = run(tmp_path, "config", "check", "polymux.toml")
+        assert (checked.returncode, checked.stderr) == (0, "")
+        told = run(tmp_path, "doctor", "--config", "polymux.toml")
+        assert "ok       the upstream groq (openai, with a key): chat, free_chat" in told.stdout
+        assert "ok       the upstream attic (polymux, without a key): read_text" in told.stdout
+        found = json.loads(run(tmp_path, "doctor", "--json", "--config", "polymux.toml").stdout)
+        assert [one["name"] for one in found["upstreams"]] == ["groq", "attic"]
+        assert CANARY not in told.stdout + json.dumps(found)
+        assert server.connections == []
+    settings.write_text(TABLE.format(url=server.url, key='key_file = "gone.key"'))
+    told = run(tmp_path, "doctor", "--config", "polymux.toml")
+    assert "missing  upstreams.groq.key_file: cannot read gone.key" in told.stdout
+    assert json.loads(run(tmp_path, "doctor", "--json").stdout)["upstreams"] == []
+
+
+@pytest.mark.parametrize("line", [f'key = "{CANARY}"', f'key_environment = "{CANARY}"'])
+def test_a_key_in_the_settings_is_refused(tmp_path: Path, line: str) -> None:
+    text = TABLE.format(url="http://127.0.0.1:1", key=line)
+    (tmp_path / "polymux.toml").write_text(text)
+    for words in (("config", "check", "polymux.toml"), ("serve", "--config", "polymux.toml")):
+        done = run(tmp_path, *words)
+        assert done.returncode != 0
+        assert "upstreams.groq.key" in done.stderr
+        assert CANARY not in done.stdout + done.stderr
+
+
+def test_served(tmp_path: Path) -> None:
+    """A program of its own; its log tells of requests and not of keys."""
+    (tmp_path / "groq.key").write_text(CANARY)
+    key = f'key_file = "{tmp_path / "groq.key"}"'
+    with MisbehavingServer() as upstream:
+        upstream.script(steps.answer(200, json.dumps(WHOLE).encode()))
+        upstream.script(steps.answer(401, json.dumps({"error": CANARY}).encode()))
+        text = "[engines]\n" + TABLE.format(url=upstream.url, key=key)
+        with ServedProgram(tmp_path, text, whole=True) as program:
+            program.start()
+            assert program.chat("Hi", model="fast").status == 200
+            assert program.chat("Hi", model="fast").status == 502
+            assert upstream.requests[0].header("authorization") == f"Bearer {CANARY}"
+        assert CANARY not in program.told
+        assert "fastllm/chatcompletion" in program.told

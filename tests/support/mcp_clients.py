@@ -1,0 +1,158 @@
+"""The SDK's own client, over HTTP and over standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import sys
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from polymux.service.work import Made, Product
+
+from support.commands import PROGRAM, environment
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Coroutine, Sequence
+    from pathlib import Path
+
+    import mcp_types as types
+    from polymux.service.work import Sink, Work
+
+    from support.polymux_server import Answer, Asked
+
+PATH = "/mcp"
+_LONGEST_S = 120.0
+#: What the tools of a scripted backend take.
+FILE = {"file": base64.b64encode(b"sound").decode()}
+#: How the protocol's versions begin: without a handshake, and with one that begins a session.
+MODES = ["auto", "legacy"]
+VERSION = "2025-11-25"
+TYPES = [
+    ("Content-Type", "application/json"),
+    ("Accept", "application/json, text/event-stream"),
+]
+
+
+@asynccontextmanager
+async def over_http(
+    server: Asked, mode: str = "auto", *, key: str | None = None, **options: Any
+) -> AsyncIterator[Client]:
+    """A client of a server's door, with its key or another."""
+    headers = {"authorization": f"Bearer {key or server.key}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+        transport = streamable_http_client(f"{server.url}{PATH}", http_client=http)
+        async with Client(transport, mode=mode, **options) as client:
+            yield client
+
+
+@asynccontextmanager
+async def over_stdio(
+    folder: Path, *words: str, mode: str = "auto", server: Any = None, **options: Any
+) -> AsyncIterator[Client]:
+    """A client that has started ``polymux mcp`` in a folder."""
+    command, *arguments = PROGRAM
+    started = StdioServerParameters(
+        command=command,
+        args=[*arguments, "mcp", *words],
+        cwd=folder,
+        env=environment(folder, server, TMPDIR=str(folder)),
+    )
+    async with Client(started, mode=mode, **options) as client:
+        yield client
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Runs a test's coroutine; what fails in it comes without the groups that the SDK makes."""
+    try:
+        asyncio.run(asyncio.wait_for(main, _LONGEST_S))
+    except BaseExceptionGroup as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        raise error from None
+
+
+def text_of(result: types.CallToolResult) -> str:
+    """The first words of a result."""
+    first = result.content[0]
+    assert first.type == "text"
+    return first.text
+
+
+def code_of(result: types.CallToolResult) -> str:
+    """By what a call failed."""
+    assert result.is_error, text_of(result)[:500]
+    assert result.structured_content["error"] == text_of(result)
+    return str(result.structured_content["code"])
+
+
+def links_in(result: types.CallToolResult) -> list[types.ResourceLink]:
+    """The files of a result, as resources."""
+    assert not result.is_error, text_of(result)
+    return [one for one in result.content if one.type == "resource_link"]
+
+
+async def read(client: Client, uri: str) -> bytes:
+    """A resource's bytes."""
+    (contents,) = (await client.read_resource(uri)).contents
+    return base64.b64decode(contents.blob)  # type: ignore[union-attr]
+
+
+def message(method: str, params: dict[str, Any] | None = None, number: int | None = 1) -> bytes:
+    """A request by hand, or without a number what needs no answer."""
+    plain: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params or {}}
+    return json.dumps(plain | ({} if number is None else {"id": number})).encode()
+
+
+def handshake() -> bytes:
+    """What begins a session."""
+    who = {"name": "test", "version": "1"}
+    return message(
+        "initialize", {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": who}
+    )
+
+
+def post(
+    server: Asked, body: bytes, headers: Sequence[tuple[str, str]] = (), **more: Any
+) -> Answer:
+    """A request to the door by hand."""
+    return server.ask("POST", PATH, body, [*TYPES, *headers], **more)
+
+
+def events(answer: Answer) -> list[Any]:
+    """What an answer of events holds."""
+    lines = answer.body.decode().splitlines()
+    return [json.loads(one[6:]) for one in lines if one.startswith("data: ")]
+
+
+def python(program: str) -> list[str]:
+    """The words of a Python program in a process of its own."""
+    return [sys.executable, "-W", "error", "-c", program]
+
+
+class Making(Scripted):
+    """Makes files of other kinds and sizes, too."""
+
+    sizes: tuple[int, ...] = (10,)
+    kind = "image/png"
+
+    def __init__(self) -> None:
+        names = ("convert_to_mp3", "read_text", "chat", "free_chat", "generate_image")
+        super().__init__("making", names, slots=4)
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        if work.operation != "generate_image":
+            return await super().run(work, sink)
+        self.began.append(work)
+        made = []
+        for number, size in enumerate(self.sizes):
+            draft = sink.draft(size)
+            draft.path.write_bytes(bytes([number]) * size)
+            made.append(Made(draft, self.kind, f"{number}.png"))
+        return Product(made, "v1")

@@ -1,0 +1,143 @@
+"""`[upstreams.NAME]`: what is wrong is named, and keys are in no settings and no message."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from polymux.errors import InvalidRequestError
+from polymux.server.backends import backends_of
+from polymux.server.settings import ServerSettings, StoreSettings, read_settings
+from polymux.server.upstream_settings import UpstreamSettings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CANARY = "gsk-canary-0123456789"
+GROQ = 'kind = "openai"\nbase_url = "https://api.example/openai/v1"\n'
+SPEECH = '"turian/insanely-fast-whisper-with-video" = "whisper"'
+
+
+def read(folder: Path, text: str) -> ServerSettings:
+    path = folder / "polymux.toml"
+    path.write_text(text)
+    return read_settings(path)
+
+
+def test_everything_that_can_be_said(tmp_path: Path) -> None:
+    text = f"""
+[upstreams.groq]
+{GROQ}key_file = "~/groq.key"
+operations = ["chat", "transcribe"]
+models = {{ fast = "llama", {SPEECH} }}
+slots = 4
+connect_s = 2
+first_byte_s = 10
+idle_s = 5.5
+total_s = 60
+certificates = "ca.pem"
+max_tokens = true
+response_format = false
+image_fields = ["seed"]
+
+[upstreams.attic]
+kind = "polymux"
+base_url = "http://attic.example:8000/"
+key_environment = "ATTIC_KEY"
+models = ["one", "two"]
+"""
+    found = read(tmp_path, text).upstreams
+    groq, attic = found["groq"], found["attic"]
+    assert groq.models == {"fast": "llama", "turian/insanely-fast-whisper-with-video": "whisper"}
+    assert (groq.slots, groq.idle_s, groq.max_tokens) == (4, 5.5, True)
+    assert (groq.response_format, groq.image_fields) == (False, ("seed",))
+    assert groq.key_file is not None
+    assert "~" not in str(groq.key_file)
+    assert attic.base_url == "http://attic.example:8000/"
+    assert attic.models == {"one": "one", "two": "two"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (f'{GROQ}key = "{CANARY}"', "upstreams.x.key: a key is not kept in this file"),
+        (f'{GROQ}api_key = "{CANARY}"', "key_environment"),
+        (f'{GROQ}key_environment = "{CANARY}"', "must be the name of a variable"),
+        (f'{GROQ}{CANARY} = "x"', "is not known"),
+        (f'kind = "openai"\nbase_url = "https://me:{CANARY}@api.example"', "base_url: must be"),
+        ('kind = "openai"', "base_url is missing"),
+        ('base_url = "http://a.example"', "kind is missing"),
+        ('kind = "telnet"\nbase_url = "http://a.example"', "must be one of openai, polymux"),
+        ('kind = "openai"\nbase_url = "ftp://a.example"', "base_url: must be an address"),
+        (f"{GROQ}operations = ['convert_to_mp3']", "is none that such a server does"),
+        (f"{GROQ}operations = ['transcribe']", "models: names none for transcribe"),
+        (f"{GROQ}models = {{ {SPEECH}, 'bytedance/sdxl-lightning-4step' = 'x' }}\n"
+         "operations = ['chat']", "names none for chat"),
+        (f"{GROQ}models = 'one'", "models='one': must be an array of names, or a table"),
+        (f"{GROQ}models = {{ one = 1 }}", "must be an array of names"),
+        (f"{GROQ}slots = 0", "slots=0: must be a whole number, 1 or above"),
+        (f"{GROQ}total_s = -1", "total_s=-1: must be a number above 0"),
+        (f"{GROQ}max_tokens = 'yes'", "must be true or false"),
+        (f"{GROQ}key_file = 'a'\nkey_environment = 'B'", "give one of them"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong(tmp_path: Path, lines: str, told: str) -> None:
+    with pytest.raises(InvalidRequestError) as wrong:
+        read(tmp_path, f"[upstreams.x]\n{lines}\n")
+    assert told in str(wrong.value)
+    assert CANARY not in str(wrong.value) or "is not known" in told
+
+
+def test_upstreams_that_are_no_tables(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequestError, match=r"upstreams\.x must be a table"):
+        read(tmp_path, "[upstreams]\nx = 1\n")
+    with pytest.raises(InvalidRequestError, match="upstreams must be a table"):
+        read(tmp_path, "upstreams = 1\n")
+
+
+def made(folder: Path, **upstreams: UpstreamSettings) -> list[str]:
+    settings = ServerSettings(store=StoreSettings(folder), engines={}, upstreams=upstreams)
+    return [one.name for one in backends_of(settings) if one.name in upstreams]
+
+
+def test_keys_are_read_from_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "key"
+    path.write_text(f"{CANARY}\n")
+    file = UpstreamSettings("openai", "http://a.example", key_file=path)
+    variable = UpstreamSettings("openai", "http://a.example", key_environment="GROQ_KEY")
+    monkeypatch.setenv("GROQ_KEY", CANARY)
+    assert file.key("x") == variable.key("x") == CANARY
+    assert UpstreamSettings("openai", "http://a.example").key("x") is None
+    assert made(tmp_path, b=file, a=variable) == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(None, "cannot read"), (b"\n", "no key"), (f"{CANARY} two".encode(), "no key"),
+     (CANARY.encode("utf-16"), "no key")],
+)  # fmt: skip
+def test_keys_that_are_none(tmp_path: Path, content: bytes | None, told: str) -> None:
+    path = tmp_path / "key"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InvalidRequestError, match=told) as wrong:
+        made(tmp_path, groq=UpstreamSettings("openai", "http://a.example", key_file=path))
+    assert "upstreams.groq.key_file" in str(wrong.value)
+    assert CANARY not in str(wrong.value)
+
+
+def test_a_variable_that_is_not_set(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequestError, match="there is no key in it"):
+        made(tmp_path, x=UpstreamSettings("openai", "http://a.example", key_environment="NO_KEY"))
+
+
+def test_names_are_those_of_nobody_else(tmp_path: Path) -> None:
+    from polymux.server.settings import EngineSettings
+
+    upstreams = {"media": UpstreamSettings("openai", "http://a.example")}
+    settings = ServerSettings(
+        store=StoreSettings(tmp_path), engines={"media": EngineSettings("media")},
+        upstreams=upstreams,
+    )  # fmt: skip
+    with pytest.raises(InvalidRequestError, match="an engine has that name"):
+        backends_of(settings)

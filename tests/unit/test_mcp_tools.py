@@ -1,0 +1,257 @@
+"""What clients of the Model Context Protocol are told of the tools, and how arguments are read."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from polymux import contract
+from polymux.errors import BadRequestError, InvalidRequestError
+from polymux.mcp.arguments import checked, sorted_out
+from polymux.mcp.files import Folders, Input, embedded
+from polymux.mcp.tools import PIECES, described
+from support import requests
+
+WORDS = "In base64."
+TOOLS = {one.name: one for one in described(WORDS)}
+VARIANTS = [
+    (operation, variant) for operation in contract.operations() for variant in operation.variants
+]
+IDS = [f"{operation.name}{variant.id}" for operation, variant in VARIANTS]
+FIELDS = [
+    (operation, variant, field)
+    for operation, variant in VARIANTS
+    for field in variant.fields
+    if not (field.name in PIECES and operation.family == "chat")
+]
+FIELD_IDS = [f"{operation.name}{variant.id}-{field.name}" for operation, variant, field in FIELDS]
+
+
+def arguments(variant: contract.Variant, values: dict[str, Any]) -> dict[str, Any]:
+    """As a client gives them: files as texts, the variant by its model."""
+    plain = {name: "QUJD" if one is requests.FILE else one for name, one in values.items()}
+    return plain | ({"model": variant.model} if variant.model else {})
+
+
+def read(operation: contract.Operation, given: dict[str, Any]) -> contract.CheckedRequest:
+    found = sorted_out(operation, given)
+    return checked(found, {name: embedded(name, one, None) for name, one in found.files.items()})
+
+
+def test_there_is_a_tool_for_each_operation() -> None:
+    assert list(TOOLS) == [one.name for one in contract.operations()]
+    for operation in contract.operations():
+        assert TOOLS[operation.name].title == operation.title
+        assert TOOLS[operation.name].description == operation.summary
+
+
+@pytest.mark.parametrize("operation", contract.operations(), ids=lambda one: one.name)
+def test_the_schema_has_the_fields_of_the_contract(operation: contract.Operation) -> None:
+    schema = TOOLS[operation.name].schema
+    jsonschema.Draft202012Validator.check_schema(schema)
+    # Whoever reads no more than the older versions of the protocol understands all of it.
+    assert set(schema) <= {"type", "properties", "required", "description"}
+    assert schema["type"] == "object"
+    names = {field.name for variant in operation.variants for field in variant.fields}
+    models = [variant.model for variant in operation.variants if variant.model]
+    left_out = set(PIECES) if operation.family == "chat" else set()
+    assert set(schema["properties"]) == (names - left_out) | ({"model"} if models else set())
+    if models:
+        assert schema["properties"]["model"]["enum"] == models
+    required = [
+        {field.name for field in variant.fields if field.required} for variant in operation.variants
+    ]
+    assert set(schema.get("required", ())) == set.intersection(*required)
+    json.dumps(schema)
+
+
+@pytest.mark.parametrize(("operation", "variant", "field"), FIELDS, ids=FIELD_IDS)
+def test_what_the_contract_takes_is_what_the_schema_allows(
+    operation: contract.Operation, variant: contract.Variant, field: contract.Field
+) -> None:
+    good = [requests.sample(field), *(field.choices or ())]
+    if field.default is not None:
+        good.append(field.default)
+    for value in good:
+        given = arguments(variant, requests.with_field(variant, field, value))
+        jsonschema.Draft202012Validator(TOOLS[operation.name].schema).validate(given)
+        request = read(operation, given)
+        assert (request.operation, request.variant) == (operation.name, variant.id)
+        assert field.name in request.values
+    told = json.dumps(TOOLS[operation.name].schema["properties"][field.name])
+    assert json.dumps(field.doc)[1:-1] in told
+
+
+@pytest.mark.parametrize(("operation", "variant", "field"), FIELDS, ids=FIELD_IDS)
+def test_what_the_contract_refuses_is_refused(
+    operation: contract.Operation, variant: contract.Variant, field: contract.Field
+) -> None:
+    for value, words in requests.refused(field):
+        given = arguments(variant, requests.with_field(variant, field, value))
+        with pytest.raises(InvalidRequestError) as caught:
+            read(operation, given)
+        if value != "":  # In a form that is absent.
+            assert words in str(caught.value)
+
+
+def test_a_file_decides_which_variant_is_meant() -> None:
+    operation = contract.operation("generate_image")
+    assert read(operation, {"prompt": "waves"}).variant == "A"
+    request = read(operation, {"prompt": "waves", "image": "QUJD", "seed": None})
+    assert request.variant == "B"
+    assert request.values["image"].data == b"ABC"
+    assert "seed" not in request.values
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "words"),
+    [
+        ("chat", {"stream": True}, "stream"),
+        ("read_text", {"file": {"path": "a"}}, "file: must be a text"),
+        ("read_text", {"file": ["a"]}, "file: must be a text"),
+        ("generate_image", {"prompt": "x", "model": 7}, "model: must be a text"),
+        ("generate_image", {"prompt": "x", "model": "no/such"}, "there is no model"),
+        ("generate_video", {"prompt": {"a": 1}}, "prompt: must be a text"),
+        ("generate_video", {"prompt": ["a"]}, "prompt: must be a text"),
+        ("generate_image", {"prompt": "x" * (33 << 20)}, "over the"),
+    ],
+)
+def test_arguments_that_are_none(name: str, given: dict[str, Any], words: str) -> None:
+    with pytest.raises((BadRequestError, InvalidRequestError), match=words):
+        read(contract.operation(name), given)
+
+
+def test_arguments_that_are_nested_too_deeply() -> None:
+    deep: Any = "x"
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(BadRequestError, match="nested too deeply"):
+        read(contract.operation("chat"), {"model": "m", "messages": deep})
+
+
+def test_files_in_texts() -> None:
+    data = bytes(range(256))
+    text = base64.b64encode(data).decode()
+    assert embedded("file", text, None) == Input("file", "", 256, data=data)
+    lines = "\n".join(text[i : i + 76] for i in range(0, len(text), 76))
+    assert embedded("file", lines, 256).data == data
+    given = embedded("file", f"data:audio/wav;name=my%20song.wav;base64,{text}", None)
+    assert given == Input("my song.wav", "audio/wav", 256, data=data)
+    assert embedded("file", "DATA:text/plain,a%20b", None).data == b"a b"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["#", "QQ", "data:audio/wav;base64", "data:;base64,#", "\ud800", "data:" + "x" * 2000 + ","],
+)
+def test_texts_that_hold_no_file(text: str) -> None:
+    with pytest.raises(BadRequestError, match="file: is no"):
+        embedded("file", text, None)
+
+
+def test_a_file_that_is_too_long() -> None:
+    with pytest.raises(BadRequestError, match="over the 2 bytes"):
+        embedded("file", "QUJD", 2)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in ("in/song.wav", "in/deep/other.wav", "out/secret.wav", "input/near.wav"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    (tmp_path / "in/link.wav").symlink_to(tmp_path / "out/secret.wav")
+    (tmp_path / "in/folder").symlink_to(tmp_path / "out")
+    (tmp_path / "in/inner.wav").symlink_to(tmp_path / "in/song.wav")
+    os.mkfifo(tmp_path / "in/pipe")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "text", ["song.wav", "deep/other.wav", "deep/../song.wav", "{in}/song.wav", "file://{in}/song.wav",
+             "file://localhost{in}/song.wav", "inner.wav", "{in}/../in/song.wav"]
+)  # fmt: skip
+def test_files_inside(tree: Path, text: str) -> None:
+    found = Folders([], tree / "in").input("file", text.replace("{in}", str(tree / "in")), None)
+    assert found.path is not None
+    assert found.path.read_text() == f"in/{found.path.relative_to(tree / 'in')}"
+    assert found.size_bytes == found.path.stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("../out/secret.wav", "outside"),
+        ("../out/nothing.wav", "outside"),
+        ("{out}/secret.wav", "outside"),
+        ("file://{out}/secret.wav", "outside"),
+        ("file://{out}/%73ecret.wav", "outside"),
+        ("{in}put/near.wav", "outside"),
+        ("link.wav", "outside"),
+        ("folder/secret.wav", "outside"),
+        ("/proc/self/environ", "outside"),
+        ("/dev/stdin", "outside"),
+        ("~/../../etc/passwd", "outside"),
+        ("~nobody-of-that-name/a", "no file"),
+        ("pipe", "no file"),
+        (".", "no file"),
+        ("deep", "no file"),
+        ("nothing.wav", "no file"),
+        ("x" * 300, "no file"),
+        ("\ud800", "no file"),
+        ("", "no path"),
+        ("x" * 20_000, "no path"),
+        ("a\0b", "no path"),
+        ("file://elsewhere/a.wav", "no file of this machine"),
+        ("file:song.wav", "no file of this machine"),
+        ("http://127.0.0.1/a.wav", "not an address"),
+    ],
+)
+def test_files_outside(tree: Path, text: str, words: str) -> None:
+    text = text.replace("{in}", str(tree / "in")).replace("{out}", str(tree / "out"))
+    with pytest.raises(BadRequestError, match=words) as caught:
+        Folders([], tree / "in").input("file", text, None)
+    assert len(str(caught.value)) < 500
+
+
+def test_which_folders_count(tree: Path) -> None:
+    song, secret = str(tree / "in/song.wav"), str(tree / "out/secret.wav")
+    inside, outside = tree / "in", tree / "out"
+
+    def may(path: str, named: list[Path], current: Path, roots: list[Path] | None) -> bool:
+        try:
+            return Folders(named, current).input("file", path, roots).path == Path(path)
+        except BadRequestError:
+            return False
+
+    assert may(song, [], inside, None)
+    assert not may(song, [], inside, [])  # Announced, and none.
+    assert may(secret, [], inside, [outside])
+    assert not may(song, [], inside, [outside])
+    assert may(song, [inside], outside, None)
+    assert not may(secret, [inside], outside, None)
+    assert may(song, [inside], outside, [outside])
+    assert not may(song, [], Path("/"), None)  # Nobody has chosen that.
+    assert may(song, [Path("/")], Path("/"), None)
+    # A relative path may be meant from the current folder, and counts where it leads.
+    assert Folders([], tree).input("file", "in/song.wav", [inside]).path == Path(song)
+
+
+def test_nothing_loads_the_sdk_before_it_is_wanted() -> None:
+    program = (
+        "import sys, polymux, polymux.mcp, polymux.cli, polymux.server.app\n"
+        "polymux.cli.parser()\n"
+        "polymux.server.create_app()\n"
+        "assert polymux.mcp.is_installed()\n"
+        "assert not [one for one in sys.modules if one.partition('.')[0] in ('mcp', 'mcp_types')]"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,121 @@
+"""What callers are told of upstreams that fail, and what of their words."""
+
+from __future__ import annotations
+
+import pytest
+from polymux import errors
+from polymux.service.failures import refusal
+from polymux.upstreams.breaker import Breaker
+from polymux.upstreams.failing import cleaned, told
+from polymux.upstreams.names import ModelNames
+from polymux.upstreams.server import UpstreamServer
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "https://console.example/keys", "http://10.1.2.3:8080/x", "10.1.2.3", "10.1.2.3:8080",
+        "[fe80::1]:80", "db-1.internal:5432", "localhost:11434", "ops@site.example",
+        "sk-proj-ab12cd34", "gsk_ab12CD34ef56", "org-8abc12", "org_01jABCDEF", "req_01jx9",
+        "0123456789abcdef0123456789abcdef",
+    ],
+)  # fmt: skip
+def test_words_without_what_is_private(secret: str) -> None:
+    words = cleaned(f"Model x is busy ({secret}), ask {secret} later.")
+    assert secret not in words
+    assert words.startswith("Model x is busy (")
+    assert words.endswith("later.")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "messages[0].content must be a string",
+        "This model's maximum context length is 8192 tokens; you requested 9001",
+        "The model llama-3.3-70b-versatile does not support images",
+        "meta-llama/llama-4-maverick-17b-128e-instruct: 'max_completion_tokens' is above 4096",
+        "temperature: 2.5 is over 2.0 (v1.2.3)",
+    ],
+)
+def test_words_about_a_request_stay(words: str) -> None:
+    assert cleaned(words) == words
+
+
+def test_words_are_bounded_and_of_one_line() -> None:
+    assert len(cleaned("word " * 1000)) <= 300
+    assert cleaned("a\n\n\x1b[31mb") == "a \\x1b[31mb"
+
+
+def status(number: int, code: str = "", **more: str) -> errors.APIStatusError:
+    kind = errors.InternalServerError if number >= 500 else errors.APIStatusError
+    return refusal(kind, more.get("text", "words"), code=code or None, status=number)
+
+
+def test_codes_of_a_polymux_mean_what_ours_do() -> None:
+    for number, code in ((422, "no_speech"), (415, "unsupported_media"), (404, "gone"),
+                         (501, "no_backend"), (413, "too_large")):  # fmt: skip
+        ours = told("x", status(number, code), operation="transcribe", ours=True)
+        assert isinstance(ours, errors.APIStatusError)
+        assert (ours.status, ours.code) == (number, code)
+    none = told("x", status(404, "no_match"), operation="identify_song", ours=True)
+    assert isinstance(none, errors.NoMatchError)
+    strange = told("x", status(404, "gone"), operation="transcribe")
+    assert isinstance(strange, errors.APIStatusError)
+    assert strange.status == 502
+    # A code with another status than its own is nobody's.
+    wrong = told("x", status(500, "no_speech"), operation="transcribe", ours=True)
+    assert isinstance(wrong, errors.APIStatusError)
+    assert wrong.status == 502
+
+
+def test_what_is_no_failure_of_an_exchange_stays() -> None:
+    error = errors.InputChangedError("the file was written to")
+    assert told("x", error, operation="transcribe") is error
+
+
+def test_a_breaker_lets_one_in_two_seconds_through() -> None:
+    now = [0.0]
+    breaker = Breaker(clock=lambda: now[0])
+    refused, late = errors.ConnectError("no"), errors.RequestTimeoutError("late")
+    late.limit = "connect"
+    for outcome in (refused, late, refused):
+        assert breaker.admits()
+        assert not breaker.is_open
+        breaker.count(outcome)
+    assert [breaker.admits() for _ in range(3)] == [True, False, False]
+    now[0] = 1.9
+    assert not breaker.admits()
+    now[0] = 2.0
+    assert breaker.admits()
+    breaker.count(None)
+    assert [breaker.admits() for _ in range(3)] == [True] * 3
+    slow = errors.RequestTimeoutError("late")
+    slow.limit = "total"
+    for _ in range(5):
+        breaker.count(slow)
+    assert not breaker.is_open
+
+
+def test_names_of_models() -> None:
+    speech = "turian/insanely-fast-whisper-with-video"
+    names = ModelNames({speech: "whisper", "fast": "llama", "slow": "other"})
+    assert names.of_chats == ("fast", "slow")
+    assert (names.of_chat("default"), names.of_chat("slow")) == ("llama", "other")
+    assert names.of_chat(speech) is None
+    assert names.of_free_chat("gpt-4") == "llama"
+    assert names.of_selector(f"{speech}:4f41e902") == "whisper"
+    assert names.of_selector("bytedance/sdxl-lightning-4step") is None
+    assert ModelNames({"one": "only"}).of_selector("bytedance/sdxl-lightning-4step") == "only"
+    assert ModelNames({}).of_chats is None
+    assert ModelNames({}).of_free_chat("gpt-4") == "gpt-4"
+
+
+def test_paths_of_addresses() -> None:
+    """`/api/v1` belongs to a polymux's operations, and to other servers' addresses."""
+    for given in ("https://router.example/api/v1", "https://router.example/api/v1/"):
+        assert UpstreamServer("x", given).base_url == "https://router.example/api/v1"
+        assert UpstreamServer("x", given, ours=True).base_url == "https://router.example"
+    assert UpstreamServer("x", "http://[::1]:8080/v1/").host == "[::1]:8080"
+    with pytest.raises(errors.InvalidRequestError):
+        UpstreamServer("x", "https://a.example", "a key")
+    assert "gsk" not in repr(UpstreamServer("x", "https://a.example", "gsk-canary"))
