@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "polymux/media/probe.hpp"
@@ -188,6 +189,27 @@ TEST_SUITE("remux") {
         CHECK(refused.error().code == ErrorCode::unsupported_media);
         CHECK(refused.error().message.find("mpeg4 with ac3") != std::string::npos);
         CHECK_FALSE(std::ranges::count(folder.entries(), "no.webm"));
+    }
+
+    TEST_CASE("VP9 of every kind of pixel becomes an MP4 that can be read") {
+        const TemporaryFolder folder;
+        const std::string input = folder.file("a.webm");
+        const std::string output = folder.file("a.mp4");
+        for (const char* pixels : {"yuv420p", "yuv444p", "yuv422p10", "gbrp", "yuv440p"}) {
+            CAPTURE(pixels);
+            make_media(input,
+                       {"-f", "lavfi", "-i", "testsrc2=s=96x64:r=25:d=0.4", "-c:v", "libvpx-vp9",
+                        "-deadline", "realtime", "-cpu-used", "8", "-pix_fmt", pixels});
+            const auto report = remux_files({input}, output);
+            if (std::string_view(pixels) == "yuv440p") {
+                REQUIRE_FALSE(report);
+                CHECK(report.error().code == ErrorCode::unsupported_media);
+                continue;
+            }
+            REQUIRE_MESSAGE(report, report.error().message);
+            CHECK(report->container == "mp4");
+            CHECK(frames(output, "v") == frames(input, "v"));
+        }
     }
 
     TEST_CASE("sound keeps its place against the picture") {

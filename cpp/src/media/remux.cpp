@@ -12,6 +12,7 @@
 #include "media/info.hpp"
 #include "media/remux_format.hpp"
 #include "media/remux_input.hpp"
+#include "media/remux_interleave.hpp"
 #include "media/remux_output.hpp"
 
 namespace polymux::media {
@@ -23,9 +24,6 @@ using Clock = std::chrono::steady_clock;
 constexpr auto progress_interval = std::chrono::milliseconds(100);
 /// Inputs that begin further apart are not on one clock.
 constexpr std::int64_t same_clock_us = 10'000'000;
-/// How much may wait for the other stream's packets before it is written without them.
-constexpr std::int64_t largest_wait_bytes = 64 << 20;
-constexpr std::int64_t longest_wait_us = 10'000'000;
 
 double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
@@ -60,17 +58,12 @@ public:
 
 private:
     Result<void> take(std::optional<int> input, int index);
-    Result<void> fill();
-    RemuxTrack* hungriest() noexcept;
-    [[nodiscard]] bool waited_enough() const;
-    [[nodiscard]] std::size_t earliest() const;
-    Result<void> write_next();
+    Result<void> write_next(std::size_t index);
     Result<void> set_metadata();
     void set_zeros();
     void leave_room_for_lead();
     Result<void> tell(bool last);
-    [[nodiscard]] std::int64_t time_us(const RemuxTrack& track, std::int64_t time) const;
-    [[nodiscard]] std::int64_t zero_of(const RemuxTrack& track) const;
+    Result<void> fill() { return fill_tracks(inputs_, tracks_); }
     void collect_warnings(RemuxReport& report);
 
     const RemuxOptions& options_;
@@ -189,6 +182,10 @@ void Remuxer::set_zeros() {
         zeros_us_.assign(2, earlier);
     }
     if (format_.container != RemuxContainer::mp4) leave_room_for_lead();
+    for (RemuxTrack* track : tracks_) {
+        track->zero = bounded_rescale(zeros_us_[static_cast<std::size_t>(track->input)],
+                                      microseconds, track->timeline.time_base());
+    }
 }
 
 // Matroska has no times before 0, but for what it tells a decoder to drop.
@@ -197,10 +194,14 @@ void Remuxer::leave_room_for_lead() {
     for (const RemuxTrack* track : tracks_) {
         const auto& ready = track->timeline.ready();
         if (ready.empty()) continue;
-        const std::int64_t allowed_us =
-            allowed_lead_us(*track->stream->codecpar, format_.container);
-        lead_us = std::max(lead_us, -time_us(*track, ready.front()->pts) - allowed_us);
+        const AVStream& stream = *track->stream;
+        const std::int64_t first_us =
+            bounded_rescale(ready.front()->pts, stream.time_base, microseconds);
+        const std::int64_t zero_us = zeros_us_[static_cast<std::size_t>(track->input)];
+        lead_us = std::max(lead_us, zero_us - first_us - decoder_delay_us(*stream.codecpar));
     }
+    constexpr std::int64_t tick_us = 1000;
+    if (lead_us < tick_us) return;
     for (std::int64_t& zero : zeros_us_) zero -= lead_us;
 }
 
@@ -223,76 +224,24 @@ Result<void> Remuxer::set_metadata() {
     return output_->set_metadata(tags, chapters);
 }
 
-/// The stream that is to be read on: one that has nothing ready while its input goes on.
-RemuxTrack* Remuxer::hungriest() noexcept {
-    for (RemuxTrack* track : tracks_) {
-        const bool ended = inputs_[static_cast<std::size_t>(track->input)]->ended();
-        if (track->timeline.ready().empty() && !ended) return track;
-    }
-    return nullptr;
-}
-
-// A stream may end early or have a long gap: the others do not wait for it for ever.
-bool Remuxer::waited_enough() const {
-    std::int64_t bytes = 0;
-    std::int64_t longest_us = 0;
-    for (RemuxTrack* track : tracks_) {
-        bytes += track->waiting_bytes;
-        const auto& ready = track->timeline.ready();
-        if (ready.empty()) continue;
-        const std::int64_t waiting_us = av_rescale_q(ready.back()->dts - ready.front()->dts,
-                                                     track->timeline.time_base(), microseconds);
-        longest_us = std::max(longest_us, waiting_us);
-    }
-    return bytes > largest_wait_bytes || longest_us > longest_wait_us;
-}
-
-/// Reads until every stream that goes on has a packet ready, or the others have waited enough.
-Result<void> Remuxer::fill() {
-    while (RemuxTrack* track = hungriest()) {
-        if (waited_enough()) {
-            for (RemuxTrack* other : tracks_) other->timeline.release();
-            return {};
-        }
-        RemuxInput& input = *inputs_[static_cast<std::size_t>(track->input)];
-        if (Result<void> read = input.read(); !read) return read;
-    }
-    return {};
-}
-
-std::size_t Remuxer::earliest() const {
-    std::size_t best = tracks_.size();
-    std::int64_t best_us = 0;
-    for (std::size_t index = 0; index < tracks_.size(); ++index) {
-        const auto& ready = tracks_[index]->timeline.ready();
-        if (ready.empty()) continue;
-        const std::int64_t dts_us = time_us(*tracks_[index], ready.front()->dts);
-        if (best == tracks_.size() || dts_us < best_us) {
-            best = index;
-            best_us = dts_us;
-        }
-    }
-    return best;
-}
-
 Result<void> Remuxer::write_all() {
     for (;;) {
         if (token_.cancelled()) {
             return Error{.code = ErrorCode::cancelled, .message = "the operation was cancelled"};
         }
         if (Result<void> filled = fill(); !filled) return filled;
-        if (earliest() == tracks_.size()) return {};
-        if (Result<void> written = write_next(); !written) return written;
+        const std::optional<std::size_t> next = earliest_track(tracks_);
+        if (!next) return {};
+        if (Result<void> written = write_next(*next); !written) return written;
         if (Result<void> told = tell(false); !told) return told;
     }
 }
 
-Result<void> Remuxer::write_next() {
-    const std::size_t index = earliest();
+Result<void> Remuxer::write_next(std::size_t index) {
     RemuxTrack& track = *tracks_[index];
     const UniquePacket packet = track.timeline.take();
     track.waiting_bytes -= packet->size;
-    end_us_ = std::max(end_us_, time_us(track, packet->pts + packet->duration));
+    end_us_ = std::max(end_us_, track.output_us(packet->pts + packet->duration));
     const double limit_s = options_.limits.duration_s;
     if (static_cast<double>(end_us_) / AV_TIME_BASE > limit_s) {
         return Error{.code = ErrorCode::limit_exceeded,
@@ -301,7 +250,7 @@ Result<void> Remuxer::write_next() {
                      .input_name = inputs_[static_cast<std::size_t>(track.input)]->name()};
     }
     ++packets_[index];
-    return output_->write(index, *packet, track.timeline.time_base(), zero_of(track));
+    return output_->write(index, *packet, track.timeline.time_base(), track.zero);
 }
 
 Result<RemuxReport> Remuxer::finish() {
@@ -362,15 +311,6 @@ Result<void> Remuxer::tell(bool last) {
     if (goes_on) return {};
     return Error{.code = ErrorCode::callback_failed,
                  .message = "the progress callback stopped the operation"};
-}
-
-std::int64_t Remuxer::zero_of(const RemuxTrack& track) const {
-    const std::int64_t zero_us = zeros_us_[static_cast<std::size_t>(track.input)];
-    return av_rescale_q(zero_us, microseconds, track.timeline.time_base());
-}
-
-std::int64_t Remuxer::time_us(const RemuxTrack& track, std::int64_t time) const {
-    return av_rescale_q(time - zero_of(track), track.timeline.time_base(), microseconds);
 }
 
 Result<RemuxReport> run(std::span<ByteSource* const> sources, ByteSink& sink,

@@ -123,4 +123,10 @@ std::optional<int> best_video_stream(const AVFormatContext& format) {
     return best;
 }
 
+std::int64_t decoder_delay_us(const AVCodecParameters& parameters) noexcept {
+    constexpr AVRational opus_clock{1, 48'000};
+    if (parameters.codec_id != AV_CODEC_ID_OPUS || parameters.initial_padding <= 0) return 0;
+    return av_rescale_q(parameters.initial_padding, opus_clock, microseconds);
+}
+
 }  // namespace polymux::media

@@ -1,6 +1,7 @@
 // Which container a remux writes, and what it is called.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -30,5 +31,9 @@ Result<RemuxFormat> choose_remux_format(const RemuxCodecs& codecs, RemuxContaine
 /// The moving picture with the most pixels: streams that packets were seen of first, then marked
 /// ones. Covers and thumbnails are none.
 [[nodiscard]] std::optional<int> best_video_stream(const AVFormatContext& format);
+
+/// How much of a stream's beginning its decoder drops, where the codec says so: Opus. Containers
+/// give that part times before the stream's own beginning.
+[[nodiscard]] std::int64_t decoder_delay_us(const AVCodecParameters& parameters) noexcept;
 
 }  // namespace polymux::media

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "media/remux_format.hpp"
+
 namespace polymux::media {
 
 namespace {
@@ -15,6 +17,8 @@ constexpr int max_empty_reads = 1000;
 /// file; a few containers leave out bytes that each packet begins with.
 constexpr std::int64_t largest_growth = 4;
 constexpr std::int64_t growth_allowance_bytes = 16 << 20;
+/// Matroska's clock, to which beginnings are rounded.
+constexpr std::int64_t coarsest_tick_us = 1000;
 
 Error encrypted(const std::string& name) {
     return Error{.code = ErrorCode::encrypted,
@@ -115,7 +119,9 @@ std::optional<std::int64_t> RemuxInput::start_us() const {
         const auto& ready = track->timeline.ready();
         if (start == AV_NOPTS_VALUE && ready.empty()) continue;
         if (start == AV_NOPTS_VALUE) start = ready.front()->pts;
-        const std::int64_t start_us = av_rescale_q(start, track->stream->time_base, microseconds);
+        std::int64_t start_us = bounded_rescale(start, track->stream->time_base, microseconds);
+        const std::int64_t delay_us = decoder_delay_us(*track->stream->codecpar);
+        if (start_us < 0 && start_us + delay_us > -coarsest_tick_us) start_us = 0;
         earliest = std::min(earliest.value_or(start_us), start_us);
     }
     return earliest;

@@ -19,6 +19,11 @@ struct RemuxTrack {
     const AVStream* stream = nullptr;  ///< Owned by the input.
     StreamTimeline timeline;
     std::int64_t waiting_bytes = 0;  ///< In the timeline.
+    std::int64_t zero = 0;           ///< The time that becomes 0, in the stream's time base.
+
+    [[nodiscard]] std::int64_t output_us(std::int64_t time) const noexcept {
+        return bounded_rescale(time - zero, timeline.time_base(), microseconds);
+    }
 };
 
 class RemuxInput {

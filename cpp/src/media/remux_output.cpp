@@ -5,10 +5,11 @@
 #include <span>
 #include <utility>
 
-#include "media/picture_size.hpp"
+#include "media/picture_format.hpp"
 
 extern "C" {
 #include <libavutil/mathematics.h>
+#include <libavutil/pixdesc.h>
 }
 
 namespace polymux::media {
@@ -36,6 +37,17 @@ int copy_side_data([[maybe_unused]] AVStream& to, [[maybe_unused]] const AVStrea
     return 0;
 }
 
+/// Where it cannot describe the pixels, MP4's muxer writes a header without content, and says
+/// nothing.
+bool cannot_be_described(const AVCodecParameters& parameters) noexcept {
+    if (parameters.codec_id != AV_CODEC_ID_VP9) return false;
+    int across = 0;
+    int down = 0;
+    const auto format = static_cast<AVPixelFormat>(parameters.format);
+    if (av_pix_fmt_get_chroma_sub_sample(format, &across, &down) < 0) return true;
+    return down > across;
+}
+
 /// FFmpeg's `add` functions keep what av_malloc gave and free it with the context.
 AVChapter* new_chapter(AVFormatContext& format) {
     auto* chapter = static_cast<AVChapter*>(av_mallocz(sizeof(AVChapter)));
@@ -55,14 +67,6 @@ AVChapter* new_chapter(AVFormatContext& format) {
 constexpr bool muxer_adds_delay = LIBAVFORMAT_VERSION_MAJOR >= 61;
 
 }  // namespace
-
-std::int64_t allowed_lead_us(const AVCodecParameters& parameters,
-                             RemuxContainer container) noexcept {
-    constexpr AVRational opus_clock{1, 48'000};
-    const bool delayed = parameters.codec_id == AV_CODEC_ID_OPUS && parameters.initial_padding > 0;
-    if (!delayed || container == RemuxContainer::mp4) return 0;
-    return av_rescale_q(parameters.initial_padding, opus_clock, microseconds);
-}
 
 Result<std::unique_ptr<RemuxOutput>> RemuxOutput::create(ByteSink& sink, const RemuxFormat& format,
                                                          const CancelToken& token) {
@@ -96,7 +100,13 @@ Result<void> RemuxOutput::add_stream(const AVStream& input, const AVPacket* firs
         copy_side_data(*stream, input) < 0) {
         return out_of_memory();
     }
-    if (first != nullptr) complete_picture_size(*stream->codecpar, *first);
+    if (first != nullptr) complete_picture_format(*stream->codecpar, *first);
+    if (is_mp4() && cannot_be_described(*stream->codecpar)) {
+        return Error{.code = ErrorCode::unsupported_media,
+                     .message =
+                         "the VP9 video does not begin with a key frame, or its pixels are "
+                         "of a kind that MP4 does not have; ask for matroska"};
+    }
     // The input container's name for the codec; the muxer has its own.
     const bool hevc_in_mp4 = is_mp4() && input.codecpar->codec_id == AV_CODEC_ID_HEVC;
     stream->codecpar->codec_tag = hevc_in_mp4 ? MKTAG('h', 'v', 'c', '1') : 0;
@@ -196,11 +206,10 @@ void RemuxOutput::rescale(Lane& lane, const AVStream& stream, AVPacket& packet,
         packet.pts = av_rescale_q(packet.pts, from, to);
         packet.dts = av_rescale_q(packet.dts, from, to);
     }
-    if (!muxer_adds_delay) {
-        const std::int64_t lead =
-            av_rescale_q(allowed_lead_us(parameters, format_.container), microseconds, to);
-        packet.pts += lead;
-        packet.dts += lead;
+    if (!muxer_adds_delay && !is_mp4()) {
+        const std::int64_t delay = av_rescale_q(decoder_delay_us(parameters), microseconds, to);
+        packet.pts += delay;
+        packet.dts += delay;
     }
     packet.duration = av_rescale_q(packet.duration, from, to);
     packet.time_base = to;

@@ -19,11 +19,6 @@ struct FreeFormatContext {
 };
 using UniqueMuxer = std::unique_ptr<AVFormatContext, FreeFormatContext>;
 
-/// How much earlier than its presentation a container lets a stream begin, in microseconds: what a
-/// decoder is told to drop. MP4 says so for any stream and any time; for it this is zero.
-[[nodiscard]] std::int64_t allowed_lead_us(const AVCodecParameters& parameters,
-                                           RemuxContainer container) noexcept;
-
 /// Life: `create`, `add_stream`*, `set_metadata`, `begin`, `write`*, `finish`.
 class RemuxOutput {
 public:

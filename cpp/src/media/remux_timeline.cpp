@@ -47,6 +47,14 @@ bool is_time(std::int64_t time) noexcept {
 
 }  // namespace
 
+std::int64_t bounded_rescale(std::int64_t time, AVRational from, AVRational to) noexcept {
+    const std::int64_t rescaled =
+        av_rescale_q(std::clamp(time, -largest_time, largest_time), from, to);
+    // FFmpeg's answer where the result does not fit.
+    if (rescaled == AV_NOPTS_VALUE) return time < 0 ? -largest_time : largest_time;
+    return std::clamp(rescaled, -largest_time, largest_time);
+}
+
 StreamTimeline::StreamTimeline(const AVFormatContext& format, const AVStream& stream,
                                ClockJumps& jumps)
     : time_base_(stream.time_base),
@@ -163,11 +171,11 @@ std::int64_t StreamTimeline::step(const AVPacket& packet) const noexcept {
 }
 
 std::int64_t StreamTimeline::to_us(std::int64_t time) const noexcept {
-    return std::clamp(av_rescale_q(time, time_base_, microseconds), -largest_time, largest_time);
+    return bounded_rescale(time, time_base_, microseconds);
 }
 
 std::int64_t StreamTimeline::from_us(std::int64_t time_us) const noexcept {
-    return std::clamp(av_rescale_q(time_us, microseconds, time_base_), -largest_time, largest_time);
+    return bounded_rescale(time_us, microseconds, time_base_);
 }
 
 }  // namespace polymux::media

@@ -12,6 +12,10 @@
 
 namespace polymux::media {
 
+/// `time` in another time base, never beyond what sums of a few times can hold.
+[[nodiscard]] std::int64_t bounded_rescale(std::int64_t time, AVRational from,
+                                           AVRational to) noexcept;
+
 /// What the streams of one input know of jumps in its clock: the offsets that took them out, the
 /// newest last. A stream that meets the same jump later takes over the same offset, so that sound
 /// and picture stay together.

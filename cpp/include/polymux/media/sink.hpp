@@ -45,8 +45,9 @@ struct FileSinkOptions {
     /// Also wait until the folder's entry is on the disk. Without it a power cut just after
     /// `commit` may bring back the file that was replaced, never half of the new one.
     bool sync_folder = false;
-    std::optional<FileIdentity> input = {};  ///< A destination with this identity is refused.
-    std::optional<FileIdentity> other_input = {};  ///< The same for a second input.
+    /// A destination with one of these identities is refused.
+    std::optional<FileIdentity> input = {};
+    std::optional<FileIdentity> other_input = {};
 };
 
 /// A file written under a temporary name in the destination's folder (mode 0666 less the umask, or
