@@ -1,14 +1,13 @@
 #include "conversion.hpp"
 
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include <pybind11/stl.h>
 
-#include "job.hpp"
 #include "options.hpp"
 #include "polymux/media/convert.hpp"
+#include "progress.hpp"
 #include "python_sink.hpp"
 #include "python_source.hpp"
 
@@ -19,22 +18,10 @@ using media::ConvertReport;
 using media::Progress;
 using namespace py::literals;  // NOLINT(google-build-using-namespace)
 
-constexpr std::chrono::milliseconds progress_interval{100};
-
-py::dict to_dict(const Progress& progress) {
-    return py::dict("position_s"_a = progress.position_s, "duration_s"_a = progress.duration_s,
-                    "bytes_written"_a = progress.bytes_written, "elapsed_s"_a = progress.elapsed_s);
-}
-
-py::dict to_dict(const media::Warning& warning) {
-    return py::dict("code"_a = to_text(warning.code), "message"_a = to_text(warning.message),
-                    "position_s"_a = warning.position_s, "count"_a = warning.count);
-}
-
 py::dict to_dict(const ConvertReport& report) {
     py::list warnings;
     for (const auto& warning : report.warnings) {
-        warnings.append(to_dict(warning));
+        warnings.append(warning_dict(warning));
     }
     return py::dict(
         "duration_s"_a = report.duration_s, "samples"_a = report.samples,
@@ -55,25 +42,7 @@ struct Converted {
     Reference data;  ///< The file as bytes, when the destination is memory.
 };
 
-class ConversionJob final : public ResultJob<Converted> {
-public:
-    void set_progress(const Progress& progress) {
-        const std::scoped_lock lock(mutex_);
-        progress_ = progress;
-        ++updates_;
-    }
-
-    /// The progress and how often it changed.
-    std::pair<Progress, int> progress() const {
-        const std::scoped_lock lock(mutex_);
-        return {progress_, updates_};
-    }
-
-private:
-    mutable std::mutex mutex_;
-    Progress progress_;
-    int updates_ = 0;
-};
+using ConversionJob = ProgressJob<Converted>;
 
 Result<Converted> convert(ConversionJob& job, Input& input, Output& output,
                           const media::ConvertOptions& options) {
@@ -123,26 +92,19 @@ public:
 
     [[nodiscard]] bool done() const { return own_job().finished(); }
     void cancel() const { own_job().cancel(); }
-    [[nodiscard]] py::dict progress() const { return to_dict(own_job().progress().first); }
+    [[nodiscard]] py::dict progress() const { return progress_dict(own_job().progress().first); }
 
     py::dict wait(const py::object& on_progress) const {
         const Entry entry;
         ConversionJob& job = own_job();
-        auto last_call = std::chrono::steady_clock::now() - progress_interval;
-        int seen = 0;
-        const auto report_progress = [&] {
-            const auto now = std::chrono::steady_clock::now();
-            const auto [progress, updates] = job.progress();
-            if (updates != seen && now - last_call >= progress_interval) {
-                seen = updates;
-                last_call = now;
-                invoke(on_progress, py::make_tuple(to_dict(progress)));
-            }
-        };
-        job.await(on_progress.is_none() ? std::function<void()>() : report_progress);
+        if (on_progress.is_none()) {
+            job.await();
+        } else {
+            job.await(ProgressRelay(job, on_progress));
+        }
         const Converted& converted = job.get();
         if (!on_progress.is_none()) {
-            invoke(on_progress, py::make_tuple(to_dict(final_progress(converted.report))));
+            invoke(on_progress, py::make_tuple(progress_dict(final_progress(converted.report))));
         }
         py::dict result = to_dict(converted.report);
         if (converted.data) {

@@ -7,6 +7,7 @@
 #include "polymux/media/build_info.hpp"
 #include "polymux/version.hpp"
 #include "probe.hpp"
+#include "remux.hpp"
 
 namespace polymux::bindings {
 namespace {
@@ -36,6 +37,7 @@ PYBIND11_MODULE(_media_of_main, module, py::mod_gil_not_used()) {
     register_conversion(module);
     register_probe(module);
     register_pcm(module);
+    register_remux(module);
     register_exit_handler();
     refuse_half_made(module);
 }

@@ -94,11 +94,13 @@ std::shared_ptr<Output> Output::parse(const py::object& argument, bool overwrite
 }
 
 Result<std::unique_ptr<media::ByteSink>> Output::open(
-    const std::optional<media::FileIdentity>& input) {
+    const std::optional<media::FileIdentity>& input,
+    const std::optional<media::FileIdentity>& other_input) {
     if (!sink_) {
-        return media::create_file_sink(path_, {.overwrite = overwrite_, .input = input});
+        return media::create_file_sink(
+            path_, {.overwrite = overwrite_, .input = input, .other_input = other_input});
     }
-    if (input && identity_ == input) {
+    if (identity_ && (identity_ == input || identity_ == other_input)) {
         return Error{.code = ErrorCode::output_refused,
                      .message = "the destination is the input file itself; write to another file"};
     }

@@ -19,8 +19,10 @@ public:
     static std::shared_ptr<Output> parse(const py::object& argument, bool overwrite,
                                          const Job& job);
 
-    /// Once, on the working thread. A destination that is the input itself is refused.
-    Result<std::unique_ptr<media::ByteSink>> open(const std::optional<media::FileIdentity>& input);
+    /// Once, on the working thread. A destination that is an input itself is refused.
+    Result<std::unique_ptr<media::ByteSink>> open(
+        const std::optional<media::FileIdentity>& input,
+        const std::optional<media::FileIdentity>& other_input = {});
 
     /// The collected bytes, when the destination is memory; called when all is written.
     [[nodiscard]] ChunkedBytes* memory() noexcept { return in_memory_ ? &bytes_ : nullptr; }

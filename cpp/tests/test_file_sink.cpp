@@ -33,6 +33,26 @@ TEST_SUITE("file sink") {
         CHECK(read_file(path) == "hello world");
     }
 
+    TEST_CASE("what was written is read back, whether it has reached the disk or not") {
+        const TemporaryFolder folder;
+        const auto sink = open_sink(folder.file("out"));
+        REQUIRE(sink->can_read_back());
+        const std::string content = noise(150'000);
+        REQUIRE(sink->write(as_bytes(content)));
+        REQUIRE(sink->write(as_bytes("the end")));
+        std::vector<std::byte> buffer(1000);
+        for (const std::size_t offset : {std::size_t{0}, std::size_t{149'500}}) {
+            const auto count = sink->read_back(offset, buffer);
+            REQUIRE(count);
+            const std::string whole = content + "the end";
+            CHECK(as_text(std::span(buffer).first(*count)) ==
+                  whole.substr(offset, offset == 0 ? 1000 : 507));
+        }
+        const auto behind = sink->read_back(200'000, buffer);
+        REQUIRE(behind);
+        CHECK(*behind == 0);
+    }
+
     TEST_CASE("an empty file is a file") {
         const TemporaryFolder folder;
         REQUIRE(open_sink(folder.file("empty"))->commit());

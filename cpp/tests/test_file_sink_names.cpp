@@ -108,6 +108,8 @@ TEST_SUITE("file sink: names") {
                 CHECK(says(error, "the input itself"));
             }
         }
+        const FileSinkOptions second{.other_input = (*source)->identity()};
+        CHECK(says(refusal_of(folder.file("talk.mp3"), second), "the input itself"));
         {
             // It also must not become the output while the conversion runs.
             const auto sink = open_sink(folder.file("out"), {.input = (*source)->identity()});

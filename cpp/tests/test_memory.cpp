@@ -55,6 +55,20 @@ TEST_SUITE("memory") {
         CHECK(read_up_to(*source, 8) == "bc");
     }
 
+    TEST_CASE("a memory sink gives back what it received, and nothing before it") {
+        std::vector<std::byte> bytes(3);
+        const auto sink = media::memory_sink(&bytes);
+        REQUIRE(sink->can_read_back());
+        REQUIRE(sink->write(as_bytes("0123456789")));
+        std::vector<std::byte> buffer(4);
+        const auto middle = sink->read_back(8, buffer);
+        REQUIRE(middle);
+        CHECK(as_text(std::span(buffer).first(*middle)) == "89");
+        const auto behind = sink->read_back(10, buffer);
+        REQUIRE(behind);
+        CHECK(*behind == 0);
+    }
+
     TEST_CASE("an empty memory source is at its end") {
         const auto source = media::memory_source({}, "nothing");
         CHECK(source->size_bytes() == 0);

@@ -107,6 +107,21 @@ def decode_pcm(
     Those are bytes: 32-bit little-endian floats, interleaved.
     """
 
+def remux(
+    sources: list[tuple[str, object, str]],
+    destination: object,
+    container: str | None,
+    limits: Limits,
+    overwrite: bool,
+    on_progress: Callable[[dict[str, Any]], object] | None,
+    check: Callable[[], object] | None,
+) -> dict[str, Any]:
+    """The fields of RemuxReport; streams and warnings as dicts.
+
+    While it waits, signal handlers run, then `check`, and then `on_progress`, this one at most ten
+    times a second and once at the end. What any of them raises ends the work.
+    """
+
 def available_cores() -> int: ...
 def build_info() -> dict[str, Any]:
     """The fields of BuildInfo, with FFmpeg's libraries and version in one dict, and `version`."""

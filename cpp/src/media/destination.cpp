@@ -146,7 +146,8 @@ Result<std::optional<struct stat>> examine(const Destination& destination) {
         return *std::move(refused);
     }
     const FileIdentity identity{.device = existing.st_dev, .inode = existing.st_ino};
-    if (destination.options.input == identity) {
+    const FileSinkOptions& options = destination.options;
+    if (options.input == identity || options.other_input == identity) {
         return destination.error(ErrorCode::output_refused,
                                  "it is the input itself; choose another name");
     }

@@ -151,6 +151,19 @@ public:
 
     [[nodiscard]] bool can_patch() const noexcept override { return true; }
 
+    Result<std::size_t> read_back(std::uint64_t offset_bytes,
+                                  std::span<std::byte> buffer) override {
+        if (auto flushed = flush(); !flushed) return flushed.error();
+        for (;;) {
+            const ssize_t count = ::pread(temporary_.file().get(), buffer.data(), buffer.size(),
+                                          static_cast<off_t>(offset_bytes));
+            if (count >= 0) return static_cast<std::size_t>(count);
+            if (errno != EINTR) return fail(errno);
+        }
+    }
+
+    [[nodiscard]] bool can_read_back() const noexcept override { return true; }
+
     Result<void> commit() override {
         if (auto flushed = flush(); !flushed) return flushed;
         // From here on this sink takes no more bytes, whatever happens.

@@ -9,6 +9,11 @@
 
 namespace polymux::media {
 
+Result<std::size_t> ByteSink::read_back(std::uint64_t /*offset_bytes*/,
+                                        std::span<std::byte> /*buffer*/) {
+    return Error{.code = ErrorCode::internal, .message = "this output cannot be read again"};
+}
+
 namespace {
 
 class MemorySource final : public ByteSource {
@@ -77,6 +82,17 @@ public:
     }
 
     [[nodiscard]] bool can_patch() const noexcept override { return true; }
+
+    Result<std::size_t> read_back(std::uint64_t offset_bytes,
+                                  std::span<std::byte> buffer) override {
+        const std::uint64_t written = bytes_->size() - start_;
+        if (offset_bytes >= written) return std::size_t{0};
+        const std::size_t count = std::min<std::uint64_t>(buffer.size(), written - offset_bytes);
+        std::memcpy(buffer.data(), bytes_->data() + start_ + offset_bytes, count);
+        return count;
+    }
+
+    [[nodiscard]] bool can_read_back() const noexcept override { return true; }
 
     Result<void> commit() override {
         committed_ = true;

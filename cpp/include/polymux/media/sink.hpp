@@ -29,6 +29,13 @@ public:
     /// False for pipes and sockets: whatever must stand at the front is then held back or left out.
     [[nodiscard]] virtual bool can_patch() const noexcept = 0;
 
+    /// Reads again what was written, `offset_bytes` from the first byte: as many bytes as there
+    /// are, up to `buffer.size()`. Only called when `can_read_back()`.
+    virtual Result<std::size_t> read_back(std::uint64_t offset_bytes, std::span<std::byte> buffer);
+
+    /// True for files and memory of this process: what must move after it was written can.
+    [[nodiscard]] virtual bool can_read_back() const noexcept { return false; }
+
     /// Makes the output final. Nothing is visible under the destination's name before this.
     virtual Result<void> commit() = 0;
 };
@@ -38,7 +45,9 @@ struct FileSinkOptions {
     /// Also wait until the folder's entry is on the disk. Without it a power cut just after
     /// `commit` may bring back the file that was replaced, never half of the new one.
     bool sync_folder = false;
-    std::optional<FileIdentity> input = {};  ///< A destination with this identity is refused.
+    /// A destination with one of these identities is refused.
+    std::optional<FileIdentity> input = {};
+    std::optional<FileIdentity> other_input = {};
 };
 
 /// A file written under a temporary name in the destination's folder (mode 0666 less the umask, or

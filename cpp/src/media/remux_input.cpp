@@ -1,0 +1,162 @@
+#include "media/remux_input.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "media/remux_format.hpp"
+
+namespace polymux::media {
+
+namespace {
+
+constexpr int max_empty_reads = 1000;
+/// An index may name the same bytes again and again. Honest packets are as large together as the
+/// file; a few containers leave out bytes that each packet begins with.
+constexpr std::int64_t largest_growth = 4;
+constexpr std::int64_t growth_allowance_bytes = 16 << 20;
+/// Matroska's clock, to which beginnings are rounded.
+constexpr std::int64_t coarsest_tick_us = 1000;
+
+Error encrypted(const std::string& name) {
+    return Error{.code = ErrorCode::encrypted,
+                 .message = "the media is encrypted (DRM); it cannot be put into another file",
+                 .input_name = name};
+}
+
+}  // namespace
+
+Result<void> RemuxInput::take(int index) {
+    const AVStream& stream = *format().streams[index];
+    const AVCodecParameters& parameters = *stream.codecpar;
+    if (is_encrypted(stream)) return encrypted(name());
+    const Limits& limits = opened_.limits();
+    if (parameters.sample_rate > limits.sample_rate_hz ||
+        parameters.ch_layout.nb_channels > limits.channels) {
+        return Error{
+            .code = ErrorCode::limit_exceeded,
+            .message = "the audio has " + std::to_string(parameters.ch_layout.nb_channels) +
+                       " channels at " + std::to_string(parameters.sample_rate) +
+                       " Hz, more than the limits channels of " + std::to_string(limits.channels) +
+                       " and sample_rate_hz of " + std::to_string(limits.sample_rate_hz),
+            .input_name = name()};
+    }
+    tracks_.push_back(std::make_unique<RemuxTrack>(
+        RemuxTrack{.input = number_,
+                   .stream = &stream,
+                   .timeline = StreamTimeline(format(), stream, *jumps_)}));
+    return {};
+}
+
+void RemuxInput::discard_others() noexcept {
+    for (AVStream* stream : std::span(format().streams, format().nb_streams)) {
+        const bool taken = track_of(stream->index) != nullptr;
+        stream->discard = taken ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
+    }
+}
+
+Result<void> RemuxInput::read() {
+    for (int empty_reads = 0; !ended_;) {
+        if (std::optional<Error> failure = opened_.io().failure()) return *failure;
+        UniquePacket packet(av_packet_alloc());
+        if (!packet) {
+            return Error{.code = ErrorCode::out_of_memory,
+                         .message = "not enough memory to read the input",
+                         .input_name = name()};
+        }
+        const int status = av_read_frame(&format(), packet.get());
+        if (status == AVERROR(EAGAIN) && ++empty_reads < max_empty_reads) continue;
+        if (status < 0) return stop(status);
+        if (track_of(packet->stream_index) == nullptr || packet->size <= 0) continue;
+        return accept(std::move(packet));
+    }
+    return {};
+}
+
+Result<void> RemuxInput::accept(UniquePacket packet) {
+    // Some containers say only here that the content is encrypted.
+    if (av_packet_get_side_data(packet.get(), AV_PKT_DATA_ENCRYPTION_INFO, nullptr) != nullptr) {
+        return encrypted(name());
+    }
+    if ((packet->flags & AV_PKT_FLAG_CORRUPT) != 0) {
+        warn("damaged_packet", "a packet is damaged or was cut off; it was kept as it is");
+    }
+    payload_bytes_ += packet->size;
+    const std::optional<std::uint64_t> size = opened_.io().source().size_bytes();
+    constexpr std::int64_t sane = std::numeric_limits<std::int64_t>::max() / (2 * largest_growth);
+    if (size && payload_bytes_ > largest_growth * std::min(static_cast<std::int64_t>(*size), sane) +
+                                     growth_allowance_bytes) {
+        return Error{.code = ErrorCode::undecodable,
+                     .message =
+                         "the input's index names the same bytes again and again; the "
+                         "output would be many times as large as the input",
+                     .input_name = name()};
+    }
+    RemuxTrack& track = *track_of(packet->stream_index);
+    track.waiting_bytes += packet->size;
+    track.timeline.add(std::move(packet));
+    return {};
+}
+
+// What came before the damage is kept, as everywhere.
+Result<void> RemuxInput::stop(int status) {
+    ended_ = true;
+    for (const auto& track : tracks_) track->timeline.release();
+    if (std::optional<Error> failure = opened_.io().failure()) return *failure;
+    if (status != AVERROR_EOF) {
+        warn("input_truncated",
+             "reading stopped before the end of the input: " + ffmpeg_text(status));
+    }
+    return {};
+}
+
+std::optional<std::int64_t> RemuxInput::start_us() const {
+    std::optional<std::int64_t> earliest;
+    for (const auto& track : tracks_) {
+        std::int64_t start = track->stream->start_time;
+        const auto& ready = track->timeline.ready();
+        if (start == AV_NOPTS_VALUE && ready.empty()) continue;
+        if (start == AV_NOPTS_VALUE) start = ready.front()->pts;
+        std::int64_t start_us = bounded_rescale(start, track->stream->time_base, microseconds);
+        const std::int64_t delay_us = decoder_delay_us(*track->stream->codecpar);
+        if (start_us < 0 && start_us + delay_us > -coarsest_tick_us) start_us = 0;
+        earliest = std::min(earliest.value_or(start_us), start_us);
+    }
+    return earliest;
+}
+
+std::optional<double> RemuxInput::duration_s() const {
+    std::optional<double> longest;
+    for (const auto& track : tracks_) {
+        const AVStream& stream = *track->stream;
+        std::optional<double> duration;
+        if (stream.duration > 0) {
+            duration = static_cast<double>(stream.duration) * av_q2d(stream.time_base);
+        } else if (format().duration > 0) {
+            duration = static_cast<double>(format().duration) / AV_TIME_BASE;
+        }
+        if (duration) longest = std::max(longest.value_or(0), *duration);
+    }
+    return longest;
+}
+
+RemuxTrack* RemuxInput::track_of(int stream_index) noexcept {
+    const auto found = std::find_if(tracks_.begin(), tracks_.end(), [&](const auto& track) {
+        return track->stream->index == stream_index;
+    });
+    return found == tracks_.end() ? nullptr : found->get();
+}
+
+void RemuxInput::warn(const char* code, std::string message) {
+    const auto same = std::find_if(warnings_.begin(), warnings_.end(),
+                                   [code](const Warning& known) { return known.code == code; });
+    if (same != warnings_.end()) {
+        ++same->count;
+        return;
+    }
+    warnings_.push_back({.code = code, .message = std::move(message)});
+}
+
+}  // namespace polymux::media

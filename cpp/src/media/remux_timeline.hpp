@@ -1,0 +1,73 @@
+// The time stamps of one stream on their way to a muxer: complete, rising, without jumps.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <vector>
+
+#include "media/ffmpeg.hpp"
+
+namespace polymux::media {
+
+/// `time` in another time base, never beyond what sums of a few times can hold.
+[[nodiscard]] std::int64_t bounded_rescale(std::int64_t time, AVRational from,
+                                           AVRational to) noexcept;
+
+/// What the streams of one input know of jumps in its clock: the offsets that took them out, the
+/// newest last. A stream that meets the same jump later takes over the same offset, so that sound
+/// and picture stay together.
+struct ClockJumps {
+    std::vector<std::int64_t> offsets_us = {0};
+};
+
+/// Packets in decoding order go in, and come out with both time stamps set, in the stream's time
+/// base; decoding times rise strictly and are never after the presentation.
+class StreamTimeline {
+public:
+    /// `jumps` is shared by the streams of one input, and outlives this.
+    StreamTimeline(const AVFormatContext& format, const AVStream& stream, ClockJumps& jumps);
+
+    void add(UniquePacket packet);
+
+    /// Nothing follows, or nothing more may be held back: what was held back is given out.
+    void release();
+
+    [[nodiscard]] const std::deque<UniquePacket>& ready() const noexcept { return ready_; }
+    /// The first that is ready; there must be one.
+    UniquePacket take();
+    [[nodiscard]] AVRational time_base() const noexcept { return time_base_; }
+    [[nodiscard]] std::int64_t repaired() const noexcept { return repaired_; }
+    [[nodiscard]] int jumps() const noexcept { return jump_count_; }
+
+private:
+    void complete(AVPacket& packet);
+    void take_out_jump(AVPacket& packet);
+    void learn_order();
+    void order(AVPacket& packet);
+    void settle(UniquePacket packet);
+    [[nodiscard]] std::int64_t step(const AVPacket& packet) const noexcept;
+    [[nodiscard]] std::int64_t to_us(std::int64_t time) const noexcept;
+    [[nodiscard]] std::int64_t from_us(std::int64_t time_us) const noexcept;
+
+    AVRational time_base_;
+    bool presentation_only_;  ///< The container has no decoding times, and pictures are reordered.
+    bool gaps_are_jumps_;
+    std::int64_t default_step_;
+    ClockJumps& jumps_;
+    std::int64_t offset_us_ = 0;
+    std::optional<std::int64_t> next_;  ///< Where the next packet is expected, jumps taken out.
+    std::optional<std::int64_t> last_dts_;
+    std::deque<UniquePacket> held_;
+    std::deque<UniquePacket> ready_;
+    std::optional<std::size_t> reorder_depth_;
+    std::size_t ordered_ = 0;
+    std::int64_t first_pts_ = 0;
+    std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> pending_pts_;
+    std::int64_t repaired_ = 0;
+    int jump_count_ = 0;
+};
+
+}  // namespace polymux::media

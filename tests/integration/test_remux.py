@@ -1,0 +1,240 @@
+"""The core's remux writes what ``ffmpeg -c copy`` writes, packet for packet, and nothing worse."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import polymux
+import pytest
+from polymux import errors
+from polymux._remux import remux
+from support import ffprobe
+from support.remuxes import (
+    PICTURE,
+    SOUND,
+    VIDEO_CODECS,
+    contents,
+    frames,
+    left_over,
+    make,
+    make_parts,
+    one_offset,
+    packets,
+    part,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_parts(tmp_path_factory.mktemp("parts"))
+
+
+@pytest.mark.parametrize(
+    ("video", "audio", "container", "extension"),
+    [
+        ("h264", "aac", "mp4", ".mp4"),
+        ("h264", "mp3", "mp4", ".mp4"),
+        ("hevc", "eac3", "mp4", ".mp4"),
+        ("av1", "aac", "mp4", ".mp4"),
+        ("av1", "opus", "webm", ".webm"),
+        ("vp9", "opus", "webm", ".webm"),
+        ("vp9", "flac", "mp4", ".mp4"),
+        ("vp8", "vorbis", "webm", ".webm"),
+        ("vp8", "aac", "matroska", ".mkv"),
+        ("mpeg4", "ac3", "mp4", ".mp4"),
+        ("h264", "alac", "mp4", ".mp4"),
+        ("h264", "vorbis", "matroska", ".mkv"),
+        ("h264", "opus", "mp4", ".mp4"),
+    ],
+)
+def test_video_and_audio_become_one_file(
+    parts: Path, tmp_path: Path, video: str, audio: str, container: str, extension: str
+) -> None:
+    inputs = [part(parts, video), part(parts, audio)]
+    output = tmp_path / f"output{extension}"
+    made = remux(inputs, output)
+    assert (made.container, made.extension) == (container, extension)
+    assert made.content_type == f"video/{container}"
+    assert made.bytes == output.stat().st_size
+    assert made.warnings == ()
+    assert [(stream.input, stream.codec) for stream in made.streams] == [(0, video), (1, audio)]
+    theirs = make(tmp_path / f"theirs{extension}", "-i", inputs[0], "-i", inputs[1], "-c", "copy",
+                  "-map", "0:v", "-map", "1:a", "-strict", "-2",
+                  *(("-tag:v", "hvc1") if video == "hevc" else ()))  # fmt: skip
+    for kind, source in zip("va", inputs, strict=True):
+        assert contents(packets(output, kind)) == contents(packets(source, kind))
+        assert contents(packets(output, kind)) == contents(packets(theirs, kind))
+        assert abs(one_offset(packets(output, kind), packets(source, kind))) < 0.03
+    duration_s = polymux.probe(output).duration_s
+    assert duration_s == pytest.approx(2.0, abs=0.06)
+    assert made.duration_s == pytest.approx(duration_s, abs=0.06)
+    assert left_over(tmp_path) == []
+
+
+@pytest.mark.parametrize("container", ["mp4", "matroska"])
+@pytest.mark.parametrize("video", ["h264", "hevc"])
+def test_transport_streams_become_files(tmp_path: Path, video: str, container: str) -> None:
+    source = make(tmp_path / "a.ts", *PICTURE, *SOUND, *VIDEO_CODECS[video], "-c:a", "aac",
+                  "-output_ts_offset", "30")  # fmt: skip
+    output = tmp_path / "output"
+    made = remux([source], output, container=container)  # type: ignore[arg-type]
+    assert made.container == container
+    assert made.warnings == ()
+    offsets = []
+    for kind in "va":
+        assert contents(frames(output, kind)) == contents(frames(source, kind))
+        offsets.append(one_offset(packets(output, kind), packets(source, kind)))
+    assert offsets[0] == pytest.approx(offsets[1], abs=0.002)
+    first_s = min(packets(output, kind)[0].pts_s for kind in "va")
+    assert first_s == pytest.approx(0, abs=0.002)
+
+
+def test_a_fragmented_file_becomes_one_that_plays_while_it_loads(
+    parts: Path, tmp_path: Path
+) -> None:
+    source = make(tmp_path / "a.mp4", "-i", part(parts, "h264"), "-i", part(parts, "aac"),
+                  "-c", "copy", "-movflags", "+frag_keyframe+empty_moov")  # fmt: skip
+    output = tmp_path / "b.mp4"
+    remux([source], output)
+    content = output.read_bytes()
+    assert b"moof" in source.read_bytes()
+    assert b"moof" not in content
+    assert content.index(b"moov") < content.index(b"mdat")
+    for kind in "va":
+        assert contents(packets(output, kind)) == contents(packets(source, kind))
+
+
+def test_apple_plays_hevc(parts: Path, tmp_path: Path) -> None:
+    source = make(tmp_path / "a.mkv", "-i", part(parts, "hevc"), "-c", "copy")
+    remux([source], tmp_path / "b.mp4")
+    streams = ffprobe.describe(tmp_path / "b.mp4")["streams"]
+    assert streams[0]["codec_tag_string"] == "hvc1"
+
+
+def test_only_sound_or_only_pictures(parts: Path, tmp_path: Path) -> None:
+    made = remux([part(parts, "aac")], tmp_path / "a.m4a")
+    assert (made.content_type, made.extension) == ("audio/mp4", ".m4a")
+    made = remux([part(parts, "vp9")], tmp_path / "b.mp4")
+    assert [stream.type for stream in made.streams] == ["video"]
+    made = remux([part(parts, "vorbis")], tmp_path / "c.weba")
+    assert (made.content_type, made.extension) == ("audio/webm", ".weba")
+
+
+def test_segments_with_a_clock_of_their_own_follow_each_other(tmp_path: Path) -> None:
+    content = b""
+    for offset in ("9", "90000", "9"):
+        segment = make(tmp_path / "segment.ts", *PICTURE, *SOUND, *VIDEO_CODECS["h264"],
+                       "-c:a", "aac", "-output_ts_offset", offset)  # fmt: skip
+        content += segment.read_bytes()
+    (tmp_path / "joined.ts").write_bytes(content)
+    made = remux([tmp_path / "joined.ts"], tmp_path / "joined.mp4")
+    assert made.duration_s == pytest.approx(6, abs=0.2)
+    assert "clock_jumps" in [warning.code for warning in made.warnings]
+    for stream in polymux.probe(tmp_path / "joined.mp4").streams:
+        assert stream.duration_s == pytest.approx(6, abs=0.2)
+
+
+def test_a_hundred_streams(tmp_path: Path) -> None:
+    maps = [word for _ in range(100) for word in ("-map", "0:a")]
+    source = make(tmp_path / "a.mka", *SOUND, *maps, "-c:a", "flac")
+    assert len(remux([source], tmp_path / "b.mka").streams) == 1
+    with pytest.raises(errors.LimitExceededError, match="streams"):
+        remux([source], tmp_path / "c.mka", limits=polymux.Limits(streams=50))
+    assert not (tmp_path / "c.mka").exists()
+
+
+def test_what_a_container_cannot_hold_is_refused(parts: Path, tmp_path: Path) -> None:
+    with pytest.raises(errors.UnsupportedMediaError, match="webm cannot hold h264"):
+        remux([part(parts, "h264")], tmp_path / "a.webm", container="webm")
+    with pytest.raises(errors.InvalidRequestError, match="'avi'"):
+        remux([part(parts, "h264")], tmp_path / "a.avi", container="avi")  # type: ignore[arg-type]
+    for inputs in ([], [part(parts, "h264")] * 3, "one.mp4"):
+        with pytest.raises(errors.InvalidRequestError, match="one or two"):
+            remux(inputs, tmp_path / "a.mp4")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_inputs_and_devices_are_no_output(parts: Path, tmp_path: Path) -> None:
+    video, audio = tmp_path / "video.mp4", tmp_path / "audio.mp4"
+    video.write_bytes(part(parts, "h264").read_bytes())
+    audio.write_bytes(part(parts, "aac").read_bytes())
+    before = {path: path.read_bytes() for path in (video, audio)}
+    for output in (video, audio, "/dev/full", tmp_path):
+        with pytest.raises(errors.OutputRefusedError):
+            remux([video, audio], output)
+    (tmp_path / "c.mp4").write_bytes(b"precious")
+    with pytest.raises(errors.OutputExistsError):
+        remux([video, audio], tmp_path / "c.mp4", overwrite=False)
+    assert {path: path.read_bytes() for path in (video, audio)} == before
+    assert (tmp_path / "c.mp4").read_bytes() == b"precious"
+    assert left_over(tmp_path) == []
+
+
+@pytest.fixture(scope="module")
+def large(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """So many packets that the work does not end before a test looks at it."""
+    return make(tmp_path_factory.mktemp("large") / "large.mkv", "-stream_loop", "5000",
+                "-i", part(parts, "h264"), "-c", "copy")  # fmt: skip
+
+
+def test_progress_rises_to_the_whole(large: Path, tmp_path: Path) -> None:
+    told: list[polymux.Progress] = []
+    made = remux([large], tmp_path / "a.mp4", on_progress=told.append)
+    assert len(told) > 1
+    assert [one.position_s for one in told] == sorted(one.position_s for one in told)
+    assert told[-1].fraction == 1
+    assert told[-1].bytes_written == made.bytes
+    assert told[0].duration_s == pytest.approx(made.duration_s, rel=0.01)
+
+
+def test_what_on_progress_raises_ends_it(large: Path, tmp_path: Path) -> None:
+    class StopError(Exception):
+        pass
+
+    def stop(_: polymux.Progress) -> None:
+        raise StopError
+
+    with pytest.raises(StopError):
+        remux([large], tmp_path / "a.mp4", on_progress=stop)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_cancelling_ends_it(large: Path, tmp_path: Path) -> None:
+    class Cancellation:
+        looks = 0
+
+        @property
+        def cancelled(self) -> bool:
+            self.looks += 1
+            return self.looks > 2
+
+    with pytest.raises(errors.OperationCancelledError):
+        remux([large], tmp_path / "a.mp4", cancel=Cancellation())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_ends_it_within_200_ms(large: Path, tmp_path: Path) -> None:
+    fired_s = 0.0
+
+    def interrupt(_: int, __: object) -> None:
+        nonlocal fired_s
+        fired_s = time.monotonic()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.12)
+        with pytest.raises(KeyboardInterrupt):
+            remux([large], tmp_path / "a.mp4")
+        ended_s = time.monotonic()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert ended_s - fired_s < 0.2
+    assert list(tmp_path.iterdir()) == []
