@@ -57,7 +57,7 @@ class DownloadBackend(Backend):
             step = replace(
                 work,
                 operation=REMUX,
-                values={**files, "title": found.title or "video"},
+                values={**files, "files": len(files), "title": found.title or "video"},
                 given=frozenset(),
             )
             product = await self._media.run(step, sink.part(_SHARE, 1))

@@ -62,9 +62,11 @@ class MediaEngine(Engine):
         return {"build": media.build_info()["version"]}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        """Does one of the five."""
+        """Does one of the six."""
         if request.operation == "convert_to_mp3":
             return self._convert(request, sink, token)
+        if request.operation == REMUX:
+            return self._remux(request, sink, token)
         if request.operation == DECODE_AUDIO:
             return self._decode(request.values["file"], sink, token)
         if request.operation == LOAD_PICTURES:
@@ -120,6 +122,37 @@ class MediaEngine(Engine):
             {"response": Produced(path, "audio/mpeg", name), "report": made.report.to_dict()},
             polymux.__version__,
             metrics,
+        )
+
+    def _remux(self, request: Request, sink: EngineSink, token: Token) -> Output:
+        """One file that plays, of one or two that were fetched."""
+        from polymux._remux import remux
+
+        def report(progress: Progress) -> None:
+            if progress.fraction is not None:
+                sink.report(progress.fraction)
+
+        sources = [request.values[f"file_{number}"] for number in range(request.values["files"])]
+        path = sink.draft(sum(one.size_bytes for one in sources))
+        try:
+            made = remux(
+                [one.path for one in sources],
+                path,
+                on_progress=report,
+                cancel=token,
+                limits=self._limits,
+            )
+        except errors.OperationCancelledError:
+            raise Cancelled from None
+        except errors.OutputError as error:
+            with reported("a file cannot be written"):
+                raise OSError(error.errno, error.strerror) from error
+        for warning in made.warnings:
+            sink.log(str(warning))
+        name = _named(f"{request.values['title']}.", made.extension)
+        return Output(
+            {"response": Produced(path, made.content_type, name)},
+            metrics={"duration": made.duration_s},
         )
 
     def _decode(self, source: Upload, sink: EngineSink, token: Token) -> Output:

@@ -34,7 +34,12 @@ _EXTENSIONS = {
     "image/jpeg": ".jpg",
     "image/png": ".png",
     "image/webp": ".webp",
+    "audio/matroska": ".mka",
+    "audio/mp4": ".m4a",
+    "audio/webm": ".weba",
+    "video/matroska": ".mkv",
     "video/mp4": ".mp4",
+    "video/webm": ".webm",
     "application/json": ".json",
     "text/plain": ".txt",
 }

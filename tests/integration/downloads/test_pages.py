@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ from polymux.downloads.settings import DownloadSettings
 from polymux.fetching import FetchPolicy
 from support.fetches import wait_until
 from support.polymux_server import CONVERT, PolymuxServer, form
+from support.programs import run
 
 if TYPE_CHECKING:
     from support.web import Server
@@ -43,6 +45,52 @@ def test_the_first_that_a_search_finds(site: Server, tmp_path: Path) -> None:
             made = client.download_music("Blue / Danube?").save(tmp_path / "a.mp3")
         assert polymux.probe(made).duration_s == pytest.approx(3, abs=0.3)
     assert site.requests[0].target == "/find/Blue%20%2F%20Danube%3F"
+
+
+@pytest.mark.parametrize(
+    ("path", "codecs"),
+    [
+        ("/page/high.mp4", {"mpeg4", "aac"}),
+        ("/high.mp4", {"mpeg4", "aac"}),
+        ("/hls/list.m3u8", {"mpeg2video", "aac"}),
+        ("/dash/list.mpd", {"mpeg4", "aac"}),
+    ],
+)
+def test_a_video_is_one_file_that_plays(
+    site: Server, tmp_path: Path, path: str, codecs: set[str]
+) -> None:
+    """Picture and sound that came apart are joined, parts that came as a list are one."""
+    with served(tmp_path, site) as server, Client(server.url, server.key) as client:
+        made = client.download_video(site.url(path))
+        kept = made.save(tmp_path / "video.bin")
+        assert made.content_type in ("video/mp4", "video/matroska", "video/x-matroska")
+        words = ("-v", "error", "-show_entries", "stream=codec_name:format=duration", "-of", "json")
+        found = json.loads(run("ffprobe", *words, kept).stdout)
+        assert {one["codec_name"] for one in found["streams"]} == codecs
+        assert float(found["format"]["duration"]) == pytest.approx(3, abs=0.4)
+        run("ffmpeg", "-v", "error", "-xerror", "-i", kept, "-f", "null", "-")
+        assert list((tmp_path / "s" / "drafts").iterdir()) == []
+
+
+@pytest.mark.parametrize(("resolution", "height"), [("144p", 144), ("200", 144), ("best", 240)])
+def test_the_best_at_or_below_what_was_asked_for(
+    site: Server, site_folder: Path, tmp_path: Path, resolution: str, height: int
+) -> None:
+    (site_folder / "both.m3u8").write_text(
+        "#EXTM3U\n"
+        "#EXT-X-STREAM-INF:BANDWIDTH=300000,RESOLUTION=192x144\nlow.m3u8\n"
+        "#EXT-X-STREAM-INF:BANDWIDTH=900000,RESOLUTION=320x240\nhls/list.m3u8\n"
+    )
+    low = site_folder / "low.m3u8"
+    if not low.exists():
+        run("ffmpeg", "-v", "error", "-i", site_folder / "low.mp4", "-c:v", "mpeg2video",
+            "-f", "hls", "-hls_playlist_type", "vod", low)  # fmt: skip
+    with served(tmp_path, site) as server, Client(server.url, server.key) as client:
+        made = client.download_video(site.url("/both.m3u8"), resolution=resolution)
+        kept = made.save(tmp_path / "video.bin")
+    words = ("-v", "error", "-select_streams", "v", "-show_entries", "stream=height", "-of", "json")
+    (stream,) = json.loads(run("ffprobe", *words, kept).stdout)["streams"]
+    assert stream["height"] == height
 
 
 @pytest.mark.parametrize(
