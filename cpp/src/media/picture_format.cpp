@@ -28,7 +28,7 @@ public:
         for (; count > 0; --count, ++position_) {
             const std::size_t byte = position_ / 8;
             const unsigned bit =
-                byte < bytes_.size() ? (bytes_[byte] >> (7U - position_ % 8)) & 1U : 0U;
+                byte < bytes_.size() ? (unsigned{bytes_[byte]} >> (7U - position_ % 8)) & 1U : 0U;
             value = value << 1U | bit;
         }
         return value;

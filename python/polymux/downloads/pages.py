@@ -176,7 +176,7 @@ class PageDownloader:
         }
         if settings.cookies is not None:
             # yt-dlp writes what sites set into its file: the operator's own stays as it is.
-            options["cookies"] = shutil.copy(settings.cookies, folder / "cookies")
+            options["cookies"] = os.fspath(shutil.copy(settings.cookies, folder / "cookies"))
         confinement = {
             "readable": [*_READABLE, *sorted(own)],
             "writable": [os.fspath(folder)],

@@ -1,0 +1,298 @@
+"""Sites that mean harm: where their pages, lists and names lead, and what is planted around."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux import Client, errors
+from polymux.downloads.settings import DownloadSettings
+from polymux.fetching import FetchPolicy
+from support.fetches import answering, wait_until
+from support.polymux_server import CONVERT, PolymuxServer, form
+from support.video_site import PAGE
+from support.web import Exchange, Server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SECRET = b"secret-canary"
+
+
+@pytest.fixture
+def decoy() -> Iterator[Server]:
+    """Somebody within; whoever reaches it has failed."""
+    with Server(answering(200, SECRET)) as running:
+        yield running
+
+
+def served(folder: Path, *sites: Server, **download: Any) -> PolymuxServer:
+    policy = FetchPolicy(allowed_hosts=tuple(one.authority for one in sites))
+    return PolymuxServer(folder / "s", fetch=policy, download=DownloadSettings(**download))
+
+
+def site_of(pages: dict[str, tuple[str, bytes]], fallback: Path | None = None) -> Server:
+    """Path to type and content; what is not there is a file of the folder."""
+
+    async def script(exchange: Exchange) -> None:
+        path = exchange.target.partition("?")[0]
+        if path in pages:
+            kind, data = pages[path]
+            await exchange.answer(200, data, f"Content-Type: {kind}")
+            return
+        file = None if fallback is None else fallback / path.lstrip("/")
+        if file is None or not file.is_file():
+            await exchange.answer(404, b"<html>nothing</html>", "Content-Type: text/html")
+        else:
+            await exchange.answer(200, file.read_bytes(), "Content-Type: video/mp4")
+
+    return Server(script)
+
+
+def failure(server: PolymuxServer, url: str) -> errors.APIStatusError:
+    with (
+        server,
+        Client(server.url, server.key, retry=0) as client,
+        pytest.raises(errors.APIStatusError) as caught,
+    ):
+        client.download_video(url)
+    assert SECRET.decode() not in str(caught.value.body)
+    assert list((server.settings.store.folder / "drafts").iterdir()) == []
+    return caught.value
+
+
+HTML = "text/html; charset=utf-8"
+M3U8 = "application/vnd.apple.mpegurl"
+MPD = "application/dash+xml"
+HARMFUL = {
+    "video": (HTML, '<html><video src="{decoy}/a.mp4"></video></html>'),
+    "og": (HTML, '<html><meta property="og:video" content="{decoy}/a.mp4"></html>'),
+    "iframe": (HTML, '<html><iframe src="{decoy}/embed.html"></iframe></html>'),
+    "json-ld": (
+        HTML,
+        '<html><script type="application/ld+json">{{"@context": "https://schema.org", '
+        '"@type": "VideoObject", "name": "x", "contentUrl": "{decoy}/a.mp4"}}</script></html>',
+    ),
+    "refresh": (HTML, '<html><meta http-equiv="refresh" content="0; url={decoy}/a.mp4"></html>'),
+    "segment": (
+        M3U8,
+        "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n{decoy}/a.ts\n#EXT-X-ENDLIST\n",
+    ),
+    "file segment": (
+        M3U8,
+        "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nfile:///etc/passwd\n#EXT-X-ENDLIST\n",
+    ),
+    "key": (
+        M3U8,
+        '#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-KEY:METHOD=AES-128,URI="{decoy}/key"\n'
+        "#EXTINF:1,\n/low.mp4\n#EXT-X-ENDLIST\n",
+    ),
+    "file key": (
+        M3U8,
+        '#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-KEY:METHOD=AES-128,URI="file:///etc/passwd"\n'
+        "#EXTINF:1,\n/low.mp4\n#EXT-X-ENDLIST\n",
+    ),
+    "map": (
+        M3U8,
+        '#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MAP:URI="{decoy}/init.mp4"\n'
+        "#EXTINF:1,\n{decoy}/1.m4s\n#EXT-X-ENDLIST\n",
+    ),
+    "nested": (M3U8, "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n{decoy}/list.m3u8\n"),
+    "base": (
+        MPD,
+        '<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" '
+        'mediaPresentationDuration="PT1S"><BaseURL>{decoy}/</BaseURL><Period><AdaptationSet '
+        'mimeType="video/mp4"><Representation id="1" bandwidth="1"><BaseURL>a.mp4</BaseURL>'
+        "</Representation></AdaptationSet></Period></MPD>",
+    ),
+    "live": (M3U8, "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n/low.mp4\n"),
+    "html as mp4": ("video/mp4", "<html>this is no video</html>"),
+    "empty": (M3U8, "#EXTM3U\n"),
+    "bomb": (MPD, '<!DOCTYPE a [<!ENTITY b "{long}">]><MPD>&b;&b;&b;</MPD>'),
+}
+
+
+@pytest.mark.parametrize("name", HARMFUL)
+def test_where_pages_lead(site_folder: Path, tmp_path: Path, decoy: Server, name: str) -> None:
+    """U38 to U40, U42, U45."""
+    kind, text = HARMFUL[name]
+    text = text.replace("{decoy}", f"http://{decoy.authority}").replace("{long}", "x" * 10_000)
+    data = text.replace("{{", "{").replace("}}", "}").encode()
+    with site_of({"/page": (kind, data)}, site_folder) as site:
+        error = failure(served(tmp_path, site, total_s=30), site.url("/page"))
+    assert error.status in (400, 404, 415, 422, 502), error
+    assert "root:" not in str(error.body)
+    assert decoy.connections == 0
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["../../../etc/x", "%(id)s", "a\nb\rc", "x" * 4000, "a.desktop", "\u202egpj.exe", "nul\u0000x",
+     "-o/etc/x", "a;b|c&d", ".."],
+)  # fmt: skip
+def test_titles_are_names_and_nothing_else(site_folder: Path, tmp_path: Path, title: str) -> None:
+    """U43."""
+    page = PAGE.format(title=title, source="/low.mp4", more="").encode("utf-8", "replace")
+    with (
+        site_of({"/page": (HTML, page)}, site_folder) as site,
+        served(tmp_path, site) as server,
+        Client(server.url, server.key) as client,
+    ):
+        kept = client.download_video(site.url("/page")).save(tmp_path / "kept")
+    assert polymux.probe(kept).duration_s > 2
+    made = {one.relative_to(tmp_path).parts[0] for one in tmp_path.rglob("*")}
+    assert made == {"s", "kept"}
+
+
+def test_ten_thousand_videos_on_a_page(site_folder: Path, tmp_path: Path) -> None:
+    """U41: the first is taken."""
+    videos = "".join(f'<video src="/low.mp4?{n}"></video>' for n in range(10_000))
+    with (
+        site_of({"/page": (HTML, f"<html>{videos}</html>".encode())}, site_folder) as site,
+        served(tmp_path, site, total_s=60) as server,
+        Client(server.url, server.key) as client,
+    ):
+        client.download_video(site.url("/page")).save(tmp_path / "kept")
+    asked = [one for one in site.requests if one.target.startswith("/low.mp4")]
+    assert len(asked) <= 3
+
+
+def test_what_is_planted_around_is_not_read(
+    site: Server, tmp_path: Path, decoy: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """U48, U49: configuration, plugins, netrc and proxies of the machine."""
+    home = tmp_path / "home"
+    (home / ".config" / "yt-dlp").mkdir(parents=True)
+    (home / ".config" / "yt-dlp" / "config").write_text(f"--exec touch {tmp_path / 'canary'}\n")
+    (home / "yt-dlp.conf").write_text(f"--proxy http://{decoy.authority}\n")
+    (home / ".netrc").write_text(f"machine 127.0.0.1 login a password {SECRET.decode()}\n")
+    plugin = home / ".config" / "yt-dlp" / "plugins" / "mine" / "yt_dlp_plugins" / "extractor"
+    plugin.mkdir(parents=True)
+    (plugin / "x.py").write_text(f"open({str(tmp_path / 'plugin')!r}, 'w')\n")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    monkeypatch.chdir(home)
+    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://{decoy.authority}")
+    with served(tmp_path, site) as server, Client(server.url, server.key) as client:
+        client.download_video(site.url("/page/low.mp4")).save(tmp_path / "kept")
+    assert not (tmp_path / "canary").exists()
+    assert not (tmp_path / "plugin").exists()
+    assert decoy.connections == 0
+    fields = [name.lower() for one in site.requests for name, _ in one.headers]
+    assert "authorization" not in fields
+
+
+def test_cookies_of_one_download_are_not_anothers(site_folder: Path, tmp_path: Path) -> None:
+    """U50; the operator's own cookies go where they belong, and their file stays as it is."""
+    seen: list[dict[str, str]] = []
+
+    async def script(exchange: Exchange) -> None:
+        seen.append({name.lower(): value for name, value in exchange.headers})
+        if exchange.target.startswith("/page"):
+            page = PAGE.format(title="t", source="/low.mp4", more="").encode()
+            fields = [f"Content-Type: {HTML}", "Set-Cookie: visitor=1; Path=/"]
+            await exchange.answer(200, page, *fields)
+        else:
+            data = (site_folder / "low.mp4").read_bytes()
+            await exchange.answer(200, data, "Content-Type: video/mp4")
+
+    cookies = tmp_path / "cookies.txt"
+    text = (
+        "# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t0\town\t1\n"
+        "other.example\tFALSE\t/\tFALSE\t0\tother\t1\n"
+    )
+    cookies.write_text(text)
+    with (
+        Server(script) as site,
+        served(tmp_path, site, cookies=cookies) as server,
+        Client(server.url, server.key) as client,
+    ):
+        for number in range(2):
+            client.download_video(site.url("/page")).save(tmp_path / f"kept{number}")
+            seen.append({})
+    runs = json.dumps(seen).split("{}")
+    for one in runs[:2]:
+        assert "own=1" in one
+        assert "other" not in one
+        assert "visitor" not in one.partition("/low.mp4")[0].partition('"}')[0]
+    assert cookies.read_text() == text
+
+
+@pytest.mark.parametrize(
+    "resolution", ["-1", "99999p", "best[height<=1]/x", "720;id", "7" * 1_000_000, "143", "720i"]
+)
+def test_resolutions_that_are_none(site: Server, tmp_path: Path, resolution: str) -> None:
+    """U51."""
+    with served(tmp_path, site) as server:
+        body = {"url": site.url("/page/low.mp4"), "resolution": resolution}
+        assert server.json("/api/v1/downloadvideo", body).status in (400, 413)
+    assert site.requests == []
+
+
+def test_many_ask_for_the_same_at_once(site: Server, tmp_path: Path) -> None:
+    """U47."""
+    with served(tmp_path, site) as server, Client(server.url, server.key) as client:
+
+        def ask(_: int) -> bytes:
+            return client.convert_to_mp3(url=site.url("/tone.wav")).read()
+
+        with ThreadPoolExecutor(20) as pool:
+            assert len(set(pool.map(ask, range(20)))) == 1
+
+
+def test_a_downloader_that_is_killed(site: Server, tmp_path: Path) -> None:
+    """U54: it is told as a failure, and nothing of it is left."""
+    with served(tmp_path, site) as server, Client(server.url, server.key) as client:
+        body, headers = form(("url", site.url("/page/slow/high.mp4")))
+        begun = server.ask("POST", CONVERT, body, [*headers, ("Prefer", "respond-async")]).json()
+        for _ in range(2):  # What went before its first word is begun once more.
+            wait_until(lambda: any(one.target == "/slow/high.mp4" for one in site.requests))
+            os.kill(downloader(), signal.SIGKILL)
+            site.requests.clear()
+        with pytest.raises(errors.PredictionFailedError, match="ended at this"):
+            client.predictions.wait(begun["id"])
+        assert list((tmp_path / "s" / "drafts").iterdir()) == []
+
+
+def downloader() -> int:
+    """The process id of this process's downloader."""
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                words = (folder / "cmdline").read_bytes().decode().split("\0")
+                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            except (OSError, IndexError, UnicodeDecodeError):
+                continue
+            if parent == os.getpid() and any("polymux.downloads.engine" in one for one in words):
+                return int(folder.name)
+    raise AssertionError("there is no downloader")
+
+
+def test_the_servers_own_results_are_addresses_like_others(site: Server, tmp_path: Path) -> None:
+    """U55: its own address is one within, unless it is allowed."""
+    with served(tmp_path, site) as server, Client(server.url, server.key) as client:
+        made = client.convert_to_mp3(url=site.url("/tone.wav"))
+        with pytest.raises(errors.BadRequestError, match="refused"):
+            client.convert_to_mp3(url=str(made))
+
+
+def test_silence_ends(tmp_path: Path) -> None:
+    """A page that never comes: the deadline of a fetch, and its caller's place."""
+    asked = threading.Event()
+
+    async def stalls(exchange: Exchange) -> None:
+        asked.set()
+        await exchange.closed()
+
+    with Server(stalls) as site:
+        error = failure(served(tmp_path, site, total_s=3), site.url("/page"))
+    assert asked.is_set()
+    assert error.status == 504
