@@ -60,6 +60,11 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
         "free_chat", {"messages": [{"role": "user", "content": "x"}], "image_url": "URL"},
     ),
 }  # fmt: skip
+#: What they resolve to: `decoy_network.Resolver`.
+NAMES = (
+    "private", "private6", "mapped", "mixed", "mixed-other-order", "to-localhost", "chain",
+    "127-0-0-1.wildcard", "many-one-private", "servfail", "unknown", "rebinding",
+)  # fmt: skip
 #: These start a process for what looks right at first: some of the corpus, for all codes.
 SLOW = ("download_video.url", "summarize_video.url")
 #: What is judged by the same code in the same place gets a part of the corpus.
@@ -160,6 +165,11 @@ async def served(corpus: list[str]) -> dict[str, Any]:
         await service.start()
         try:
             found = await asked(service, corpus)
+            found["names"] = {
+                f"{field} {name}": await outcome(service, field, f"http://{name}.example/")
+                for field in ("convert_to_mp3.url", "download_video.url", "chat.image_url")
+                for name in NAMES
+            }
             found["good"] = {
                 field: await outcome(service, field, f"http://{PUBLIC}/") for field in REQUESTS
             }

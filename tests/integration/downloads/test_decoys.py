@@ -37,6 +37,20 @@ def test_all_was_refused(found: dict[str, Any], field: str) -> None:
     assert not [code for code in led if "names an address" in code]
 
 
+@pytest.mark.slow
+def test_names_are_judged_by_what_they_lead_to(found: dict[str, Any]) -> None:
+    """U19 to U22. One that changes its answer is asked anew for each connection, and judged."""
+    unknown = ("servfail", "unknown")
+    for asked, code in found["names"].items():
+        name = asked.rpartition(" ")[2]
+        if name == "rebinding":
+            assert code in ("url_refused", "succeeded", "internal", "upstream_failed"), asked
+        elif name in unknown:
+            assert code in ("upstream_failed", "invalid_request"), (asked, code)
+        else:
+            assert code == "url_refused", (asked, code)
+
+
 def test_every_field_is_asked_for() -> None:
     """Those that no backend here takes have their own tests, or none that could fetch."""
     elsewhere = {
