@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """make_corpus.py FOLDER: the first inputs of the fuzz targets, small and of every kind.
 
-FOLDER/convert and FOLDER/frame get real files made by the ffmpeg program (a twentieth of a second
-each) and the broken ones of the test-suite's generators; FOLDER/stream chat streams in the shapes
-of several servers; FOLDER/tags a few runs of bytes, since its input is choices and not a file;
-FOLDER/json bodies of requests; FOLDER/url the hostile URLs of the test-suite. Files that are there
-already stay, so a corpus that has grown is kept.
+FOLDER/convert, FOLDER/frame and FOLDER/remux get real files made by the ffmpeg program (a fraction
+of a second each) and the broken ones of the test-suite's generators; FOLDER/stream chat streams in
+the shapes of several servers; FOLDER/tags a few runs of bytes, since its input is choices and not a
+file; FOLDER/json bodies of requests; FOLDER/url the hostile URLs of the test-suite. Files that are
+there already stay, so a corpus that has grown is kept.
 """
 
 import subprocess
@@ -28,6 +28,7 @@ from support import (
 from support.cache import Cache
 from support.hostile import Case, Clips, Site, noise
 
+TARGETS = ("convert", "frame", "headers", "json", "remux", "retry", "stream", "tags", "url")
 MOST_BYTES = 16 * 1024
 SECONDS = "0.05"
 TONE = "sine=frequency=440:duration=0.05:sample_rate=44100"
@@ -47,6 +48,23 @@ def real_files(folder: Path) -> None:
             continue
         command = ["ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", TONE]
         subprocess.run([*command, *arguments, "-t", SECONDS, str(path)], check=True)
+
+
+def moving_pictures(folder: Path) -> None:
+    """One very short file with pictures and sound for each pair of container and codecs."""
+    picture = ["-f", "lavfi", "-i", "testsrc2=size=32x32:rate=25:duration=0.2"]
+    for name, codecs in (
+        ("h264.ts", ("libx264", "aac")),
+        ("h264.mkv", ("libx264", "libmp3lame")),
+        ("mpeg4.mp4", ("mpeg4", "aac")),
+        ("vp9.webm", ("libvpx-vp9", "libopus")),
+    ):
+        path = folder / name
+        if path.exists():
+            continue
+        command = ["ffmpeg", "-nostdin", "-v", "error", *picture, "-f", "lavfi", "-i", TONE]
+        video, audio = codecs
+        subprocess.run([*command, "-c:v", video, "-c:a", audio, str(path)], check=True)
 
 
 def broken_files(folder: Path) -> None:
@@ -116,10 +134,12 @@ def urls(folder: Path) -> None:
 def main() -> None:
     """Fills the folder named on the command line."""
     root = Path(sys.argv[1])
-    for target in ("convert", "frame", "headers", "json", "retry", "stream", "tags", "url"):
+    for target in TARGETS:
         (root / target).mkdir(parents=True, exist_ok=True)
     real_files(root / "convert")
     broken_files(root / "convert")
+    moving_pictures(root / "remux")
+    broken_files(root / "remux")
     json_bodies(root / "json")
     urls(root / "url")
     for path in (root / "convert").glob("mp3*"):

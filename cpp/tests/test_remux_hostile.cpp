@@ -188,6 +188,25 @@ TEST_SUITE("remux of hostile input") {
         }
     }
 
+    TEST_CASE("audio that MP4 cannot describe is told before, or goes to Matroska") {
+        const TemporaryFolder folder;
+        const std::string path = folder.file("a.mkv");
+        make_media(path,
+                   {"-f", "lavfi", "-i", "sine=duration=1", "-c:a", "eac3", "-frames:a", "1"});
+        const Attempt single = remux_bytes({read_file(path)}, {.container = RemuxContainer::mp4});
+        REQUIRE_FALSE(single.report);
+        CHECK(single.report.error().code == ErrorCode::unsupported_media);
+        make_media(path, {"-f", "lavfi", "-i", "sine=duration=1", "-c:a", "libopus"});
+        std::string headless = read_file(path);
+        const std::size_t head = headless.find("OpusHead");
+        REQUIRE(head != std::string::npos);
+        // The element before it holds its length: eighteen of its bytes are left.
+        headless[head - 1] = static_cast<char>(0x92);
+        const Attempt refused = remux_bytes({headless}, {.container = RemuxContainer::mp4});
+        CHECK_FALSE(refused.report);
+        CHECK(refused.output.empty());
+    }
+
     TEST_CASE("limits refuse") {
         const std::string whole = medium(".mkv");
         for (const auto& [limits, word] : std::vector<std::pair<Limits, std::string>>{

@@ -10,6 +10,7 @@
 
 #include "media/formats.hpp"
 #include "media/info.hpp"
+#include "media/mp4_audio.hpp"
 #include "media/remux_format.hpp"
 #include "media/remux_input.hpp"
 #include "media/remux_interleave.hpp"
@@ -79,6 +80,7 @@ private:
     std::unique_ptr<RemuxOutput> output_;
     std::optional<double> expected_s_;
     std::int64_t end_us_ = 0;
+    std::int64_t unusable_packets_ = 0;
 };
 
 Result<void> Remuxer::open(std::span<ByteSource* const> sources) {
@@ -142,6 +144,7 @@ Result<void> Remuxer::begin(ByteSink& sink) {
         const AVCodecParameters& parameters = *track->stream->codecpar;
         const bool video = parameters.codec_type == AVMEDIA_TYPE_VIDEO;
         (video ? codecs.video : codecs.audio) = parameters.codec_id;
+        if (!video) codecs.audio_has_mp4_header = has_mp4_header(parameters);
     }
     Result<RemuxFormat> format = choose_remux_format(codecs, options_.container);
     if (!format) return format.error();
@@ -249,11 +252,19 @@ Result<void> Remuxer::write_next(std::size_t index) {
                                 std::to_string(std::llround(limit_s)),
                      .input_name = inputs_[static_cast<std::size_t>(track.input)]->name()};
     }
-    ++packets_[index];
-    return output_->write(index, *packet, track.timeline.time_base(), track.zero);
+    Result<bool> written = output_->write(index, *packet, track.timeline.time_base(), track.zero);
+    if (!written) return written.error();
+    ++(*written ? packets_[index] : unusable_packets_);
+    return {};
 }
 
 Result<RemuxReport> Remuxer::finish() {
+    const auto nothing = [](std::int64_t packets) { return packets == 0; };
+    if (std::all_of(packets_.begin(), packets_.end(), nothing)) {
+        return Error{.code = ErrorCode::undecodable,
+                     .message = "nothing of the input's streams could be used",
+                     .input_name = inputs_.front()->name()};
+    }
     if (Result<void> finished = output_->finish(); !finished) return finished.error();
     if (Result<void> told = tell(true); !told) return told.error();
     RemuxReport report;
@@ -284,6 +295,11 @@ void Remuxer::collect_warnings(RemuxReport& report) {
     for (const auto& input : inputs_) {
         report.warnings.insert(report.warnings.end(), input->warnings().begin(),
                                input->warnings().end());
+    }
+    if (unusable_packets_ > 0) {
+        report.warnings.push_back({.code = "unusable_packet",
+                                   .message = "a packet that no decoder could use was left out",
+                                   .count = unusable_packets_});
     }
     if (repaired > 0) {
         report.warnings.push_back({.code = "repaired_time_stamps",

@@ -27,7 +27,8 @@ bool holds(const Codecs& codecs, AVCodecID wanted) {
 bool fits(const RemuxCodecs& codecs, RemuxContainer container) {
     switch (container) {
         case RemuxContainer::mp4:
-            return holds(mp4_video, codecs.video) && holds(mp4_audio, codecs.audio);
+            return holds(mp4_video, codecs.video) && holds(mp4_audio, codecs.audio) &&
+                   codecs.audio_has_mp4_header;
         case RemuxContainer::webm:
             return holds(webm_video, codecs.video) && holds(webm_audio, codecs.audio);
         case RemuxContainer::automatic:

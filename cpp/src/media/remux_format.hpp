@@ -14,6 +14,7 @@ namespace polymux::media {
 struct RemuxCodecs {
     AVCodecID video = AV_CODEC_ID_NONE;
     AVCodecID audio = AV_CODEC_ID_NONE;
+    bool audio_has_mp4_header = true;
 };
 
 struct RemuxFormat {

@@ -119,7 +119,7 @@ Result<void> RemuxOutput::add_stream(const AVStream& input, const AVPacket* firs
         const AVDictionaryEntry* entry = av_dict_get(input.metadata, key, nullptr, 0);
         if (entry != nullptr) av_dict_set(&stream->metadata, key, entry->value, 0);
     }
-    lanes_.emplace_back();
+    lanes_.emplace_back(input.codecpar->codec_id);
     return {};
 }
 
@@ -164,16 +164,19 @@ Result<void> RemuxOutput::begin() {
     return error;
 }
 
-Result<void> RemuxOutput::write(std::size_t index, AVPacket& packet, AVRational time_base,
+Result<bool> RemuxOutput::write(std::size_t index, AVPacket& packet, AVRational time_base,
                                 std::int64_t zero) {
     packet.pts -= zero;
     packet.dts -= zero;
     packet.stream_index = static_cast<int>(index);
     packet.pos = -1;
     const AVStream& stream = *muxer_->streams[index];
+    if (is_mp4() && !lanes_[index].dolby.accept(packet)) return false;
     rescale(lanes_[index], stream, packet, time_base);
     const int status = av_write_frame(muxer_.get(), &packet);
-    if (status >= 0) return {};
+    if (status >= 0) return true;
+    // What a bit stream filter says of a damaged header.
+    if (status == AVERROR_INVALIDDATA && !io_->failure()) return false;
     Error error =
         explain("a packet of " + std::string(avcodec_get_name(stream.codecpar->codec_id)) +
                     " cannot be put into the container " + std::string(format_.name),
@@ -183,6 +186,13 @@ Result<void> RemuxOutput::write(std::size_t index, AVPacket& packet, AVRational 
 }
 
 Result<void> RemuxOutput::finish() {
+    const bool described =
+        !is_mp4() || std::all_of(lanes_.begin(), lanes_.end(),
+                                 [](const Lane& lane) { return lane.dolby.complete(); });
+    if (!described) {
+        return Error{.code = ErrorCode::unsupported_media,
+                     .message = "the E-AC-3 audio is too short for an MP4; ask for matroska"};
+    }
     const int status = av_write_trailer(muxer_.get());
     // The muxer itself does not look at what its last writes gave.
     if (std::optional<Error> failure = io_->failure()) return *failure;

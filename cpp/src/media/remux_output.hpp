@@ -10,6 +10,7 @@
 #include "media/avio_output.hpp"
 #include "media/ffmpeg.hpp"
 #include "media/info.hpp"
+#include "media/mp4_audio.hpp"
 #include "media/remux_format.hpp"
 
 namespace polymux::media {
@@ -32,7 +33,8 @@ public:
     Result<void> begin();
 
     /// Takes the packet of stream `index`, whose times are in `time_base` and begin at `zero`.
-    Result<void> write(std::size_t index, AVPacket& packet, AVRational time_base,
+    /// False for a packet that is too damaged for the container; it is left out.
+    Result<bool> write(std::size_t index, AVPacket& packet, AVRational time_base,
                        std::int64_t zero);
     Result<void> finish();
 
@@ -41,8 +43,11 @@ public:
 private:
     /// One stream's numbers on the way out.
     struct Lane {
+        explicit Lane(AVCodecID codec) noexcept : dolby(codec) {}
+
         std::int64_t audio_remainder = AV_NOPTS_VALUE;  ///< State of av_rescale_delta.
         std::optional<std::int64_t> last_dts;
+        DolbyFrames dolby;
     };
 
     RemuxOutput(std::unique_ptr<AvioOutput> io, const RemuxFormat& format)
