@@ -145,6 +145,7 @@ std::tuple<std::string, std::uint16_t, std::vector<std::string>> judged_destinat
     without_gil([&] { found = transport::judged_destination(text, options, cancel); });
     const transport::Destination& destination = value_or_raise(std::move(found));
     std::vector<std::string> addresses;
+    addresses.reserve(destination.addresses.size());
     for (const transport::Address& each : destination.addresses) {
         addresses.push_back(transport::to_text(each));
     }
