@@ -188,6 +188,9 @@ class ServerState:
                 tls_key=old.tls_key,
                 engines=old.engines,
                 upstreams=old.upstreams,
+                song_search=old.song_search,
+                download=old.download,
+                summaries=old.summaries,
                 routes=old.routes,
             )
             keys = KeyFile(settings.key_file)
