@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from polymux.fetching import Fetched, FetchPolicy
+    from polymux.service.chunks import Chunk
+    from polymux.service.dispatch import Service
     from polymux.service.media_store import Draft
     from polymux.service.work import Product, Sink, Work
 
@@ -164,36 +166,44 @@ def _name_of(fetched: Fetched) -> str:
     return display_name(segment)[:200] or "file"
 
 
+#: Operations that take an address in a file's place, and the file's field.
+_FIELDS = {"convert_to_mp3": "file", "transcribe": "audio"}
+
+
 class AddressedBackend(Backend):
     """A backend whose file may lie at an address: then it is brought before it has a place.
+
+    What else it does is done as without.
 
     Args:
         inner: What does the work.
         bringer: What brings files.
-        field: The file's field, such as ``"audio"``.
     """
 
-    def __init__(self, inner: Backend, bringer: Bringer, field: str) -> None:
+    def __init__(self, inner: Backend, bringer: Bringer) -> None:
         """Nothing is loaded."""
         self.name, self.operations = inner.name, inner.operations
         self.slots, self.models = inner.slots, inner.models
         self._inner = inner
         self._bringer = bringer
-        self._field = field
+
+    def bind(self, service: Service) -> None:
+        """Tells the inner one."""
+        self._inner.bind(service)
 
     def refuse(self, work: Work) -> None:
         """As the one that does it, with a file in the address's place."""
-        self._inner.refuse(work if self._field in work.values else self._filled(work, _NO_FILE))
+        self._inner.refuse(_filled(work, _NO_FILE) if _lacks_file(work) else work)
 
     async def estimate(self, work: Work) -> Estimate:
         """Nobody knows, before the file is here."""
-        if self._field not in work.values:
+        if _lacks_file(work):
             return Estimate()
         return await self._inner.estimate(work)
 
     def prepared(self, work: Work, sink: Sink) -> AbstractAsyncContextManager[Work] | None:
         """Fetches the file."""
-        return None if self._field in work.values else self._brought(work, sink)
+        return self._brought(work, sink) if _lacks_file(work) else self._inner.prepared(work, sink)
 
     @asynccontextmanager
     async def _brought(self, work: Work, sink: Sink) -> AsyncIterator[Work]:
@@ -202,18 +212,19 @@ class AddressedBackend(Backend):
             file = await self._bringer.bring(
                 str(work.values["url"]), sink.part(0.0, _SHARE), drafts
             )
-            yield self._filled(work, file)
+            yield _filled(work, file)
         finally:
             for draft in drafts:
                 draft.discard(beside=True)
 
-    def _filled(self, work: Work, file: Upload) -> Work:
-        return replace(work, values={**work.values, self._field: file})
-
     async def run(self, work: Work, sink: Sink) -> Product:
         """Does it; of its progress, the rest."""
-        brought = work.values.get("url") is not None
+        brought = work.operation in _FIELDS and work.values.get("url") is not None
         return await self._inner.run(work, sink.part(_SHARE, 1.0) if brought else sink)
+
+    def stream(self, work: Work, sink: Sink) -> AsyncIterator[Chunk]:
+        """The inner one's pieces."""
+        return self._inner.stream(work, sink)
 
     def health(self) -> Health:
         """The inner one's."""
@@ -227,13 +238,16 @@ class AddressedBackend(Backend):
 _NO_FILE = Upload(Path(os.devnull), "", "", 0)
 
 
-#: Operations that take an address in a file's place, and the file's field.
-_FIELDS = {"convert_to_mp3": "file", "transcribe": "audio"}
+def _lacks_file(work: Work) -> bool:
+    """Whether there is an address in the place of its file."""
+    field = _FIELDS.get(work.operation)
+    return field is not None and field not in work.values
+
+
+def _filled(work: Work, file: Upload) -> Work:
+    return replace(work, values={**work.values, _FIELDS[work.operation]: file})
 
 
 def addressed(backend: Backend, bringer: Bringer) -> Backend:
-    """A backend that takes addresses too, where its operation has any."""
-    for operation, field in _FIELDS.items():
-        if operation in backend.operations:
-            return AddressedBackend(backend, bringer, field)
-    return backend
+    """A backend that takes addresses too, where one of its operations has any."""
+    return backend if backend.operations.isdisjoint(_FIELDS) else AddressedBackend(backend, bringer)
