@@ -13,8 +13,9 @@ import asyncio
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from polymux._text import shown
 from polymux.errors import InvalidRequestError
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
     #: Called with bytes of the body so far, decoded, and the bytes that the answer declared.
     OnProgress = Callable[[int, int | None], object]
+
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,17 +250,7 @@ async def afetch(
         Traceback (most recent call last):
         polymux.errors.URLRefusedError: the URL is refused: it must begin with http:// or https://
     """
-    from polymux._native_core import core
-
-    call = _Call(url, policy, limits, destination, on_progress)
-    token = core.CancelToken()
-    work = asyncio.ensure_future(asyncio.to_thread(call.run, token))
-    try:
-        return await asyncio.shield(work)
-    except asyncio.CancelledError:
-        token.cancel()
-        await _ended(work)
-        raise
+    return await _on_a_thread(_Call(url, policy, limits, destination, on_progress).run)
 
 
 class Judged(NamedTuple):
@@ -300,17 +294,29 @@ async def ajudged(
     """
     from polymux._native_core import core
 
+    host, port, addresses = await _on_a_thread(
+        partial(
+            core.judged_destination,
+            url.encode("utf-8", "surrogatepass"),
+            _native_policy(policy or FetchPolicy()),
+            _native_limits(limits or FetchLimits()),
+        )
+    )
+    return Judged(host, port, tuple(addresses))
+
+
+async def _on_a_thread(call: Callable[[_core.CancelToken], Result]) -> Result:
+    """Runs a call of the core that a token ends; cancelled, it waits until nothing of it runs."""
+    from polymux._native_core import core
+
     token = core.CancelToken()
-    asked = (url.encode("utf-8", "surrogatepass"), _native_policy(policy or FetchPolicy()))
-    native = (*asked, _native_limits(limits or FetchLimits()), token)
-    work = asyncio.ensure_future(asyncio.to_thread(core.judged_destination, *native))
+    work = asyncio.ensure_future(asyncio.to_thread(call, token))
     try:
-        host, port, addresses = await asyncio.shield(work)
+        return await asyncio.shield(work)
     except asyncio.CancelledError:
         token.cancel()
         await _ended(work)
         raise
-    return Judged(host, port, tuple(addresses))
 
 
 async def _ended(work: asyncio.Future[Any]) -> None:

@@ -19,7 +19,6 @@ UNSAFE = {"pickle", "cPickle", "dill", "shelve", "marshal", "joblib", "yaml", "x
 CLIENTS = {"requests", "httpx", "httpcore", "aiohttp", "urllib3", "ftplib", "telnetlib", "smtplib"}
 #: Where programs are started, each without a shell.
 STARTERS = {
-    "engines/outlet.py",
     "cli/installation.py",
     "engines/confinement.py",
     "engines/process.py",

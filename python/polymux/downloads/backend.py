@@ -60,8 +60,7 @@ class DownloadBackend(Backend):
                 values={**files, "files": len(files), "title": found.title or "video"},
                 given=frozenset(),
             )
-            product = await self._media.run(step, sink.part(_SHARE, 1))
-        return replace(product, version="hidden")
+            return await self._media.run(step, sink.part(_SHARE, 1))
 
     async def _music(self, work: Work, sink: Sink) -> Product:
         query = " ".join(str(work.values["query"]).split())[:_LONGEST_QUERY]

@@ -29,7 +29,7 @@ AUDIO = "ba/b"
 _SOCKET_S = 20.0
 _RETRIES = 2
 _MOST_CHAPTERS = 500
-_NAMES = re.compile(r"\x1b\[[0-9;]*m")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _GONE = re.compile(
     r"HTTP Error 4(?:04|10)|video (?:is )?unavailable|private video|has been removed|been deleted|"
     r"no longer available|does not exist",
@@ -60,9 +60,8 @@ class DownloadEngine(Engine):
         """Fetches ``url``: ``kind`` ``"video"``, ``"audio"`` or ``"captions"``; best of ``height``.
 
         Returns:
-            ``files`` (names in the folder, the picture's first), ``title``, ``artist``,
-            ``duration_s``, ``site``, ``chapters`` and ``captions`` (their language; empty where the
-            file is none of those).
+            ``files`` (names in the folder, the picture's first), ``title``, ``duration_s``,
+            ``chapters`` and ``captions`` (their language; empty where the file is none of those).
         """
         try:
             return self._fetch(request.values, sink, token)
@@ -243,9 +242,7 @@ def _described(info: Mapping[str, Any]) -> dict[str, Any]:
     ]
     return {
         "title": shortened(printable(str(info.get("title") or "")), 200),
-        "artist": shortened(printable(str(info.get("artist") or "")), 200),
         "duration_s": info.get("duration"),
-        "site": shortened(printable(str(info.get("extractor_key") or "")), 50),
         "chapters": chapters,
     }
 
@@ -269,7 +266,7 @@ def _extension(part: Mapping[str, Any]) -> str:
 
 
 def _plain(text: str) -> str:
-    return _NAMES.sub("", text).removeprefix("ERROR: ").strip()
+    return _COLOURS.sub("", text).removeprefix("ERROR: ").strip()
 
 
 def _failed(message: str) -> errors.InternalServerError:

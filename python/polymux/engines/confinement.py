@@ -72,15 +72,24 @@ def tried() -> list[str]:
         OSError: No process can be started.
         ValueError: It says nothing that can be understood.
     """
-    done = subprocess.run(  # noqa: S603 - this interpreter and this module
-        [sys.executable, "-P", "-m", __name__],
+    found: list[str] = json.loads(run_module(__name__).stdout)
+    return found
+
+
+def run_module(name: str) -> subprocess.CompletedProcess[bytes]:
+    """Runs a module of this package as a program, in a process that gives up rights by trying to.
+
+    Raises:
+        OSError: No process can be started.
+        subprocess.TimeoutExpired: It takes longer than trying can.
+    """
+    return subprocess.run(  # noqa: S603 - this interpreter and a module of ours
+        [sys.executable, "-P", "-m", name],
         capture_output=True,
         check=False,
         stdin=subprocess.DEVNULL,
         timeout=_TRIED_WITHIN_S,
     )
-    found: list[str] = json.loads(done.stdout)
-    return found
 
 
 def die_with_parent(parent: int) -> None:

@@ -7,25 +7,20 @@ nevertheless: a small process beside it takes connections on its loopback and jo
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import fcntl
 import os
-import signal
 import socket
 import struct
-import subprocess
 import sys
 from contextlib import suppress
 
-from polymux.engines.confinement import leave_network
+from polymux.engines.confinement import die_with_parent, leave_network, run_module
 
 #: Told as in force.
 ONE_WAY_OUT = "own network namespace, one way out"
 _SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914
 _IFF_UP = 1
-_PR_SET_PDEATHSIG = 1
 _PIECE_BYTES = 64 << 10
-_TRIED_WITHIN_S = 10.0
 
 
 def open_outlet(socket_path: str) -> int | None:
@@ -62,9 +57,7 @@ def _raise_loopback() -> None:
 def _be_relay(listener: socket.socket, socket_path: str, parent: int) -> None:
     """The process beside; never returns, and ends with the one that has made it."""
     try:
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(0)
+        die_with_parent(parent)
         own = listener.fileno()
         # The connection to the server is one of them: it must end with the process that it is of.
         os.closerange(3, own)
@@ -104,14 +97,7 @@ def tried() -> bool:
     Raises:
         OSError: No process can be started.
     """
-    done = subprocess.run(  # noqa: S603 - this interpreter and this module
-        [sys.executable, "-P", "-m", __name__],
-        capture_output=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        timeout=_TRIED_WITHIN_S,
-    )
-    return done.returncode == 0
+    return run_module(__name__).returncode == 0
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ _PIECE_BYTES = 1 << 20
 #: Of a name, in that of a file that is not whole yet; 128 random bits.
 _LONGEST_SHARED_NAME = 32
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-#: What people's programs open by its name.
-_EXTENSIONS = {
+#: Media, and what people's programs open them by.
+MEDIA_EXTENSIONS = {
     "audio/mpeg": ".mp3",
     "audio/wav": ".wav",
     "image/gif": ".gif",
@@ -40,9 +40,8 @@ _EXTENSIONS = {
     "video/matroska": ".mkv",
     "video/mp4": ".mp4",
     "video/webm": ".webm",
-    "application/json": ".json",
-    "text/plain": ".txt",
 }
+_EXTENSIONS = {**MEDIA_EXTENSIONS, "application/json": ".json", "text/plain": ".txt"}
 
 
 class StoredFile(NamedTuple):

@@ -93,7 +93,7 @@ def told(
         return _of_status(name, error, operation, ours=ours)
     if isinstance(error, errors.APIError):
         return failed(name, _words_of(error))
-    return failed(name, _reason(error)) if isinstance(error, _UNANSWERED) else error
+    return failed(name, reason_of(error)) if isinstance(error, _UNANSWERED) else error
 
 
 def failed(name: str, reason: str) -> errors.InternalServerError:
@@ -134,7 +134,7 @@ def cleaned(text: str) -> str:
     return shortened(plain, _MOST_CHARACTERS)
 
 
-def _reason(error: errors.PolymuxError) -> str:
+def reason_of(error: errors.PolymuxError) -> str:
     """Without addresses: a name that leads into the operator's network is nobody's business."""
     if isinstance(error, errors.TLSError):
         return "its certificate is not trusted"

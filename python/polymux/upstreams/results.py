@@ -11,6 +11,7 @@ from polymux import errors
 from polymux._text import printable
 from polymux.engines.media import write_new
 from polymux.fetching import FetchLimits, afetch
+from polymux.service.media_store import MEDIA_EXTENSIONS
 from polymux.service.work import Made
 from polymux.upstreams.failing import failed
 
@@ -27,16 +28,6 @@ _MAGIC = (
     (b"GIF8", 0, "image/gif"),
     (b"WEBP", 8, "image/webp"),
 )
-#: What a file may pass for, and the extension that it is saved by.
-EXTENSIONS = {
-    "audio/mpeg": ".mp3",
-    "audio/wav": ".wav",
-    "image/gif": ".gif",
-    "image/jpeg": ".jpg",
-    "image/png": ".png",
-    "image/webp": ".webp",
-    "video/mp4": ".mp4",
-}
 _ANY_TYPE = "application/octet-stream"
 
 
@@ -62,7 +53,7 @@ async def kept(sink: Sink, data: bytes, content_type: str, stem: str) -> Made:
     except BaseException:
         draft.discard()
         raise
-    return Made(draft, content_type, f"{stem}{EXTENSIONS.get(content_type, '.bin')}")
+    return Made(draft, content_type, f"{stem}{MEDIA_EXTENSIONS.get(content_type, '.bin')}")
 
 
 async def fetched(
@@ -107,9 +98,9 @@ async def fetched(
         draft.discard()
         raise failed(server.name, f"the file that it made is answered by {answer.status}")
     content_type = answer.content_type.partition(";")[0].strip().lower()
-    if content_type not in EXTENSIONS:
+    if content_type not in MEDIA_EXTENSIONS:
         content_type = _ANY_TYPE
-    name = _file_name(answer) or f"{stem}{EXTENSIONS.get(content_type, '.bin')}"
+    name = _file_name(answer) or f"{stem}{MEDIA_EXTENSIONS.get(content_type, '.bin')}"
     return Made(draft, content_type, name)
 
 

@@ -13,6 +13,7 @@ from polymux._answers import Answer
 from polymux._secrets import keep_secret
 from polymux._version import __version__
 from polymux.config import checked_base_url
+from polymux.upstreams.failing import reason_of
 from polymux.upstreams.song_search.failing import Trouble, TroubleKind, retry_after_s
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class CatalogueServer:
         except errors.RequestTimeoutError:
             raise Trouble(TroubleKind.LATE, "it did not answer in time") from None
         except errors.PolymuxError as error:
-            raise Trouble(TroubleKind.FAILED, _reason(error)) from None
+            raise Trouble(TroubleKind.FAILED, reason_of(error)) from None
         self._check(answer)
         try:
             return core.parse_json(answer.body)
@@ -161,17 +162,6 @@ class CatalogueServer:
         raise Trouble(
             TroubleKind.FAILED, f"it answered with status {status}", retry_after_s(headers)
         )
-
-
-def _reason(error: errors.PolymuxError) -> str:
-    """Without addresses, which may lead into the operator's network."""
-    if isinstance(error, errors.TLSError):
-        return "its certificate is not trusted"
-    if isinstance(error, errors.ConnectError):
-        return "there is no connection to it"
-    if isinstance(error, errors.AnswerTooLargeError):
-        return "its answer is too large"
-    return "its answer broke off"
 
 
 class SongSource(ABC):
