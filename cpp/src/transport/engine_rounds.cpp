@@ -121,7 +121,10 @@ void Engine::resume(Exchange& exchange) {
     Transfer* const transfer = exchange.transfer_;
     if (transfer == nullptr || transfer->phase() == Phase::backoff) return;
     surroundings_.now = steady_clock::now();
-    transfer->resume();
+    if (const CURLcode code = transfer->resume(); code != CURLE_OK) {
+        finish_try(*transfer, code);
+        return;
+    }
     arm(*transfer);
     read_messages();
 }

@@ -172,11 +172,10 @@ steady_clock::time_point Transfer::next_look() const {
     return at;
 }
 
-void Transfer::resume() noexcept {
+CURLcode Transfer::resume() noexcept {
     paused_ = false;
     last_sent_ = last_received_ = last_chunk_ = surroundings_.now;
-    // What fails here fails as well when the socket is looked at next.
-    curl_easy_pause(handle(), CURLPAUSE_CONT);
+    return curl_easy_pause(handle(), CURLPAUSE_CONT);
 }
 
 bool Transfer::decodes() const noexcept {

@@ -59,8 +59,9 @@ public:
     void begin(std::shared_ptr<Exchange> exchange);
     /// Sets the options for the next try.
     Result<void> configure();
-    /// Goes on where a callback paused.
-    void resume() noexcept;
+    /// Goes on where a callback paused. What was held back is read at once; where that fails,
+    /// libcurl says so here alone, and goes on.
+    [[nodiscard]] CURLcode resume() noexcept;
 
     /// True where a try has ended before it began, over a connection that is closed now: it is
     /// begun anew, and does not count.
