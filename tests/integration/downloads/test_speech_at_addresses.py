@@ -1,0 +1,83 @@
+"""What is said at an address, by a real model: the file itself, and the page that shows it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux.fetching import FetchPolicy
+from polymux.server.settings import EngineSettings
+from support import programs
+from support.commands import run
+from support.polymux_server import PolymuxServer, form
+from support.video_site import Site
+from support.weights import whisper
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.web import Server
+
+STT = "/api/v1/modelhost/stt"
+SAID = "The weather is fine today."
+HEARD = {"fine", "today"}
+
+
+@pytest.fixture(scope="module")
+def speaking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A site with a recording, and a video in which the same is said."""
+    folder = tmp_path_factory.mktemp("speaking")
+    sound = folder / "said.wav"
+    subprocess.run(["espeak-ng", "-s", "140", "-w", str(sound), SAID], check=True)
+    programs.ffmpeg(
+        "-f", "lavfi", "-i", "testsrc=size=192x144:rate=10", "-i", sound, "-c:v", "mpeg4",
+        "-c:a", "aac", "-shortest", folder / "said.mp4",
+    )  # fmt: skip
+    with Site(folder).server() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, EngineSettings]:
+    model = whisper(tmp_path_factory.mktemp("model"))
+    speech = {"model": str(model), "compute": "int8", "beam": 1}
+    return {
+        "media": EngineSettings("media", threads=1),
+        "speech": EngineSettings("speech", speech, threads=1),
+    }
+
+
+@pytest.mark.parametrize("path", ["/said.wav", "/silent/said.mp4"], ids=["file", "page"])
+def test_every_way_in(
+    path: str, speaking: Server, engines: dict[str, EngineSettings], tmp_path: Path
+) -> None:
+    url = speaking.url(path)
+    policy = FetchPolicy(allowed_hosts=(speaking.authority,))
+    with PolymuxServer(tmp_path / "s", engines=engines, fetch=policy) as server:
+        server.answer_within_s = 120.0
+        body, headers = form(("url", url), ("language", "en"))
+        answer = server.ask("POST", STT, body, headers)
+        assert answer.status == 200, answer.body
+        first = answer.json()["output"]["text"]
+        assert set(first.lower().strip(" .").split()) >= HEARD
+
+        with polymux.Client(server.url, server.key) as client:
+            assert client.transcribe(url=url, language="en").text == first
+        assert asyncio.run(by_async_client(server, url)) == first
+        given = {"POLYMUX_BASE_URL": server.url, "POLYMUX_API_KEY": server.key}
+        words = ["transcribe", "--url", url, "--language", "en", "--format", "json"]
+        done = run(*words, cwd=tmp_path, **given)
+        assert json.loads(done.stdout)["text"] == first
+        assert list((tmp_path / "s" / "drafts").iterdir()) == []
+    with polymux.Local(engines=engines, fetch=policy) as local:
+        assert local.transcribe(url=url, language="en").text == first
+
+
+async def by_async_client(server: PolymuxServer, url: str) -> Any:
+    async with polymux.AsyncClient(server.url, server.key) as client:
+        return (await client.transcribe(url=url, language="en")).text
