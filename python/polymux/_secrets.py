@@ -24,7 +24,8 @@ def keep_secret(*secrets: str | None) -> None:
 
 def hidden(text: str) -> str:
     """The text with ``***`` in the place of each key."""
-    for secret in tuple(_KNOWN):
+    # The longest first: one may be how another begins, whose rest would stay.
+    for secret in sorted(_KNOWN, key=len, reverse=True):
         if secret in text:
             text = text.replace(secret, "***")
     return text

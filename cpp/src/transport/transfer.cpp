@@ -106,7 +106,10 @@ Result<void> Transfer::set_body() {
     const Request& request = exchange_->task().request;
     Setter set(handle());
     exchange_->sent_bytes_.store(0, std::memory_order_relaxed);
-    if (request.method == "GET") {
+    // A handle keeps what it was told for its last request.
+    const bool removes = request.method == "DELETE";
+    set(CURLOPT_CUSTOMREQUEST, removes ? "DELETE" : nullptr);
+    if (request.method == "GET" || removes) {
         set(CURLOPT_HTTPGET, 1L);
     } else {
         set(CURLOPT_POST, 1L);

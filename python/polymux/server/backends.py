@@ -110,7 +110,7 @@ def backends_of(settings: ServerSettings, media: Backend | None = None) -> list[
     if settings.song_search.providers:
         backends.append(SongSearchBackend(settings.song_search))
     taken = [one.name for one in backends]
-    return backends + upstreams_of(settings.upstreams, settings.fetch, taken)
+    return backends + upstreams_of(settings.upstreams, settings.fetch, taken, bringer)
 
 
 def pages_of(settings: ServerSettings) -> PageDownloader | None:

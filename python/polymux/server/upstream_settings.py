@@ -14,14 +14,16 @@ from polymux.call_options import Timeout
 from polymux.config import checked_base_url, checked_key
 from polymux.errors import InvalidRequestError
 from polymux.upstreams.names import CHATS, OPENAI_OPERATIONS, ModelNames
+from polymux.upstreams.replicate_models import operations_of, targets_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from polymux.downloads.bringing import Bringer
     from polymux.fetching import FetchPolicy
     from polymux.service.backend import Backend
 
-KINDS = ("openai", "polymux")
+KINDS = ("openai", "polymux", "replicate")
 _KEYS = ("key", "api_key", "token", "authorization", "password", "secret")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}", re.ASCII)
 _LONGEST_KEY_BYTES = 10_000
@@ -32,13 +34,15 @@ class UpstreamSettings:
     """A server of somebody else.
 
     Attributes:
-        kind: ``"openai"`` for servers in OpenAI's form, ``"polymux"`` for another polymux.
+        kind: ``"openai"`` for servers in OpenAI's form, ``"polymux"`` for another polymux,
+            ``"replicate"`` for servers in Replicate's form.
         base_url: Where it is, such as ``"https://api.groq.com/openai/v1"``.
         key_file: The file that this server's key for it is in, alone. Default: no key.
         key_environment: The variable that it is in, instead. Default: no key.
-        operations: What it is asked for. Default: the two chats; of a polymux, everything.
+        operations: What it is asked for. Default: the two chats; of a polymux, everything; of
+            Replicate, what it has models for.
         models: Our name of a model to theirs, the first the one that ``default`` means. Default:
-            chats ask for whatever it has.
+            chats ask for whatever it has; Replicate for the models of the interface.
         slots: How much is asked of it at once. Default: 16.
         connect_s: Deadline for a connection. Default: 5.
         first_byte_s: From the request's end to the answer's begin. Default: none; of streams 300.
@@ -69,7 +73,9 @@ class UpstreamSettings:
     @property
     def does(self) -> tuple[str, ...]:
         """The operations that it is asked for."""
-        return self.operations or (CHATS if self.kind == "openai" else _all())
+        if self.operations or self.kind == "polymux":
+            return self.operations or _all()
+        return CHATS if self.kind == "openai" else operations_of(self.models)
 
     def key(self, name: str) -> str | None:
         """The key, from where it is kept; None where none is named.
@@ -109,7 +115,10 @@ def _in_file(path: Path, name: str) -> str:
 
 
 def upstreams_of(
-    settings: Mapping[str, UpstreamSettings], policy: FetchPolicy, taken: Sequence[str]
+    settings: Mapping[str, UpstreamSettings],
+    policy: FetchPolicy,
+    taken: Sequence[str],
+    bringer: Bringer | None = None,
 ) -> list[Backend]:
     """The upstreams as backends, none of them connected.
 
@@ -117,6 +126,8 @@ def upstreams_of(
         settings: Name to upstream.
         policy: What may be fetched beyond the public Internet and their own hosts.
         taken: The names that other backends have.
+        bringer: What brings recordings from addresses for those that take files alone. Default:
+            nothing, and they refuse addresses.
 
     Raises:
         InvalidRequestError: A key cannot be read, or a name is taken.
@@ -125,17 +136,29 @@ def upstreams_of(
     for name, one in settings.items():
         if name in taken:
             raise InvalidRequestError(f"upstreams.{name}: an engine has that name; choose another")
-        made.append(_backend(name, one, policy))
+        backend = _backend(name, one, policy)
+        if bringer is not None and one.kind != "polymux":
+            backend = _addressed(backend, bringer)
+        made.append(backend)
     return made
+
+
+def _addressed(backend: Backend, bringer: Bringer) -> Backend:
+    from polymux.downloads.bringing import addressed
+
+    return addressed(backend, bringer)
 
 
 def _backend(name: str, one: UpstreamSettings, policy: FetchPolicy) -> Backend:
     from polymux.upstreams.openai import OpenAIUpstream
     from polymux.upstreams.polymux_server import PolymuxUpstream
+    from polymux.upstreams.replicate import ReplicateUpstream
+    from polymux.upstreams.replicate_server import ReplicateServer
     from polymux.upstreams.server import UpstreamServer
 
     ours = one.kind == "polymux"
-    server = UpstreamServer(
+    kind = ReplicateServer if one.kind == "replicate" else UpstreamServer
+    server = kind(
         name,
         one.base_url,
         one.key(name),
@@ -151,6 +174,8 @@ def _backend(name: str, one: UpstreamSettings, policy: FetchPolicy) -> Backend:
     )
     if ours:
         return PolymuxUpstream(server, one.does, one.models, slots=one.slots, policy=policy)
+    if isinstance(server, ReplicateServer):
+        return ReplicateUpstream(server, one.does, one.models, slots=one.slots, policy=policy)
     return OpenAIUpstream(
         server,
         one.does,
@@ -202,7 +227,7 @@ def _values(table: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
 
 
 def _check(one: UpstreamSettings, problems: list[str]) -> None:
-    known = OPENAI_OPERATIONS if one.kind == "openai" else _all()
+    known = _able(one.kind)
     problems += [
         f"operations: {shown(name)} is none that such a server does; there are {', '.join(known)}"
         for name in one.operations
@@ -210,12 +235,36 @@ def _check(one: UpstreamSettings, problems: list[str]) -> None:
     ]
     if one.key_file is not None and one.key_environment is not None:
         problems.append("key_file and key_environment: give one of them")
+    lacking: Sequence[str] = ()
+    theirs = "their-model"
     if one.kind == "openai":
-        problems += [
-            f"models: names none for {name}; give a table, such as models = "
-            f'{{ "{_selector_of(name)}" = "their-model" }}'
-            for name in ModelNames(one.models).lacking(frozenset(one.does))
-        ]
+        lacking = ModelNames(one.models).lacking(frozenset(one.does))
+    elif one.kind == "replicate":
+        lacking = _lacking_at_replicate(one, problems)
+        theirs = "owner/name:version"
+    problems += [
+        f"models: names none for {name}; give a table, such as models = "
+        f'{{ "{_selector_of(name)}" = "{theirs}" }}'
+        for name in lacking
+    ]
+
+
+def _lacking_at_replicate(one: UpstreamSettings, problems: list[str]) -> list[str]:
+    """The operations without a model; models that are none are told of."""
+    try:
+        targets_of(one.models)
+    except InvalidRequestError as error:
+        problems.append(f"models: {error}")
+        return []
+    able = operations_of(one.models)
+    return [name for name in one.operations if name in _able(one.kind) and name not in able]
+
+
+def _able(kind: str) -> tuple[str, ...]:
+    """What a server of that kind can do."""
+    if kind == "openai":
+        return OPENAI_OPERATIONS
+    return operations_of({}) if kind == "replicate" else _all()
 
 
 def _all() -> tuple[str, ...]:

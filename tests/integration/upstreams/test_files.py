@@ -8,6 +8,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from polymux.fetching import FetchPolicy
 from servers import media, steps
 from servers.forms import FormReader
 from servers.misbehaving import MisbehavingServer
@@ -135,9 +136,26 @@ def test_what_cannot_be_done_is_refused(server: PolymuxServer, groq: Misbehaving
     before = len(groq.requests)
     answer = transcribed(server, ("task", "translate"), ("timestamp", "word"))
     assert (answer.status, answer.json()["param"]) == (501, "timestamp")
-    body, head = form(("url", "http://media.example/a.mp3"))
-    assert server.ask("POST", STT, body, head).status == 501
     assert len(groq.requests) == before
+
+
+def test_a_recording_at_an_address(groq: MisbehavingServer, tmp_path: Path) -> None:
+    """It is fetched here, and goes on as a file."""
+    groq.script(answers(VERBOSE))
+    made = upstream(tmp_path, groq.url, models={SPEECH: "whisper-1"}, operations=("transcribe",))
+    with MisbehavingServer() as site:
+        site.script(steps.answer(200, SOUND, content_type="audio/wav"), path="/a/talk.wav")
+        policy = FetchPolicy(allowed_hosts=(f"127.0.0.1:{site.port}",))
+        with gateway(tmp_path, {"groq": made}, fetch=policy) as server:
+            body, head = form(("url", f"{site.url}/a/talk.wav"))
+            answer = server.ask("POST", STT, body, head)
+            assert (answer.status, answer.json()["output"]["text"]) == (200, "Guten Tag.")
+            body, head = form(("url", f"{groq.url}/a/talk.wav"))
+            refused = server.ask("POST", STT, body, head)
+            assert (refused.status, refused.json()["code"]) == (400, "url_refused")
+        [request] = site.requests
+        assert request.header("authorization") is None
+    assert received(groq)[1:] == (SOUND, "talk.wav")
 
 
 @pytest.mark.parametrize(

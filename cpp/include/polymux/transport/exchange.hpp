@@ -53,7 +53,7 @@ struct RetryPolicy {
 };
 
 struct Request {
-    std::string method = "POST";  ///< "POST" or "GET".
+    std::string method = "POST";  ///< "POST", "GET" or "DELETE".
     std::string url;
     std::vector<std::string> headers = {};  ///< "Name: value"; those of the session come with them.
     std::variant<std::monostate, std::string, std::shared_ptr<request::MultipartBody>> body = {};

@@ -90,8 +90,12 @@ def _url(url: object) -> str:
     return url if fit else ""
 
 
-def search_text(text: str) -> str:
+def search_text(text: str, field: str = "song") -> str:
     """What is looked for, as the catalogues are asked for it.
+
+    Args:
+        text: As it was asked for.
+        field: Its name, for errors. Default: ``"song"``.
 
     Raises:
         BadRequestError: Nothing is left of it, or it is longer than 300 characters.
@@ -99,9 +103,9 @@ def search_text(text: str) -> str:
     if len(text) <= 4 * LONGEST_SEARCH_CHARACTERS:
         text = cleaned(text)
     if len(text) > LONGEST_SEARCH_CHARACTERS:
-        raise invalid(f"song: at most {LONGEST_SEARCH_CHARACTERS} characters", "song")
+        raise invalid(f"{field}: at most {LONGEST_SEARCH_CHARACTERS} characters", field)
     if not text:
-        raise invalid("song: must say what to look for", "song")
+        raise invalid(f"{field}: must say what to look for", field)
     return text
 
 

@@ -1,0 +1,198 @@
+"""Upstreams in Replicate's form: predictions of models that others run."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.call_options import SLOW
+from polymux.downloads.bringing import failure_of
+from polymux.engines.prepared import refuse_addresses
+from polymux.fetching import FetchLimits, FetchPolicy, ajudged
+from polymux.service.backend import Backend, Health
+from polymux.service.failures import refusal
+from polymux.service.work import Product, Upload
+from polymux.upstreams.failing import late
+from polymux.upstreams.replicate_models import (
+    addresses_in,
+    input_of,
+    operations_of,
+    targets_of,
+    variant_of,
+)
+from polymux.upstreams.replicate_outputs import Outputs
+from polymux.upstreams.replicate_predictions import predicted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from polymux.service.work import Sink, Work
+    from polymux.upstreams.replicate_models import Target
+    from polymux.upstreams.replicate_server import ReplicateServer
+
+_KIND = "replicate"
+_LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
+#: What is cancelled with the server takes no longer.
+_LAST_WORDS_S = 2.0
+_SHORTEST_CANCEL_AFTER_S = 5
+_LONGEST_CANCEL_AFTER_S = 86_400
+_VERSION = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_METRIC = re.compile(r"[a-z][a-z_]{0,40}", re.ASCII)
+
+
+class ReplicateUpstream(Backend):
+    """Does what models make at a server in Replicate's form.
+
+    Files go there from where they lie and are removed when the work is over, what was made is
+    fetched into this server's store, and what a prediction tells of itself there is told here. Work
+    that is cancelled here is cancelled there.
+
+    Args:
+        server: Where it is.
+        operations: What it is asked for, of ``"generate_image"``, ``"upscale_image"``,
+            ``"transcribe"``, ``"generate_video"`` and ``"generate_music"``. Default: what there are
+            models for.
+        models: Model selector to ``"owner/name"`` of an official model, or to
+            ``"owner/name:version"``. Default: the models that the interface was made after, each in
+            the version that it was made after.
+        slots: How much is asked of it at once. Default: 16.
+        policy: What may be fetched beyond the public Internet and its own host. Default: nothing.
+
+    Raises:
+        InvalidRequestError: An operation is none that it can do, or has no model; a model cannot
+            be one.
+
+    Example:
+        >>> from polymux.upstreams.replicate import ReplicateUpstream
+        >>> from polymux.upstreams.replicate_server import ReplicateServer
+        >>> server = ReplicateServer("replicate", "https://api.replicate.example/v1", "r8-secret")
+        >>> sorted(ReplicateUpstream(server).operations)[:3]
+        ['generate_image', 'generate_music', 'generate_video']
+    """
+
+    def __init__(
+        self,
+        server: ReplicateServer,
+        operations: Sequence[str] = (),
+        models: Mapping[str, str] | None = None,
+        *,
+        slots: int = 16,
+        policy: FetchPolicy | None = None,
+    ) -> None:
+        """Nothing is connected."""
+        self.name = server.name
+        self.slots = slots
+        self._targets = targets_of(models or {})
+        able = operations_of(models or {})
+        self.operations = frozenset(operations or able)
+        self._server = server
+        self._policy = policy or FetchPolicy()
+        self._outputs = Outputs(server, self._policy)
+        self._working: set[asyncio.Task[Any]] = set()
+        lacking = sorted(self.operations.difference(able))
+        if lacking:
+            what = "names no model for" if lacking[0] in operations_of({}) else "cannot do"
+            raise errors.InvalidRequestError(f"the upstream {self.name} {what} {lacking[0]}")
+
+    def refuse(self, work: Work) -> None:
+        """What it names no model for, and recordings that nobody has fetched."""
+        if self._target(work) is None:
+            raise refusal(
+                errors.NoBackendError,
+                f"the upstream {self.name} has no model for {work.model}",
+                param="model",
+            )
+        if work.operation == "transcribe":
+            refuse_addresses(work, "audio")
+
+    def health(self) -> Health:
+        """Whether it was reached lately."""
+        return self._server.health(_KIND)
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        """Has it predicted there, and keeps what was made."""
+        limit_s = self._server.total_s(SLOW)
+        files: list[str] = []
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - this is a coroutine
+        self._working.add(task)
+        try:
+            async with asyncio.timeout(limit_s):
+                return await self._predicted(work, sink, limit_s, files)
+        except TimeoutError:
+            raise late(self.name) from None
+        finally:
+            self._working.discard(task)
+            await self._server.forget(files)
+
+    def _target(self, work: Work) -> Target | None:
+        return self._targets.get(variant_of(work).model or "")
+
+    async def _predicted(self, work: Work, sink: Sink, limit_s: float, files: list[str]) -> Product:
+        target = self._targets[variant_of(work).model or ""]
+        given = input_of(work, sink)
+        await self._judge(work)
+        path, version = f"/models/{target.model}/predictions", ""
+        body: dict[str, Any] = {}
+        if target.version:
+            version = await self._server.version(work.operation, target)
+            path, body = "/predictions", {"version": version}
+        body["input"] = {
+            name: await self._server.upload(work.operation, one, files)
+            if isinstance(one, Upload)
+            else one
+            for name, one in given.items()
+        }
+        ended = await predicted(
+            self._server, work.operation, path, body, sink, _deadline_fields(limit_s)
+        )
+        output = await self._outputs.shaped(work, ended.get("output"), sink)
+        told = ended.get("version")
+        if isinstance(told, str) and _VERSION.fullmatch(told):
+            version = told
+        return Product(output, version or "hidden", _numbers(ended.get("metrics")))
+
+    async def _judge(self, work: Work) -> None:
+        """Refuses addresses that nobody may fetch from: who knows what the upstream does with them.
+
+        Raises:
+            URLRefusedError: One leads where it may not.
+        """
+        for name, address in addresses_in(work).items():
+            try:
+                await ajudged(address, policy=self._policy, limits=_LOOK_UP)
+            except errors.PolymuxError as error:
+                found = failure_of(error)
+                if isinstance(found, errors.APIStatusError):
+                    found.param = name
+                raise found from None
+
+    async def close(self) -> None:
+        """Closes the connections, behind the last words of work that is ended at the same time."""
+        if self._working:
+            await asyncio.wait(self._working, timeout=_LAST_WORDS_S)
+        await self._server.said()
+        self._server.close()
+
+
+def _deadline_fields(limit_s: float) -> list[str]:
+    """What ends a prediction there that nobody here could cancel any more."""
+    if math.isinf(limit_s):
+        return []
+    seconds = min(_LONGEST_CANCEL_AFTER_S, max(_SHORTEST_CANCEL_AFTER_S, math.ceil(limit_s)))
+    return [f"Cancel-After: {seconds}s"]
+
+
+def _numbers(metrics: object) -> dict[str, float]:
+    """What was measured there, but for the time of all, which is another here."""
+    return {
+        name: float(one)
+        for name, one in (metrics.items() if isinstance(metrics, dict) else ())
+        if isinstance(one, (int, float))
+        and not isinstance(one, bool)
+        and name != "total_time"
+        and _METRIC.fullmatch(name)
+    }

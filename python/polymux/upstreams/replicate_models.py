@@ -1,0 +1,231 @@
+"""What Replicate calls the models of this interface, their versions and their fields."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from polymux import contract, errors
+from polymux._text import shown
+from polymux.languages import name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from polymux.contract import Field, Variant
+    from polymux.service.work import Sink, Work
+
+_NAME = r"[A-Za-z0-9][\w.-]{0,99}"
+_TARGET = re.compile(rf"({_NAME}/{_NAME})(?::([0-9a-f]{{8,64}}))?", re.ASCII)
+#: What callers say for a language that is to be found out.
+_NO_LANGUAGE = ("", "none", "auto")
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model at Replicate that a variant of the interface was made after.
+
+    Attributes:
+        version: How the id of the version begins whose fields these are.
+        fields: Our field to the model's.
+        unknown: Our fields that the model does not have.
+        brought: Our fields that have been dealt with before: what they name was fetched.
+        told: Extensions that are sent when nobody gave them, as the model's default is not ours.
+    """
+
+    version: str
+    fields: Mapping[str, str]
+    unknown: tuple[str, ...] = ()
+    brought: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is run at Replicate.
+
+    Attributes:
+        model: ``owner/name``.
+        version: Id of the version, 64 hexadecimal digits, or how it begins; empty for official
+            models, which have none.
+    """
+
+    model: str
+    version: str = ""
+
+    @classmethod
+    def of(cls, text: str) -> Target:
+        """Of ``owner/name``, or ``owner/name:version``.
+
+        Raises:
+            InvalidRequestError: It is neither.
+
+        Example:
+            >>> from polymux.upstreams.replicate_models import Target
+            >>> Target.of("nightmareai/real-esrgan:350d32041630")
+            Target(model='nightmareai/real-esrgan', version='350d32041630')
+        """
+        match = _TARGET.fullmatch(text)
+        if match is None:
+            raise errors.InvalidRequestError(
+                f"{shown(text)} is no model of Replicate: give owner/name, or owner/name:version "
+                "with 8 to 64 hexadecimal digits of the version"
+            )
+        return cls(match[1], match[2] or "")
+
+
+def _same(names: str, **others: str) -> dict[str, str]:
+    """Fields that are called as ours, and those that are not."""
+    return {name: name for name in names.split()} | others
+
+
+_PICTURE = (
+    "prompt negative_prompt width height num_outputs scheduler num_inference_steps guidance_scale "
+    "seed disable_safety_checker"
+)
+#: Model selector to the model; `contracts.md` 0.2 and 4 to 9.
+MODELS: Mapping[str, Model] = {
+    "bytedance/sdxl-lightning-4step": Model("5f24084160c9", _same(_PICTURE)),
+    "lorenzomarines/astra": Model(
+        "6ce68112bcae",
+        _same(
+            f"{_PICTURE} image mask prompt_strength lora_scale apply_watermark refine "
+            "high_noise_frac refine_steps replicate_weights"
+        ),
+    ),
+    "playgroundai/playground-v2.5-1024px-aesthetic": Model(
+        "a45f82a1382b",
+        _same(f"{_PICTURE} image mask prompt_strength apply_watermark"),
+        unknown=("lora_scale",),
+        told=("apply_watermark",),
+    ),
+    "philz1337x/clarity-upscaler": Model(
+        "f11a4727f8f9",
+        _same(
+            "image prompt negative_prompt scale_factor dynamic creativity resemblance tiling_width "
+            "tiling_height sd_model scheduler num_inference_steps downscaling "
+            "downscaling_resolution sharpen output_format seed multistep_factor lora_links "
+            "custom_sd_model mask handfix pattern"
+        ),
+    ),
+    "nightmareai/real-esrgan": Model("350d32041630", _same("image scale face_enhance")),
+    "turian/insanely-fast-whisper-with-video": Model(
+        "4f41e90243af",
+        _same("audio task batch_size timestamp language"),
+        brought=("url",),
+    ),
+    "anotherjesse/zeroscope-v2-xl": Model(
+        "9f747673945c",
+        _same(
+            "prompt negative_prompt init_video init_weight num_frames width height guidance_scale "
+            "fps batch_size remove_watermark seed",
+            num_inferences_steps="num_inference_steps",
+            video_model="model",
+        ),
+    ),
+    "riffusion/riffusion": Model(
+        "8cf61ea6c56a",
+        _same("prompt_a denoising prompt_b alpha num_inference_steps seed_image_id"),
+        unknown=("seed",),
+    ),
+}
+
+
+def targets_of(models: Mapping[str, str]) -> dict[str, Target]:
+    """What is run for each model selector.
+
+    Args:
+        models: Selector to Replicate's model; one that is named by itself is run in the version
+            that the interface was made after. Empty: so are all.
+
+    Raises:
+        InvalidRequestError: A selector is none of the interface's, or a model cannot be one.
+
+    Example:
+        >>> from polymux.upstreams.replicate_models import targets_of
+        >>> targets_of({"riffusion/riffusion": "riffusion/riffusion"})
+        {'riffusion/riffusion': Target(model='riffusion/riffusion', version='8cf61ea6c56a')}
+    """
+    found = {}
+    for name, theirs in (models or {name: name for name in MODELS}).items():
+        if name not in MODELS:
+            raise errors.InvalidRequestError(
+                f"{shown(name)} is no model selector; there are {', '.join(MODELS)}"
+            )
+        found[name] = Target(name, MODELS[name].version) if theirs == name else Target.of(theirs)
+    return found
+
+
+@cache
+def _operations() -> tuple[tuple[str, frozenset[str]], ...]:
+    """Operations that models do, with their selectors."""
+    found = {
+        one.name: frozenset(each.model or "" for each in one.variants) & MODELS.keys()
+        for one in contract.operations()
+    }
+    return tuple((name, known) for name, known in found.items() if known)
+
+
+def operations_of(models: Mapping[str, str]) -> tuple[str, ...]:
+    """The operations that can be done with these models; empty for all there are.
+
+    Example:
+        >>> from polymux.upstreams.replicate_models import operations_of
+        >>> operations_of({"nightmareai/real-esrgan": "me/enlarger"})
+        ('upscale_image',)
+    """
+    named = models or MODELS
+    return tuple(name for name, known in _operations() if not known.isdisjoint(named))
+
+
+def variant_of(work: Work) -> Variant:
+    """The variant of the interface that was asked for."""
+    variants = contract.operation(work.operation).variants
+    return next(one for one in variants if one.id == work.variant)
+
+
+def addresses_in(work: Work) -> dict[str, str]:
+    """The addresses that the model would fetch from: our field to address."""
+    variant = variant_of(work)
+    brought = MODELS[variant.model or ""].brought
+    return {
+        one.name: str(work.values[one.name])
+        for one in variant.fields
+        if one.kind == "url" and one.name not in brought and work.values.get(one.name) is not None
+    }
+
+
+def input_of(work: Work, sink: Sink) -> dict[str, Any]:
+    """A request as the model has it; files are `Upload` still.
+
+    What the interface has a default for is always sent: the model's own may be another. Its
+    extensions are sent when they are given.
+
+    Args:
+        work: What is asked for.
+        sink: Where it is said what is left out.
+    """
+    variant = variant_of(work)
+    model = MODELS[variant.model or ""]
+    found = {}
+    for field in variant.fields:
+        value = _value(field, work, model)
+        if value is None or field.name in model.brought:
+            continue
+        if field.name in model.unknown:
+            if field.name in work.given:
+                sink.log(f"{field.name}: the model has no such option, so it is left out")
+            continue
+        found[model.fields[field.name]] = value
+    return found
+
+
+def _value(field: Field, work: Work, model: Model) -> Any:
+    """None for what is not sent."""
+    wanted = field.name in work.given or not field.extension or field.name in model.told
+    value = work.values.get(field.name) if wanted else None
+    if field.name == "language" and value is not None:
+        return None if str(value).lower() in _NO_LANGUAGE else name_of(str(value))
+    return value

@@ -1,0 +1,176 @@
+"""What predictions at Replicate have made, as the interface's operations have it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors, responses
+from polymux._secrets import hidden_in
+from polymux.service.media_store import MEDIA_EXTENSIONS
+from polymux.upstreams.failing import cleaned, failed
+from polymux.upstreams.results import fetched, kept, picture_type
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from polymux.fetching import FetchPolicy
+    from polymux.service.work import Made, Sink, Work
+    from polymux.upstreams.server import UpstreamServer
+
+#: Operations that make files of one kind, and the field that says how many.
+_KINDS = {
+    "generate_image": ("image", "num_outputs"),
+    "upscale_image": ("image", ""),
+    "generate_video": ("video", "batch_size"),
+}
+#: What such a kind of file is called in a sentence.
+_NAMES = {"image": "picture", "video": "video", "audio": "sound"}
+_LOOKED_AT_BYTES = 64
+_DATA = "data:"
+
+
+class Outputs:
+    """Makes answers of this server of the outputs of predictions.
+
+    Args:
+        server: Where they were made; from its own host may be fetched wherever that is.
+        policy: What may be fetched besides.
+    """
+
+    def __init__(self, server: UpstreamServer, policy: FetchPolicy) -> None:
+        """Nothing is fetched."""
+        self._server = server
+        self._policy = policy
+
+    async def shaped(self, work: Work, output: Any, sink: Sink) -> Any:
+        """The output as the operation's answer has it, its files in this server's store.
+
+        Args:
+            work: What was asked for.
+            output: What the prediction has made.
+            sink: Where files are made.
+
+        Raises:
+            APIStatusError: It is nothing that the operation could have made, or cannot be had.
+        """
+        if work.operation == "transcribe":
+            return self._transcript(output, sink)
+        made: list[Made] = []
+        try:
+            if work.operation == "generate_music":
+                return await self._music(output, sink, made)
+            return await self._files(work, output, sink, made)
+        except BaseException:
+            for one in made:
+                one.draft.discard()
+            raise
+
+    async def _files(
+        self, work: Work, output: Any, sink: Sink, made: list[Made]
+    ) -> list[Made] | Made:
+        kind, field = _KINDS[work.operation]
+        wanted = int(work.values.get(field, 1))
+        found = [output] if isinstance(output, str) else output
+        what = _NAMES[kind]
+        if not isinstance(found, list) or not 0 < len(found) <= wanted:
+            raise failed(self._server.name, f"it has not made the {wanted} {what}s asked for")
+        if len(found) < wanted:
+            sink.log(f"{field}: the upstream made {len(found)} of {wanted}")
+        for number, one in enumerate(found):
+            made.append(await self._file(one, kind, f"{kind}-{number}", sink))
+        # Real-ESRGAN answers with one address, and no list of it.
+        single = work.operation == "upscale_image" and work.variant == "B"
+        return made[0] if single else list(made)
+
+    async def _music(self, output: Any, sink: Sink, made: list[Made]) -> dict[str, Any]:
+        told = output if isinstance(output, dict) else {"audio": output}
+        error, spectrogram = told.get("error"), told.get("spectrogram")
+        if isinstance(error, str) and error.strip() and told.get("audio") is None:
+            raise failed(self._server.name, f"it has made no music: {cleaned(error)}")
+        made.append(await self._file(told.get("audio"), "audio", "audio", sink))
+        answer: dict[str, Any] = {"audio": made[0]}
+        if spectrogram is not None:
+            made.append(await self._file(spectrogram, "image", "spectrogram", sink))
+            answer["spectrogram"] = made[1]
+        return answer
+
+    def _transcript(self, output: Any, sink: Sink) -> dict[str, Any]:
+        """The text and its parts, and no member besides."""
+        try:
+            told = responses.Prediction({"status": "succeeded", "output": output})
+            text, parts = told.text, told.chunks
+        except errors.DecodeError:
+            raise failed(self._server.name, "its answer is no transcript") from None
+        if not isinstance(output, list) and not _has_text(output):
+            raise failed(self._server.name, "its answer is no transcript")
+        chunks = [{"text": one.text, "timestamp": list(one.timestamp)} for one in parts]
+        if not chunks and text.strip():
+            sink.log("timestamp: the upstream tells no times")
+            chunks = [{"text": text, "timestamp": [0.0, None]}]
+        answer: dict[str, Any] = hidden_in({"text": text.strip(), "chunks": chunks})
+        return answer
+
+    async def _file(self, value: Any, kind: str, stem: str, sink: Sink) -> Made:
+        """What an address names; by its own bytes, whatever it is called."""
+        what = _NAMES[kind]
+        if not isinstance(value, str) or not value:
+            raise failed(self._server.name, f"its answer names no {what}")
+        if value[: len(_DATA)].lower() == _DATA:
+            made = await self._inline(value, stem, sink)
+        else:
+            made = await fetched(self._server, value, sink, self._policy, stem)
+        try:
+            content_type = media_type(await asyncio.to_thread(_start_of, made.draft.path))
+        except BaseException:
+            made.draft.discard()
+            raise
+        if not content_type.startswith(f"{kind}/"):
+            made.draft.discard()
+            raise failed(self._server.name, f"its answer names a file that is no {what}")
+        name = f"{stem}{MEDIA_EXTENSIONS[content_type]}"
+        return replace(made, content_type=content_type, file_name=name)
+
+    async def _inline(self, value: str, stem: str, sink: Sink) -> Made:
+        head, comma, encoded = value.partition(",")
+        if not comma or not head.lower().endswith(";base64"):
+            raise failed(self._server.name, "its answer has a file that is no base64")
+        try:
+            data = await asyncio.to_thread(base64.b64decode, encoded, validate=True)
+        except (binascii.Error, ValueError):
+            raise failed(self._server.name, "its answer has a file that is no base64") from None
+        return await kept(sink, data, "", stem)
+
+
+def _has_text(output: object) -> bool:
+    return isinstance(output, dict) and isinstance(output.get("text"), str)
+
+
+def _start_of(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_LOOKED_AT_BYTES)
+
+
+def media_type(start: bytes) -> str:
+    r"""The content type of a file by its first bytes; empty for what is none of those made.
+
+    Example:
+        >>> from polymux.upstreams.replicate_outputs import media_type
+        >>> media_type(b"\x00\x00\x00\x18ftypmp42"), media_type(b"<html>")
+        ('video/mp4', '')
+    """
+    picture = picture_type(start)
+    if picture is not None:
+        return picture
+    if start[4:8] == b"ftyp":
+        return "video/mp4"
+    if start[:4] == b"\x1a\x45\xdf\xa3":
+        return "video/webm" if b"webm" in start else "video/matroska"
+    if start[:4] == b"RIFF" and start[8:12] == b"WAVE":
+        return "audio/wav"
+    if start[:3] == b"ID3" or (len(start) > 1 and start[0] == 0xFF and start[1] & 0xE6 == 0xE2):
+        return "audio/mpeg"
+    return ""

@@ -1,0 +1,160 @@
+"""A prediction at Replicate, from its request to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.upstreams.failing import cleaned, failed
+from polymux.upstreams.replicate_server import FinalError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from polymux.service.work import Sink
+    from polymux.upstreams.replicate_server import ReplicateServer
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 5.0
+_GROWTH = 1.5
+#: In a row; what asks for patience does not count.
+_MOST_FAILURES = 8
+#: How long a request that nobody waits for any more may still tell what it has begun.
+_GRACE_S = 0.7
+_MOST_LINES = 500
+_MOST_PERCENT = 100
+_ENDS = {
+    "succeeded": "",
+    "failed": "its prediction failed",
+    "canceled": "its prediction was canceled there",
+    "aborted": "its prediction was ended before it began",
+}
+_PERCENT = re.compile(r"(?<![\d.])(\d{1,3})(?:\.\d+)?\s?%", re.ASCII)
+
+
+async def predicted(
+    server: ReplicateServer,
+    operation: str,
+    path: str,
+    value: Mapping[str, Any],
+    sink: Sink,
+    fields: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Makes a prediction and waits for its good end. It is cancelled where nobody waits.
+
+    The request that makes it is sent once, and answered at once: only so is the name known by which
+    the prediction can be cancelled.
+
+    Args:
+        server: Where.
+        operation: What it is for.
+        path: Where predictions of the model are made.
+        value: The request.
+        sink: Where its log and progress are told.
+        fields: More header lines.
+
+    Raises:
+        APIStatusError: It is not taken, ends otherwise, or cannot be watched.
+    """
+    begun = await _begun(server, operation, path, value, fields)
+    name = server.id_of(begun)
+    told = _Told(server.name, sink)
+    try:
+        ended = await _ended(server, operation, name, begun, told)
+    except BaseException:
+        await server.cancel(name)
+        raise
+    reason = _ENDS[ended["status"]]
+    if reason:
+        words = ended.get("error")
+        said = f": {cleaned(words)}" if isinstance(words, str) and words.strip() else ""
+        raise failed(server.name, f"{reason}{said}")
+    return ended
+
+
+async def _begun(
+    server: ReplicateServer,
+    operation: str,
+    path: str,
+    value: Mapping[str, Any],
+    fields: Sequence[str],
+) -> Any:
+    """The prediction as it is answered first."""
+    asking = asyncio.ensure_future(server.ask_json(operation, "POST", path, value, fields=fields))
+    try:
+        return await asyncio.shield(asking)
+    except asyncio.CancelledError:
+        await server.lasting(_given_up(server, asking))
+        raise
+
+
+async def _given_up(server: ReplicateServer, asking: asyncio.Future[Any]) -> None:
+    """Ends what may be there already: its name is in the answer alone."""
+    await asyncio.wait({asking}, timeout=_GRACE_S)
+    asking.cancel()
+    answered = await asyncio.gather(asking, return_exceptions=True)
+    with suppress(errors.PolymuxError):
+        await server.cancel(server.id_of(answered[0]))
+
+
+async def _ended(
+    server: ReplicateServer, operation: str, name: str, value: dict[str, Any], told: _Told
+) -> dict[str, Any]:
+    """The prediction when it has come to an end, asked after less and less often."""
+    pause_s, failures = _FIRST_PAUSE_S, 0
+    while not told.is_end(value):
+        await asyncio.sleep(pause_s)
+        pause_s = min(_LONGEST_PAUSE_S, pause_s * _GROWTH)
+        try:
+            value = await server.read(operation, f"/predictions/{name}")
+            failures = 0
+        except (errors.RateLimitError, errors.OverloadedError) as error:
+            await asyncio.sleep(float(error.headers["retry-after"]))
+        except FinalError:
+            raise
+        except errors.InternalServerError:
+            failures += 1
+            if failures >= _MOST_FAILURES:
+                raise
+    return value
+
+
+class _Told:
+    """Tells here what a prediction tells of itself there."""
+
+    def __init__(self, name: str, sink: Sink) -> None:
+        self._name = name
+        self._sink = sink
+        self._characters = 0
+        self._lines = 0
+
+    def is_end(self, value: dict[str, Any]) -> bool:
+        """Takes a prediction; whether it is the last.
+
+        Raises:
+            InternalServerError: It is none.
+        """
+        status, logs = value.get("status"), value.get("logs")
+        if not isinstance(status, str):
+            raise failed(self._name, "its answer is no prediction")
+        ended = status in _ENDS
+        if isinstance(logs, str):
+            self._log(logs, whole=ended)
+        return ended
+
+    def _log(self, logs: str, *, whole: bool) -> None:
+        """The lines that are new; one without its end may grow still."""
+        new = logs[self._characters :]
+        complete = new if whole else new[: new.rfind("\n") + 1]
+        self._characters += len(complete)
+        for line in complete.splitlines():
+            if line.strip() and self._lines < _MOST_LINES:
+                self._lines += 1
+                self._sink.log(cleaned(line))
+        # Bars of progress are drawn again and again in one line.
+        last = new.rstrip().replace("\r", "\n").rpartition("\n")[2]
+        found = _PERCENT.findall(last)
+        if found and int(found[-1]) <= _MOST_PERCENT:
+            self._sink.report(int(found[-1]) / _MOST_PERCENT)

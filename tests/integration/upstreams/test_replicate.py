@@ -1,0 +1,381 @@
+"""Operations at a service in Replicate's form: files both ways, versions, progress, answers."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.downloads.bringing import Bringer
+from polymux.fetching import FetchPolicy
+from polymux.server.upstream_settings import upstreams_of
+from servers import media, steps
+from servers.misbehaving import MisbehavingServer
+from support.polymux_server import PolymuxServer, form
+from support.replicate_service import (
+    ASTRA,
+    CLARITY,
+    ESRGAN,
+    LIGHTNING,
+    MADE,
+    MUSIC,
+    PINNED,
+    PLAYGROUND,
+    SPEECH,
+    VIDEO,
+    ReplicateService,
+    replicate,
+    whole,
+)
+from support.upstreams import CANARY, IMAGES, STT, gateway
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.polymux_server import Answer
+
+UPSCALE = "/api/v1/modelhost/imageupscale"
+VIDEOS = "/api/v1/modelhost/videogeneration"
+SONGS = "/api/v1/modelhost/musicgeneration"
+PNG = media.png(8, 8)
+SOUND = b"RIFF....WAVE and samples"
+SPOKEN = {
+    "text": " Guten Tag.",
+    "chunks": [{"text": " Guten", "timestamp": [0.0, 1.0]},
+               {"text": " Tag.", "timestamp": [1.0, None]}],
+}  # fmt: skip
+
+
+@pytest.fixture
+def service() -> Iterator[ReplicateService]:
+    with ReplicateService() as made:
+        yield made
+
+
+@pytest.fixture
+def server(service: ReplicateService, tmp_path: Path) -> Iterator[PolymuxServer]:
+    with gateway(tmp_path, {"replicate": replicate(tmp_path, service)}) as running:
+        yield running
+
+
+def posted(server: PolymuxServer, path: str, *fields: tuple[str, Any]) -> Answer:
+    body, head = form(*fields)
+    return server.ask("POST", path, body, head)
+
+
+def drawn(server: PolymuxServer, **given: Any) -> Answer:
+    return server.json(f"{IMAGES}?model={LIGHTNING}", {"prompt": "a lighthouse", **given})
+
+
+def file_of(server: PolymuxServer, url: str) -> tuple[str, bytes]:
+    answer = server.ask("GET", url.removeprefix(server.url), key=None)
+    assert answer.status == 200
+    return answer.headers["content-type"], answer.body
+
+
+def good(answer: Answer) -> Any:
+    assert answer.status == 200, answer.body
+    told = answer.json()
+    assert told["status"] == "succeeded"
+    return told
+
+
+def test_pictures(server: PolymuxServer, service: ReplicateService) -> None:
+    service.output(["HOST/made/one.png", "HOST/made/two.png"], metrics={"predict_time": 2.5})
+    told = good(drawn(server, num_outputs=2, width=512, seed=7))
+    [asked] = service.predictions
+    assert (asked.model, asked.version) == (LIGHTNING, whole(PINNED[LIGHTNING]))
+    # What the interface has a default for, and of its extensions what was given.
+    assert asked.input == {
+        "prompt": "a lighthouse", "width": 512, "height": 1024, "num_outputs": 2,
+        "scheduler": "K_EULER", "num_inference_steps": 4, "guidance_scale": 0.0, "seed": 7,
+    }  # fmt: skip
+    assert [file_of(server, one) for one in told["output"]] == [MADE["one.png"], MADE["two.png"]]
+    assert told["version"] == whole(PINNED[LIGHTNING])
+    assert told["metrics"]["predict_time"] == 2.5
+
+
+def test_what_is_asked(server: PolymuxServer, service: ReplicateService) -> None:
+    """The key is for the service alone, webhooks are nobody's, and a version is found once."""
+    service.output(["HOST/made/one.png"])
+    good(drawn(server))
+    good(drawn(server))
+    versions = f"/models/{LIGHTNING}/versions"
+    first, second = (one.id for one in service.predictions)
+    assert service.asked == [
+        f"GET {versions}", f"GET {versions}?cursor=2",
+        "POST /predictions", f"GET /predictions/{first}", "GET /made/one.png",
+        "POST /predictions", f"GET /predictions/{second}", "GET /made/one.png",
+    ]  # fmt: skip
+    for request in service.requests:
+        wanted = None if request.path.startswith("/made/") else f"Bearer {CANARY}"
+        assert request.header("authorization") == wanted
+        assert CANARY not in request.target + request.body.decode()
+    creation = next(one for one in service.requests if one.path == "/v1/predictions")
+    assert set(json.loads(creation.body)) == {"version", "input"}
+    assert creation.header("cancel-after") == "1900s"
+    assert creation.header("prefer") is None
+
+
+def test_pictures_from_pictures(server: PolymuxServer, service: ReplicateService) -> None:
+    """Files go there as files, and are named in the input by address."""
+    service.output(["HOST/made/one.png"])
+    mask = media.png(3, 3)
+    fields = [("prompt", "a boat"), ("image", ("Böot.png", PNG)), ("mask", ("m.png", mask))]
+    good(posted(server, f"{IMAGES}?model={ASTRA}", *fields))
+    sent = service.files.sent
+    assert [(one.file_name, one.content_type, one.content) for one in sent.values()] == [
+        ("Böot.png", "image/png", PNG), ("m.png", "image/png", mask),
+    ]  # fmt: skip
+    [asked] = service.predictions
+    addresses = {asked.input[name] for name in ("image", "mask")}
+    assert addresses == {f"{service.url}/v1/files/{name}" for name in sent}
+    assert asked.input["apply_watermark"] is False
+    assert asked.input["guidance_scale"] == 7.0
+    assert "negative_prompt" not in asked.input
+
+
+@pytest.mark.parametrize("status", ["succeeded", "failed"])
+def test_files_do_not_stay_there(
+    server: PolymuxServer, service: ReplicateService, status: str
+) -> None:
+    """They are removed when the work is over, however it ended."""
+    output = ["HOST/made/one.png"]
+    service.stages = [{"status": "starting"}, {"status": status, "output": output}]
+    fields = [("prompt", "a boat"), ("image", ("a.png", PNG)), ("mask", ("m.png", PNG))]
+    posted(server, f"{IMAGES}?model={ASTRA}", *fields)
+    assert len(service.files.sent) == 2
+    assert sorted(service.files.removed) == sorted(service.files.sent)
+
+
+def test_a_name_that_is_too_long(server: PolymuxServer, service: ReplicateService) -> None:
+    """What kind of file it is stays."""
+    service.output("HOST/made/one.png")
+    good(posted(server, f"{UPSCALE}?model={ESRGAN}", ("image", (f"{'ö' * 120}.png", PNG))))
+    [sent] = service.files.sent.values()
+    assert (sent.file_name, sent.content_type) == ("file.png", "image/png")
+
+
+def test_a_field_that_the_model_lacks(server: PolymuxServer, service: ReplicateService) -> None:
+    service.output("HOST/made/one.png")
+    path = f"{IMAGES}?model={PLAYGROUND}"
+    told = good(posted(server, path, ("prompt", "a boat"), ("lora_scale", "0.2")))
+    assert "lora_scale: the model has no such option" in told["logs"]
+    assert len(told["output"]) == 1
+    [asked] = service.predictions
+    assert "lora_scale" not in asked.input
+    assert asked.input["apply_watermark"] is False
+
+
+@pytest.mark.parametrize(
+    ("model", "output", "given"),
+    [
+        (CLARITY, ["HOST/made/one.png"], ("handfix", "hands_only")),
+        (CLARITY, "HOST/made/one.png", ("pattern", "true")),
+        (ESRGAN, "HOST/made/one.png", ("face_enhance", "true")),
+        (ESRGAN, ["HOST/made/one.png"], ("face_enhance", "false")),
+    ],
+)
+def test_larger_pictures(
+    server: PolymuxServer, service: ReplicateService, model: str, output: Any, given: Any
+) -> None:
+    """A list from one model, a text from the other, whatever the service has made of it."""
+    service.output(output)
+    told = good(posted(server, f"{UPSCALE}?model={model}", ("image", ("a.png", PNG)), given))
+    [asked] = service.predictions
+    name, value = given
+    assert asked.input[name] == {"true": True, "false": False}.get(value, value)
+    assert isinstance(told["output"], str) == (model == ESRGAN)
+    url = told["output"] if model == ESRGAN else told["output"][0]
+    assert file_of(server, url) == MADE["one.png"]
+
+
+def test_speech(server: PolymuxServer, service: ReplicateService) -> None:
+    service.output(SPOKEN | {"speakers": 3})
+    fields = [("audio", ("Rede.mp3", SOUND)), ("language", "de"), ("timestamp", "word")]
+    told = good(posted(server, STT, *fields))
+    assert told["output"] == {"text": "Guten Tag.", "chunks": SPOKEN["chunks"]}
+    [asked] = service.predictions
+    [(name, sent)] = service.files.sent.items()
+    assert asked.input == {
+        "audio": f"{service.url}/v1/files/{name}", "task": "transcribe", "batch_size": 64,
+        "timestamp": "word", "language": "german",
+    }  # fmt: skip
+    assert (sent.file_name, sent.content) == ("Rede.mp3", SOUND)
+
+
+def test_speech_in_other_forms(server: PolymuxServer, service: ReplicateService) -> None:
+    """The parts alone, and a text without parts."""
+    parts = [{"text": " a", "timestamp": [0, 1], "speaker": "S1"}, {"text": " b"}]
+    service.output(parts)
+    told = good(posted(server, STT, ("audio", ("a.wav", SOUND))))
+    assert told["output"] == {
+        "text": "a b",
+        "chunks": [{"text": " a", "timestamp": [0, 1]}, {"text": " b", "timestamp": [None, None]}],
+    }
+    service.output({"text": "Hello"})
+    told = good(posted(server, STT, ("audio", ("a.wav", SOUND))))
+    assert told["output"]["chunks"] == [{"text": "Hello", "timestamp": [0.0, None]}]
+    assert "tells no times" in told["logs"]
+
+
+def test_a_recording_at_an_address(service: ReplicateService, tmp_path: Path) -> None:
+    """It is fetched here, and goes on as a file; the address does not."""
+    service.output(SPOKEN)
+    with MisbehavingServer() as site:
+        site.script(steps.answer(200, SOUND, content_type="audio/wav"), path="/a/talk.wav")
+        policy = FetchPolicy(allowed_hosts=(f"127.0.0.1:{site.port}",))
+        bringer = Bringer(policy, 1 << 20)
+        settings = {"replicate": replicate(tmp_path, service)}
+        with PolymuxServer(
+            tmp_path / "near", lambda: upstreams_of(settings, policy, (), bringer)
+        ) as server:
+            good(posted(server, STT, ("url", f"{site.url}/a/talk.wav")))
+            refused = posted(server, STT, ("url", f"{service.url}/made/one.wav"))
+            assert (refused.status, refused.json()["code"]) == (400, "url_refused")
+        [request] = site.requests
+        assert request.header("authorization") is None
+    [sent] = service.files.sent.values()
+    assert (sent.file_name, sent.content) == ("talk.wav", SOUND)
+    assert "url" not in service.predictions[0].input
+
+
+def test_addresses_without_who_fetches_them(service: ReplicateService, tmp_path: Path) -> None:
+    """A gateway that was told of nobody who does."""
+    settings = {"replicate": replicate(tmp_path, service)}
+    with PolymuxServer(
+        tmp_path / "near", lambda: upstreams_of(settings, FetchPolicy(), ())
+    ) as server:
+        answer = posted(server, STT, ("url", "https://media.example/a.mp3"))
+    assert (answer.status, answer.json()["code"]) == (501, "no_backend")
+    assert service.requests == []
+
+
+def test_videos(server: PolymuxServer, service: ReplicateService) -> None:
+    service.output(["HOST/made/one.mp4", "HOST/made/one.mp4"])
+    fields = [("prompt", "waves"), ("batch_size", "2"), ("num_inferences_steps", "30"),
+              ("remove_watermark", "true"), ("video_model", "576w"),
+              ("init_video", ("v.mp4", media.mp4()))]  # fmt: skip
+    told = good(posted(server, VIDEOS, *fields))
+    [asked] = service.predictions
+    assert (asked.model, asked.input["num_inference_steps"]) == (VIDEO, 30)
+    assert (asked.input["model"], asked.input["remove_watermark"]) == ("576w", True)
+    assert asked.input["init_video"].startswith(f"{service.url}/v1/files/")
+    assert [file_of(server, one) for one in told["output"]] == [MADE["one.mp4"]] * 2
+
+
+def test_music(server: PolymuxServer, service: ReplicateService) -> None:
+    service.output({"audio": "HOST/made/one.wav", "spectrogram": "HOST/made/one.png", "error": ""})
+    told = good(posted(server, SONGS, ("prompt_a", "jazz"), ("seed", "3")))
+    [asked] = service.predictions
+    assert (asked.model, asked.input["prompt_a"], "seed" in asked.input) == (MUSIC, "jazz", False)
+    assert "seed: the model has no such option" in told["logs"]
+    assert set(told["output"]) == {"audio", "spectrogram"}
+    # By its bytes: the service calls it audio/x-wav, as many do.
+    assert file_of(server, told["output"]["audio"]) == ("audio/wav", MADE["one.wav"][1])
+    assert file_of(server, told["output"]["spectrogram"]) == MADE["one.png"]
+
+
+def test_files_within_the_answer(server: PolymuxServer, service: ReplicateService) -> None:
+    encoded = base64.b64encode(PNG).decode()
+    service.output([f"data:image/png;base64,{encoded}"])
+    told = good(drawn(server))
+    assert file_of(server, told["output"][0]) == ("image/png", PNG)
+
+
+def test_fewer_pictures_than_asked_for(server: PolymuxServer, service: ReplicateService) -> None:
+    """The model drops what its checker does not like."""
+    service.output(["HOST/made/one.png"])
+    told = good(drawn(server, num_outputs=3))
+    assert len(told["output"]) == 1
+    assert "num_outputs: the upstream made 1 of 3" in told["logs"]
+
+
+def test_what_a_prediction_tells_of_itself(
+    server: PolymuxServer, service: ReplicateService
+) -> None:
+    """New lines once, a line that grows when it is whole, percents as progress."""
+    bar = "Using seed: 5\n 25%|##  | 1/4\r 50%|####"
+    service.stages = [
+        {"status": "starting"},
+        {"status": "processing", "logs": "Using seed: 5\n"},
+        {"status": "processing", "logs": bar},
+        {"status": "processing", "logs": f"{bar}    | 2/4\nSaved http://10.0.0.7/x {CANARY}\n"},
+        {"status": "succeeded", "output": ["HOST/made/one.png"],
+         "logs": f"{bar}    | 2/4\nSaved http://10.0.0.7/x {CANARY}\nthe end"},
+    ]  # fmt: skip
+    body = json.dumps({"prompt": "a lighthouse"}).encode()
+    fields = [("Content-Type", "application/json"), ("Prefer", "respond-async")]
+    begun = server.ask("POST", f"{IMAGES}?model={LIGHTNING}", body, fields).json()
+    events = server.ask("GET", f"/api/v1/predictions/{begun['id']}/events").body.decode()
+    values = [
+        json.loads(line.removeprefix("data: "))
+        for line in events.splitlines()
+        if line.startswith("data: ")
+    ]
+    assert 0.5 in [one.get("progress") for one in values]
+    assert values[-1]["status"] == "succeeded"
+    lines = values[-1]["logs"].split("\n")
+    assert lines[0] == "Using seed: 5"
+    assert lines[-2].startswith("Saved ... ***")
+    assert lines[-1] == "the end"
+    assert CANARY not in events
+    assert lines.count("Using seed: 5") == 1
+
+
+def test_models_of_ones_own(service: ReplicateService, tmp_path: Path) -> None:
+    """A version as it is, without a question; an official model; and nothing else."""
+    mine = whole("abcdef012345")
+    service.versions["me/mine"] = [mine]
+    service.output(["HOST/made/one.png"])
+    models = {LIGHTNING: f"me/mine:{mine}", ASTRA: "stability/official"}
+    with gateway(tmp_path, {"r": replicate(tmp_path, service, models=models)}) as server:
+        assert good(drawn(server))["version"] == mine
+        assert service.asked[0] == "POST /predictions"
+        told = good(posted(server, f"{IMAGES}?model={ASTRA}", ("prompt", "a boat")))
+        assert told["version"] == "hidden"
+        official = next(one for one in service.requests if "official" in one.path)
+        assert official.path == "/v1/models/stability/official/predictions"
+        assert set(json.loads(official.body)) == {"input"}
+        refused = posted(server, f"{IMAGES}?model={PLAYGROUND}", ("prompt", "a boat"))
+        assert (refused.status, refused.json()["code"]) == (501, "no_backend")
+        body, head = form(("prompt_a", "jazz"))
+        assert server.ask("POST", SONGS, body, head).status == 501
+
+
+def test_a_version_that_is_not_there(service: ReplicateService, tmp_path: Path) -> None:
+    """It is said plainly, and is no fault of the caller's, whoever finds it out."""
+    models = {
+        LIGHTNING: f"{LIGHTNING}:00112233", ESRGAN: "me/gone:00112233",
+        SPEECH: f"{SPEECH}:{whole('aaaaaaaa')}",
+    }  # fmt: skip
+    with gateway(tmp_path, {"r": replicate(tmp_path, service, models=models)}) as server:
+        answers = [
+            drawn(server),
+            posted(server, f"{UPSCALE}?model={ESRGAN}", ("image", ("a.png", PNG))),
+            posted(server, STT, ("audio", ("a.wav", SOUND))),
+        ]
+    assert [(one.status, one.json()["code"]) for one in answers] == [(502, "upstream_failed")] * 3
+    assert f"no version 00112233 of the model {LIGHTNING}" in answers[0].json()["error"]
+    assert "no such model" in answers[1].json()["error"]
+    assert "no such version" in answers[2].json()["error"]
+    assert service.predictions == []
+
+
+def test_addresses_that_the_model_would_fetch(
+    server: PolymuxServer, service: ReplicateService
+) -> None:
+    """They are judged here, before anything is asked."""
+    path = f"{IMAGES}?model={ASTRA}"
+    weights = ("replicate_weights", "http://169.254.169.254/latest")
+    answer = posted(server, path, ("prompt", "a boat"), weights)
+    assert (answer.status, answer.json()["code"]) == (400, "url_refused")
+    assert service.requests == []
+
+
+def test_what_there_is_to_see(server: PolymuxServer) -> None:
+    told = server.ask("GET", "/readyz", key=None).json()["backends"]["replicate"]
+    assert told["state"] == "ready"
+    assert "replicate" in told["detail"]

@@ -1,0 +1,399 @@
+"""A service in Replicate's form that fails in every way, in every phase of a prediction."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.upstreams import replicate_predictions
+from servers import certificates, media, steps
+from servers.misbehaving import MisbehavingServer
+from support.polymux_server import form
+from support.replicate_service import BASE, LIGHTNING, MADE, ReplicateService, problem, replicate
+from support.upstreams import CANARY, IMAGES, STT, gateway
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from servers.steps import Step
+    from support.polymux_server import Answer, PolymuxServer
+
+LIMITS: dict[str, float] = {"connect_s": 1, "first_byte_s": 1, "idle_s": 1, "total_s": 4}
+LATE_S = 1.5
+CREATE, FILES = f"{BASE}/predictions", f"{BASE}/files"
+VERSIONS = f"{BASE}/models/{LIGHTNING}/versions"
+PICTURE = "/made/one.png"
+SECRETS = f"{CANARY} {CANARY[:20]} org-8abc12 https://api.replicate.example/x 10.0.0.7:99"
+PRIVATE = [CANARY, CANARY[:20], "org-8abc12", "api.replicate.example", "10.0.0.7", "127.0.0.1"]
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that what is asked after eight times has failed soon."""
+    monkeypatch.setattr(replicate_predictions, "_FIRST_PAUSE_S", 0.02)
+    monkeypatch.setattr(replicate_predictions, "_LONGEST_PAUSE_S", 0.02)
+
+
+@pytest.fixture(scope="module")
+def bad() -> Iterator[ReplicateService]:
+    with ReplicateService() as server:
+        yield server
+
+
+@pytest.fixture
+def service(bad: ReplicateService) -> ReplicateService:
+    """The same, as good as new; its next prediction has a name that is known beforehand."""
+    bad.renew(f"n{next(NUMBERS)}")
+    return bad
+
+
+@pytest.fixture(scope="module")
+def server(
+    bad: ReplicateService, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PolymuxServer]:
+    folder = tmp_path_factory.mktemp("faults")
+    with gateway(folder, {"replicate": replicate(folder, bad, **LIMITS)}) as running:
+        yield running
+
+
+def drawn(server: PolymuxServer, **given: Any) -> Answer:
+    return server.json(f"{IMAGES}?model={LIGHTNING}", {"prompt": "a lighthouse", **given})
+
+
+def spoken(server: PolymuxServer) -> Answer:
+    body, head = form(("audio", ("a.wav", media.wav())))
+    return server.ask("POST", STT, body, head)
+
+
+def told_of(status: int, text: str = SECRETS, *fields: tuple[str, str]) -> Step:
+    body = json.dumps(problem(status, "Something", text)[1]).encode()
+    return steps.answer(status, body, fields)
+
+
+def assert_good_failure(
+    server: PolymuxServer, bad: MisbehavingServer, answer: Answer, status: int, code: str
+) -> None:
+    """The right one, which tells nothing, and leaves nothing behind."""
+    assert (answer.status, answer.json()["code"]) == (status, code), answer.body
+    text = answer.body.decode() + "\n".join(answer.lines)
+    own = server.url.removeprefix("http://")
+    told = text.replace(own, "")
+    for secret in (*PRIVATE, str(bad.port)):
+        assert secret not in told
+    job = server.ask("GET", f"/api/v1/predictions/{answer.json()['id']}")
+    assert CANARY not in job.body.decode()
+    assert list(server.settings.store.folder.glob("drafts/*")) == []
+    kept = sum(one.stat().st_size for one in server.settings.store.folder.glob("media/*/*"))
+    assert server.state.service.store.media.used_bytes == kept
+
+
+#: Name to steps, status and code, in the place of any answer.
+BEFORE: dict[str, tuple[list[Step], int, str]] = {
+    "400": ([told_of(400)], 400, "invalid_request"),
+    "401": ([told_of(401)], 502, "upstream_failed"),
+    "402": ([told_of(402)], 502, "upstream_failed"),
+    "403": ([told_of(403)], 502, "upstream_failed"),
+    "404": ([told_of(404)], 502, "upstream_failed"),
+    "413": ([told_of(413)], 413, "too_large"),
+    "422": ([told_of(422)], 400, "invalid_request"),
+    "429": ([told_of(429, SECRETS, ("Retry-After", "1"))], 429, "rate_limited"),
+    "500": ([told_of(500)], 502, "upstream_failed"),
+    "502": ([steps.answer(502, b"<html>")], 502, "upstream_failed"),
+    "503": ([told_of(503, SECRETS, ("Retry-After", "1"))], 503, "overloaded"),
+    "504": ([told_of(504)], 504, "upstream_timeout"),
+    "redirect": ([steps.redirect(307, "http://127.0.0.1:1/")], 502, "upstream_failed"),
+    "closed": ([steps.close()], 502, "upstream_failed"),
+    "reset": ([steps.reset()], 502, "upstream_failed"),
+    "half a head": ([steps.send(b"HTTP/1.1 200 OK\r\nConte"), steps.close()], 502,
+                    "upstream_failed"),
+    "no HTTP": ([steps.send(b"SSH-2.0-OpenSSH\r\n\r\n"), steps.close()], 502, "upstream_failed"),
+    "silent": ([steps.stall()], 504, "upstream_timeout"),
+    "huge field": ([steps.huge_header()], 502, "upstream_failed"),
+    "shorter": ([steps.wrong_content_length(1000, b'{"id":'), steps.close()], 502,
+                "upstream_failed"),
+    "stalled": ([steps.wrong_content_length(1000, b'{"id":'), steps.stall()], 504,
+                "upstream_timeout"),
+    "drips": ([steps.split(1, 0.4), steps.answer(200, b'{"id": "a"}')], 504, "upstream_timeout"),
+    "chunks cut": ([steps.chunked_head(), steps.chunk(b'{"id":'), steps.close()], 502,
+                   "upstream_failed"),
+    "page": ([steps.answer(200, b"<html>", content_type="text/html")], 502, "upstream_failed"),
+    "empty": ([steps.answer(200, b"")], 502, "upstream_failed"),
+    "null": ([steps.answer(200, b"null")], 502, "upstream_failed"),
+    "array": ([steps.answer(200, b"[]")], 502, "upstream_failed"),
+    "number": ([steps.answer(200, b'{"id": 3, "urls": 4}')], 502, "upstream_failed"),
+    "bomb": ([steps.gzip_bomb()], 502, "upstream_failed"),
+    "endless": ([steps.chunked_head(), steps.repeat_forever(b"4\r\nxxxx\r\n")], 502,
+                "upstream_failed"),
+}  # fmt: skip
+#: Those after which a prediction is asked after again.
+PASSING = BEFORE.keys() - {
+    "400", "401", "402", "403", "404", "413", "422", "redirect", "number",
+}  # fmt: skip
+#: What a prediction is answered by that is none.
+NO_PREDICTIONS: list[Any] = [
+    {"id": "../files", "status": "starting"}, {"id": "a?b", "status": "starting"},
+    {"id": "", "status": "starting"}, {"status": "starting"}, {"id": "a", "status": 3},
+    {"id": "a"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", BEFORE)
+def test_when_a_prediction_is_asked_for(
+    server: PolymuxServer, service: ReplicateService, fault: str
+) -> None:
+    """In time, and asked for once: it may have been begun."""
+    play, status, code = BEFORE[fault]
+    service.script(*play, path=CREATE)
+    before = len(service.requests)
+    began = time.monotonic()
+    answer = drawn(server)
+    assert time.monotonic() - began < LIMITS["total_s"] + LATE_S
+    assert_good_failure(server, service, answer, status, code)
+    assert [one.path for one in service.requests[before:]].count(CREATE) == 1
+    assert ("retry-after" in answer.headers) == (status in (429, 503))
+
+
+@pytest.mark.parametrize("value", NO_PREDICTIONS)
+def test_what_is_no_prediction(
+    server: PolymuxServer, service: ReplicateService, value: Any
+) -> None:
+    service.script(steps.answer(201, json.dumps(value).encode()), path=CREATE)
+    assert_good_failure(server, service, drawn(server), 502, "upstream_failed")
+
+
+def test_what_is_wrong_with_an_input(server: PolymuxServer, service: ReplicateService) -> None:
+    """A 422 that speaks of the input is told, without what is private."""
+    service.script(told_of(422, f"- input.width: too wide, see {SECRETS}\n"), path=CREATE)
+    answer = drawn(server)
+    assert_good_failure(server, service, answer, 400, "invalid_request")
+    words = answer.json()["error"]
+    assert words.startswith("the upstream replicate refuses this: - input.width: too wide, see")
+
+
+@pytest.mark.parametrize("fault", BEFORE)
+def test_when_a_file_is_sent(server: PolymuxServer, service: ReplicateService, fault: str) -> None:
+    """Nothing is predicted then."""
+    play, status, code = BEFORE[fault]
+    service.script(*play, path=FILES)
+    before = len(service.requests)
+    assert_good_failure(server, service, spoken(server), status, code)
+    assert CREATE not in [one.path for one in service.requests[before:]]
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://files.example/f1", "http://127.0.0.1:1/f1", "ftp://files.example/f1",
+     "file:///etc/passwd", "https://me:secret@files.example/f1", "https:///f1", "f1",
+     "https://files.example/a b", "https://[::1", "https://files.example/" + "x" * 5000],
+)  # fmt: skip
+def test_files_that_are_kept_elsewhere(
+    server: PolymuxServer, service: ReplicateService, address: str
+) -> None:
+    """Neither at its own address nor by https: no input names them."""
+    service.file_address = address
+    before = len(service.predictions)
+    assert_good_failure(server, service, spoken(server), 502, "upstream_failed")
+    assert len(service.predictions) == before
+
+
+def test_files_may_be_kept_by_https(server: PolymuxServer, service: ReplicateService) -> None:
+    service.file_address = "https://files.example/f1?sig=1"
+    service.output({"text": "Hi", "chunks": []})
+    assert spoken(server).status == 200
+    assert service.predictions[-1].input["audio"] == service.file_address
+
+
+@pytest.mark.parametrize("fault", BEFORE)
+def test_when_it_is_asked_after_once(
+    server: PolymuxServer, service: ReplicateService, fault: str
+) -> None:
+    """What may pass is asked again; what stays ends the work, there too."""
+    service.script(*BEFORE[fault][0], path=f"{CREATE}/{service.next_id}")
+    answer = drawn(server)
+    if fault in PASSING:
+        assert answer.status == 200, answer.body
+        assert not service.predictions[-1].canceled
+        return
+    assert_good_failure(server, service, answer, 502, "upstream_failed")
+    assert service.predictions[-1].canceled
+
+
+def test_when_it_can_be_asked_after_no_more(
+    server: PolymuxServer, service: ReplicateService
+) -> None:
+    """It is given up, and ended there."""
+    path = f"{CREATE}/{service.next_id}"
+    service.script(told_of(500), path=path, times=None)
+    assert_good_failure(server, service, drawn(server), 502, "upstream_failed")
+    assert service.predictions[-1].canceled
+    asked = [one for one in service.requests if one.path == path]
+    assert 8 <= len(asked) <= 16
+
+
+def test_after_how_long_it_is_asked_again(server: PolymuxServer, service: ReplicateService) -> None:
+    """Not before it wants to be."""
+    path = f"{CREATE}/{service.next_id}"
+    service.script(told_of(429, SECRETS, ("Retry-After", "2")), path=path)
+    assert drawn(server).status == 200
+    first, second = (one for one in service.requests if one.path == path)
+    assert second.arrived_at - first.arrived_at >= 2
+
+
+@pytest.mark.parametrize(
+    ("stage", "told"),
+    [
+        (
+            {"status": "failed", "error": f"CUDA ran out, see {SECRETS}"},
+            "its prediction failed: CUDA ran out, see",
+        ),
+        ({"status": "failed", "error": {"a": CANARY}}, "its prediction failed"),
+        ({"status": "canceled"}, "its prediction was canceled there"),
+        ({"status": "aborted"}, "its prediction was ended before it began"),
+        ({"status": "succeeded", "output": None, "data_removed": True}, "pictures asked for"),
+    ],
+)
+def test_predictions_that_come_to_no_good(
+    server: PolymuxServer, service: ReplicateService, stage: dict[str, Any], told: str
+) -> None:
+    service.stages = [{"status": "starting"}, stage]
+    answer = drawn(server)
+    assert_good_failure(server, service, answer, 502, "upstream_failed")
+    assert told in answer.json()["error"]
+    assert not service.predictions[-1].canceled
+
+
+#: What no pictures are; HOST is the service.
+OUTPUTS: list[Any] = [
+    None, 3, {}, [], [None], [3], [""], ["HOST/made/page"], ["HOST/gone"], ["HOST/made/one.wav"],
+    ["HOST/made/one.png"] * 2, ["nothing"], ["file:///etc/passwd"], ["http://127.0.0.1:1/x.png"],
+    ["http://169.254.169.254/x.png"], ["http://[::1]:1/x.png"], ["ftp://HOST/x"], ["data:,x"],
+    ["data:image/png;base64,?"], ["data:image/png;base64,"], ["data:image/png;base64,PGh0bWw+"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("output", OUTPUTS, ids=lambda one: str(one)[:40])
+def test_what_is_no_picture(server: PolymuxServer, service: ReplicateService, output: Any) -> None:
+    service.script(steps.answer(404, b""), path="/gone", times=None)
+    service.output(output)
+    assert_good_failure(server, service, drawn(server), 502, "upstream_failed")
+
+
+@pytest.mark.parametrize(
+    "output",
+    [None, "Hello", 3, {}, {"text": None}, {"text": 3}, {"text": "a", "chunks": 3},
+     {"text": "a", "chunks": [{"text": 1}]}, [3], [{"text": "a", "timestamp": [1]}],
+     {"text": "a", "chunks": [{"text": "a", "timestamp": ["0", 1]}]}],
+)  # fmt: skip
+def test_what_is_no_transcript(
+    server: PolymuxServer, service: ReplicateService, output: Any
+) -> None:
+    service.output(output)
+    assert_good_failure(server, service, spoken(server), 502, "upstream_failed")
+
+
+PNG = MADE["one.png"][1]
+FILE_FAULTS: dict[str, list[Step]] = {
+    "500": [steps.answer(500, b"")],
+    "closed": [steps.close()],
+    "shorter": [steps.wrong_content_length(1000, PNG), steps.close()],
+    "cut": [steps.chunked_head(content_type="image/png"), steps.chunk(PNG[:20]), steps.close()],
+    "page": [steps.answer(200, b"<html>", content_type="image/png")],
+    "within": [steps.wrong_content_length(1000, PNG), steps.reset()],
+}
+
+
+@pytest.mark.parametrize("fault", FILE_FAULTS)
+def test_when_a_result_is_fetched(
+    server: PolymuxServer, service: ReplicateService, fault: str
+) -> None:
+    service.script(*FILE_FAULTS[fault], path=PICTURE, times=None)
+    assert_good_failure(server, service, drawn(server), 502, "upstream_failed")
+
+
+def test_no_address_leads_into_this_network(
+    server: PolymuxServer, service: ReplicateService
+) -> None:
+    """Named in an output, behind a redirect, or as what a list goes on with; none is connected."""
+    with MisbehavingServer() as decoy:
+        decoy.script(steps.answer(200, PNG, content_type="image/png"), times=None)
+        elsewhere = f"{decoy.url}/x.png"
+        service.script(steps.redirect(302, elsewhere), path="/moved", times=None)
+        for url in (elsewhere, "HOST/moved"):
+            service.output([url])
+            assert_good_failure(server, service, drawn(server), 502, "upstream_failed")
+        service.output(["HOST/made/one.png"])
+        for path in (CREATE, f"{CREATE}/{service.next_id}"):
+            service.script(steps.redirect(307, elsewhere), path=path)
+            assert_good_failure(server, service, drawn(server), 502, "upstream_failed")
+        assert decoy.connections == []
+
+
+@pytest.mark.parametrize(
+    "more",
+    ["DECOY/v1/models/x/y/versions?cursor=2", "HOST/v1/other?cursor=2", "HOST@DECOY?c=1",
+     f"HOST{VERSIONS}/../../?c=1", f"HOST{VERSIONS}", f"HOST{VERSIONS}?a b", 3, {}],
+)  # fmt: skip
+def test_lists_that_go_on_elsewhere(service: ReplicateService, tmp_path: Path, more: Any) -> None:
+    """The key goes to no other address than that of the list."""
+    with MisbehavingServer() as decoy:
+        text = json.dumps({"next": more, "results": [{"id": "0" * 64}]})
+        text = text.replace("HOST", service.url).replace("DECOY", decoy.url)
+        service.script(steps.answer(200, text.encode()), path=VERSIONS)
+        with gateway(tmp_path, {"replicate": replicate(tmp_path, service, **LIMITS)}) as server:
+            answer = drawn(server)
+            assert_good_failure(server, service, answer, 502, "upstream_failed")
+            assert "its list goes on" in answer.json()["error"]
+        assert decoy.connections == []
+
+
+def test_lists_without_an_end(service: ReplicateService, tmp_path: Path) -> None:
+    text = json.dumps({"next": f"{service.url}{VERSIONS}?cursor=1", "results": []})
+    service.script(steps.answer(200, text.encode()), path=VERSIONS, times=None)
+    before = len(service.requests)
+    with gateway(tmp_path, {"replicate": replicate(tmp_path, service)}) as server:
+        assert_good_failure(server, service, drawn(server), 502, "upstream_failed")
+    assert len(service.requests) - before == 100
+
+
+def test_a_certificate_is_looked_at(tmp_path: Path) -> None:
+    """A stranger's is refused before the key is sent."""
+    good = certificates.Authority(tmp_path).certificate("good")
+    with ReplicateService(tls=good.context()) as secure:
+        secure.output(["HOST/made/one.png"])
+        for trusted in ({}, {"certificates": good.ca}):
+            settings = replicate(tmp_path, secure, **LIMITS, **trusted)
+            folder = tmp_path / str(len(trusted))
+            with gateway(folder, {"replicate": settings}) as server:
+                answer = drawn(server)
+                if trusted:
+                    assert answer.status == 200, answer.body
+                else:
+                    assert "certificate" in answer.json()["error"]
+                    assert secure.requests == []
+
+
+def test_keys_are_nowhere_but_in_requests(
+    server: PolymuxServer, service: ReplicateService, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever the service repeats of it: in logs, words, names, versions and metrics."""
+    caplog.set_level(logging.DEBUG)
+    service.stages = [
+        {"status": "starting", "logs": f"{CANARY}\n"},
+        {"status": "succeeded", "output": ["HOST/made/one.png"], "version": CANARY,
+         "metrics": {CANARY: 1, "predict_time": 2, "odd": CANARY}, "logs": f"{CANARY}\nx"},
+    ]  # fmt: skip
+    answer = drawn(server)
+    assert answer.status == 200
+    told = answer.json()
+    assert told["metrics"]["predict_time"] == 2
+    service.output({"text": f"the key is {CANARY}", "chunks": []})
+    other = spoken(server)
+    assert other.json()["output"]["text"].startswith("the key is ***")
+    for text in (answer.body.decode(), other.body.decode(), caplog.text, *answer.lines):
+        assert CANARY not in text

@@ -1,0 +1,181 @@
+"""Callers who leave a prediction: the socket is closed, and it is cancelled where it runs."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from servers import media, steps
+from support.fetches import wait_until
+from support.polymux_server import form
+from support.replicate_service import BASE, LIGHTNING, PINNED, ReplicateService, replicate, whole
+from support.upstreams import IMAGES, STT, gateway
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.polymux_server import PolymuxServer
+
+SOON_S = 1.0
+NAME = "n1"
+CREATE, FILES = f"{BASE}/predictions", f"{BASE}/files"
+#: Known beforehand, so that nothing is asked about versions.
+MODELS = {LIGHTNING: f"{LIGHTNING}:{whole(PINNED[LIGHTNING])}"}
+JSON = "Content-Type: application/json"
+
+
+@pytest.fixture
+def service() -> Iterator[ReplicateService]:
+    """Its prediction goes on for ever."""
+    with ReplicateService([{"status": "processing"}], receive_buffer_bytes=4096) as made:
+        made.next_id = NAME
+        yield made
+
+
+@pytest.fixture
+def server(service: ReplicateService, tmp_path: Path) -> Iterator[PolymuxServer]:
+    with gateway(tmp_path, {"r": replicate(tmp_path, service, models=MODELS)}) as running:
+        yield running
+
+
+def asked(server: PolymuxServer, path: str, body: bytes, *fields: str) -> socket.socket:
+    """A connection with a request on it."""
+    host = f"{server.address[0]}:{server.address[1]}"
+    lines = [f"POST {path} HTTP/1.1", f"Host: {host}", f"Authorization: Bearer {server.key}",
+             f"Content-Length: {len(body)}", *fields]  # fmt: skip
+    connection = server.connect()
+    connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
+    return connection
+
+
+def drawing(server: PolymuxServer) -> socket.socket:
+    body = json.dumps({"prompt": "a lighthouse"}).encode()
+    return asked(server, f"{IMAGES}?model={LIGHTNING}", body, JSON)
+
+
+def wait_free(server: PolymuxServer) -> None:
+    wait_until(lambda: server.state.service.places["r"].running == 0)
+
+
+@pytest.mark.parametrize("phase", ["before the answer", "within the answer", "within a result"])
+def test_the_socket_is_closed(server: PolymuxServer, service: ReplicateService, phase: str) -> None:
+    """Wherever the work is; what runs there is cancelled, and the place is free again."""
+    path = f"{CREATE}/{NAME}"
+    play = [steps.stall()]
+    if phase == "within the answer":
+        play = [steps.wrong_content_length(1000, b'{"id":'), steps.stall()]
+    if phase == "within a result":
+        path = "/made/one.png"
+        play = [steps.wrong_content_length(1000, media.png()), steps.stall()]
+        service.output(["HOST/made/one.png"])
+    service.script(*play, path=path)
+    with drawing(server) as connection:
+        request = service.wait_request(path)
+        assert request.connection.closed_at is None
+        connection.close()
+        left_at = time.monotonic()
+        service.wait_closed(request.connection, 5)
+    assert request.connection.closed_at is not None
+    assert request.connection.closed_at - left_at < SOON_S
+    if phase != "within a result":
+        assert service.wait_canceled() - left_at < SOON_S
+    wait_free(server)
+
+
+def test_between_two_questions(server: PolymuxServer, service: ReplicateService) -> None:
+    with drawing(server) as connection:
+        service.wait_request(f"{CREATE}/{NAME}")
+        connection.close()
+        left_at = time.monotonic()
+        assert service.wait_canceled() - left_at < SOON_S
+    wait_free(server)
+
+
+def test_a_prediction_that_is_not_answered(
+    server: PolymuxServer, service: ReplicateService
+) -> None:
+    """Whether there is one is not known; the socket is closed all the same."""
+    service.script(steps.stall(), path=CREATE)
+    with drawing(server) as connection:
+        request = service.wait_request(CREATE)
+        connection.close()
+        left_at = time.monotonic()
+        service.wait_closed(request.connection, 5)
+    assert request.connection.closed_at is not None
+    assert request.connection.closed_at - left_at < SOON_S
+    wait_free(server)
+
+
+def test_a_prediction_that_is_answered_too_late(
+    server: PolymuxServer, service: ReplicateService
+) -> None:
+    """Its name comes when nobody waits for it any more: it is cancelled by it."""
+    service.creation_s = 0.3
+    with drawing(server) as connection:
+        service.wait_request(CREATE)
+        connection.close()
+        left_at = time.monotonic()
+        service.log.wait_for(lambda: bool(service.predictions), 5, "a prediction")
+        assert service.wait_canceled() - left_at < SOON_S
+    assert f"{CREATE}/{NAME}" not in [one.path for one in service.requests]
+    wait_free(server)
+
+
+def test_an_upload_on_its_way(service: ReplicateService, tmp_path: Path) -> None:
+    """To a service that takes its time to read it: nothing is predicted then."""
+    service.script(steps.read_slowly(1e6), steps.stall(), path=FILES)
+    with gateway(tmp_path, {"r": replicate(tmp_path, service)}) as server:
+        body, [(_, content_type)] = form(("audio", ("a.wav", b"x" * (32 << 20))))
+        with asked(server, STT, body, f"Content-Type: {content_type}") as connection:
+            request = service.wait_request(FILES)
+            connection.close()
+            wait_free(server)
+            # What the kernel had taken before arrives still.
+            service.wait_closed(request.connection, 20)
+        assert not request.body_complete
+        assert service.predictions == []
+
+
+def test_a_job_that_is_cancelled(server: PolymuxServer, service: ReplicateService) -> None:
+    body = json.dumps({"prompt": "a lighthouse"}).encode()
+    fields = [("Content-Type", "application/json"), ("Prefer", "respond-async")]
+    begun = server.ask("POST", f"{IMAGES}?model={LIGHTNING}", body, fields).json()
+    service.wait_request(f"{CREATE}/{NAME}")
+    server.ask("POST", f"/api/v1/predictions/{begun['id']}/cancel")
+    service.wait_canceled()
+    told: Any = server.ask("GET", f"/api/v1/predictions/{begun['id']}").json()
+    assert told["status"] == "canceled"
+
+
+def test_a_prediction_that_takes_too_long(service: ReplicateService, tmp_path: Path) -> None:
+    """It is cancelled there, and would have been there by itself."""
+    settings = replicate(tmp_path, service, models=MODELS, total_s=1)
+    with gateway(tmp_path, {"r": settings}) as server:
+        answer = server.json(f"{IMAGES}?model={LIGHTNING}", {"prompt": "a lighthouse"})
+    assert (answer.status, answer.json()["code"]) == (504, "upstream_timeout")
+    assert service.predictions[-1].canceled
+    assert service.wait_request(CREATE).header("cancel-after") == "5s"
+
+
+def test_a_service_that_does_not_let_go(service: ReplicateService, tmp_path: Path) -> None:
+    """Nobody waits long for a cancellation that is not answered."""
+    service.script(steps.stall(), path=f"{CREATE}/{NAME}/cancel")
+    settings = replicate(tmp_path, service, models=MODELS, total_s=1)
+    with gateway(tmp_path, {"r": settings}) as server:
+        began = time.monotonic()
+        answer = server.json(f"{IMAGES}?model={LIGHTNING}", {"prompt": "a lighthouse"})
+        assert time.monotonic() - began < 1 + 2 + 1.5
+    assert (answer.status, answer.json()["code"]) == (504, "upstream_timeout")
+
+
+def test_a_server_that_stops(service: ReplicateService, tmp_path: Path) -> None:
+    """What it has begun elsewhere is not left behind."""
+    upstreams = {"r": replicate(tmp_path, service, models=MODELS)}
+    with gateway(tmp_path, upstreams, grace_s=0.2) as server, drawing(server):
+        service.wait_request(f"{CREATE}/{NAME}")
+        server.stop()
+        service.wait_canceled()
