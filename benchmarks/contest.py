@@ -51,6 +51,7 @@ class Case:
         reference: Whose figures the others' are divided by.
         who: What the contenders are.
         least_rounds: Measured so often also where others are measured less often.
+        notes: Paragraphs below the table: what others have published, and was not measured.
     """
 
     title: str
@@ -60,6 +61,7 @@ class Case:
     reference: str = OURS
     who: str = "client"
     least_rounds: int = 0
+    notes: tuple[str, ...] = ()
 
     def rounds(self, wanted: int) -> int:
         """How often it is measured; one round is a trial."""
@@ -172,6 +174,8 @@ def compete(
             case.reference,
             case.who,
         )
+        for note in case.notes:
+            lines += ["", note]
     lines += ["", *circumstances(facts)]
     measured = "\n".join(lines)
     print(measured)

@@ -23,6 +23,8 @@ SOURCES = {
     "curl_tls_loop": ("benchmarks/floors/curl_tls_loop.cpp", ("-lcurl",)),
     "epoll_client": ("benchmarks/floors/epoll_client.cpp", ()),
     "load": ("benchmarks/server/load.cpp", ()),
+    "upstream": ("benchmarks/gateway/upstream.cpp", ()),
+    "streams": ("benchmarks/gateway/streams.cpp", ()),
 }
 TIMEOUT_S = 300
 
@@ -41,11 +43,11 @@ class FloorServer:
 
 
 def built(name: str) -> Path:
-    """The program, compiled anew if its source or the headers beside it have changed."""
+    """The program, compiled anew if its source or a header of the benchmarks has changed."""
     source_name, libraries = SOURCES[name]
     source = ROOT / source_name
     known = hashlib.sha256(" ".join((*FLAGS, *libraries)).encode())
-    for file in (source, *sorted(source.parent.glob("*.hpp"))):
+    for file in (source, *sorted((ROOT / "benchmarks").glob("*/*.hpp"))):
         known.update(file.read_bytes())
     program = BUILD / "floors" / f"{name}-{known.hexdigest()[:12]}"
     if not program.exists():

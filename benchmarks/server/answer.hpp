@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -20,6 +21,8 @@ struct Events {
     std::uint64_t count = 0;
     std::uint64_t tokens = 0;
     std::vector<double> lags_s;
+    // Sees every piece of an answer's body before it is read. Default: nobody.
+    std::function<void(std::string_view, std::uint64_t)> on_body;
 };
 
 class Answer {
@@ -122,6 +125,7 @@ inline void Answer::take_byte(char byte) {
 }
 
 inline void Answer::take_body(std::string_view data, std::uint64_t now_ns) {
+    if (events_->on_body) events_->on_body(data, now_ns);
     if (!streamed_) return;
     while (!data.empty()) {
         const std::size_t end = data.find('\n');

@@ -13,13 +13,9 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,40 +35,21 @@
 #include <vector>
 
 #include "answer.hpp"
+#include "figures.hpp"
 
 namespace {
+
+using figures::cpu_s;
+using figures::mapped;
+using figures::now_ns;
+using figures::print_percentiles;
 
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 constexpr int kSilenceMs = 120'000;
 constexpr std::uint64_t kTimer = ~std::uint64_t{0};
 
 [[noreturn]] void fail(const std::string& what) {
-    std::fprintf(stderr, "load: %s: %s\n", what.c_str(), std::strerror(errno));
-    std::exit(1);
-}
-
-std::uint64_t now_ns() {
-    timespec time{};
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return static_cast<std::uint64_t>(time.tv_sec) * kSecondNs +
-           static_cast<std::uint64_t>(time.tv_nsec);
-}
-
-double cpu_s() {
-    timespec time{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
-std::string_view mapped(const char* path) {
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat status{};
-    if (file < 0 || fstat(file, &status) != 0 || status.st_size == 0) fail(path);
-    const auto size = static_cast<std::size_t>(status.st_size);
-    void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0);
-    if (data == MAP_FAILED) fail(path);
-    close(file);
-    return {static_cast<const char*>(data), size};
+    figures::fail("load: " + what);
 }
 
 struct Plan {
@@ -299,19 +276,6 @@ void Load::run() {
     cpu_s_ = cpu_s() - cpu_before_s;
 }
 
-// A percentile by the nearest rank, in seconds; nothing where there are no values.
-void print_percentiles(const char* name, std::vector<double> values) {
-    if (values.empty()) return;
-    std::sort(values.begin(), values.end());
-    const auto at = [&values](double part) {
-        const auto rank =
-            static_cast<std::size_t>(std::ceil(part * static_cast<double>(values.size())));
-        return values[std::min(values.size(), std::max<std::size_t>(rank, 1)) - 1];
-    };
-    std::printf(R"(, "%s_p50_s": %.7f, "%s_p99_s": %.7f, "%s_max_s": %.7f)", name, at(0.5), name,
-                at(0.99), name, values.back());
-}
-
 void Load::print() const {
     const auto plain = [](std::uint64_t count) { return static_cast<unsigned long long>(count); };
     std::printf(
@@ -343,10 +307,7 @@ int main(int argument_count, char** arguments) {
         return 2;
     }
     prctl(PR_SET_TIMERSLACK, 1);
-    rlimit descriptors{};
-    getrlimit(RLIMIT_NOFILE, &descriptors);
-    descriptors.rlim_cur = descriptors.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &descriptors);
+    figures::raise_descriptors();
     Plan plan;
     plan.port = static_cast<std::uint16_t>(std::strtoul(arguments[2], nullptr, 10));
     plan.count = std::strtoull(arguments[3], nullptr, 10);

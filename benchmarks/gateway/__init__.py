@@ -1,0 +1,1 @@
+"""What polymux adds in front of a server of somebody else."""

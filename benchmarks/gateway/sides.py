@@ -1,0 +1,76 @@
+"""The fake upstream, and what stands in front of it: each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.environment import Environment
+from benchmarks.floors.programs import built
+from benchmarks.server.conversation import COMPLETION
+from benchmarks.server.program import serving
+from benchmarks.server.sides import OURS, Running, started
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DIRECT, PROXY = "direct, without a gateway", "plain proxy: FastAPI + httpx2"
+STOP_S = 10
+
+
+@contextmanager
+def upstream() -> Iterator[Running]:
+    """The fake upstream of `upstream.cpp`; any key opens it."""
+    with tempfile.TemporaryDirectory(prefix="polymux-bench-") as name:
+        folder = Path(name)
+        answer = folder / "answer.json"
+        answer.write_text(json.dumps(COMPLETION))
+        with subprocess.Popen(
+            [str(built("upstream")), str(answer)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdin is not None
+            try:
+                port = int(process.stdout.readline())
+                yield Running(port, process.pid, "none", folder, process)
+                process.stdin.close()
+                process.wait(STOP_S)
+            finally:
+                process.kill()
+
+
+@contextmanager
+def in_front(side: str, fake: Running, slots: int) -> Iterator[Running]:
+    """A gateway to the fake upstream, or that itself.
+
+    Args:
+        side: Its name.
+        fake: The upstream.
+        slots: How many requests it may have at the upstream at once; the plain proxy has no limit.
+    """
+    if side == DIRECT:
+        yield fake
+    elif side == OURS:
+        with serving(settings(fake.port, slots)) as (server, _):
+            yield server
+    else:
+        command = [Environment("gateway").python, "-m", "benchmarks.gateway.proxy", str(fake.port)]
+        with tempfile.TemporaryDirectory(prefix="polymux-bench-") as name:
+            folder = Path(name)
+            with started(command, folder) as (process, line):
+                yield Running(int(line), process.pid, "none", folder, process)
+
+
+def settings(port: int, slots: int) -> str:
+    """Of `polymux serve`: one upstream, and no engine that could answer in its place."""
+    return (
+        f'[engines]\n[upstreams.fake]\nkind = "openai"\nbase_url = "http://127.0.0.1:{port}/v1"\n'
+        f'slots = {slots}\nmodels = ["default"]\n'
+    )
