@@ -267,7 +267,7 @@ def set_up_logging(level: str) -> None:
     handler.setFormatter(_Plain("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     # No line tells them, and each costs every record ("Optimization" in the howto of `logging`).
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    logging._srcfile = None  # type: ignore[attr-defined]  # noqa: SLF001 - as that howto says
+    logging._srcfile = None  # noqa: SLF001 - as that howto says
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
