@@ -50,15 +50,23 @@ def spoiled(port: int, change: Callable[[bytes], bytes]) -> Iterator[int]:
                     if data.endswith(b"0\r\n\r\n"):
                         return
 
+        passing: list[threading.Thread] = []
+
         def serve() -> None:
             with suppress(OSError):  # The listener is closed at the end.
                 while True:
                     caller, _ = listener.accept()
-                    threading.Thread(target=pass_on, args=(caller,), daemon=True).start()
+                    passing.append(threading.Thread(target=pass_on, args=(caller,), daemon=True))
+                    passing[-1].start()
 
-        threading.Thread(target=serve, daemon=True).start()
-        yield listener.getsockname()[1]
-        listener.shutdown(socket.SHUT_RDWR)
+        serving = threading.Thread(target=serve, daemon=True)
+        serving.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            for one in (serving, *passing):
+                one.join(10)
 
 
 def test_the_benchmark_runs() -> None:
