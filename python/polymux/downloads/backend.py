@@ -12,6 +12,7 @@ from polymux.engines.media import REMUX
 from polymux.service.backend import Backend
 from polymux.service.failures import refusal
 from polymux.service.work import Product, Upload
+from polymux.upstreams.song_search.songs import search_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 _HEIGHT = re.compile(r"([0-9]{3,4})p?", re.ASCII)
 #: Of a download's progress, what the page is; the rest is the making of one file.
 _SHARE = 0.9
-_LONGEST_QUERY = 300
 
 
 class DownloadBackend(Backend):
@@ -63,7 +63,7 @@ class DownloadBackend(Backend):
             return await self._media.run(step, sink.part(_SHARE, 1))
 
     async def _music(self, work: Work, sink: Sink) -> Product:
-        query = " ".join(str(work.values["query"]).split())[:_LONGEST_QUERY]
+        query = search_text(str(work.values["query"]), "query")
         address = self._pages.settings.music_search.replace("{query}", _told(self._pages, query))
         async with self._pages.downloaded(address, "audio", sink.part(0, _SHARE)) as found:
             sink.log(f"found: {found.title}" if found.title else "found a recording without title")

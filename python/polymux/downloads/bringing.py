@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +41,8 @@ _SHARE = 0.3
 _LOOKED_AT_BYTES = 1024
 #: How pages and lists of parts begin; all else is for the media engine to judge.
 _PAGES = (b"<!doctype html", b"<html", b"<head", b"<body", b"#extm3u", b"<mpd", b"<?xml")
+#: How the guard ends where it gives up: a site in a circle is no address that may not be asked for.
+_TOO_FAR = re.compile(r"more than \d+ redirects$")
 
 
 class Bringer:
@@ -134,6 +137,8 @@ def failure_of(error: errors.PolymuxError) -> errors.PolymuxError:
     if isinstance(error, errors.RequestTimeoutError):
         return _upstream("the address did not answer in time", "upstream_timeout", 504)
     if isinstance(error, (errors.TransportError, errors.DecodeError)):
+        return _upstream(f"the address cannot be fetched: {error}", "upstream_failed", 502)
+    if isinstance(error, errors.URLRefusedError) and _TOO_FAR.search(str(error)):
         return _upstream(f"the address cannot be fetched: {error}", "upstream_failed", 502)
     return error
 

@@ -68,6 +68,9 @@ class DownloadEngine(Engine):
         except self._library.utils.YoutubeDLError as error:
             token.check()
             raise _failure(error) from None
+        except MemoryError:
+            pass  # Not told of here: what it holds is given back when this is left.
+        raise site_failed("what the site sends takes more memory than a download may")
 
     def _fetch(self, values: Mapping[str, Any], sink: EngineSink, token: Token) -> Output:
         watch = _Watch(sink, token, int(self._options["most_bytes"]))
@@ -103,7 +106,7 @@ class DownloadEngine(Engine):
         told.setdefault("http_headers", info.get("http_headers") or {})
         succeeded, _ = library.dl(str(path), told, subtitle=subtitle)
         if not succeeded or not path.is_file():
-            raise _failed("the page's media cannot be fetched")
+            raise site_failed("the page's media cannot be fetched")
 
     def _parameters(
         self, values: Mapping[str, Any], sink: EngineSink, watch: _Watch
@@ -269,7 +272,8 @@ def _plain(text: str) -> str:
     return _COLOURS.sub("", text).removeprefix("ERROR: ").strip()
 
 
-def _failed(message: str) -> errors.InternalServerError:
+def site_failed(message: str) -> errors.InternalServerError:
+    """What a site does not give, as its caller is told."""
     return refusal(
         errors.InternalServerError, message, code="upstream_failed", status=502, param="url"
     )
@@ -297,4 +301,4 @@ def _failure(error: Any) -> errors.PolymuxError:
             status=415,
             param="url",
         )
-    return _failed(f"the site does not give it: {reason}")
+    return site_failed(f"the site does not give it: {reason}")

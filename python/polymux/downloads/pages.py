@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.downloads.bringing import failure_of
-from polymux.downloads.engine import FETCH_PAGE
+from polymux.downloads.engine import FETCH_PAGE, site_failed
 from polymux.downloads.proxy import GuardedProxy
 from polymux.engines.supervisor import EngineBackend, Supervision
 from polymux.fetching import FetchLimits, ajudged
@@ -37,7 +37,9 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
 _LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
 _LOAD_S = 60.0
 _SILENCE_S = 60.0
-_ADDRESS_SPACE_BYTES = 64 << 30
+#: What its process may hold, and each that it starts: pages unpack to any size, and lists of parts
+#: name any number. deno has half a gigabyte before its first line.
+_DATA_BYTES = 2 << 30
 #: Of a file, more than is taken: the downloader's own watch speaks first.
 _MORE_BYTES = 1 << 20
 #: Of all that comes: pages, scripts, and what was looked at and left.
@@ -156,8 +158,15 @@ class PageDownloader:
                 work = Work(FETCH_PAGE, "", "", values, frozenset(values), LOCAL)
                 product = await process.run(work, sink)
             except errors.APIStatusError as error:
-                if proxy.refusals and error.code == "upstream_failed":
+                loaded = process is not None and process.health().state != "failed"
+                at_the_site = error.code == "upstream_failed" or (
+                    loaded and error.code == "engine_failed"
+                )
+                if at_the_site and proxy.refusals:
                     raise errors.URLRefusedError(proxy.refusals[0]) from None
+                if at_the_site and error.code == "engine_failed":
+                    # Pages of strangers bring it down in ways that nobody has listed.
+                    raise site_failed("the downloader failed at what the site sends") from None
                 raise
             finally:
                 if process is not None:
@@ -184,7 +193,12 @@ class PageDownloader:
             "outlet": {
                 "socket": os.fspath(socket_path), "url": proxy.url, "port": proxy.port
             },
-            "limits": {"CORE": 0, "FSIZE": settings.most_bytes + _MORE_BYTES, "NOFILE": 512},
+            "limits": {
+                "CORE": 0,
+                "DATA": _DATA_BYTES,
+                "FSIZE": settings.most_bytes + _MORE_BYTES,
+                "NOFILE": 512,
+            },
         }  # fmt: skip
         supervision = Supervision(
             threads=1, load_s=_LOAD_S, silence_s=_SILENCE_S, confinement=confinement

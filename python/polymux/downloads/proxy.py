@@ -18,6 +18,7 @@ from polymux import errors
 from polymux.fetching import FetchLimits, FetchPolicy, ajudged
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
     from types import TracebackType
     from typing import Self
@@ -151,14 +152,14 @@ class GuardedProxy:
         if not trusted and not self._has_password(lines):
             raise _RefusedError(407, "the password is wrong")
         method, target = words[0], words[1].decode("latin-1")
-        if method == b"CONNECT":
-            there = await self._connected(f"https://{target}/")
+        is_tunnel = method == b"CONNECT"
+        there = await self._connected(f"https://{target}/" if is_tunnel else target)
+        if is_tunnel:
             writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         else:
-            there = await self._connected(target)
             there[1].write(_forwarded(method, target, lines))
         try:
-            await self._exchange((reader, writer), there)
+            await self._exchange((reader, writer), there, is_tunnel=is_tunnel)
         finally:
             there[1].close()
 
@@ -195,12 +196,19 @@ class GuardedProxy:
         self,
         here: tuple[asyncio.StreamReader, asyncio.StreamWriter],
         there: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        *,
+        is_tunnel: bool,
     ) -> None:
-        """Hands bytes on both ways until one side is through, or nothing moves any more."""
+        """Hands bytes on both ways until one side is through, or nothing moves any more.
+
+        Raises:
+            _RefusedError: What answers speaks no HTTP.
+        """
         moved = asyncio.Event()
+        back = self._pump if is_tunnel else self._answer_and_pump
         ways = [
             asyncio.ensure_future(self._pump(here[0], there[1], moved, counted=False)),
-            asyncio.ensure_future(self._pump(there[0], here[1], moved, counted=True)),
+            asyncio.ensure_future(back(there[0], here[1], moved, counted=True)),
         ]
         try:
             while not ways[1].done():
@@ -214,10 +222,28 @@ class GuardedProxy:
                 waiting.cancel()
                 if not done:
                     return
+            ways[1].result()
         finally:
             for way in ways:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
+
+    async def _answer_and_pump(
+        self,
+        source: asyncio.StreamReader,
+        sink: asyncio.StreamWriter,
+        moved: asyncio.Event,
+        *,
+        counted: bool,
+    ) -> None:
+        """Hands on an answer whose connection takes no other request, whatever its server says.
+
+        The next request may be for another host, and would be this one's.
+        """
+        async for head in _heads(source):
+            self.received_bytes += len(head)
+            sink.write(head)
+        await self._pump(source, sink, moved, counted=counted)
 
     async def _pump(
         self,
@@ -244,8 +270,35 @@ def _forwarded(method: bytes, target: str, lines: list[bytes]) -> bytes:
     split = urlsplit(target)
     path = (split.path or "/") + (f"?{split.query}" if split.query else "")
     first = b" ".join((method, path.encode("latin-1"), b"HTTP/1.1"))
-    kept = [one for one in lines if one.partition(b":")[0].strip().lower() not in _HOP_FIELDS]
-    return b"\r\n".join([first, *kept, b"Connection: close", b"", b""])
+    return b"\r\n".join([first, *_kept(lines), b"Connection: close", b"", b""])
+
+
+async def _heads(source: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """The heads of an answer, those that only inform before the last; each says that it closes.
+
+    Raises:
+        _RefusedError: It is none, or longer than any should be.
+    """
+    left_bytes = _LONGEST_HEAD_BYTES
+    while True:
+        lines = []
+        try:
+            while left_bytes >= 0 and (line := (await source.readuntil(b"\n")).rstrip(b"\r\n")):
+                lines.append(line)
+                left_bytes -= len(line) + 2
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            lines = []
+        words = lines[0].split(b" ") if lines and left_bytes >= 0 else []
+        if len(words) < 2 or not words[0].startswith(b"HTTP/1."):
+            raise _RefusedError(502, "the host gives no answer of HTTP")
+        yield b"\r\n".join([lines[0], *_kept(lines[1:]), b"Connection: close", b"", b""])
+        if not words[1].startswith(b"1") or words[1] == b"101":
+            return
+
+
+def _kept(lines: list[bytes]) -> list[bytes]:
+    """Fields without those that are of one connection alone."""
+    return [one for one in lines if one.partition(b":")[0].strip().lower() not in _HOP_FIELDS]
 
 
 def _answer(status: int, words: str) -> bytes:

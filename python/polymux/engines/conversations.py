@@ -24,7 +24,10 @@ from polymux.service.work import Sink, Upload
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
 
+    from polymux.fetching import Fetched
     from polymux.service.chunks import Chunk
     from polymux.service.media_store import Draft
     from polymux.service.work import Product, Work
@@ -35,6 +38,8 @@ _PICTURE_BYTES = 20 << 20
 #: Models look at no more than this; what is larger is made smaller where it is opened.
 _LONGEST_SIDE = 2048
 _FETCH = FetchLimits(body_bytes=_PICTURE_BYTES, total_ms=30_000, idle_ms=10_000)
+#: Of conversations, whose pictures are fetched at once; others wait.
+_FETCHING_AT_ONCE = 8
 #: Of media, that a chat answers by 400 (`contracts.md` G.1): no picture, and a broken one.
 _NO_PICTURE = (415, 422)
 
@@ -68,64 +73,94 @@ class ChatBackend(Backend):
         self._media = media
         self._sees = sees
         self._policy = policy or FetchPolicy()
+        self._fetching = asyncio.Semaphore(_FETCHING_AT_ONCE)
 
     def refuse(self, work: Work) -> None:
         """Pictures are nothing for a model that sees none."""
-        if not self._sees and pictures_of(work):
+        urls = pictures_of(work)
+        if urls and not self._sees:
             raise invalid("this model sees no pictures: choose one that does", param_of(work))
+        if len(urls) > MOST_PICTURES:
+            raise invalid(
+                f"{len(urls)} pictures are more than the {MOST_PICTURES} that are taken",
+                param_of(work),
+            )
         self._engine.refuse(work)
 
     def health(self) -> Health:
         """The engine's."""
         return self._engine.health()
 
+    def prepared(self, work: Work, sink: Sink) -> AbstractAsyncContextManager[Work] | None:
+        """Fetches the pictures that lie at addresses."""
+        return self._fetched(work, sink) if any(map(_is_elsewhere, pictures_of(work))) else None
+
+    @asynccontextmanager
+    async def _fetched(self, work: Work, sink: Sink) -> AsyncIterator[Work]:
+        """The work with files of the pictures that lie elsewhere, which go when it is over."""
+        drafts: list[Draft] = []
+        try:
+            files: dict[str, Upload] = {}
+            async with self._fetching:
+                for number, url in enumerate(pictures_of(work)):
+                    if _is_elsewhere(url):
+                        drafts.append(sink.draft(0))
+                        fetched = await _picture(url, param_of(work), self._policy, drafts[-1].path)
+                        drafts[-1].reserve(fetched.body_bytes)
+                        files[f"fetched_{number}"] = _file_of(drafts[-1], fetched.body_bytes)
+            yield replace(work, values={**work.values, **files})
+        finally:
+            for draft in drafts:
+                draft.discard(beside=True)
+
     async def run(self, work: Work, sink: Sink) -> Product:
         """Opens the pictures, then does the work."""
-        async with self._prepared(work, sink) as prepared:
-            return await self._engine.run(prepared, sink)
+        async with self._opened(work, sink) as opened:
+            return await self._engine.run(opened, sink)
 
     async def stream(self, work: Work, sink: Sink) -> AsyncIterator[Chunk]:
         """The same, in pieces."""
         async with (
-            self._prepared(work, sink) as prepared,
-            aclosing(self._engine.stream(prepared, sink)) as chunks,  # type: ignore[type-var]
+            self._opened(work, sink) as opened,
+            aclosing(self._engine.stream(opened, sink)) as chunks,  # type: ignore[type-var]
         ):
             async for chunk in chunks:
                 yield chunk
 
     @asynccontextmanager
-    async def _prepared(self, work: Work, sink: Sink) -> AsyncIterator[Work]:
+    async def _opened(self, work: Work, sink: Sink) -> AsyncIterator[Work]:
         """The work with pixels in the place of pictures, which go when it is over."""
         urls = pictures_of(work)
         if not urls:
             yield work
             return
-        if len(urls) > MOST_PICTURES:
-            raise invalid(
-                f"{len(urls)} pictures are more than the {MOST_PICTURES} that are taken",
-                param_of(work),
-            )
         drafts: list[Draft] = []
         try:
-            values: dict[str, Any] = {}
-            facts = []
+            values = {name: one for name, one in work.values.items() if not isinstance(one, Upload)}
+            values["pictures"] = []
             for number, url in enumerate(urls):
-                found = await self._opened(work, url, sink, drafts)
+                file = work.values.get(f"fetched_{number}")
+                if not isinstance(file, Upload):  # Which nothing is that callers send.
+                    file = await self._sent(url, work, sink, drafts)
+                found = await self._pixels(work, file, sink, drafts)
                 values[f"pixels_{number}"] = found.pop("pixels")
-                facts.append(found)
-            yield replace(work, values={**work.values, **values, "pictures": facts})
+                values["pictures"].append(found)
+            yield replace(work, values=values)
         finally:
             for draft in drafts:
                 draft.discard()
 
-    async def _opened(
-        self, work: Work, url: object, sink: Sink, drafts: list[Draft]
-    ) -> dict[str, Any]:
+    async def _sent(self, url: object, work: Work, sink: Sink, drafts: list[Draft]) -> Upload:
+        """A file of a picture that the request has in it."""
         data = await picture_data(url, param_of(work), self._policy)
         draft = sink.draft(len(data))
         drafts.append(draft)
         await asyncio.to_thread(write_new, draft.path, data)
-        file = Upload(draft.path, "picture", "", len(data))
+        return _file_of(draft, len(data))
+
+    async def _pixels(
+        self, work: Work, file: Upload, sink: Sink, drafts: list[Draft]
+    ) -> dict[str, Any]:
         step = replace(
             work,
             operation=LOAD_PICTURES,
@@ -175,19 +210,39 @@ async def picture_data(url: object, param: str, policy: FetchPolicy) -> bytes:
         RequestTooLargeError: It is larger than 20 MiB.
         URLRefusedError: The address leads where it may not.
     """
-    if isinstance(url, str) and url[:5].lower() == "data:":
+    if isinstance(url, str) and not _is_elsewhere(url):
         return await asyncio.to_thread(_inline, url, param)
+    return (await _picture(url, param, policy)).data or b""
+
+
+async def _picture(
+    url: object, param: str, policy: FetchPolicy, path: Path | None = None
+) -> Fetched:
+    """What lies at a picture's address, in memory or in a new file.
+
+    Raises:
+        As `picture_data`.
+    """
     if not isinstance(url, str):
         raise invalid("a picture is an address or a data: URL", param)
     try:
-        fetched = await afetch(url, policy=policy, limits=_FETCH)
+        fetched = await afetch(url, policy=policy, limits=_FETCH, destination=path)
     except errors.URLRefusedError:
         raise
     except errors.PolymuxError as error:
         raise invalid(f"the picture cannot be fetched: {error}", param) from None
     if not fetched.ok:
         raise invalid(f"the picture's address answers {fetched.status}", param)
-    return fetched.data or b""
+    return fetched
+
+
+def _is_elsewhere(url: object) -> bool:
+    """Whether a picture is not in the request itself."""
+    return isinstance(url, str) and url[:5].lower() != "data:"
+
+
+def _file_of(draft: Draft, size_bytes: int) -> Upload:
+    return Upload(draft.path, "picture", "", size_bytes)
 
 
 def param_of(work: Work) -> str:

@@ -8,20 +8,20 @@ import os
 import signal
 import socket
 import sys
-from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from polymux import errors
-from polymux._text import printable, shortened
+from polymux._text import printable
 from polymux.engines.frames import Frame, FrameReader, encoded
+from polymux.engines.said import Said
 from polymux.service.failures import EXHAUSTED, engine_failed, refusal, restored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _log = logging.getLogger("polymux.engines")
-_KEPT_LINES = 50
+_PIECE_BYTES = 64 << 10
 #: Of this process, that engines need; keys and proxies stay here.
 _ENVIRONMENT = (
     "PATH",
@@ -138,7 +138,7 @@ class EngineProcess:
         self._number = 0
         self._ready: asyncio.Future[Frame] | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._lines: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._said = Said(family)
         self._process: asyncio.subprocess.Process | None = None
         self._connection: _Connection | None = None
         self._heard_at = 0.0
@@ -326,17 +326,10 @@ class EngineProcess:
     async def _read_lines(self) -> None:
         assert self._process is not None  # noqa: S101
         assert self._process.stderr is not None  # noqa: S101
-        while True:
-            try:
-                line = await self._process.stderr.readline()
-            except ValueError:
-                continue  # A line without an end; what came of it was dropped.
-            if not line:
-                return
-            text = shortened(printable(line.decode("utf-8", "replace").rstrip()), 500)
-            if text:
-                self._lines.append(text)
-                _log.info("%s: %s", self._family, text)
+        loop = asyncio.get_running_loop()
+        while piece := await self._process.stderr.read(_PIECE_BYTES):
+            self._said.take(piece, loop.time())
+        self._said.take(b"", loop.time())
 
     async def _watch(self) -> None:
         loop = asyncio.get_running_loop()
@@ -348,7 +341,7 @@ class EngineProcess:
         while True:
             silent_s = loop.time() - self._heard_at
             if silent_s > self._silence_s:
-                self._lines.append(f"no sign of life for {silent_s:.0f} s")
+                self._said.lines.append(f"no sign of life for {silent_s:.0f} s")
                 self.kill()
                 return
             await asyncio.sleep(max(0.05, self._silence_s - silent_s))
@@ -359,7 +352,7 @@ class EngineProcess:
         with suppress(Exception):
             await asyncio.wait_for(self._tasks[1], 1)  # What it said last.
         how = f"ended by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
-        last = f": {self._lines[-1]}" if self._lines else ""
+        last = f": {self._said.lines[-1]}" if self._said.lines else ""
         self.crash = CrashError(f"{words or how}{last}")
         if self._ready is not None and not self._ready.done():
             self._ready.set_exception(engine_failed("an engine ended while it was loaded"))

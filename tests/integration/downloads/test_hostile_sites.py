@@ -257,7 +257,7 @@ def test_a_downloader_that_is_killed(site: Server, tmp_path: Path) -> None:
             wait_until(lambda: any(one.target == "/slow/high.mp4" for one in site.requests))
             os.kill(downloader(), signal.SIGKILL)
             site.requests.clear()
-        with pytest.raises(errors.PredictionFailedError, match="ended at this"):
+        with pytest.raises(errors.PredictionFailedError, match="failed at what the site sends"):
             client.predictions.wait(begun["id"])
         assert list((tmp_path / "s" / "drafts").iterdir()) == []
 

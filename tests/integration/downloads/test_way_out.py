@@ -167,7 +167,56 @@ def test_too_much_and_too_slow(tmp_path: Path) -> None:
         policy = FetchPolicy(allowed_hosts=(web.authority,))
         request = f"GET {web.url('/')} HTTP/1.1\r\n\r\n".encode()
         data, _ = through(tmp_path, policy, request)
-        assert data == head
+        assert data == b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+
+
+def answered(folder: Path, *pieces: bytes, then: str = "close") -> bytes:
+    """What comes through the proxy of what a server sends."""
+    with Server(sending(*pieces, then=then)) as web:
+        policy = FetchPolicy(allowed_hosts=(web.authority,))
+        request = f"GET {web.url('/')} HTTP/1.1\r\n\r\n".encode()
+        return through(folder, policy, request)[0]
+
+
+def test_an_answer_is_the_last_of_its_connection(tmp_path: Path) -> None:
+    """Else a server that keeps it open would get the request that is for another."""
+    fields = (
+        b"Content-Length: 5\r\nConnection: keep-alive\r\nKeep-Alive: timeout=99\r\nX-Own: 1\r\n"
+    )
+    data = answered(tmp_path, b"HTTP/1.1 200 OK\r\n" + fields + b"\r\nhello", then="stall")
+    head, _, body = data.partition(b"\r\n\r\n")
+    assert head.split(b"\r\n") == [
+        b"HTTP/1.1 200 OK", b"Content-Length: 5", b"X-Own: 1", b"Connection: close",
+    ]  # fmt: skip
+    assert body == b"hello"
+
+
+def test_what_informs_comes_before_the_answer(tmp_path: Path) -> None:
+    hint = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+    data = answered(tmp_path, hint, b"HTTP/1.1 200 OK\nX: y\n\nhello")
+    heads = data.split(b"\r\n\r\n")
+    assert [one.partition(b"\r\n")[0] for one in heads[:2]] == [
+        b"HTTP/1.1 103 Early Hints", b"HTTP/1.1 200 OK",
+    ]  # fmt: skip
+    assert all(one.count(b"Connection: close") == 1 for one in heads[:2])
+    assert heads[2] == b"hello"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"", b"SSH-2.0-OpenSSH\r\n\r\n", b"hello", b"\x00" * 100, b"\r\n\r\n", b"HTTP/1.1\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: y\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000,
+        b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 20_000, b"HTTP/1.1 103 Early\r\n\r\n" * 5_000,
+    ],
+)  # fmt: skip
+def test_what_is_no_answer(tmp_path: Path, sent: bytes) -> None:
+    data = answered(tmp_path, sent)
+    if sent.startswith(b"HTTP/1.1 103"):
+        assert len(data) < 300_000
+        data = data[data.rindex(b"HTTP/1.1 ") :]
+    assert data.startswith(b"HTTP/1.1 502")
+    assert b"gives no answer of HTTP" in data
 
 
 def test_nobody_is_there(tmp_path: Path) -> None:

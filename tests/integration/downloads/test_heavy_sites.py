@@ -1,0 +1,189 @@
+"""Sites that send too much: more than they say, more than it looks, more than anybody can hold."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from support.addressed_server import FILES, OPERATIONS, PAGES, AddressedServer, Grown, Watched
+from support.fetches import answering
+from support.hostile_check import SANITIZED
+from support.odd_downloaders import ENDLESS_LINE, LOUD, SAID_BYTES
+from support.supervised import TESTS
+from support.web import Server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.web import Exchange, Script
+
+_MIB = 1 << 20
+#: What a downloader may hold here, instead of what it may elsewhere.
+_DATA_BYTES = 300 * _MIB
+#: What a connection holds on its way, at both ends and in between.
+_UNDER_WAY_BYTES = 16 * _MIB
+#: Of a process, what is resident and no data: its libraries.
+_LIBRARIES_BYTES = 64 * _MIB
+#: What may come for one download in all: twice its file, and its pages.
+_PAGES_BYTES = 66 * _MIB
+#: Zeros, packed by brotli: 64 MiB.
+_BROTLI = bytes.fromhex(
+    "cfffff7ff82700e2b14020f7fe9ffffffff04f00c4610180eefd3fffffffe19f0088c32200ddfb7ffeffffc33f011087"
+    "0500baf7ff03"
+)
+PAGE = "text/html; charset=utf-8"
+
+
+@pytest.fixture(autouse=True)
+def _held(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not SANITIZED:
+        monkeypatch.setattr("polymux.downloads.pages._DATA_BYTES", _DATA_BYTES)
+
+
+@pytest.fixture
+def sent() -> list[int]:
+    """Bytes of bodies, as a site could send them."""
+    return [0]
+
+
+def pouring(head: str, sent: list[int]) -> Script:
+    """Sends a page that never ends behind a head, for as long as it is taken."""
+
+    async def script(exchange: Exchange) -> None:
+        await exchange.send(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n<html>".encode())
+        while True:
+            await exchange.send(b" " * (1 << 16))
+            sent[0] += 1 << 16
+
+    return script
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("kind", ["video/mp4", PAGE])
+def test_ten_gibibytes_are_refused_before_they_come(
+    tmp_path: Path, sent: list[int], operation: str, kind: str
+) -> None:
+    """U34. How long a page may be nobody knows; all that comes for a download is counted."""
+    script = pouring(f"Content-Type: {kind}\r\nContent-Length: {10 << 30}", sent)
+    with Server(script) as site, AddressedServer(tmp_path, site) as server:
+        status, code, words = server.failure(operation, site.url("/a"))
+    is_page = kind == PAGE and operation in PAGES
+    if is_page:
+        assert (status, code) == (502, "upstream_failed"), words
+    else:
+        assert (status, code) == (413, "too_large"), words
+    assert sent[0] < _UNDER_WAY_BYTES + is_page * _PAGES_BYTES
+
+
+@pytest.mark.parametrize("operation", PAGES)
+def test_a_page_without_end(tmp_path: Path, sent: list[int], operation: str) -> None:
+    """U33: as with any page, all that comes is counted."""
+    script = pouring(f"Content-Type: {PAGE}", sent)
+    with Server(script) as site, AddressedServer(tmp_path, site) as server, Watched() as watched:
+        status, code, words = server.failure(operation, site.url("/page"))
+    assert (status, code) == (502, "upstream_failed"), words
+    assert sent[0] < _UNDER_WAY_BYTES + _PAGES_BYTES
+    assert watched.most_bytes <= _DATA_BYTES + _LIBRARIES_BYTES or SANITIZED
+
+
+def packed_page() -> bytes:
+    """A gibibyte of a page, in 1 MiB."""
+    more = gzip.compress(bytes(64 * _MIB))
+    return gzip.compress(b"<html>" + bytes(64 * _MIB)) + more * 15
+
+
+@pytest.mark.parametrize("operation", FILES)
+@pytest.mark.parametrize(("encoding", "packed"), [("gzip", packed_page()), ("br", _BROTLI)])
+def test_a_bomb_is_no_file(tmp_path: Path, operation: str, encoding: str, packed: bytes) -> None:
+    """U37: it is unpacked as far as files are taken."""
+    fields = (f"Content-Encoding: {encoding}", f"Content-Type: {PAGE}")
+    with Server(answering(200, packed, *fields)) as site, AddressedServer(tmp_path, site) as server:
+        with Grown() as grown:
+            status, code, words = server.failure(operation, site.url("/a"))
+        assert (status, code) == (413, "too_large"), words
+        assert "1048576 bytes" in words
+        assert grown.bytes < 64 * _MIB or SANITIZED
+
+
+@pytest.mark.parametrize("operation", PAGES)
+def test_a_bomb_is_no_page(tmp_path: Path, operation: str) -> None:
+    """U37: its process takes what it may have, and no more; then it is told of."""
+    fields = ("Content-Encoding: gzip", f"Content-Type: {PAGE}")
+    with (
+        Server(answering(200, packed_page(), *fields)) as site,
+        AddressedServer(tmp_path, site) as server,
+        Watched() as watched,
+    ):
+        status, code, words = server.failure(operation, site.url("/page"))
+    assert (status, code) == (502, "upstream_failed"), words
+    assert watched.most_bytes <= _DATA_BYTES + _LIBRARIES_BYTES or SANITIZED
+
+
+LIST = """<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" mediaPresentationDuration="PT100S"><Period>
+<AdaptationSet mimeType="video/mp4"><SegmentTemplate {template}
+<Representation id="1" bandwidth="1"/></AdaptationSet></Period></MPD>"""
+_LINE = '<SegmentTimeline><S t="0" d="1" r="1000000000"/></SegmentTimeline></SegmentTemplate>'
+#: How the parts are named: with those of a billion, what they may cost is what counts.
+TEMPLATES = {
+    "a billion": 'media="$Number$.m4s" duration="1" timescale="10000000"/>',
+    "a billion of a line": f'media="$Time$.m4s" timescale="1">{_LINE}',
+    "a billion, decreasing":
+        'media="$Number$.m4s" duration="1" timescale="10000000" startNumber="-1000000000"/>',
+    "decreasing": 'media="$Number$.m4s" duration="1" startNumber="-5"/>',
+    "a huge number": 'media="$Number$.m4s" duration="1" startNumber="99999999999999999999"/>',
+    "a wide number": 'media="$Number%0999999999d$.m4s" duration="1"/>',
+    "nothing": "/>",
+    "no name": 'media="" duration="1"/>',
+    "no time": 'media="$Number$.m4s" duration="0" timescale="0"/>',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", ["convert_to_mp3", "download_video"])
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_lists_of_parts(tmp_path: Path, operation: str, template: str) -> None:
+    """U40."""
+    text = LIST.format(template=TEMPLATES[template])
+
+    async def script(exchange: Exchange) -> None:
+        if exchange.target == "/list.mpd":
+            await exchange.answer(200, text.encode(), "Content-Type: application/dash+xml")
+        else:
+            await exchange.answer(404)
+
+    with (
+        Server(script) as site,
+        AddressedServer(tmp_path, site, total_s=60) as server,
+        Watched() as watched,
+    ):
+        status, code, words = server.failure(operation, site.url("/list.mpd"))
+    assert (status, code) in ((502, "upstream_failed"), (404, "gone")), words
+    assert len(site.requests) < 20
+    assert watched.most_bytes <= _DATA_BYTES + _LIBRARIES_BYTES or SANITIZED
+
+
+@pytest.mark.parametrize("family", [LOUD, ENDLESS_LINE])
+def test_a_downloader_that_says_a_gibibyte(
+    site: Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    family: str,
+) -> None:
+    """U54: nobody waits for who reads it, and the log gets what it can hold."""
+    monkeypatch.setattr("polymux.downloads.pages._FAMILY", family)
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    caplog.set_level("INFO", "polymux.engines")
+    with AddressedServer(tmp_path, site) as server, Grown() as grown:
+        assert server.fetches("convert_to_mp3", site.url("/page/low.mp4")).status == 200
+        server.has_nothing_left()
+    said = [one.getMessage() for one in caplog.records if one.name == "polymux.engines"]
+    assert sum(map(len, said)) < 4 * _MIB
+    assert grown.bytes < 64 * _MIB or SANITIZED
+    if family == LOUD:
+        left_out = [
+            int(found[1]) for one in said if (found := re.search(r": (\d+) more lines", one))
+        ]
+        told = sum("www" in one for one in said)
+        assert sum(left_out) + told == SAID_BYTES // 64

@@ -1,0 +1,82 @@
+"""Names that sites give their files: words for people at most, and never a place."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+
+import polymux
+import pytest
+from support.addressed_server import AddressedServer
+from support.conversions import wav
+from support.web import Server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.web import Exchange, Script
+
+NAMES = [
+    "../../x", "..\\..\\x.php", "/etc/passwd", "x" * 4000 + ".wav", "\u202egpj.exe", "-i.desktop",
+    "a\tb.wav", "%2e%2e%2fx", "file:/etc/passwd", "..", "",
+]  # fmt: skip
+
+
+def called(data: bytes, kind: str, name: str) -> Script:
+    """A file, which its site calls what it likes, in both ways there are."""
+    quoted = name.replace("\\", "\\\\")
+    encoded = "".join(f"%{one:02X}" for one in name.encode())
+
+    async def script(exchange: Exchange) -> None:
+        await exchange.answer(
+            200, data, f"Content-Type: {kind}",
+            f"Content-Disposition: attachment; filename=\"{quoted}\"; filename*=UTF-8''{encoded}",
+        )  # fmt: skip
+
+    return script
+
+
+def test_a_files_name_is_that_of_its_address(tmp_path: Path) -> None:
+    """U44."""
+    with Server(called(wav(1), "audio/wav", "")) as site, AddressedServer(tmp_path, site) as server:
+        for name in NAMES:
+            site.script = called(wav(1), "audio/wav", name)
+            kept = saved(server, "convert_to_mp3", site.url("/talk.wav"))
+            assert (kept.name, kept.kind) == ("talk.mp3", "audio/mpeg"), name
+            assert server.fetches("transcribe", site.url("/talk.wav")).status == 200
+            sent = server.speech.began[-1].values["audio"]
+            assert sent.file_name == "talk.wav", name
+            assert sent.path.parent.name == "drafts"
+        server.has_nothing_left()
+    assert {one.relative_to(tmp_path).parts[0] for one in tmp_path.rglob("*")} == {"s"}
+
+
+@pytest.mark.parametrize("name", NAMES[:6])
+def test_a_videos_name_is_nobodys_path(site_folder: Path, tmp_path: Path, name: str) -> None:
+    """U44: what the downloader makes of it is the name of nothing, nor the type."""
+    script = called((site_folder / "low.mp4").read_bytes(), "video/mp4", name)
+    with Server(script) as site, AddressedServer(tmp_path, site) as server:
+        kept = saved(server, "download_video", site.url("/talk.mp4"))
+        assert (kept.name, kept.kind) == ("talk.mp4", "video/mp4")
+        assert polymux.probe(kept.data).duration_s > 2
+        server.has_nothing_left()
+    assert {one.relative_to(tmp_path).parts[0] for one in tmp_path.rglob("*")} == {"s"}
+
+
+class Kept(NamedTuple):
+    """A result as a browser would get it."""
+
+    name: str
+    kind: str
+    data: bytes
+
+
+def saved(server: AddressedServer, operation: str, url: str) -> Kept:
+    answer = server.fetches(operation, url)
+    assert answer.status == 200, answer.body
+    link = urlsplit(answer.json()["response"])
+    got = server.ask("GET", f"{link.path}?{link.query}", key=None)
+    described = got.headers["content-disposition"]
+    (name,) = re.findall(r'filename="([^"]*)"', described)
+    return Kept(name, got.headers["content-type"], got.body)

@@ -1,0 +1,146 @@
+"""Addresses that lead on, and on: every operation that fetches gives up, and says so."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from support.addressed_server import FILES, OPERATIONS, PAGES, AddressedServer
+from support.conversions import wav
+from support.fetches import answering
+from support.web import Server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.web import Exchange, Script
+
+#: Of requests for one page: the downloader follows 30 redirects at most.
+_MOST_OF_A_PAGE = 31
+
+
+async def in_a_ring(exchange: Exchange) -> None:
+    place = "/b" if exchange.target == "/a" else "/a"
+    await exchange.answer(302, b"", f"Location: {place}")
+
+
+async def in_a_chain(exchange: Exchange) -> None:
+    """Fifty hops, and something worth having behind the last."""
+    number = int(re.sub(r"\D", "", exchange.target) or 0)
+    if number < 50:
+        await exchange.answer(302, b"", f"Location: /{number + 1}")
+    else:
+        await exchange.answer(200, wav(1), "Content-Type: audio/wav")
+
+
+async def to_itself_with_more(exchange: Exchange) -> None:
+    mark = "&" if "?" in exchange.target else "?"
+    await exchange.answer(302, b"", f"Location: {exchange.target}{mark}x=1")
+
+
+LEADING_ON = [in_a_ring, in_a_chain, to_itself_with_more]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("script", LEADING_ON)
+def test_it_is_given_up(tmp_path: Path, operation: str, script: Script) -> None:
+    """U24: after five redirects of a file; of a page, after as many as its downloader follows."""
+    with Server(script) as site, AddressedServer(tmp_path, site) as server:
+        status, code, words = server.failure(operation, site.url("/a"))
+        assert (status, code) == (502, "upstream_failed"), words
+        assert site.authority not in words
+        if operation in FILES:
+            assert "more than 5 redirects" in words
+            assert site.connections == 6
+        else:
+            assert "redirect" in words
+            assert site.connections <= _MOST_OF_A_PAGE
+
+
+@pytest.mark.parametrize("script", LEADING_ON)
+def test_what_a_page_shows_may_lead_on_too(tmp_path: Path, script: Script) -> None:
+    """U24: the page is there, and its video is behind the redirects."""
+
+    async def page(exchange: Exchange) -> None:
+        if exchange.target == "/page":
+            await exchange.answer(
+                200, b'<html><video src="/a"></video></html>', "Content-Type: text/html"
+            )
+        else:
+            await script(exchange)
+
+    with Server(page) as site, AddressedServer(tmp_path, site) as server:
+        for operation in ("convert_to_mp3", "download_video"):
+            before = site.connections
+            status, code, words = server.failure(operation, site.url("/page"))
+            assert (status, code) == (502, "upstream_failed"), words
+            assert site.connections - before <= 2 + 3 * _MOST_OF_A_PAGE
+
+
+def test_five_are_followed(tmp_path: Path) -> None:
+    async def five(exchange: Exchange) -> None:
+        number = int(exchange.target.strip("/") or 0)
+        if number < 5:
+            await exchange.answer(302, b"", f"Location: /{number + 1}")
+        else:
+            await exchange.answer(200, wav(1), "Content-Type: audio/wav")
+
+    with Server(five) as site, AddressedServer(tmp_path, site) as server:
+        for operation in FILES:
+            assert server.fetches(operation, site.url("/0")).status == 200
+        assert server.fetches("download_video", site.url("/0")).status == 200
+        server.has_nothing_left()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For 127.0.0.1, signed by itself; its key is beside it in ``both.pem``."""
+    folder = tmp_path_factory.mktemp("tls")
+    subprocess.run(
+        [
+            "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+            "-subj", "/CN=polymux test", "-addext", "subjectAltName=IP:127.0.0.1",
+            "-keyout", "key.pem", "-out", "certificate.pem",
+        ],
+        cwd=folder, check=True, capture_output=True, timeout=60,
+    )  # fmt: skip
+    both = b"".join((folder / f"{name}.pem").read_bytes() for name in ("key", "certificate"))
+    (folder / "both.pem").write_bytes(both)
+    return folder / "certificate.pem"
+
+
+@pytest.mark.parametrize("operation", FILES)
+def test_https_leads_to_https_alone(tmp_path: Path, certificate: Path, operation: str) -> None:
+    """U26: a file that was asked for over TLS does not come without."""
+    with (
+        Server(answering(200, wav(1), "Content-Type: audio/wav")) as plain,
+        Server(answering(), certificate=certificate.with_name("both.pem")) as safe,
+        AddressedServer(tmp_path, plain, safe, bundle=certificate) as server,
+    ):
+        safe.script = answering(302, b"", f"Location: {plain.url('/a.wav')}")
+        status, code, words = server.failure(operation, safe.url("/a"))
+        assert (status, code) == (400, "url_refused")
+        assert "from https to http" in words
+        assert (safe.connections, plain.connections) == (1, 0)
+        safe.script = answering(200, wav(1), "Content-Type: audio/wav")
+        plain.script = answering(302, b"", f"Location: {safe.url('/a.wav')}")
+        assert server.fetches(operation, plain.url("/a")).status == 200
+
+
+@pytest.mark.parametrize("operation", PAGES)
+def test_nobody_is_believed_whose_certificate_is_not(
+    tmp_path: Path, certificate: Path, operation: str
+) -> None:
+    """U26: where the certificate is a stranger's no page is asked for, over TLS or without."""
+    with (
+        Server(
+            answering(200, b"<html></html>"), certificate=certificate.with_name("both.pem")
+        ) as one,
+        AddressedServer(tmp_path, one) as server,
+    ):
+        status, code, words = server.failure(operation, one.url("/page"))
+        assert (status, code) == (502, "upstream_failed")
+        assert "certificate" in words.lower()
+        assert one.requests == []

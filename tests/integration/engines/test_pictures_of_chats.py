@@ -1,0 +1,139 @@
+"""Pictures that lie at addresses: while one comes, nobody's place at the model is taken."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from PIL import Image
+from polymux import errors
+from polymux.engines.conversations import ChatBackend
+from polymux.engines.in_process import InProcessBackend
+from polymux.fetching import FetchPolicy
+from support.services import Scripted, chat_of, running
+from support.supervised import go, until
+from support.web import Server
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from polymux.service.dispatch import Service
+    from polymux.service.work import Work
+    from support.web import Exchange
+
+STALLED = "/stalled.png"
+
+
+def picture(width: int = 40) -> bytes:
+    buffer = io.BytesIO()
+    Image.new("RGB", (width, 30), "red").save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+async def site(exchange: Exchange) -> None:
+    """A picture wherever one asks, of which one never comes whole."""
+    data = picture()
+    if exchange.target == STALLED:
+        head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(data)}\r\n\r\n"
+        await exchange.send(head.encode() + data[:20])
+        await exchange.closed()
+    else:
+        await exchange.answer(200, data, "Content-Type: image/png")
+
+
+def asking(operation: str, *urls: str, **values: Any) -> Work:
+    if operation == "free_chat":
+        return chat_of(operation=operation, image_url=urls[0], **values)
+    parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    return chat_of(messages=[{"role": "user", "content": parts}], **values)
+
+
+@asynccontextmanager
+async def served(folder: Path, *sites: Server) -> AsyncIterator[tuple[Service, Scripted]]:
+    """A model with one place, and what opens pictures for it."""
+    model = Scripted("model", ("chat", "free_chat"))
+    media = InProcessBackend("media", "media", ["convert_to_mp3"], slots=2)
+    policy = FetchPolicy(allowed_hosts=tuple(one.authority for one in sites))
+    backend = ChatBackend(model, media, sees=True, policy=policy)
+    async with running(folder / "s", backend, cap_bytes=1 << 30) as service:
+        yield service, model
+        assert list((folder / "s" / "drafts").iterdir()) == []
+
+
+@pytest.mark.parametrize("operation", ["chat", "free_chat"])
+def test_a_slow_address_holds_nobodys_place(tmp_path: Path, operation: str) -> None:
+    async def body() -> None:
+        with Server(site) as web:
+            async with served(tmp_path, web) as (service, model):
+                slow = asyncio.create_task(service.call(asking(operation, web.url(STALLED))))
+                await until(lambda: web.requests)
+                for _ in range(3):
+                    await service.call(asking(operation, web.url("/a.png")))
+                assert len(model.began) == 3
+                assert not slow.done()
+                slow.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await slow
+                await until(lambda: list((tmp_path / "s" / "drafts").iterdir()) == [])
+                assert web.gone.wait(10)
+
+    go(body())
+
+
+def test_the_model_gets_what_was_fetched(tmp_path: Path) -> None:
+    """In the order of the conversation, and nothing of where it came from."""
+
+    async def body() -> None:
+        with Server(site) as web:
+            async with served(tmp_path, web) as (service, model):
+                inline = f"data:image/png;base64,{base64.b64encode(picture(1)).decode()}"
+                urls = [web.url("/a.png"), inline, web.url("/b.png")]
+                forged = {"fetched_1": {"path": "/etc/passwd"}, "pictures": [{"width": 9}]}
+                await service.call(asking("chat", *urls, **forged))
+        (work,) = model.began
+        assert [one["width"] for one in work.values["pictures"]] == [40, 1, 40]
+        assert {name for name in work.values if name.startswith(("pixels_", "fetched_"))} == {
+            "pixels_0", "pixels_1", "pixels_2", "fetched_1",
+        }  # fmt: skip
+        assert [one.target for one in web.requests] == ["/a.png", "/b.png"]
+
+    go(body())
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [("/status", errors.BadRequestError), ("", errors.URLRefusedError)],
+)
+def test_what_cannot_be_fetched(tmp_path: Path, path: str, kind: type[Exception]) -> None:
+    async def nothing(exchange: Exchange) -> None:
+        await exchange.answer(404)
+
+    async def body() -> None:
+        with Server(nothing) as web:
+            async with served(tmp_path, web) as (service, model):
+                url = web.url(path) if path else "http://127.0.0.1:9/a.png"
+                with pytest.raises(kind):
+                    await service.call(asking("chat", url))
+                assert model.began == []
+
+    go(body())
+
+
+def test_twenty_and_no_more(tmp_path: Path) -> None:
+    """They are counted before the first is fetched."""
+
+    async def body() -> None:
+        with Server(site) as web:
+            async with served(tmp_path, web) as (service, model):
+                with pytest.raises(errors.BadRequestError, match="21 pictures are more"):
+                    await service.call(asking("chat", *[web.url("/a.png")] * 21))
+                await service.call(asking("chat", *[web.url("/a.png")] * 20))
+            assert len(web.requests) == 20
+            assert len(model.began) == 1
+
+    go(body())

@@ -1,0 +1,90 @@
+"""Streams of upstreams that come in odd pieces, or take long: callers get what was said."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from servers import steps
+from servers.misbehaving import MisbehavingServer
+from support.polymux_server import CHAT
+from support.upstreams import (
+    ASKED,
+    FREE,
+    MESSAGES,
+    chat,
+    chunk,
+    event,
+    events_of,
+    gateway,
+    upstream,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.polymux_server import PolymuxServer
+
+#: Between two bytes of a stream, at this upstream.
+IDLE_S = 1.0
+SAID = [chunk("Grüß"), chunk(" 🎵\n\n"), chunk("", "stop")]
+#: With all that may stand between events.
+EVENTS = [event(json.dumps(one, ensure_ascii=False)) for one in SAID]
+STREAM = b": hello\n\nretry: 9\nid: 1\n" + b"".join([*EVENTS, event("[DONE]")])
+ENDS = {"LF": b"\n", "CRLF": b"\r\n", "CR": b"\r"}
+
+
+@pytest.fixture(scope="module")
+def other() -> Iterator[MisbehavingServer]:
+    with MisbehavingServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def server(
+    other: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PolymuxServer]:
+    folder = tmp_path_factory.mktemp("pieces")
+    models = {"fast": "their-model", "gpt-4o": "their-model"}
+    upstreams = {"groq": upstream(folder, other.url, models=models, idle_s=IDLE_S)}
+    with gateway(folder, upstreams) as running:
+        yield running
+
+
+def told(server: PolymuxServer, path: str) -> list[object]:
+    asked = dict(ASKED) if path == CHAT else {"messages": MESSAGES}
+    return events_of(server.json(path, asked | {"stream": True}))
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_every_split(server: PolymuxServer, other: MisbehavingServer, end: str) -> None:
+    """C24: at every byte, whatever ends the lines."""
+    data = STREAM.replace(b"\n", ENDS[end])
+    step = 1 if end == "LF" else 5
+    for at in range(1, len(data), step):
+        pieces = steps.send(data[:at]), steps.sleep(0.001), steps.send(data[at:])
+        other.script(steps.event_stream(), *pieces)
+        assert told(server, CHAT) == [*SAID, "[DONE]"], at
+
+
+@pytest.mark.parametrize("path", [CHAT, FREE])
+@pytest.mark.parametrize("size_bytes", [1, 2, 3, 7])
+def test_pieces_of_one_length(
+    server: PolymuxServer, other: MisbehavingServer, path: str, size_bytes: int
+) -> None:
+    """C24: of a few bytes each, in the middle of letters too."""
+    other.script(steps.event_stream(), steps.split(size_bytes, 0.0005), steps.send(STREAM))
+    found = told(server, path)
+    if path == CHAT:
+        assert found == [*SAID, "[DONE]"]
+    else:
+        assert [one["response"] for one in found if isinstance(one, dict)] == ["Grüß", " 🎵\n\n"]
+
+
+def test_a_slow_stream_is_no_silent_one(server: PolymuxServer, other: MisbehavingServer) -> None:
+    """C37: it may last as long as it likes, as long as something comes."""
+    pieces = [chunk(f"{number} ") for number in range(8)]
+    play = [step for one in pieces for step in (steps.sleep(IDLE_S / 2), steps.send(event(one)))]
+    other.script(steps.event_stream(), *play, steps.send(event("[DONE]")))
+    assert events_of(chat(server, stream=True)) == [*pieces, "[DONE]"]

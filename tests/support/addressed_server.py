@@ -1,0 +1,200 @@
+"""A server with every operation that takes an address of media, and what must be left of it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux.downloads.backend import DownloadBackend
+from polymux.downloads.bringing import Bringer, addressed
+from polymux.downloads.pages import PageDownloader
+from polymux.downloads.settings import DownloadSettings
+from polymux.engines.in_process import InProcessBackend
+from polymux.fetching import FetchPolicy
+from polymux.service.backend import Backend
+from polymux.service.work import Product
+from polymux.summaries.backend import SummaryBackend
+from polymux.summaries.settings import SummaryOptions
+
+from support.fetches import wait_until
+from support.polymux_server import Answer, PolymuxServer, form
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from polymux.service.work import Sink, Work
+
+    from support.web import Server
+
+#: What fetches a file by itself, and gives pages to the downloader.
+FILES = {"convert_to_mp3": "/api/v1/convert2mp3", "transcribe": "/api/v1/modelhost/stt"}
+#: What is the downloader's from the beginning.
+PAGES = {
+    "download_video": "/api/v1/downloadvideo",
+    "summarize_video": "/api/v1/videosummarization",
+}
+OPERATIONS = (*FILES, *PAGES)
+_LONGEST_S = 3600.0
+
+
+class Writer(Backend):
+    """A chat model of one sentence."""
+
+    name = "writer"
+    operations = frozenset(("chat",))
+    models = ("small",)
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        message = {"role": "assistant", "content": "A river carries stones."}
+        return Product({"choices": [{"index": 0, "message": message}]})
+
+
+class AddressedServer(PolymuxServer):
+    """Fetches from some sites of this machine; media are converted, all else is scripted.
+
+    Args:
+        folder: Of its store.
+        sites: What may be fetched from.
+        most_bytes: Of one file.
+        bundle: Certificates that are believed.
+        download: Of `polymux.downloads.settings.DownloadSettings`, instead of the defaults.
+    """
+
+    answer_within_s = 120.0
+
+    def __init__(
+        self,
+        folder: Path,
+        *sites: Server,
+        most_bytes: int = 1 << 20,
+        bundle: Path | None = None,
+        **download: Any,
+    ) -> None:
+        self._policy = FetchPolicy(
+            allowed_hosts=tuple(one.authority for one in sites), certificate_bundle=bundle
+        )
+        self._download = DownloadSettings(most_bytes=most_bytes, **download)
+        self.speech = Scripted("speech", ("transcribe",), slots=4)
+        super().__init__(folder / "s", self._backends)
+
+    def __enter__(self) -> Self:
+        # A folder of its own, as others of this machine's processes have theirs in the usual one.
+        self._temporary = tempfile.TemporaryDirectory(prefix="t-")
+        self._before, tempfile.tempdir = tempfile.tempdir, self._temporary.name
+        return super().__enter__()
+
+    def __exit__(self, *exception: object) -> None:
+        try:
+            super().__exit__(*exception)
+        finally:
+            tempfile.tempdir = self._before
+            self._temporary.cleanup()
+
+    def _backends(self) -> list[Backend]:
+        drafts = self.settings.store.folder / "drafts"
+        pages = PageDownloader(self._download, self._policy, drafts, _LONGEST_S)
+        bringer = Bringer(self._policy, self._download.most_bytes, pages=pages)
+        media = InProcessBackend("media", "media", ["convert_to_mp3"], slots=4)
+        return [
+            addressed(media, bringer),
+            addressed(self.speech, bringer),
+            DownloadBackend(pages, media),
+            SummaryBackend(pages, SummaryOptions()),
+            Writer(),
+        ]
+
+    def fetches(self, operation: str, url: str) -> Answer:
+        """What an operation answers that is asked for an address."""
+        if operation in FILES:
+            body, headers = form(("url", url))
+            return self.ask("POST", FILES[operation], body, headers)
+        return self.json(PAGES[operation], {"url": url})
+
+    def failure(self, operation: str, url: str) -> tuple[int, str, str]:
+        """Status, code and words of a failure that has left nothing behind."""
+        answer = self.fetches(operation, url)
+        assert answer.status >= 400, answer.body
+        self.has_nothing_left()
+        told = answer.json()
+        return answer.status, str(told.get("code", "")), str(told["error"])
+
+    def has_nothing_left(self) -> None:
+        """Waits until there is no draft, no downloader and no way out of one."""
+        drafts = self.settings.store.folder / "drafts"
+        wait_until(lambda: not any(drafts.iterdir()) and not downloaders())
+        assert list(Path(self._temporary.name).iterdir()) == []
+
+
+def downloaders() -> list[int]:
+    """The process ids of this process's engines, all of them downloaders, and of their ways out."""
+    found = [os.getpid()]
+    for pid in found:
+        for task in Path(f"/proc/{pid}/task").glob("*/children"):
+            found += [int(one) for one in _text(task).split()]
+    words = {pid: _text(Path(f"/proc/{pid}/cmdline")) for pid in found[1:]}
+    return [pid for pid, line in words.items() if "polymux.engines.child" in line]
+
+
+def _text(path: Path) -> str:
+    """A file of /proc; empty where its process has gone."""
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+class Watched:
+    """The most that this process's downloaders hold while a block runs; looked at again and again.
+
+    Attributes:
+        most_bytes: Of one process, resident; 0 where none was seen.
+    """
+
+    def __init__(self) -> None:
+        self.most_bytes = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+
+    def _look(self) -> None:
+        while not self._over.wait(0.01):
+            for pid in downloaders():
+                self.most_bytes = max(self.most_bytes, _status_bytes(pid, "VmHWM"))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+class Grown:
+    """How much more this process has held at most, while a block ran, than before it.
+
+    Attributes:
+        bytes: Resident; 0 before the end.
+    """
+
+    bytes = 0
+
+    def __enter__(self) -> Self:
+        # Whatever was the most until now counts no more: see proc(5).
+        Path("/proc/self/clear_refs").write_text("5")
+        self._before = _status_bytes("self", "VmRSS")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bytes = _status_bytes("self", "VmHWM") - self._before
+
+
+def _status_bytes(process: object, name: str) -> int:
+    """A number of /proc/PID/status; 0 where its process has gone."""
+    for line in _text(Path(f"/proc/{process}/status")).splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) << 10
+    return 0

@@ -1,0 +1,47 @@
+"""What sites say of their videos, and what a caller is told."""
+
+from __future__ import annotations
+
+import pytest
+from polymux import errors
+from polymux.downloads.engine import _failure
+from yt_dlp.utils import DownloadError, ExtractorError
+
+
+def told(words: str) -> errors.APIStatusError:
+    """Of a site's words, as the downloader gets them."""
+    inner = ExtractorError(words, expected=True)
+    found = _failure(DownloadError(f"ERROR: {words}", (ExtractorError, inner, None)))
+    assert isinstance(found, errors.APIStatusError)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "code"),
+    [
+        ("[site] a1: Private video. Sign in if you've been granted access to it", 404, "gone"),
+        ("[site] a1: Video unavailable", 404, "gone"),
+        ("[site] a1: This video has been removed by the uploader", 404, "gone"),
+        ("[site] a1: Unable to download webpage: HTTP Error 410: Gone", 404, "gone"),
+        ("[site] a1: Sign in to confirm your age", 502, "upstream_failed"),
+        ("[site] a1: HTTP Error 403: Forbidden", 502, "upstream_failed"),
+        ("Unsupported URL: http://a.example/", 415, "unsupported_media"),
+    ],
+)
+def test_what_a_site_says(words: str, status: int, code: str) -> None:
+    """U46, U52: private and removed is gone; what is refused otherwise is the site's failure."""
+    error = told(words)
+    assert (error.status, error.code, error.param) == (status, code, "url")
+    assert words.partition(": ")[2][:20] in str(error)
+
+
+def test_words_of_any_length_and_kind() -> None:
+    error = told("[site] a1: \x1b[31m" + "no\u202e" * 1000)
+    assert len(str(error)) < 400
+    assert str(error).isprintable()
+    assert error.status == 502
+
+
+def test_what_was_refused_within_is_told_as_it_is() -> None:
+    inner = errors.RequestTooLargeError("too long")
+    assert _failure(DownloadError("ERROR: too long", (type(inner), inner, None))) is inner

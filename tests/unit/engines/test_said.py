@@ -1,0 +1,48 @@
+"""What processes say: kept to the last lines, logged as far as a log can take it."""
+
+from __future__ import annotations
+
+import pytest
+from polymux.engines.said import Said
+
+
+@pytest.fixture(autouse=True)
+def _logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "polymux.engines")
+
+
+def test_lines_are_whole_however_they_come(caplog: pytest.LogCaptureFixture) -> None:
+    said = Said("one")
+    for at, piece in enumerate((b"fi", b"rst\nsec", b"ond\n\n  \nthi\x1brd")):
+        said.take(piece, float(at))
+    assert list(said.lines) == ["first", "second"]
+    said.take(b"", 3.0)
+    assert list(said.lines) == ["first", "second", "thi\\x1brd"]
+    assert caplog.messages == ["one: first", "one: second", "one: thi\\x1brd"]
+
+
+def test_a_flood_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+    said = Said("one")
+    for number in range(20):
+        said.take(b"".join(b"%d\n" % (number * 100 + one) for one in range(100)), 1.0)
+    assert caplog.messages[-1] == "one: 499"
+    assert len(caplog.messages) == 500
+    assert list(said.lines) == [str(one) for one in range(1950, 2000)]
+    said.take(b"later\n", 12.0)
+    assert caplog.messages[500:] == ["one: 1500 more lines", "one: later"]
+
+
+def test_what_is_left_out_at_the_end_is_told_too(caplog: pytest.LogCaptureFixture) -> None:
+    said = Said("one")
+    said.take(b"x\n" * 700, 0.0)
+    said.take(b"", 1.0)
+    assert caplog.messages[-1] == "one: 200 more lines"
+
+
+def test_a_line_without_end_takes_no_room() -> None:
+    said = Said("one")
+    for _ in range(100):
+        said.take(b"w" * 100_000, 0.0)
+    said.take(b" end\nnext\n", 0.0)
+    assert len(said.lines[0]) <= 500
+    assert list(said.lines)[1:] == ["next"]
