@@ -7,7 +7,8 @@ runs. Commands of scripts/ cannot run inside the tests they start: for those, th
 and know the options shown. Any other language, or a block with nothing to run, is a failure, so no
 example can escape. A file that an example names with .mp3, or hands to `save`, must exist when it
 has run. Examples of the client find a server: the environment names one that the tests start. So do
-those that speak of OpenAI: the server of polymux, with the real media engine and quick other ones.
+those that speak of OpenAI, or use the package replicate: the server of polymux, with the real media
+engine and quick other ones.
 """
 
 from __future__ import annotations
@@ -116,6 +117,12 @@ def openai_door(served: ServedProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", served.key)
 
 
+@pytest.fixture
+def replicate_door(served: ServedProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REPLICATE_BASE_URL", f"{served.url}/replicate")
+    monkeypatch.setenv("REPLICATE_API_TOKEN", served.key)
+
+
 def run_script_check(command: str) -> None:
     """A script of this repository: it exists, is executable, and speaks of each option used."""
     script, *arguments = shlex.split(command)
@@ -205,6 +212,8 @@ def test_example_runs(
 ) -> None:
     if "openai" in example.text.lower():
         request.getfixturevalue("openai_door")
+    if "import replicate" in example.text or "REPLICATE_" in example.text:
+        request.getfixturevalue("replicate_door")
     run_example(example, folder, server)
 
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.routing import Route
 
 from polymux import contract
-from polymux.server.doors import mcp, openai
+from polymux.server.doors import mcp, openai, replicate
 from polymux.server.doors.openai.shape import OpenAiNotFound
 from polymux.server.endpoint import NotFound, Preflight
 from polymux.server.facts import Alive, Docs, MetricsEndpoint, OpenApi, Operations, Ready
@@ -155,6 +155,8 @@ def _routes(state: ServerState) -> list[Route]:
         endpoints += openai.routes(state)
     if state.settings.mcp_door:
         endpoints += mcp.routes(state)
+    if state.settings.replicate_door:
+        endpoints += replicate.routes(state)
     # An instance with __call__ is an ASGI application to Starlette: nothing is read before it runs.
     return [Route(path, endpoint, methods=None) for path, endpoint in endpoints]
 
@@ -173,8 +175,11 @@ class _Front:
         self._routes = routes
         self._preflight = Preflight(state)
         self._not_found = NotFound(state)
-        openai_door = state.settings.openai_door
-        self._not_found_at_openai = OpenAiNotFound(state) if openai_door else self._not_found
+        self._not_found_at: dict[str, Endpoint] = {}
+        if state.settings.openai_door:
+            self._not_found_at[openai.PREFIX] = OpenAiNotFound(state)
+        if state.settings.replicate_door:
+            self._not_found_at[replicate.PREFIX] = replicate.ReplicateNotFound(state)
         self._tracing = tracing(routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -188,9 +193,10 @@ class _Front:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
-        not_found = self._not_found
-        if path.startswith(openai.PREFIX):
-            not_found = self._not_found_at_openai
+        not_found: Endpoint = self._not_found
+        for prefix, of_door in self._not_found_at.items():
+            if path.startswith(prefix):
+                not_found = of_door
         # An encoded path is none of ours, whatever it decodes to; but for the names of models.
         plain = scope.get("raw_path", path.encode("utf-8", "replace")).partition(b"?")[0]
         encoded = plain != path.encode("utf-8", "replace")

@@ -218,11 +218,16 @@ class _FormReader:
     def spool(self) -> None:
         """Writes what waits. On another thread; `feed` is not called meanwhile."""
         waiting, self._waiting, self.waiting_bytes = self._waiting, [], 0
-        for upload, data in waiting:
-            if data is None:
+        try:
+            for upload, data in waiting:
+                if data is None:
+                    upload.close()
+                else:
+                    upload.write(data)
+        except BaseException:
+            for upload, _ in waiting:
                 upload.close()
-            else:
-                upload.write(data)
+            raise
 
     def close(self) -> None:
         if self._upload is not None:

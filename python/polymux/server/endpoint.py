@@ -26,9 +26,10 @@ _access = logging.getLogger("polymux.access")
 #: What a page may send beside what browsers send by themselves; some are of OpenAI's package, and
 #: the last of the Model Context Protocol.
 _ALLOWED_FIELDS = (
-    b"authorization, content-type, prefer, idempotency-key, x-request-id, x-stainless-arch, "
-    b"x-stainless-lang, x-stainless-os, x-stainless-package-version, x-stainless-retry-count, "
-    b"x-stainless-runtime, x-stainless-runtime-version, x-stainless-timeout, "
+    b"authorization, content-type, prefer, cancel-after, idempotency-key, x-request-id, "
+    b"x-stainless-arch, x-stainless-lang, x-stainless-os, x-stainless-package-version, "
+    b"x-stainless-retry-count, x-stainless-runtime, x-stainless-runtime-version, "
+    b"x-stainless-timeout, "
     b"mcp-protocol-version, mcp-session-id, mcp-method, mcp-name"
 )
 #: What it may read of an answer's.

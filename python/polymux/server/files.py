@@ -17,7 +17,6 @@ from polymux.service.failures import refusal
 if TYPE_CHECKING:
     from polymux.server.answers import Scope, Send
     from polymux.server.endpoint import Asked
-    from polymux.server.gate import Access
     from polymux.service.media_store import StoredFile
 
 _PIECE_BYTES = 256 << 10
@@ -38,7 +37,7 @@ class MediaEndpoint(Endpoint):
         """The file, or a part of it."""
         file, descriptor = await self._opened(asked.scope)
         try:
-            await self._answer(asked.access, asked.scope, asked.send, file, descriptor)
+            await send_file(asked, file, descriptor)
         finally:
             os.close(descriptor)
 
@@ -65,44 +64,55 @@ class MediaEndpoint(Endpoint):
             "long as the file is kept",
         )
 
-    async def _answer(
-        self, access: Access, scope: Scope, send: Send, file: StoredFile, descriptor: int
-    ) -> None:
-        tag = f'"{file.sha256[:32]}"'.encode()
-        fields = [
-            (b"content-type", file.content_type.encode()),
-            (b"content-disposition", _disposition(file)),
-            (b"x-content-type-options", b"nosniff"),
-            (b"content-security-policy", b"default-src 'none'; sandbox"),
-            (b"cross-origin-resource-policy", b"cross-origin"),
-            (b"referrer-policy", b"no-referrer"),
-            (b"accept-ranges", b"bytes"),
-            (b"etag", tag),
-            (b"cache-control", b"private, max-age=3600"),
-        ]
-        if access.headers.get(b"if-none-match") in (tag, b"*"):
-            await send_whole(send, 304, b"", fields[6:], request_id=access.request_id)
-            return
-        start, end, partial = 0, file.size_bytes, False
-        wanted = access.headers.get(b"range")
-        if wanted is not None and access.headers.get(b"if-range", tag) == tag:
-            found = _part(wanted.decode("latin-1"), file.size_bytes)
-            if found is not None:
-                (start, end), partial = found, True
-        if partial:
-            place = f"bytes {start}-{end - 1}/{file.size_bytes}"
-            fields.append((b"content-range", place.encode()))
-        fields += [
-            (b"content-length", str(end - start).encode()),
-            (b"x-request-id", access.request_id.encode()),
-            VERSION_FIELD,
-        ]
-        status = 206 if partial else 200
-        await send({"type": "http.response.start", "status": status, "headers": fields})
-        if scope["method"] == "HEAD":
-            await send({"type": "http.response.body", "body": b""})
-            return
-        await _send_part(send, descriptor, start, end)
+
+async def send_file(asked: Asked, file: StoredFile, descriptor: int) -> None:
+    """Answers by a file, whole or in part, as what it is.
+
+    Args:
+        asked: By ``GET`` or ``HEAD``.
+        file: The file.
+        descriptor: To read it by; the caller closes it.
+
+    Raises:
+        APIStatusError: The part that is asked for lies behind the file's end (416).
+        ClientGoneError: The file is shorter than it was: the answer is cut.
+    """
+    access, scope, send = asked.access, asked.scope, asked.send
+    tag = f'"{file.sha256[:32]}"'.encode()
+    fields = [
+        (b"content-type", file.content_type.encode()),
+        (b"content-disposition", _disposition(file)),
+        (b"x-content-type-options", b"nosniff"),
+        (b"content-security-policy", b"default-src 'none'; sandbox"),
+        (b"cross-origin-resource-policy", b"cross-origin"),
+        (b"referrer-policy", b"no-referrer"),
+        (b"accept-ranges", b"bytes"),
+        (b"etag", tag),
+        (b"cache-control", b"private, max-age=3600"),
+    ]
+    if access.headers.get(b"if-none-match") in (tag, b"*"):
+        await send_whole(send, 304, b"", fields[6:], request_id=access.request_id)
+        return
+    start, end, partial = 0, file.size_bytes, False
+    wanted = access.headers.get(b"range")
+    if wanted is not None and access.headers.get(b"if-range", tag) == tag:
+        found = _part(wanted.decode("latin-1"), file.size_bytes)
+        if found is not None:
+            (start, end), partial = found, True
+    if partial:
+        place = f"bytes {start}-{end - 1}/{file.size_bytes}"
+        fields.append((b"content-range", place.encode()))
+    fields += [
+        (b"content-length", str(end - start).encode()),
+        (b"x-request-id", access.request_id.encode()),
+        VERSION_FIELD,
+    ]
+    status = 206 if partial else 200
+    await send({"type": "http.response.start", "status": status, "headers": fields})
+    if scope["method"] == "HEAD":
+        await send({"type": "http.response.body", "body": b""})
+        return
+    await _send_part(send, descriptor, start, end)
 
 
 async def _send_part(send: Send, descriptor: int, start: int, end: int) -> None:

@@ -163,11 +163,8 @@ class OperationEndpoint(Endpoint):
             BadRequestError: The request's Idempotency-Key is none.
             ClientGoneError: They have gone.
         """
-        key = access.headers.get(b"idempotency-key")
-        if key is not None and not _KEY.fullmatch(key):
-            raise invalid("Idempotency-Key: 1 to 255 visible ASCII characters", "Idempotency-Key")
         jobs = self.state.service.jobs
-        job, new = await self.state.service.begin(work, None if key is None else key.decode())
+        job, new = await self.state.service.begin(work, idempotency_key_of(access))
         if new:
             # The files belong to the job now, which may go on when this answer is given.
             jobs.when_over(job, files.pop_all().close)
@@ -196,6 +193,18 @@ class OperationEndpoint(Endpoint):
         else:
             body = linked(state, job, job.output)
         await send_json(send, 200, body, request_id=access.request_id)
+
+
+def idempotency_key_of(access: Access) -> str | None:
+    """What the caller calls its request; None where it says nothing.
+
+    Raises:
+        BadRequestError: It is no name.
+    """
+    key = access.headers.get(b"idempotency-key")
+    if key is not None and not _KEY.fullmatch(key):
+        raise invalid("Idempotency-Key: 1 to 255 visible ASCII characters", "Idempotency-Key")
+    return None if key is None else key.decode()
 
 
 def told_of(job: Job) -> dict[str, Any]:

@@ -116,7 +116,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._in_body = False
         self._framing_bytes = 0
         self._lingered_bytes = -1
-        self._half_closed = False
+        self._half_closed = self._is_lost = False
         self.sends_events = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
         super().connection_made(_Transport(transport, self))  # type: ignore[arg-type]
@@ -172,6 +172,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """All deadlines end."""
         for name in list(self._timers):
             self._disarm(name)
+        self._is_lost = True
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]
@@ -220,7 +221,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def close_soon(self) -> None:
         """Closes when what was written has been read; a peer that does not read has its time."""
         self._plain.close()
-        if self._plain.get_write_buffer_size():
+        # Of a lost one that spoke TLS, nothing can be asked any more.
+        if not self._is_lost and self._plain.get_write_buffer_size():
             self._arm_write()
 
     @property

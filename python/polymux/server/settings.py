@@ -170,6 +170,11 @@ class ServerSettings:
         return self.loopback_only if self.doors.mcp is None else self.doors.mcp
 
     @property
+    def replicate_door(self) -> bool:
+        """Whether there is ``/replicate/v1``, in Replicate's shape."""
+        return self.loopback_only if self.doors.replicate is None else self.doors.replicate
+
+    @property
     def key_file(self) -> Path:
         """Where the keys are."""
         return self.keys or self.store.folder / "keys.json"

@@ -5,10 +5,62 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from polymux._core import ChatChunk
 
     #: A chunk's JSON as a dict, or an upstream's chunk, which nobody has parsed.
     Chunk: TypeAlias = "dict[str, Any] | ChatChunk"
+
+
+def plain_of(chunk: Chunk) -> dict[str, Any]:
+    r"""A chunk's members; none of a chunk that is no JSON object.
+
+    Example:
+        >>> import polymux
+        >>> plain_of(polymux.ChatChunk(b'{"choices": []}'))
+        {'choices': []}
+    """
+    if isinstance(chunk, dict):
+        return chunk
+    from polymux._native_core import core
+
+    plain = core.parse_json(chunk.raw)
+    return plain if isinstance(plain, dict) else {}
+
+
+def text_of(plain: Mapping[str, Any]) -> str:
+    """What a chunk adds to the answer's text; empty where it adds nothing.
+
+    Args:
+        plain: As `plain_of` gives it, of either chat.
+
+    Example:
+        >>> text_of({"choices": [{"delta": {"content": "Hi"}}]}), text_of({"response": "Hi"})
+        ('Hi', 'Hi')
+    """
+    if "response" in plain:
+        text = plain["response"]
+    else:
+        choices = plain.get("choices")
+        first = choices[0] if isinstance(choices, list) and choices else None
+        delta = first.get("delta") if isinstance(first, dict) else None
+        text = delta.get("content") if isinstance(delta, dict) else None
+    return text if isinstance(text, str) else ""
+
+
+def counts_of(plain: Mapping[str, Any]) -> dict[str, float]:
+    """How many tokens there were, of a chunk that tells it: as numbers of a job.
+
+    Example:
+        >>> counts_of({"usage": {"prompt_tokens": 3, "completion_tokens": 9}})
+        {'input_token_count': 3, 'output_token_count': 9}
+    """
+    usage = plain.get("usage")
+    if not isinstance(usage, dict):
+        return {}
+    names = {"prompt_tokens": "input_token_count", "completion_tokens": "output_token_count"}
+    return {own: usage[name] for name, own in names.items() if type(usage.get(name)) is int}
 
 
 def line_of(chunk: ChatChunk) -> bytes:

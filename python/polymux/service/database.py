@@ -48,6 +48,10 @@ MIGRATIONS = (
     CREATE INDEX files_of_job ON files (job);
     CREATE INDEX files_by_expiry ON files (expires_at);
     """,
+    """
+    ALTER TABLE files ADD COLUMN metadata TEXT NOT NULL DEFAULT '{}';
+    CREATE INDEX files_of_owner ON files (owner, created_at) WHERE job = ''
+    """,
 )
 _FULL = (sqlite3.SQLITE_FULL,)
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from contextlib import aclosing, suppress
+from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from polymux import errors
 from polymux.operations.results import JOBS
 from polymux.service.admission import Admission, Promise, check_estimate
+from polymux.service.deadlines import answer_timeout_s, in_time, ready, too_late
 from polymux.service.failures import all_failed, draining, refusal, unknown_model
+from polymux.service.pieces import told_in_pieces
 from polymux.service.running import Jobs
 from polymux.service.work import Sink
 
@@ -60,7 +62,8 @@ class Service:
         memory_limit_bytes: Most that one piece of work may take; None for no limit.
 
     Raises:
-        InvalidRequestError: A route names a backend that does not exist, or cannot do it.
+        InvalidRequestError: A route names a backend that does not exist, or cannot do it; two
+            backends have one name.
     """
 
     def __init__(
@@ -75,8 +78,14 @@ class Service:
         """Nothing runs."""
         self.store = store
         self.backends = {one.name: one for one in backends}
+        if len(self.backends) < len(backends):
+            names = [one.name for one in backends]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise errors.InvalidRequestError(
+                f"two engines or upstreams have the name {twice}: call one of them otherwise"
+            )
         self.places = {one.name: Admission(one, queue) for one in backends}
-        self.jobs = Jobs(store, self._do)
+        self.jobs = Jobs(store, self._do_job)
         self._routes = _all_routes(backends) | dict(routes or {})
         self._memory_limit_bytes = memory_limit_bytes
         for operation, wanted in self._routes.items():
@@ -191,11 +200,14 @@ class Service:
             PolymuxError: It failed.
         """
         sink = sink or Sink(lambda: None, self.store.media.draft)
+        limit_s = answer_timeout_s(work)
+        if limit_s is None:
+            return await self._do(work, sink, _nothing)
         try:
-            async with asyncio.timeout(_answer_timeout_s(work)):
+            async with asyncio.timeout(limit_s):
                 return await self._do(work, sink, _nothing)
         except TimeoutError:
-            raise _too_late(work) from None
+            raise too_late(work) from None
 
     async def _do(
         self,
@@ -203,12 +215,14 @@ class Service:
         sink: Sink,
         started: Callable[[], Awaitable[None]],
         promise: Promise | None = None,
+        *,
+        unmeasured: bool = False,
     ) -> Product:
         backends = self.backends_of(work)
         failures: dict[str, errors.APIStatusError] = {}
         for number, backend in enumerate(backends, 1):
             try:
-                if number > 1 or not is_job(work.operation):
+                if number > 1 or unmeasured or not is_job(work.operation):
                     await self._check_estimate(work, backend)
                 preparing = backend.prepared(work, sink)
                 if preparing is not None:
@@ -221,6 +235,24 @@ class Service:
                     raise
                 failures[backend.name] = error
         raise all_failed(failures)
+
+    async def _do_job(
+        self,
+        work: Work,
+        sink: Sink,
+        started: Callable[[], Awaitable[None]],
+        promise: Promise | None = None,
+    ) -> Product:
+        """What a job is: its preparation, then the work; of a chat in pieces each is told."""
+        async with AsyncExitStack() as stack:
+            unmeasured = work.prepare is not None
+            if work.prepare is not None:
+                await started()
+                started = _nothing
+                work = await stack.enter_async_context(work.prepare(work, sink))
+            if work.streamed:
+                return await told_in_pieces(self.stream(work, sink, started, promise), sink)
+            return await self._do(work, sink, started, promise, unmeasured=unmeasured)
 
     async def _do_prepared(
         self,
@@ -237,38 +269,43 @@ class Service:
             async with self.places[backend.name].place(promise):
                 return await backend.run(ready, sink)
 
-    async def stream(self, work: Work) -> AsyncIterator[Chunk]:
+    async def stream(
+        self,
+        work: Work,
+        sink: Sink | None = None,
+        started: Callable[[], Awaitable[None]] | None = None,
+        promise: Promise | None = None,
+    ) -> AsyncIterator[Chunk]:
         """Does a chat in pieces. Where a backend fails before its first piece, the next is tried.
+
+        Args:
+            work: What is to be done.
+            sink: Where it is told of. Default: nowhere.
+            started: Awaited when it has its place. Default: nothing is.
+            promise: Of a place in a queue. Default: none.
 
         Raises:
             The same as `call`, before the first piece or between two.
         """
         backends = self.backends_of(work)
-        limit_s = _answer_timeout_s(work)
+        sink = sink or Sink(lambda: None, self.store.media.draft)
+        limit_s = answer_timeout_s(work)
         until = None if limit_s is None else asyncio.get_running_loop().time() + limit_s
         failures: dict[str, errors.APIStatusError] = {}
         for backend in backends:
             begun = False
             try:
-                async with self.places[backend.name].place():
-                    sink = Sink(lambda: None, self.store.media.draft)
-                    async with aclosing(backend.stream(work, sink)) as chunks:  # type: ignore[type-var]
-                        if until is None:
-                            async for chunk in chunks:
-                                begun = True
-                                yield chunk
-                            return
-                        while True:
-                            # Around each piece: a deadline may not span what the reader does.
-                            try:
-                                async with asyncio.timeout_at(until):
-                                    chunk = await anext(chunks)
-                            except StopAsyncIteration:
-                                break
-                            except TimeoutError:
-                                raise _too_late(work) from None
-                            begun = True
-                            yield chunk
+                async with AsyncExitStack() as stack:
+                    prepared = await ready(stack, backend, work, sink, until)
+                    await stack.enter_async_context(self.places[backend.name].place(promise))
+                    await (started or _nothing)()
+                    pieces = backend.stream(prepared, sink)
+                    if until is not None:
+                        pieces = in_time(pieces, work, until)
+                    await stack.enter_async_context(aclosing(pieces))  # type: ignore[type-var]
+                    async for chunk in pieces:
+                        begun = True
+                        yield chunk
             except _NOT_THE_CALLERS as error:
                 late = until is not None and asyncio.get_running_loop().time() >= until
                 if begun or late or not _fails_over(work):
@@ -292,7 +329,8 @@ class Service:
         async def admit() -> Promise:
             promise = self.places[first.name].promise()
             try:
-                await self._check_estimate(work, first)
+                if work.prepare is None:
+                    await self._check_estimate(work, first)
             except BaseException:
                 promise.give_up()
                 raise
@@ -325,22 +363,6 @@ def _selector(work: Work) -> str:
         return work.model
     named = work.values.get("model")
     return named if isinstance(named, str) else ""
-
-
-def _answer_timeout_s(work: Work) -> float | None:
-    """Time for the whole answer of freellm, all models together."""
-    wanted = work.values.get("timeout") if work.operation == "free_chat" else None
-    return float(wanted) if isinstance(wanted, (int, float)) else None
-
-
-def _too_late(work: Work) -> errors.InternalServerError:
-    return refusal(
-        errors.InternalServerError,
-        f"there was no answer within {_answer_timeout_s(work):g} s",
-        code="upstream_timeout",
-        status=504,
-        param="timeout",
-    )
 
 
 def _fails_over(work: Work) -> bool:

@@ -49,14 +49,15 @@ class StoredFile(NamedTuple):
 
     Attributes:
         name: Random, 160 bits, with an extension; what links name.
-        job: Id of the job that made it.
-        owner: Id of the key that asked for the job.
+        job: Id of the job that made it; empty where it was sent to be kept.
+        owner: Id of the key that asked for the job, or sent it.
         sha256: Of its bytes, as 64 hexadecimal digits.
         size_bytes: Its size.
-        content_type: Of what was made, never of what somebody called it.
+        content_type: Of what was made; of what was sent, what its sender calls it.
         file_name: What to save it as.
         created_at: Seconds since 1970.
         expires_at: The same; from then on it is gone.
+        metadata: JSON that its sender keeps with it.
     """
 
     name: str
@@ -68,6 +69,7 @@ class StoredFile(NamedTuple):
     file_name: str
     created_at: float
     expires_at: float
+    metadata: str = "{}"
 
 
 class MediaStore:
@@ -190,6 +192,7 @@ class MediaStore:
         size_bytes: int,
         content_type: str,
         file_name: str,
+        metadata: str = "{}",
     ) -> StoredFile:
         """Gives a sealed draft its name; from then on it can be found.
 
@@ -201,8 +204,9 @@ class MediaStore:
         name = f"{secrets.token_hex(_NAME_BYTES)}{extension}"
         now = self._clock()
         made = StoredFile(
-            name, job, owner, sha256, size_bytes, content_type, file_name, now, now + self._life_s
-        )
+            name, job, owner, sha256, size_bytes, content_type, file_name, now,
+            now + self._life_s, metadata,
+        )  # fmt: skip
         target = self._path(name)
         try:
             with reported("the file cannot be kept"):
@@ -252,6 +256,16 @@ class MediaStore:
             for row in self._database.rows(
                 "SELECT * FROM files WHERE job = ? ORDER BY created_at, name", (job,)
             )
+        ]
+
+    def sent_by(self, owner: str, most: int = 1000) -> list[StoredFile]:
+        """The files that a key has sent to be kept, newest first, at most so many."""
+        query = (
+            "SELECT * FROM files WHERE owner = ? AND job = '' AND expires_at > ? "
+            "ORDER BY created_at DESC, name LIMIT ?"
+        )
+        return [
+            StoredFile(*row) for row in self._database.rows(query, (owner, self._clock(), most))
         ]
 
     def remove(self, *files: StoredFile, also: Callable[[], object] | None = None) -> None:

@@ -51,6 +51,7 @@ class Job:
         progress: From 0 to 1; None where nobody knows.
         created_at: Seconds since 1970; so are the next two, None before.
         idempotency: The caller's key and the hash of what it asked for; None where it gave none.
+        asked: What a door keeps of the request in its own words; None for nothing.
     """
 
     id: str
@@ -69,6 +70,7 @@ class Job:
     started_at: float | None = None
     completed_at: float | None = None
     idempotency: tuple[str, str] | None = None
+    asked: dict[str, Any] | None = None
 
     @property
     def ended(self) -> bool:
@@ -198,6 +200,22 @@ class JobTable:
         more = len(rows) > most
         rows = rows[:most]
         return [_job(row) for row in rows], int(rows[-1]["number"]) if more else None
+
+    def newer(self, owner: str, *, after: int, most: int) -> list[Job]:
+        """Jobs of a key that began behind another, those that are closest to it, newest first.
+
+        Args:
+            owner: The key's id.
+            after: The other's place, as `place_of` gives it.
+            most: As many at once.
+        """
+        query = "SELECT * FROM jobs WHERE owner = ? AND number > ? ORDER BY number LIMIT ?"
+        return [_job(row) for row in self._database.rows(query, (owner, after, most))][::-1]
+
+    def place_of(self, job: Job) -> int:
+        """Where a job stands among all; 0 where it is gone."""
+        row = self._database.row("SELECT number FROM jobs WHERE id = ?", (job.id,))
+        return 0 if row is None else int(row["number"])
 
     def remove(self, *names: str) -> None:
         """Forgets jobs."""

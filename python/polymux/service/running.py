@@ -56,6 +56,9 @@ class _Running:
         if self.sink is not None:
             self.job.logs = list(self.sink.lines)
             self.job.progress = self.sink.progress
+            if self.sink.said is not None:
+                # The list itself, which grows: a copy for each piece would be costly.
+                self.job.output = self.sink.said
         self.changed.set()
         self.changed = asyncio.Event()
 
@@ -110,6 +113,7 @@ class Jobs:
             version="hidden",
             input=work.described_input(),
             created_at=self._store.clock(),
+            asked=None if work.asked is None else dict(work.asked),
         )
         if idempotency_key is not None:
             digest = await asyncio.to_thread(digest_of, work)
@@ -307,15 +311,22 @@ class Jobs:
             running.waiters -= 1
         return running.job
 
-    async def events(self, job: Job) -> AsyncIterator[Job]:
-        """A job now, whenever it changes, and at its end; not more often than people can read."""
+    async def events(self, job: Job, every_s: float = _TOLD_EVERY_S) -> AsyncIterator[Job]:
+        """A job now, whenever it changes, and at its end.
+
+        Args:
+            job: The job.
+            every_s: How long nothing is told after something was, in seconds. Default: 0.2, not
+                more often than people can read; 0 tells of every change.
+        """
         running = self._running.get(job.id)
         while running is not None and not running.over.is_set():
             changed = running.changed
             yield running.job
             await changed.wait()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(running.over.wait(), _TOLD_EVERY_S)
+            if every_s > 0:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(running.over.wait(), every_s)
         yield await self.find(job.id, None) if running is None else running.job
 
     async def cancel(self, job: Job) -> Job:
@@ -366,6 +377,8 @@ def digest_of(work: Work) -> str:
     """
     digest = hashlib.sha256()
     plain: dict[str, Any] = {"operation": work.operation, "model": work.model}
+    if work.asked is not None:
+        plain["asked"] = work.asked
     for name in sorted(work.given):
         value = work.values[name]
         if isinstance(value, Upload):

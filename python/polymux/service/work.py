@@ -11,10 +11,17 @@ from polymux import contract
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from polymux.contract import CheckedRequest
     from polymux.service.media_store import Draft
+
+    #: Gives the work that is done in the place of another, ready for its backend.
+    Prepare = Callable[["Work", "Sink"], AbstractAsyncContextManager["Work"]]
+
+
+_SHOWN_DATA = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,9 @@ class Work:
         caller: Who asks.
         warnings: What was left out of the request.
         request_id: Names the request in logs.
+        asked: What a door keeps of the request in its own words, as JSON; None for nothing.
+        prepare: What comes before a job has a place at work, such as files that are brought from
+            addresses; None for nothing. What it gives has none.
     """
 
     operation: str
@@ -76,6 +86,8 @@ class Work:
     caller: Caller = LOCAL
     warnings: tuple[str, ...] = ()
     request_id: str = field(default_factory=lambda: secrets.token_hex(12))
+    asked: Mapping[str, Any] | None = None
+    prepare: Prepare | None = None
 
     @classmethod
     def of(
@@ -100,11 +112,30 @@ class Work:
         return self.operation in ("chat", "free_chat") and self.values.get("stream") is True
 
     def described_input(self) -> dict[str, Any]:
-        """The values as JSON: files by their names."""
+        """The values as JSON: files by their names, long ``data:`` URLs cut off."""
         return {
-            name: f"file:{value.file_name}" if isinstance(value, Upload) else value
+            name: f"file:{value.file_name}" if isinstance(value, Upload) else without_data(value)
             for name, value in self.values.items()
         }
+
+
+def without_data(value: Any) -> Any:
+    """JSON whose ``data:`` URLs are cut off behind 1,024 characters: records hold no files.
+
+    Args:
+        value: Of no great depth.
+
+    Example:
+        >>> len(without_data({"image": "data:image/png;base64," + "A" * 5000})["image"])
+        1027
+    """
+    if isinstance(value, dict):
+        return {name: without_data(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [without_data(one) for one in value]
+    if isinstance(value, str) and len(value) > _SHOWN_DATA and value[:5].lower() == "data:":
+        return f"{value[:_SHOWN_DATA]}..."
+    return value
 
 
 @cache
@@ -175,6 +206,8 @@ class Sink:
         self._draft = draft
         self.lines: list[str] = []
         self.progress: float | None = None
+        #: The answer so far, where it comes in pieces; else None.
+        self.said: list[str] | None = None
 
     def log(self, line: str) -> None:
         """A line for the job's log: what was clamped, left out, or put in another's place."""
@@ -188,6 +221,12 @@ class Sink:
         if progress != self.progress:
             self.progress = progress
             self._on_change()
+
+    def say(self, text: str) -> None:
+        """The next piece of an answer that comes in pieces."""
+        self.said = [] if self.said is None else self.said
+        self.said.append(text)
+        self._on_change()
 
     def part(self, begin: float, end: float) -> Sink:
         """A sink for a part of the work, whose whole is so much of the whole."""
@@ -212,6 +251,9 @@ class _Part(Sink):
 
     def log(self, line: str) -> None:
         self._whole.log(line)
+
+    def say(self, text: str) -> None:
+        self._whole.say(text)
 
     def report(self, progress: float) -> None:
         self._whole.report(self._begin + self._share * min(1.0, max(0.0, progress)))

@@ -65,15 +65,26 @@ async def served(folder: Path, *sites: Server) -> AsyncIterator[tuple[Service, S
         assert list((folder / "s" / "drafts").iterdir()) == []
 
 
+async def answered(service: Service, work: Work) -> None:
+    """Whole, or in pieces."""
+    if work.streamed:
+        assert [one async for one in service.stream(work)] == [{"n": 1}]
+    else:
+        await service.call(work)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "in pieces"])
 @pytest.mark.parametrize("operation", ["chat", "free_chat"])
-def test_a_slow_address_holds_nobodys_place(tmp_path: Path, operation: str) -> None:
+def test_a_slow_address_holds_nobodys_place(tmp_path: Path, operation: str, stream: bool) -> None:
     async def body() -> None:
         with Server(site) as web:
             async with served(tmp_path, web) as (service, model):
-                slow = asyncio.create_task(service.call(asking(operation, web.url(STALLED))))
+                model.chunks = [{"n": 1}]
+                stalled = asking(operation, web.url(STALLED), stream=stream)
+                slow = asyncio.create_task(answered(service, stalled))
                 await until(lambda: web.requests)
                 for _ in range(3):
-                    await service.call(asking(operation, web.url("/a.png")))
+                    await answered(service, asking(operation, web.url("/a.png"), stream=stream))
                 assert len(model.began) == 3
                 assert not slow.done()
                 slow.cancel()
@@ -81,6 +92,21 @@ def test_a_slow_address_holds_nobodys_place(tmp_path: Path, operation: str) -> N
                     await slow
                 await until(lambda: list((tmp_path / "s" / "drafts").iterdir()) == [])
                 assert web.gone.wait(10)
+
+    go(body())
+
+
+def test_a_picture_that_takes_too_long(tmp_path: Path) -> None:
+    """freellm's time is for all of it."""
+
+    async def body() -> None:
+        with Server(site) as web:
+            async with served(tmp_path, web) as (service, model):
+                work = asking("free_chat", web.url(STALLED), stream=True, timeout=1)
+                with pytest.raises(errors.InternalServerError) as caught:
+                    await answered(service, work)
+                assert (caught.value.status, caught.value.code) == (504, "upstream_timeout")
+                assert model.began == []
 
     go(body())
 

@@ -184,7 +184,7 @@ def test_many_small_results(tmp_path: Path, count: int) -> None:
             ((name, owner, record, now, now) for name in names),
         )
         catalogue.executemany(
-            "INSERT INTO files VALUES (?, ?, ?, '', 0, 'audio/mpeg', 'a', ?, ?)",
+            "INSERT INTO files VALUES (?, ?, ?, '', 0, 'audio/mpeg', 'a', ?, ?, '{}')",
             ((name, name, owner, now, now + 3600) for name in names),
         )
     began = time.monotonic()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PUBLIC = {"/healthz", "/readyz", "/api/v1/readiness"}
 #: What is behind them has tests of its own.
-DOORS = ("/v1/", "/mcp")
+DOORS = ("/v1/", "/mcp", "/replicate/")
 
 
 def paths() -> list[tuple[str, str]]:

@@ -25,6 +25,10 @@ REFUSED = (400, 401, 405, 414, 431)
 OPEN = ("--exclude-tag", "facts", "--exclude-tag", "files")
 
 
+#: Others' interfaces have documents of their own.
+DOORS = ("/v1/", "/mcp", "/replicate/")
+
+
 def check(server: ServedProcess) -> None:
     """It lives, serves the next request, and has told nothing in its log that it must not."""
     assert server.is_alive()
@@ -38,8 +42,7 @@ def check(server: ServedProcess) -> None:
 def test_every_address_is_in_the_document() -> None:
     paths = openapi("http://localhost")["paths"]
     routes = {route.path for route in create_app(ServerSettings()).routes}  # type: ignore[attr-defined]
-    # Others' interfaces have documents of their own.
-    assert set(paths) == {path for path in routes if not path.startswith(("/v1/", "/mcp"))}
+    assert set(paths) == {path for path in routes if not path.startswith(DOORS)}
     for one in contract.operations():
         described = paths[one.path]["post"]
         assert described["operationId"] == one.name

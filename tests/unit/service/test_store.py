@@ -141,16 +141,17 @@ def test_a_migration_keeps_a_backup(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     store = Store(tmp_path / "s")
     file = kept(store)
     store.close()
+    before = len(database.MIGRATIONS)
     monkeypatch.setattr(
         database, "MIGRATIONS", (*database.MIGRATIONS, "ALTER TABLE jobs ADD COLUMN later TEXT")
     )
     store = Store(tmp_path / "s")
     assert store.media.find(file.name) == file
     store.close()
-    (backup,) = (tmp_path / "s").glob("catalogue.db.version-1.*.backup")
+    (backup,) = (tmp_path / "s").glob(f"catalogue.db.version-{before}.*.backup")
     connection = sqlite3.connect(backup)
     assert connection.execute("SELECT name FROM files").fetchall() == [(file.name,)]
-    assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (before,)
     connection.close()
 
 

@@ -13,7 +13,9 @@ class DoorSettings:
         openai: Whether there is ``/v1``, in OpenAI's shape. Default: where nobody but this machine
             is meant.
         mcp: Whether there is ``/mcp``, the Model Context Protocol. Default: as `openai`.
+        replicate: Whether there is ``/replicate/v1``, in Replicate's shape. Default: as `openai`.
     """
 
     openai: bool | None = None
     mcp: bool | None = None
+    replicate: bool | None = None

@@ -1,0 +1,233 @@
+"""How /replicate/v1 refuses: its shape, and what hostile requests come to."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.server.doors.settings import DoorSettings
+from polymux.server.settings import Limits
+from replicate.exceptions import ReplicateError
+from support.polymux_server import Box, PolymuxServer, form
+from support.replicate_door import of, scripted_door
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BASE = "/replicate/v1"
+CONVERT = "polymux/convert-to-mp3"
+IMAGE = "bytedance/sdxl-lightning-4step"
+ASTRA = "lorenzomarines/astra"
+
+
+@pytest.fixture(scope="module")
+def box() -> Box:
+    return Box()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, box: Box) -> Iterator[PolymuxServer]:
+    limits = Limits(chat_bytes=2 << 20, json_bytes=64 << 10, upload_bytes=1 << 20)
+    with scripted_door(tmp_path_factory.mktemp("errors"), box, limits=limits) as running:
+        yield running
+
+
+def refused(server: PolymuxServer, body: Any, path: str = "predictions") -> tuple[int, str]:
+    """Status and detail of what must be refused, with nothing begun and nothing left."""
+    answer = server.json(f"{BASE}/{path}", body)
+    told = answer.json()
+    assert 400 <= answer.status < 500, told
+    assert (told["status"], bool(told["title"])) == (answer.status, True)
+    assert told["request_id"] == answer.headers["x-request-id"]
+    assert len(told["detail"]) < 3000
+    assert not any((server.settings.store.folder / "drafts").iterdir())
+    return answer.status, told["detail"]
+
+
+def test_keys(server: PolymuxServer) -> None:
+    for wrong in (None, "pmx_wrong"):
+        answer = server.ask("GET", f"{BASE}/predictions", key=wrong)
+        assert (answer.status, answer.json()["title"]) == (401, "Unauthenticated")
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+    with pytest.raises(ReplicateError) as unauthenticated:
+        of(server, key="pmx_wrong").run("polymux/chat", input={"prompt": "Hi"})
+    assert (unauthenticated.value.status, unauthenticated.value.title) == (401, "Unauthenticated")
+    for scheme in ("Token", "token", "Bearer", "bearer"):
+        field = [("Authorization", f"{scheme} {server.key}")]
+        assert server.ask("GET", f"{BASE}/predictions", headers=field).status == 200
+    for scheme in ("Basic", "Tokens", "Token\t", "Token  "):
+        field = [("Authorization", f"{scheme} {server.key}")]
+        assert server.ask("GET", f"{BASE}/predictions", headers=field).status == 401
+    # The other addresses know the one scheme that they have had.
+    field = [("Authorization", f"Token {server.key}")]
+    assert server.ask("GET", "/api/v1/predictions", headers=field).status == 401
+
+
+def test_every_address_wants_a_key(server: PolymuxServer) -> None:
+    """Enumerated from the application: none is forgotten."""
+    from polymux.server.app import create_app
+
+    routes = [one for one in create_app(server.settings).routes if one.path.startswith(BASE)]  # type: ignore[attr-defined]
+    assert len(routes) == 13
+    for route in routes:
+        path = route.path.replace("{owner}/{name}", CONVERT).replace("{id}", "x")  # type: ignore[attr-defined]
+        for method in ("GET", "POST", "DELETE"):
+            answer = server.ask(method, path, key=None)
+            assert answer.status in (401, 405), (method, path)
+            assert "detail" in answer.json()
+        assert server.ask("OPTIONS", path).status == 405
+
+
+def test_addresses_that_are_none(server: PolymuxServer) -> None:
+    for path in ("", "accounts", "models/a", "predictions/x/y", "trainings", "models/a/b/c"):
+        for key in (None, server.key):
+            answer = server.ask("GET", f"{BASE}/{path}", key=key)
+            assert (answer.status, answer.json()["title"]) == (404, "Not found")
+    answer = server.ask("PUT", f"{BASE}/predictions")
+    assert (answer.status, answer.json()["title"]) == (405, "Method not allowed")
+    assert answer.headers["allow"] == "GET, POST"
+
+
+@pytest.mark.parametrize("open_", [True, False])
+def test_the_door_opens_and_shuts(tmp_path: Path, open_: bool) -> None:
+    with scripted_door(tmp_path, Box(), doors=DoorSettings(replicate=open_)) as running:
+        answer = running.ask("GET", f"{BASE}/models")
+        assert answer.status == (200 if open_ else 404)
+        assert ("results" in answer.json()) is open_
+        assert ("error" in answer.json()) is not open_
+
+
+@pytest.mark.parametrize(
+    "version",
+    [
+        None, "", "x", "polymux/no-such", "0" * 64, f"{CONVERT}:{'0' * 64}", f"{CONVERT}:", "a/b/c",
+        "../../etc/passwd", 5, ["polymux/chat"], {"id": 1}, True, "f" * 100_000, "polymux/chat\n",
+    ],
+)  # fmt: skip
+def test_versions_that_are_none(server: PolymuxServer, version: Any) -> None:
+    status, _ = refused(server, {"version": version, "input": {}})
+    assert status == 422
+
+
+@pytest.mark.parametrize(
+    ("model", "given"),
+    [
+        (CONVERT, {}),
+        (CONVERT, {"file": 5}),
+        (CONVERT, {"file": ["data:,x"]}),
+        (CONVERT, {"file": {"url": "http://files.example/a"}}),
+        (CONVERT, {"file": "data:,x", "url": "http://files.example/a"}),
+        (CONVERT, {"file": "data:,x", "bitrate": [1]}),
+        (CONVERT, {"file": "data:,x", "channels": 99}),
+        (CONVERT, {"file": "data:,x", "start": 5, "end": 1}),
+        (CONVERT, {"file": "data:audio/wav;base64,@@@"}),
+        (CONVERT, {"file": "data:no-comma"}),
+        (CONVERT, {"file": "file:///etc/passwd"}),
+        (CONVERT, {"file": "/etc/passwd"}),
+        (CONVERT, {"file": "ftp://files.example/a"}),
+        (CONVERT, {"file": ""}),
+        (IMAGE, {"prompt": 5}),
+        (IMAGE, {"prompt": "x", "width": "wide"}),
+        (IMAGE, {"prompt": "x", "width": 1 << 80}),
+        (IMAGE, {"prompt": "x", "num_outputs": True}),
+        (ASTRA, {"prompt": "x", "mask": "data:,x"}),
+        (ASTRA, {"prompt": "x", "scheduler": "none"}),
+        (ASTRA, {"prompt": {"a": 1}}),
+        ("polymux/chat", {}),
+        ("polymux/chat", {"prompt": None}),
+        ("polymux/chat", {"prompt": 5}),
+        ("polymux/chat", {"prompt": "x", "messages": []}),
+        ("polymux/chat", {"messages": "no json"}),
+        ("polymux/chat", {"messages": 5}),
+        ("polymux/chat", {"messages": [{"role": "king", "content": "x"}]}),
+        ("polymux/chat", {"messages": [{"role": "user", "content": "x"}], "system_prompt": "y"}),
+        ("polymux/chat", {"prompt": "x", "temperature": "hot"}),
+        ("polymux/chat", {"prompt": "x", "max_tokens": 0}),
+        ("polymux/chat", {"prompt": "x", "base_url": "http://127.0.0.1"}),
+        ("polymux/chat", {"prompt": "x", "stop_sequences": 5}),
+        ("polymux/free-chat", {"prompt": "x", "timeout": 0}),
+    ],
+)
+def test_inputs_that_are_wrong(
+    server: PolymuxServer, box: Box, model: str, given: dict[str, Any]
+) -> None:
+    began = len(box.backend.began)
+    status, detail = refused(server, {"input": given}, f"models/{model}/predictions")
+    assert status == 422, detail
+    assert server.json(f"{BASE}/predictions", {"version": model, "input": given}).status == 422
+    assert len(box.backend.began) == began
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"input": "text"},
+        {"input": ["x"]},
+        {"input": {"prompt": "x"}, "stream": "yes"},
+        {"input": {"prompt": "x"}, "webhook": 5},
+        {"input": {"prompt": "x"}, "webhook": "https://hooks.example/" + "x" * 3000},
+        {"input": {"prompt": "x"}, "webhook_events_filter": "completed"},
+        {"input": {"prompt": "x"}, "webhook_events_filter": ["finished"]},
+        {"input": {"prompt": "x"}, "webhook_events_filter": [{}]},
+        {"input": {"prompt": "x"}, "colour": "red"},
+        {"input": {"prompt": "x"}, "\u202e" + "x" * 5000: 1},
+        {"input": {"prompt": "x"}, "version": "polymux/chat"},
+    ],
+)
+def test_bodies_that_are_wrong(server: PolymuxServer, body: dict[str, Any]) -> None:
+    assert refused(server, body, "models/polymux/chat/predictions")[0] == 422
+
+
+@pytest.mark.parametrize("depth", [70, 900, 5_000, 100_000])
+def test_nested_inputs(server: PolymuxServer, depth: int) -> None:
+    deep = b'{"a":' * depth + b"1" + b"}" * depth
+    body = b'{"version": "polymux/chat", "input": {"prompt": "x", "deep": ' + deep + b"}}"
+    status, _ = refused(server, body)
+    assert status in (400, 422)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 400), (b"[]", 400), (b"null", 400), (b"{", 400), (b'{"version": NaN}', 400),
+        (b"\xff\xfe", 400), (b'"text"', 400), (b"x" * (3 << 20), 413),
+        (b'{"version": "polymux/chat", "input": {"prompt": "' + b"x" * 70_000 + b'"}}', 413),
+        (b'{"version": "polymux/chat", "input": {"prompt": "x", "n": 1e999}}', 422),
+    ],
+)  # fmt: skip
+def test_bodies_that_are_none(server: PolymuxServer, body: bytes, status: int) -> None:
+    assert refused(server, body)[0] == status
+
+
+def test_what_is_no_json(server: PolymuxServer) -> None:
+    body, headers = form(("version", "polymux/chat"))
+    answer = server.ask("POST", f"{BASE}/predictions", body, headers)
+    assert (answer.status, answer.json()["title"]) == (415, "Unsupported media type")
+
+
+def test_texts_that_are_odd(server: PolymuxServer) -> None:
+    """Half a surrogate pair and a null byte come through, or are refused; the list can be read."""
+    for prompt in (b'"\\ud800"', b'"a\\u0000b"', b'"\xf0\x9f\x98\x80"'):
+        body = b'{"version": "polymux/chat", "input": {"prompt": ' + prompt + b"}}"
+        assert server.json(f"{BASE}/predictions", body).status in (201, 400, 422)
+    listed = server.ask("GET", f"{BASE}/predictions")
+    assert listed.status == 200
+    json.loads(listed.body)
+
+
+def test_unknown_inputs_are_left_out_and_told(server: PolymuxServer) -> None:
+    for model, given in ((CONVERT, {"file": "data:,x"}), ("polymux/chat", {"prompt": "x"})):
+        told = of(server).predictions.create(version=model, input={**given, "top_k": 5}, wait=True)
+        assert told.status == "succeeded"
+        assert told.logs is not None
+        assert "top_k" in told.logs
+        assert told.input == {**given, "top_k": 5}
+
+
+def test_a_server_that_stops(tmp_path: Path) -> None:
+    with scripted_door(tmp_path, Box()) as running:
+        running.loop.call_soon_threadsafe(running.state.stopping.set)
+        answer = running.json(f"{BASE}/predictions", {"version": "polymux/chat", "input": {}})
+        assert (answer.status, answer.json()["code"]) == (503, "draining")

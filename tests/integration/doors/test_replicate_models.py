@@ -1,0 +1,162 @@
+"""Models and versions of /replicate/v1: what the contract says, as others read it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux import contract
+from polymux.server.doors.replicate.models import models
+from replicate.exceptions import ReplicateError
+from support.polymux_server import Box, PolymuxServer
+from support.replicate_door import ScriptedModels, closed_clients, of, scripted_door
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BASE = "/replicate/v1/models"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
+    with scripted_door(tmp_path_factory.mktemp("models"), Box()) as running:
+        yield running
+
+
+def schemas_of(server: PolymuxServer, name: str) -> dict[str, Any]:
+    version = of(server).models.get(name).latest_version
+    assert version is not None
+    found: dict[str, Any] = version.openapi_schema["components"]["schemas"]
+    return found
+
+
+def test_every_variant_is_a_model(server: PolymuxServer) -> None:
+    names = {f"{one.owner}/{one.name}" for one in of(server).models.list()}
+    wanted = {
+        variant.model or f"polymux/{operation.name.replace('_', '-')}"
+        for operation in contract.operations()
+        for variant in operation.variants
+    }
+    assert names == wanted | {"polymux/small", "maker/large"}
+
+
+def test_a_model_and_its_versions(server: PolymuxServer) -> None:
+    client = of(server)
+    for name in models():
+        model = client.models.get(name)
+        assert model.id == name
+        assert model.description
+        (version,) = model.versions.list()
+        assert version == model.latest_version == model.versions.get(version.id)
+        assert len(version.id) == 64
+        schemas = version.openapi_schema["components"]["schemas"]
+        assert {"Input", "Output"} <= schemas.keys()
+        for reference in references(version.openapi_schema):
+            assert reference.removeprefix("#/components/schemas/") in schemas
+
+
+def references(value: Any) -> list[str]:
+    if isinstance(value, list):
+        return [one for part in value for one in references(part)]
+    if not isinstance(value, dict):
+        return []
+    own = [value["$ref"]] if "$ref" in value else []
+    return own + [one for part in value.values() for one in references(part)]
+
+
+def test_what_a_schema_says(server: PolymuxServer) -> None:
+    """Types, bounds, choices, defaults and files, as the contract has them."""
+    members = schemas_of(server, "lorenzomarines/astra")["Input"]["properties"]
+    (variant,) = (
+        one for one in contract.operation("generate_image").variants
+        if one.model == "lorenzomarines/astra"
+    )  # fmt: skip
+    assert list(members) == [one.name for one in variant.fields]
+    assert sorted(one["x-order"] for one in members.values()) == list(range(len(members)))
+    steps = variant.field("num_inference_steps")
+    told = members["num_inference_steps"]
+    assert (told["type"], told["minimum"], told["maximum"], told["default"]) == (
+        "integer", steps.minimum, steps.maximum, steps.default
+    )  # fmt: skip
+    assert tuple(members["scheduler"]["enum"]) == variant.field("scheduler").choices
+    for name in ("image", "mask"):
+        assert (members[name]["type"], members[name]["format"]) == ("string", "uri")
+    assert schemas_of(server, "lorenzomarines/astra")["Input"]["required"] == ["prompt"]
+
+
+@pytest.mark.parametrize(
+    ("name", "output"),
+    [
+        ("polymux/convert-to-mp3", {"type": "string", "format": "uri"}),
+        ("nightmareai/real-esrgan", {"type": "string", "format": "uri"}),
+        ("philz1337x/clarity-upscaler", {"type": "array",
+                                         "items": {"type": "string", "format": "uri"}}),
+        ("polymux/summarize-video", {"type": "string"}),
+        ("polymux/identify-song", {"$ref": "#/components/schemas/Song"}),
+    ],
+)  # fmt: skip
+def test_outputs(server: PolymuxServer, name: str, output: dict[str, Any]) -> None:
+    told = schemas_of(server, name)["Output"]
+    assert told == output | {"title": "Output"}
+
+
+def test_chats(server: PolymuxServer) -> None:
+    for name in ("polymux/chat", "polymux/free-chat", "polymux/small", "maker/large"):
+        schemas = schemas_of(server, name)
+        assert schemas["Output"]["x-cog-array-type"] == "iterator"
+        members = schemas["Input"]["properties"]
+        assert next(iter(members)) == "prompt"
+        assert ("model" in members) is (name in ("polymux/chat", "polymux/free-chat"))
+
+
+def test_versions_follow_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another contract is another version, and each model has its own."""
+    from polymux.server.doors.replicate import models as module
+
+    versions = {one.version for one in models().values()}
+    assert len(versions) == len(models())
+    model = models()["riffusion/riffusion"]
+    before = model.version
+    module._described.cache_clear()
+    assert model.version == before
+    changed = module.input_schema("generate_music", model.shape)
+    changed["properties"]["denoising"]["maximum"] = 0.5
+    module._described.cache_clear()
+    monkeypatch.setattr(module, "input_schema", lambda *_: changed)
+    assert model.version != before
+    module._described.cache_clear()
+
+
+def test_what_there_is_none_of(server: PolymuxServer) -> None:
+    client = of(server)
+    for name in ("polymux/no-such", "meta/llama", "polymux/chat:x"):
+        with pytest.raises(ReplicateError) as refused:
+            client.models.get(name)
+        assert (refused.value.status, refused.value.title) == (404, "Not found")
+    versions = client.models.get("polymux/chat").versions
+    for wrong in ("0" * 64, "latest", "x" * 64):
+        with pytest.raises(ReplicateError) as refused:
+            versions.get(wrong)
+        assert refused.value.status == 404
+
+
+def test_only_what_can_be_done_is_listed(tmp_path: Path) -> None:
+    """All can be read about; a key with scopes sees its own."""
+
+    def make() -> list[ScriptedModels]:
+        return [ScriptedModels("convert_to_mp3", "transcribe")]
+
+    with PolymuxServer(tmp_path / "s", make) as running, closed_clients():
+        named = [one.id for one in of(running).models.list()]
+        assert named == ["turian/insanely-fast-whisper-with-video", "polymux/convert-to-mp3"]
+        assert of(running).models.get("riffusion/riffusion").name == "riffusion"
+        with pytest.raises(ReplicateError) as refused:
+            of(running).run("riffusion/riffusion", input={"prompt_a": "waves"})
+        assert refused.value.status == 501
+        key, _ = running.keys.add("narrow", scopes=("transcribe",))
+        narrow = of(running, key=key)
+        assert [one.name for one in narrow.models.list()] == ["insanely-fast-whisper-with-video"]
+        with pytest.raises(ReplicateError) as forbidden:
+            narrow.models.get("polymux/convert-to-mp3")
+        assert (forbidden.value.status, forbidden.value.title) == (403, "Forbidden")

@@ -1,0 +1,285 @@
+"""Predictions of /replicate/v1: begun in every way, found, listed, cancelled; whose they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux.server.doors.replicate import predictions, requests
+from replicate.exceptions import ReplicateError
+from support.polymux_server import Box, PolymuxServer
+from support.replicate_door import ScriptedModels, closed_clients, of, scripted_door
+from support.served import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BASE = "/replicate/v1"
+CONVERT = "polymux/convert-to-mp3"
+FILE = {"file": "data:,x"}
+
+
+@pytest.fixture
+def box() -> Box:
+    return Box()
+
+
+@pytest.fixture
+def server(tmp_path: Path, box: Box) -> Iterator[PolymuxServer]:
+    with scripted_door(tmp_path, box) as running:
+        yield running
+
+
+def create(server: PolymuxServer, body: dict[str, Any], *headers: tuple[str, str], **more: Any
+           ) -> Any:  # fmt: skip
+    answer = server.json(f"{BASE}/predictions", body, headers, **more)
+    assert answer.status == 201, answer.body
+    return answer.json()
+
+
+def release(server: PolymuxServer, box: Box) -> None:
+    server.loop.call_soon_threadsafe(box.backend.gate.set)
+
+
+def test_all_ways_to_name_a_model(server: PolymuxServer, box: Box) -> None:
+    client = of(server)
+    model = client.models.get(CONVERT)
+    version = model.latest_version
+    assert version is not None
+    for wanted in (version, version.id, CONVERT, f"{CONVERT}:{version.id}"):
+        made = client.predictions.create(version=wanted, input=FILE)
+        assert (made.model, made.version, made.input) == (CONVERT, version.id, FILE)
+    for named in (CONVERT, ("polymux", "convert-to-mp3"), model):
+        made = client.models.predictions.create(model=named, input=FILE)
+        assert (made.model, made.version) == (CONVERT, version.id)
+    assert client.predictions.create(model=CONVERT, input=FILE).status == "starting"
+    until(lambda: len(box.backend.began) == 8)
+    assert {work.operation for work in box.backend.began} == {"convert_to_mp3"}
+
+
+def test_what_a_prediction_is(server: PolymuxServer) -> None:
+    told = create(server, {"version": CONVERT, "input": FILE}, ("Prefer", "wait"))
+    base = f"{server.url}{BASE}/predictions/{told['id']}"
+    assert told["urls"] == {"get": base, "cancel": f"{base}/cancel"}
+    assert told["status"] == "succeeded"
+    assert told["error"] is None
+    assert told["source"] == "api"
+    assert told["data_removed"] is False
+    assert told["logs"] == "begun"
+    assert told["created_at"] <= told["started_at"] <= told["completed_at"]
+    assert "webhook" not in told
+    assert server.ask("GET", base.removeprefix(server.url)).json() == told
+
+
+@pytest.mark.parametrize(
+    ("prefer", "waits"),
+    [
+        (None, False), ("wait", True), ("wait=1", True), ('wait="1"', True), ("Wait=1", True),
+        ("respond-async, wait=1", True), ("respond-async", False), ("wait=0", False),
+        ("wait=soon", False), ("waiting", False), ("wait=-5", False), ("await", False),
+    ],
+)  # fmt: skip
+def test_who_waits(server: PolymuxServer, box: Box, prefer: str | None, waits: bool) -> None:
+    """Who does is told of the end; who does not, at once that it begins."""
+    if not waits:
+        box.backend.gate.clear()
+    headers = () if prefer is None else (("Prefer", prefer),)
+    answer = server.json(f"{BASE}/predictions", {"version": CONVERT, "input": FILE}, headers)
+    told = answer.json()
+    assert (answer.status, answer.headers["location"]) == (201, told["urls"]["get"])
+    assert told["status"] == ("succeeded" if waits else "starting")
+    release(server, box)
+
+
+def test_the_longest_wait_is_the_servers(tmp_path: Path, box: Box) -> None:
+    from polymux.server.settings import Limits
+
+    with scripted_door(tmp_path, box, limits=Limits(wait_s=0.3)) as server:
+        box.backend.gate.clear()
+        told = create(server, {"version": CONVERT, "input": FILE}, ("Prefer", "wait=60"))
+        assert told["status"] == "starting"
+        assert told["started_at"] is not None
+        release(server, box)
+
+
+def test_lists_in_pages(server: PolymuxServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(predictions, "_ON_A_PAGE", 3)
+    client = of(server)
+    ids = [client.predictions.create(version=CONVERT, input=FILE).id for _ in range(7)][::-1]
+    pages = [client.predictions.list()]
+    while pages[-1].next:
+        pages.append(client.predictions.list(pages[-1].next))
+    assert [[one.id for one in page] for page in pages] == [ids[:3], ids[3:6], ids[6:]]
+    assert pages[0].previous is None
+    back = client.predictions.list(pages[2].previous)
+    assert [one.id for one in back] == ids[3:6]
+    assert [one.id for one in client.predictions.list(back.next)] == ids[6:]
+    first = client.predictions.list(back.previous)
+    assert [one.id for one in first] == ids[:3]
+    assert first.previous is None
+    for wrong in ("x", "b2xkZXIgeA", "Li4vLi4v", "%ff"):
+        answer = server.ask("GET", f"{BASE}/predictions?cursor={wrong}")
+        assert (answer.status, answer.json()["param"]) == (400, "cursor")
+
+
+def test_cancel(server: PolymuxServer, box: Box) -> None:
+    box.backend.gate.clear()
+    client = of(server)
+    held = client.predictions.create(version=CONVERT, input=FILE)
+    until(lambda: box.backend.began)
+    held.cancel()
+    assert held.status == "canceled"
+    assert held.completed_at is not None
+    assert box.backend.ended == ["cancelled"]
+    held.cancel()
+    assert held.status == "canceled"
+    drafts = server.settings.store.folder / "drafts"
+    assert not any(drafts.iterdir())
+    release(server, box)
+    done = client.predictions.create(version=CONVERT, input=FILE)
+    done.wait()
+    done.cancel()
+    assert done.status == "succeeded"
+
+
+def test_cancel_after(server: PolymuxServer, box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "_SHORTEST_SPAN_S", 1)
+    box.backend.gate.clear()
+    headers = (("Prefer", "wait"), ("Cancel-After", "1s"))
+    told = create(server, {"version": CONVERT, "input": FILE}, *headers)
+    assert told["status"] == "canceled"
+    assert told["metrics"]["total_time"] >= 1
+    release(server, box)
+    assert create(server, {"version": CONVERT, "input": FILE}, *headers)["status"] == "succeeded"
+    for wrong in ("soon", "0s", "-1s", "1d", "", "1e3"):
+        answer = server.json(
+            f"{BASE}/predictions", {"version": CONVERT, "input": FILE}, [("Cancel-After", wrong)]
+        )
+        assert (answer.status, answer.json()["param"]) == (422, "Cancel-After")
+
+
+def test_idempotency(server: PolymuxServer, box: Box) -> None:
+    body = {"version": CONVERT, "input": {"file": "http://files.example/a"}}
+    box.backend.gate.clear()
+    first = create(server, {"version": CONVERT, "input": FILE}, ("Idempotency-Key", "k"))
+    again = create(server, {"version": CONVERT, "input": FILE}, ("Idempotency-Key", "k"))
+    assert first["id"] == again["id"]
+    for other in ({"version": CONVERT, "input": {"file": "data:,y"}}, body):
+        answer = server.json(f"{BASE}/predictions", other, [("Idempotency-Key", "k")])
+        assert (answer.status, answer.json()["title"]) == (409, "Conflict")
+    release(server, box)
+
+
+def test_addresses_make_requests_differ(server: PolymuxServer) -> None:
+    """Files that are not here yet are told apart by where they lie."""
+    for path, status in (("a", 201), ("a", 201), ("b", 409)):
+        body = {"version": CONVERT, "input": {"file": f"http://127.0.0.1/{path}"}}
+        answer = server.json(f"{BASE}/predictions", body, [("Idempotency-Key", "k")])
+        assert answer.status == status
+
+
+def test_others_see_nothing(server: PolymuxServer, box: Box) -> None:
+    client = of(server)
+    mine = client.predictions.create(version=CONVERT, input=FILE)
+    chat = client.predictions.create(version="polymux/chat", input={"prompt": "Hi"})
+    key, _ = server.keys.add("other")
+    other = of(server, key=key)
+    assert other.predictions.list().results == []
+    for one in (mine, chat):
+        for ask in (other.predictions.get, other.predictions.cancel):
+            with pytest.raises(ReplicateError) as refused:
+                ask(one.id)
+            assert (refused.value.status, refused.value.title) == (404, "Not found")
+    path = f"{BASE}/predictions/{chat.id}/stream"
+    answer = server.ask("GET", path, key=key)
+    assert (answer.status, answer.json()["status"]) == (404, 404)
+
+
+def test_scopes_and_quotas(server: PolymuxServer, box: Box) -> None:
+    """Those of the operations; a key that may not is told before its body is read."""
+    key, _ = server.keys.add("narrow", scopes=("convert_to_mp3", "predictions"))
+    narrow = of(server, key=key)
+    narrow.run(CONVERT, input=FILE)
+    assert len(narrow.predictions.list().results) == 1
+    with pytest.raises(ReplicateError) as refused:
+        narrow.predictions.create(version="polymux/chat", input={"prompt": "Hi"})
+    assert (refused.value.status, refused.value.title) == (403, "Forbidden")
+    head = f"POST {BASE}/models/polymux/chat/predictions HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    head += f"Authorization: Bearer {key}\r\nContent-Type: application/json\r\n"
+    answer = server.raw(f"{head}Content-Length: 100\r\n\r\n".encode())
+    assert answer.status == 403
+    blind, _ = server.keys.add("blind", scopes=("convert_to_mp3",))
+    assert of(server, key=blind).models.predictions.create(CONVERT, FILE).id
+    for path in ("predictions", "webhooks/default/secret"):
+        assert server.ask("GET", f"{BASE}/{path}", key=blind).status == 403
+    rare, _ = server.keys.add("rare", requests_per_minute=1)
+    assert server.ask("GET", f"{BASE}/models", key=rare).status == 200
+    answer = server.ask("GET", f"{BASE}/models", key=rare)
+    assert (answer.status, answer.json()["title"]) == (429, "Too many requests")
+    assert int(answer.headers["retry-after"]) > 0
+    limited, _ = server.keys.add("limited", longest_estimate_s=1)
+    from polymux.service.work import Estimate
+
+    box.backend.expected = Estimate(5.0, None, "a script")
+    with pytest.raises(ReplicateError) as too_long:
+        of(server, key=limited).run(CONVERT, input=FILE)
+    assert too_long.value.status == 422
+    assert "5" in str(too_long.value.detail)
+
+
+def test_a_full_queue(tmp_path: Path) -> None:
+    from polymux.server.settings import Limits
+
+    box = Box()
+
+    def make() -> list[ScriptedModels]:
+        box.backend = ScriptedModels(slots=1)
+        return [box.backend]
+
+    with PolymuxServer(tmp_path / "s", make, limits=Limits(queue=1)) as server, closed_clients():
+        box.backend.gate.clear()
+        create(server, {"version": CONVERT, "input": FILE})
+        until(lambda: box.backend.began)
+        create(server, {"version": "polymux/chat", "input": {"prompt": "Hi"}})
+        answer = server.json(f"{BASE}/predictions", {"version": CONVERT, "input": FILE})
+        assert (answer.status, answer.json()["title"]) == (503, "Service unavailable")
+        assert int(answer.headers["retry-after"]) > 0
+        release(server, box)
+        until(lambda: all(one.completed_at for one in of(server).predictions.list()))
+
+
+def test_jobs_of_the_other_doors(server: PolymuxServer) -> None:
+    """What was asked for elsewhere is a prediction here, and the other way round."""
+    with polymux.Client(server.url, server.key) as own:
+        own.generate_image("a boat", num_outputs=2)
+        told = of(server).predictions.list().results[0]
+        assert (told.model, told.status) == ("bytedance/sdxl-lightning-4step", "succeeded")
+        model = of(server).models.get(told.model)
+        assert model.latest_version is not None
+        assert told.version == model.latest_version.id
+        assert told.input is not None
+        assert told.input["prompt"] == "a boat"
+        assert len(told.output) == 2
+        said = of(server).run("polymux/chat", input={"prompt": "Hi"})
+        assert said == ["Hel", "lo ", "there"]
+        newest = next(iter(own.predictions.list()))
+        assert (newest.model, newest.output) == ("chat", said)
+
+
+def test_they_outlive_the_server(tmp_path: Path, box: Box) -> None:
+    with scripted_door(tmp_path, box) as server:
+        done = of(server).predictions.create(version="polymux/chat", input={"prompt": "Hi"})
+        done.wait()
+        box.backend.gate.clear()
+        held = of(server).predictions.create(version=CONVERT, input=FILE)
+        until(lambda: len(box.backend.began) == 2)
+        key = server.key
+    with scripted_door(tmp_path, box) as server:
+        again = of(server, key=key).predictions.get(done.id)
+        assert (again.output, again.input, again.version) == (done.output, done.input, done.version)
+        lost = of(server, key=key).predictions.get(held.id)
+        assert lost.status == "failed"
+        assert lost.error is not None
+        assert "stopped" in lost.error

@@ -1,0 +1,190 @@
+"""Outputs of /replicate/v1 while they come, over TLS and by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from replicate.stream import ServerSentEvent
+from servers.certificates import Authority
+from support.openai_door import real_chat
+from support.polymux_server import Box, PolymuxServer
+from support.replicate_door import PICTURE, closed_clients, of, of_asyncio, scripted_door
+from support.served import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BASE = "/replicate/v1"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+def box() -> Box:
+    return Box()
+
+
+@pytest.fixture
+def server(tmp_path: Path, box: Box) -> Iterator[PolymuxServer]:
+    with scripted_door(tmp_path, box) as running:
+        yield running
+
+
+def begun(server: PolymuxServer, model: str, given: dict[str, Any], **more: Any) -> dict[str, Any]:
+    answer = server.json(f"{BASE}/models/{model}/predictions", {"input": given, **more})
+    assert answer.status == 201, answer.body
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+def streamed(server: PolymuxServer, told: dict[str, Any]) -> list[tuple[str, str]]:
+    """Names and data of all events."""
+    answer = server.ask("GET", told["urls"]["stream"].removeprefix(server.url))
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    found = []
+    for block in answer.body.decode().split("\n\n"):
+        lines = [line.partition(": ") for line in block.splitlines() if line[:1] != ":"]
+        data = "\n".join(value for name, _, value in lines if name == "data")
+        named = {name: value for name, _, value in lines}
+        if named:
+            assert named["id"]
+            found.append((named["event"], data))
+    return found
+
+
+def test_tokens_as_they_come(tmp_path: Path, box: Box, authority: Authority) -> None:
+    """The first is read while the rest is held back."""
+    with scripted_door(tmp_path, box, authority) as server:
+        box.backend.gate.clear()
+        events = of(server, authority).stream("polymux/chat", input={"prompt": "Hi"})
+        first = next(iter(events))
+        assert (first.event, str(first)) == (ServerSentEvent.EventType.OUTPUT, "Hel")
+        server.loop.call_soon_threadsafe(box.backend.gate.set)
+        rest = list(events)
+        assert "".join(str(one) for one in rest) == "lo there"
+        assert rest[-1].event == ServerSentEvent.EventType.DONE
+        assert rest[-1].data == "{}"
+        (work,) = box.backend.began
+        assert work.values["messages"] == [{"role": "user", "content": "Hi"}]
+        (told,) = of(server, authority).predictions.list()
+        assert told.metrics is not None
+        assert told.metrics["input_token_count"] == 7
+        assert told.metrics["output_token_count"] == 3
+
+        async def main() -> str:
+            client = of_asyncio(server, authority)
+            found = [
+                str(one)
+                async for one in await client.async_stream("maker/large", input={"prompt": "Hi"})
+            ]
+            await client._async_client.aclose()
+            return "".join(found)
+
+        assert asyncio.run(main()) == "Hello there"
+        assert box.backend.began[-1].values["model"] == "maker/large"
+
+
+def test_a_real_model(tmp_path: Path) -> None:
+    with real_chat(tmp_path) as server, closed_clients():
+        given = {"prompt": "Say hello.", "max_tokens": 8, "temperature": 0, "seed": 1}
+        events = list(of(server).stream("polymux/smollm2", input=given))
+        assert events[-1].event == ServerSentEvent.EventType.DONE
+        said = "".join(str(one) for one in events)
+        assert said.strip()
+        (told,) = of(server).predictions.list()
+        assert "".join(told.output) == said
+        assert told.metrics is not None
+        assert 1 <= told.metrics["output_token_count"] <= 8
+
+
+def test_texts_of_every_kind(server: PolymuxServer, box: Box) -> None:
+    """Line ends within a piece, empty pieces, and what looks like a field of an event."""
+    box.backend.pieces = ["one\ntwo", "a\r\nb\rc", "", "data: x", "\n", "\u00e9\u4e2d"]
+    told = begun(server, "polymux/chat", {"prompt": "Hi"})
+    assert streamed(server, told) == [
+        ("output", "one\ntwo"),
+        ("output", "a\nb\nc"),
+        ("output", "data: x"),
+        ("output", "\n"),
+        ("output", "\u00e9\u4e2d"),
+        ("done", "{}"),
+    ]
+
+
+def test_other_jobs(server: PolymuxServer) -> None:
+    """Their logs as they come, and their outputs at the end, where that was asked for."""
+    told = begun(server, "bytedance/sdxl-lightning-4step", {"prompt": "x", "num_outputs": 2},
+                 stream=True)  # fmt: skip
+    logs, first, second, done = streamed(server, told)
+    assert (logs, done) == (("logs", "begun"), ("done", "{}"))
+    for number, (name, url) in enumerate((first, second)):
+        assert name == "output"
+        file = server.ask("GET", url.removeprefix(server.url), key=None)
+        assert file.body == PICTURE + str(number).encode()
+    told = begun(server, "polymux/read-text", {"file": "data:,x"}, stream=True)
+    assert streamed(server, told)[1:] == [("output", '{"text":"read"}'), ("done", "{}")]
+    told = begun(server, "polymux/read-text", {"file": "data:,x"})
+    assert "stream" not in told["urls"]
+
+
+def test_failures(server: PolymuxServer, box: Box) -> None:
+    box.backend.failure = polymux.errors.NoAudioError("there is no sound in it")
+    told = begun(server, "polymux/chat", {"prompt": "Hi"})
+    *pieces, error, done = streamed(server, told)
+    assert "".join(text for _, text in pieces) == "Hello there"
+    assert (error[0], json.loads(error[1])) == ("error", {"detail": "there is no sound in it"})
+    assert (done[0], json.loads(done[1])) == ("done", {"reason": "error"})
+    with pytest.raises(RuntimeError, match="no sound"):
+        list(of(server).stream("polymux/chat", input={"prompt": "Hi"}))
+    kept = server.ask("GET", told["urls"]["get"].removeprefix(server.url)).json()
+    assert (kept["status"], kept["output"]) == ("failed", ["Hel", "lo ", "there"])
+
+
+def test_cancelled_meanwhile(server: PolymuxServer, box: Box) -> None:
+    box.backend.gate.clear()
+    client = of(server)
+    held = client.predictions.create(version="polymux/chat", input={"prompt": "Hi"}, stream=True)
+    events = held.stream()
+    assert str(next(events)) == "Hel"
+    held.cancel()
+    assert held.status == "canceled"
+    (last,) = events
+    assert json.loads(last.data) == {"reason": "canceled"}
+    assert box.backend.ended == ["closed"]
+    assert held.output == ["Hel"]
+
+
+def test_readers_come_late_and_leave(server: PolymuxServer, box: Box) -> None:
+    """Each reads all of it; who leaves ends nothing."""
+    box.backend.gate.clear()
+    client = of(server)
+    held = client.predictions.create(version="polymux/chat", input={"prompt": "Hi"})
+    leaving = held.stream()
+    assert str(next(leaving)) == "Hel"
+    leaving.close()
+    late = held.stream()
+    assert str(next(late)) == "Hel"
+    server.loop.call_soon_threadsafe(box.backend.gate.set)
+    assert "".join(map(str, late)) == "lo there"
+    assert "".join(map(str, held.stream())) == "Hello there"
+
+
+def test_a_server_that_stops(tmp_path: Path, box: Box) -> None:
+    with scripted_door(tmp_path, box, grace_s=0.2) as server:
+        box.backend.gate.clear()
+        client = of(server)
+        held = client.predictions.create(version="polymux/chat", input={"prompt": "Hi"})
+        events = held.stream()
+        assert str(next(events)) == "Hel"
+        server.stop()
+        with pytest.raises(RuntimeError, match="stopping"):
+            list(events)
+        until(lambda: box.backend.ended == ["closed"])

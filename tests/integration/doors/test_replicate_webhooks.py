@@ -1,0 +1,398 @@
+"""Webhooks of /replicate/v1: what they say, whose signature they bear, where they never lead."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import socket
+import stat
+import time
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux.fetching import FetchPolicy
+from polymux.server.doors.replicate import webhooks
+from replicate.exceptions import ReplicateError
+from replicate.webhook import InvalidSignatureError, Webhooks
+from servers import steps
+from servers.certificates import Authority
+from servers.misbehaving import MisbehavingServer
+from support.polymux_server import Box, PolymuxServer
+from support.replicate_door import of, scripted_door
+from support.served import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from servers.records import Request
+
+BASE = "/replicate/v1"
+CONVERT = "polymux/convert-to-mp3"
+FILE = {"file": "data:,x"}
+ALL = ["start", "output", "logs", "completed"]
+
+
+@pytest.fixture
+def box() -> Box:
+    return Box()
+
+
+@pytest.fixture
+def receiver() -> Iterator[MisbehavingServer]:
+    with MisbehavingServer() as running:
+        running.script(steps.answer(200, b"{}"), times=None)
+        yield running
+
+
+@pytest.fixture
+def server(
+    tmp_path: Path, box: Box, receiver: MisbehavingServer, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[PolymuxServer]:
+    monkeypatch.setattr(webhooks, "PAUSES_S", (0.05, 0.05))
+    policy = FetchPolicy(allowed_hosts=(f"127.0.0.1:{receiver.port}",))
+    with scripted_door(tmp_path, box, fetch=policy) as running:
+        yield running
+
+
+def begun(server: PolymuxServer, hook: str, wanted: Any = None, **more: Any) -> Any:
+    given = {"version": CONVERT, "input": FILE} | more
+    if wanted is not None:
+        given["webhook_events_filter"] = wanted
+    return of(server).predictions.create(webhook=hook, **given)
+
+
+def release(server: PolymuxServer, box: Box) -> None:
+    server.loop.call_soon_threadsafe(box.backend.gate.set)
+
+
+def verified(server: PolymuxServer, request: Request, key: str | None = None) -> Any:
+    """The prediction in a message, once two verifiers have found its signature right."""
+    secret = of(server, key=key).webhooks.default.secret()
+    headers = {name.decode(): value.decode() for name, value in request.headers}
+    Webhooks.validate(headers=headers, body=request.body.decode(), secret=secret, tolerance=60)
+    message, moment = request.header("webhook-id"), request.header("webhook-timestamp")
+    signed = f"{message}.{moment}.".encode() + request.body
+    digest = hmac.new(base64.b64decode(secret.key[6:]), signed, hashlib.sha256).digest()
+    assert request.header("webhook-signature") == f"v1,{base64.b64encode(digest).decode()}"
+    assert (request.method, request.header("content-type")) == ("POST", "application/json")
+    assert request.header("authorization") is None
+    assert request.header("proxy-authorization") is None
+    return json.loads(request.body)
+
+
+def test_the_end(server: PolymuxServer, receiver: MisbehavingServer) -> None:
+    told = begun(server, f"{receiver.url}/hook?x=1", ["completed"], wait=True)
+    (request,) = receiver.wait_requests(1)
+    assert request.target == "/hook?x=1"
+    prediction = verified(server, receiver.wait_complete(request))
+    path = told.urls["get"].removeprefix(server.url)
+    assert prediction == server.ask("GET", path).json()
+    assert prediction["status"] == "succeeded"
+    assert prediction["webhook"] == f"{receiver.url}/hook?x=1"
+    assert prediction["webhook_events_filter"] == ["completed"]
+    headers = {name.decode(): value.decode() for name, value in request.headers}
+    secret = of(server).webhooks.default.secret()
+    with pytest.raises(InvalidSignatureError):
+        Webhooks.validate(headers=headers, body=request.body.decode() + " ", secret=secret)
+
+
+def test_everything_in_its_order(
+    server: PolymuxServer, box: Box, receiver: MisbehavingServer
+) -> None:
+    box.backend.gate.clear()
+    told = begun(server, receiver.url, version="polymux/chat", input={"prompt": "Hi"})
+    receiver.wait_requests(1)
+    until(lambda: of(server).predictions.get(told.id).output == ["Hel"])
+    release(server, box)
+    until(lambda: bodies(receiver)[-1]["status"] == "succeeded")
+    statuses = [one["status"] for one in bodies(receiver)]
+    assert statuses[0] == "processing"
+    assert statuses.count("succeeded") == 1
+    outputs = ["".join(one["output"] or ()) for one in bodies(receiver)]
+    assert outputs == sorted(outputs, key=len)
+    assert outputs[-1] == "Hello there"
+    names = [one.header("webhook-id") for one in receiver.requests]
+    assert len(set(names)) == len(names)
+    for request in receiver.requests:
+        verified(server, request)
+
+
+def bodies(receiver: MisbehavingServer) -> list[Any]:
+    return [json.loads(one.body) for one in receiver.requests if one.body_complete] or [
+        {"status": None}
+    ]
+
+
+def test_what_changes_is_told_at_most_twice_a_second(
+    server: PolymuxServer, box: Box, receiver: MisbehavingServer
+) -> None:
+    """Whatever comes meanwhile comes together."""
+    box.backend.pieces = [f"{number} " for number in range(300)]
+    box.backend.gate.clear()
+    began = time.monotonic()
+    begun(server, receiver.url, ["output"], version="polymux/chat", input={"prompt": "Hi"})
+    receiver.wait_requests(1)
+    release(server, box)
+    until(lambda: len(bodies(receiver)[-1]["output"] or ()) == 300)
+    times = [one.arrived_at for one in receiver.requests]
+    assert len(times) <= 2 + (times[-1] - began) / webhooks.EVERY_S
+    assert all(b - a >= webhooks.EVERY_S * 0.9 for a, b in pairwise(times))
+
+
+def test_what_was_there_before_anybody_looked(
+    server: PolymuxServer, box: Box, receiver: MisbehavingServer
+) -> None:
+    """News are told while it runs, though nothing comes behind them, and not again at the end."""
+    box.backend.gate.clear()
+    begun(server, receiver.url, ["logs"])
+    (request,) = receiver.wait_requests(1)
+    told = verified(server, receiver.wait_complete(request))
+    assert (told["status"], told["logs"]) == ("processing", "begun")
+    release(server, box)
+    until(lambda: not watching(server))
+    assert len(receiver.requests) == 1
+
+
+@pytest.mark.parametrize("wanted", [["start"], ["logs"], []])
+def test_only_what_is_wanted(
+    server: PolymuxServer, box: Box, receiver: MisbehavingServer, wanted: list[str]
+) -> None:
+    box.backend.gate.clear()
+    told = begun(server, receiver.url, wanted)
+    if wanted == ["start"]:
+        receiver.wait_requests(1)
+    release(server, box)
+    until(lambda: of(server).predictions.get(told.id).status == "succeeded")
+    # What is told behind it would have been told by then.
+    begun(server, f"{receiver.url}/last", ["completed"])
+    until(lambda: any(one.path == "/last" and one.body_complete for one in receiver.requests))
+    others = [one for one in receiver.requests if one.path != "/last"]
+    assert len(others) <= 1
+    assert [json.loads(one.body)["status"] for one in others if wanted == ["start"]] == (
+        ["processing"] if wanted == ["start"] else []
+    )
+    assert wanted or not others
+
+
+def test_the_end_is_tried_again(server: PolymuxServer, receiver: MisbehavingServer) -> None:
+    receiver.script(steps.answer(500, b""), path="/hook")
+    receiver.script(steps.reset(), path="/hook")
+    receiver.script(steps.answer(204, b""), path="/hook")
+    begun(server, f"{receiver.url}/hook", ["completed"])
+    requests = receiver.wait_requests(3)
+    assert len({one.header("webhook-id") for one in requests}) == 1
+    for one in (requests[0], requests[2]):
+        assert verified(server, receiver.wait_complete(one))["status"] == "succeeded"
+    begun(server, f"{receiver.url}/last", ["completed"])
+    until(lambda: receiver.requests[-1].path == "/last")
+    assert len(receiver.requests) == 4
+
+
+def test_tries_end(server: PolymuxServer, box: Box, receiver: MisbehavingServer) -> None:
+    """What fails for good costs the job nothing."""
+    receiver.script(steps.answer(503, b""), path="/gone", times=None)
+    told = begun(server, f"{receiver.url}/gone", ALL, wait=True)
+    assert told.status == "succeeded"
+    until(
+        lambda: (
+            len(
+                [
+                    1
+                    for one in receiver.requests
+                    if json.loads(one.body or b"{}").get("status") == "succeeded"
+                ]
+            )
+            == 3
+        )
+    )
+    until(lambda: not watching(server))
+
+
+def watching(server: PolymuxServer) -> bool:
+    """Whether any task of a webhook runs."""
+    import asyncio
+
+    async def names() -> list[str]:
+        return [one.get_name() for one in asyncio.all_tasks()]
+
+    found = asyncio.run_coroutine_threadsafe(names(), server.loop).result(10)
+    return any(one.startswith("webhook of") for one in found)
+
+
+def test_redirects_are_not_followed(server: PolymuxServer, receiver: MisbehavingServer) -> None:
+    with MisbehavingServer() as decoy:
+        for status in (301, 302, 303, 307, 308):
+            receiver.script(steps.redirect(status, decoy.url), path=f"/{status}", times=None)
+            begun(server, f"{receiver.url}/{status}", ["completed"])
+        until(lambda: len(receiver.requests) == 15)
+        until(lambda: not watching(server))
+        assert decoy.connections == []
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "http://hooks.example/x", "https://127.0.0.1/x", "https://localhost/x", "https://[::1]/x",
+        "https://10.0.0.1/x", "https://169.254.169.254/latest", "https://0x7f000001/", "https://2130706433/",
+        "ftp://hooks.example/", "file:///etc/passwd", "https://hooks.example:22/", "", "x", "https://",
+        "https://user:pw@hooks.example/", "javascript:1",
+    ],
+)  # fmt: skip
+def test_addresses_that_are_refused(server: PolymuxServer, box: Box, hook: str) -> None:
+    with pytest.raises(ReplicateError) as refused:
+        begun(server, hook)
+    assert refused.value.status == 422
+    assert "webhook" in str(refused.value.detail)
+    assert box.backend.began == []
+
+
+def test_no_decoy_is_ever_hit(
+    server: PolymuxServer, receiver: MisbehavingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by an address that was judged well and leads elsewhere by the time that it counts."""
+    from polymux.server.doors.replicate import delivery
+
+    with MisbehavingServer() as decoy:
+        with pytest.raises(ReplicateError):
+            begun(server, decoy.url)
+        with pytest.raises(ReplicateError):
+            begun(server, decoy.url.replace("http://", "https://"))
+
+        async def judged_well(*_: object, **__: object) -> None:
+            pass
+
+        monkeypatch.setattr(webhooks.Webhooks, "check", judged_well)
+        begun(server, decoy.url)
+        begun(server, decoy.url.replace("http://", "https://"))
+        until(lambda: not watching(server))
+        # The proxy judges by itself.
+        monkeypatch.setattr(delivery, "ajudged", judged_well)
+        begun(server, decoy.url)
+        begun(server, decoy.url.replace("http://", "https://"))
+        begun(server, f"{receiver.url}/last", ["completed"])
+        until(lambda: any(one.path == "/last" for one in receiver.requests))
+        until(lambda: not watching(server))
+        assert decoy.connections == []
+
+
+def test_over_tls(tmp_path: Path, box: Box) -> None:
+    """Certificates are checked, by the bundle that the operator names."""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    known, unknown = Authority(tmp_path / "one"), Authority(tmp_path / "two")
+    with (
+        MisbehavingServer(tls=known.certificate().context()) as good,
+        MisbehavingServer(tls=unknown.certificate().context()) as bad,
+    ):
+        good.script(steps.answer(200, b"{}"), times=None)
+        hosts = tuple(f"127.0.0.1:{one.port}" for one in (good, bad))
+        policy = FetchPolicy(allowed_hosts=hosts, certificate_bundle=known.ca)
+        with scripted_door(tmp_path, box, fetch=policy) as server:
+            begun(server, bad.url, ["start"])
+            begun(server, good.url, ["completed"])
+            (request,) = good.wait_requests(1)
+            assert verified(server, good.wait_complete(request))["status"] == "succeeded"
+            until(lambda: not watching(server))
+            assert bad.requests == []
+
+
+def test_a_receiver_that_is_silent_holds_up_nothing(
+    server: PolymuxServer, box: Box, receiver: MisbehavingServer
+) -> None:
+    receiver.script(steps.read_body(), steps.stall(), path="/silent", times=None)
+    told = begun(server, f"{receiver.url}/silent", ALL, wait=True)
+    assert told.status == "succeeded"
+    begun(server, f"{receiver.url}/other", ["completed"])
+    until(lambda: any(one.path == "/other" for one in receiver.requests))
+
+
+def test_they_end_with_the_server(tmp_path: Path, box: Box, receiver: MisbehavingServer) -> None:
+    policy = FetchPolicy(allowed_hosts=(f"127.0.0.1:{receiver.port}",))
+    receiver.script(steps.read_body(), steps.stall(), path="/silent", times=None)
+    with scripted_door(tmp_path, box, fetch=policy) as server:
+        begun(server, f"{receiver.url}/silent", ["completed"])
+        (request,) = receiver.wait_requests(1)
+        began = time.monotonic()
+    assert time.monotonic() - began < 8
+    receiver.wait_closed(request.connection)
+
+
+def test_failures_and_cancellation_are_ends(
+    server: PolymuxServer, box: Box, receiver: MisbehavingServer
+) -> None:
+    box.backend.failure = polymux.errors.NoAudioError("there is no sound in it")
+    begun(server, receiver.url, ["completed"])
+    (request,) = receiver.wait_requests(1)
+    told = verified(server, receiver.wait_complete(request))
+    assert (told["status"], told["error"]) == ("failed", "there is no sound in it")
+    box.backend.gate.clear()
+    begun(server, receiver.url, ["completed"]).cancel()
+    request = receiver.wait_requests(2)[1]
+    assert verified(server, receiver.wait_complete(request))["status"] == "canceled"
+
+
+def test_each_key_has_its_own_secret(server: PolymuxServer, receiver: MisbehavingServer) -> None:
+    """In a file that nobody else reads, and the same after a restart."""
+    path = server.settings.store.folder / "webhook-secret"
+    key, _ = server.keys.add("other")
+    mine = of(server).webhooks.default.secret().key
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert of(server, key=key).webhooks.default.secret().key != mine
+    begun(server, receiver.url, ["completed"])
+    (request,) = receiver.wait_requests(1)
+    verified(server, receiver.wait_complete(request))
+    with pytest.raises(InvalidSignatureError):
+        verified(server, request, key)
+    assert (
+        path.read_text().strip()
+        not in server.ask("GET", f"{BASE}/webhooks/default/secret").body.decode()
+    )
+
+
+def test_the_secret_outlives_the_server(tmp_path: Path, box: Box) -> None:
+    with scripted_door(tmp_path, box) as server:
+        key = server.key
+        before = of(server).webhooks.default.secret().key
+    with scripted_door(tmp_path, box) as server:
+        assert of(server, key=key).webhooks.default.secret().key == before
+    (tmp_path / "s" / "webhook-secret").write_text("damaged")
+    with scripted_door(tmp_path, box) as server:
+        assert of(server, key=key).webhooks.default.secret().key != before
+
+
+def test_the_same_request_is_told_of_once(
+    server: PolymuxServer, receiver: MisbehavingServer
+) -> None:
+    body = {"version": CONVERT, "input": FILE, "webhook": receiver.url,
+            "webhook_events_filter": ["completed"]}  # fmt: skip
+    first, second = (
+        server.json(f"{BASE}/predictions", body, [("Idempotency-Key", "k")]) for _ in range(2)
+    )
+    assert first.json()["id"] == second.json()["id"]
+    begun(server, f"{receiver.url}/last", ["completed"])
+    until(lambda: any(one.path == "/last" for one in receiver.requests))
+    until(lambda: not watching(server))
+    assert [one.path for one in receiver.requests].count("/") == 1
+
+
+def test_the_older_name(server: PolymuxServer, receiver: MisbehavingServer) -> None:
+    body = {"version": CONVERT, "input": FILE, "webhook_completed": receiver.url}
+    assert server.json(f"{BASE}/predictions", body).status == 201
+    (request,) = receiver.wait_requests(1)
+    assert verified(server, receiver.wait_complete(request))["status"] == "succeeded"
+
+
+def test_nobody_listens(server: PolymuxServer, tmp_path: Path, box: Box) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        host = f"127.0.0.1:{held.getsockname()[1]}"
+        policy = FetchPolicy(allowed_hosts=(host,))
+        with scripted_door(tmp_path / "other", box, fetch=policy) as other:
+            told = begun(other, f"http://{host}/", ALL, wait=True)
+            assert told.status == "succeeded"
+            until(lambda: not watching(other))
