@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,13 +11,15 @@ from polymux.errors import (
     BadRequestError,
     ConflictError,
     InternalServerError,
+    InvalidRequestError,
     NoBackendError,
     NotFoundError,
     OverloadedError,
     UnprocessableEntityError,
 )
-from polymux.service.dispatch import Route
+from polymux.service.dispatch import Route, Service
 from polymux.service.failures import engine_failed, refusal
+from polymux.service.store import Store
 from polymux.service.work import Caller, Estimate
 from support.services import ALICE, BOB, Scripted, chat_of, running, work_of
 
@@ -176,6 +179,13 @@ def test_routes_choose_by_model(tmp_path: Path) -> None:
             assert len(small.began) == 1
 
     go(body())
+
+
+def test_two_backends_of_one_name(tmp_path: Path) -> None:
+    """Else the second would do the first one's work without a word."""
+    store = Store(tmp_path / "s", cap_bytes=1 << 20, life_s=60)
+    with closing(store), pytest.raises(InvalidRequestError, match="two .* have the name one"):
+        Service([Scripted("one"), Scripted("two"), Scripted("one")], store)
 
 
 def test_models_of_backends_are_their_own(tmp_path: Path) -> None:
