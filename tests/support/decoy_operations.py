@@ -14,22 +14,29 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
 from polymux.downloads.backend import DownloadBackend
-from polymux.downloads.bringing import Bringer, addressed
+from polymux.downloads.bringing import Bringer, addressed, failure_of
 from polymux.downloads.pages import PageDownloader
 from polymux.downloads.settings import DownloadSettings
 from polymux.engines.conversations import ChatBackend
+from polymux.errors import PolymuxError
 from polymux.fetching import FetchPolicy
+from polymux.server.doors.replicate.delivery import Delivery
 from polymux.service.dispatch import Service, is_job
 from polymux.service.failures import described
 from polymux.service.store import Store
-from polymux.service.work import Work
+from polymux.service.work import Sink, Work
 from polymux.summaries.backend import SummaryBackend
 from polymux.summaries.settings import SummaryOptions
+from polymux.upstreams.replicate import ReplicateUpstream
+from polymux.upstreams.replicate_server import ReplicateServer
+from polymux.upstreams.results import fetched
+from polymux.upstreams.server import UpstreamServer
 
 from support.decoy_network import (
     ADDRESS,
@@ -43,7 +50,10 @@ from support.services import Scripted
 from support.url_corpus import PUBLIC, urls
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from polymux.service.backend import Backend
+    from polymux.service.media_store import Draft
 
 #: Operation and field to what asks for it, the URL in the place of ``URL``.
 REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -158,6 +168,59 @@ async def asked(service: Service, corpus: list[str]) -> dict[str, Any]:
     return found
 
 
+async def called(corpus: list[str], folder: Path) -> dict[str, Any]:
+    """The same of what fetches without an operation's field for it."""
+    policy = FetchPolicy(allowed_networks=("203.0.113.0/24",))
+    delivery = Delivery(policy)
+    bringer = Bringer(policy, 1 << 20)
+    upstream = UpstreamServer("upstream", "https://upstream.example/v1")
+    models = ReplicateUpstream(ReplicateServer("models", f"http://{PUBLIC}/v1"), policy=policy)
+    with closing(Store(folder, cap_bytes=1 << 30, life_s=3600)) as store:
+
+        async def webhook(url: str) -> str:
+            return f"status {await delivery.post(url, b'{}', [])}"
+
+        async def file_of_a_prediction(url: str) -> str:
+            drafts: list[Draft] = []
+            try:
+                await bringer.bring(url, sink(), drafts)
+            finally:
+                for one in drafts:
+                    one.discard(beside=True)
+            return "succeeded"
+
+        async def output_of_an_upstream(url: str) -> str:
+            (await fetched(upstream, url, sink(), policy, "made")).draft.discard()
+            return "succeeded"
+
+        async def weights(url: str) -> str:
+            fields = [("prompt", "x"), ("replicate_weights", url)]
+            checked = contract.read_form("generate_image", fields, model="lorenzomarines/astra")
+            await models.run(Work.of(checked), sink())
+            return "succeeded"
+
+        def sink() -> Sink:
+            return Sink(lambda: None, store.media.draft)
+
+        found: dict[str, Any] = {}
+        for call in (webhook, file_of_a_prediction, output_of_an_upstream, weights):
+            numbers = range(0, len(corpus), _EVERY)
+            led = [f"http://{PUBLIC}/redirect/{code}/{n}" for code in CODES for n in numbers]
+            found[call.__name__] = {url: await code_of(call(url)) for url in corpus[::4]}
+            found[f"{call.__name__} redirected"] = {url: await code_of(call(url)) for url in led}
+    await delivery.close()
+    await models.close()
+    return found
+
+
+async def code_of(call: Awaitable[str]) -> str:
+    try:
+        return await call
+    except Exception as error:
+        told = failure_of(error) if isinstance(error, PolymuxError) else error
+        return str(described(told)["code"])
+
+
 async def served(corpus: list[str]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         store = Store(Path(name), cap_bytes=1 << 30, life_s=3600)
@@ -175,6 +238,8 @@ async def served(corpus: list[str]) -> dict[str, Any]:
             }
         finally:
             await service.close()
+    with tempfile.TemporaryDirectory() as name:
+        found["calls"] = await called(corpus, Path(name))
     return found
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from polymux import contract
 from support import decoy_operations
+from support.decoy_network import CODES
 from support.decoy_operations import REQUESTS
 
 
@@ -35,6 +36,28 @@ def test_all_was_refused(found: dict[str, Any], field: str) -> None:
     led = list(found[f"{field} redirected"].values())
     assert led.count("url_refused") > 0.8 * len(led)
     assert not [code for code in led if "names an address" in code]
+
+
+@pytest.mark.slow
+def test_what_else_is_fetched(found: dict[str, Any]) -> None:
+    """Webhooks and files of predictions, what upstreams have made, and what they would fetch."""
+    calls = found["calls"]
+    assert len(calls) == 8
+    for name in [one for one in calls if not one.endswith(" redirected")]:
+        direct = list(calls[name].values())
+        assert len(direct) >= 120, name
+        # An upstream that names such an address has failed its caller.
+        refused = "upstream_failed" if name == "output_of_an_upstream" else "url_refused"
+        assert direct.count(refused) > 0.8 * len(direct), (name, direct)
+        led = list(calls[f"{name} redirected"].values())
+        if name == "webhook":  # Some of what they lead to makes no answer of HTTP.
+            statuses = {f"status {code}" for code in CODES}
+            assert statuses <= set(led) <= statuses | {"upstream_failed"}
+        elif name == "weights":  # Judged and not fetched: here nobody follows anything.
+            assert set(led) == {"upstream_failed"}
+        else:  # What is no address by itself is a path at the site that leads there.
+            assert led.count(refused) > 0.8 * len(led), (name, led)
+            assert set(led) <= {"url_refused", "upstream_failed", "succeeded"}, (name, led)
 
 
 @pytest.mark.slow
