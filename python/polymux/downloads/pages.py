@@ -89,6 +89,9 @@ class PageDownloader:
         policy: What may be reached beyond the public Internet.
         folder: Where it may write: of the file system of the store's files.
         longest_s: Longest media, in seconds.
+
+    Raises:
+        InvalidRequestError: The variable of the operator's proxy has no address of one.
     """
 
     def __init__(
@@ -100,6 +103,7 @@ class PageDownloader:
         self._folder = folder
         self._longest_s = longest_s
         self._places = asyncio.Semaphore(settings.slots)
+        self._onward = settings.onward()
 
     @asynccontextmanager
     async def downloaded(
@@ -148,7 +152,8 @@ class PageDownloader:
             ) from None
 
     async def _fetched(self, folder: Path, values: Mapping[str, Any], sink: Sink) -> Downloaded:
-        async with GuardedProxy(self._policy, 2 * self.settings.most_bytes + _PAGES_BYTES) as proxy:
+        most_bytes = 2 * self.settings.most_bytes + _PAGES_BYTES
+        async with GuardedProxy(self._policy, most_bytes, onward=self._onward) as proxy:
             # Of a length that a Unix socket's address can have, wherever the store is.
             place = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="polymux-"))
             process = None

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from polymux.downloads.onward import OnwardProxy
+
 _LONGEST_HEAD_BYTES = 64 << 10
 _HEAD_S = 10.0
 _CONNECT_S = 10.0
@@ -53,14 +55,23 @@ class GuardedProxy:
         policy: What may be reached beyond the public Internet.
         most_bytes: Received in all; what comes then is cut off.
         idle_s: A connection on which nothing moves for so long is ended. Default: 60.
+        onward: The operator's proxy, by way of which judged addresses are reached. Default: none.
 
     Attributes:
         refusals: What was refused, for people, without addresses; the first 20.
         received_bytes: So far.
     """
 
-    def __init__(self, policy: FetchPolicy, most_bytes: int, *, idle_s: float = 60.0) -> None:
+    def __init__(
+        self,
+        policy: FetchPolicy,
+        most_bytes: int,
+        *,
+        idle_s: float = 60.0,
+        onward: OnwardProxy | None = None,
+    ) -> None:
         """Not listening."""
+        self._connect = asyncio.open_connection if onward is None else onward.connection
         self._policy = policy
         self._most_bytes = most_bytes
         self._idle_s = idle_s
@@ -187,9 +198,7 @@ class GuardedProxy:
             raise _RefusedError(502, "the host's address is not known") from None
         for address in found.addresses:
             with suppress(OSError, TimeoutError):
-                return await asyncio.wait_for(
-                    asyncio.open_connection(address, found.port), _CONNECT_S
-                )
+                return await asyncio.wait_for(self._connect(address, found.port), _CONNECT_S)
         raise _RefusedError(502, "nobody takes the connection")
 
     async def _exchange(

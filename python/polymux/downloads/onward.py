@@ -1,0 +1,103 @@
+"""The operator's own proxy, behind the guard: what was judged is reached by way of it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from polymux._secrets import keep_secret
+from polymux.errors import InvalidRequestError
+
+_LONGEST_HEAD_BYTES = 16 << 10
+_USUAL_PORT = 3128
+_OK = (b"HTTP/1.0 2", b"HTTP/1.1 2")
+
+
+class OnwardProxy(NamedTuple):
+    """A forward proxy of HTTP that lets CONNECT through (RFC 9110, 9.3.6).
+
+    It is told the judged address and no name: it could not be led elsewhere by its own name server.
+    So it must let ports through by address, for sites without TLS port 80 too.
+
+    Attributes:
+        host: Its name or address; the operator's word, so not judged.
+        port: Its port.
+        login: For ``Proxy-Authorization: Basic``, in base64; empty for none. A secret.
+    """
+
+    host: str
+    port: int
+    login: str = ""
+
+    def __repr__(self) -> str:
+        """Without the login."""
+        return f"{type(self).__name__}({self.host!r}, {self.port})"
+
+    @classmethod
+    def of(cls, url: str) -> OnwardProxy:
+        """Of an address such as ``http://user:password@proxy.example:3128``.
+
+        Args:
+            url: The address. Default for the port: 3128.
+
+        Raises:
+            InvalidRequestError: It is none; the error does not repeat it.
+
+        Example:
+            >>> from polymux.downloads.onward import OnwardProxy
+            >>> OnwardProxy.of("http://proxy.example:8080")
+            OnwardProxy('proxy.example', 8080)
+        """
+        try:
+            parts = urlsplit(url)
+            port = parts.port or _USUAL_PORT
+        except ValueError:
+            raise _no_proxy() from None
+        plain = url.isascii() and url.isprintable() and " " not in url
+        if not plain or parts.scheme != "http" or not parts.hostname:
+            raise _no_proxy()
+        if parts.path not in ("", "/") or parts.query or parts.fragment:
+            raise _no_proxy()
+        login = ""
+        if parts.username is not None:
+            name, password = unquote(parts.username), unquote(parts.password or "")
+            login = base64.b64encode(f"{name}:{password}".encode()).decode()
+            keep_secret(password, parts.password, login)
+        return cls(parts.hostname, port, login)
+
+    async def connection(
+        self, address: str, port: int
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection to an address by way of the proxy.
+
+        Args:
+            address: As text, IPv6 without brackets.
+            port: There.
+
+        Raises:
+            OSError: The proxy is not there, or lets nothing through.
+        """
+        place = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        lines = [f"CONNECT {place} HTTP/1.1", f"Host: {place}"]
+        if self.login:
+            lines.append(f"Proxy-Authorization: Basic {self.login}")
+        reader, writer = await asyncio.open_connection(
+            self.host, self.port, limit=_LONGEST_HEAD_BYTES
+        )
+        try:
+            writer.write("\r\n".join([*lines, "", ""]).encode("ascii"))
+            head = await reader.readuntil(b"\r\n\r\n")
+            if not head.startswith(_OK):
+                raise ConnectionRefusedError("the proxy lets nothing through")  # noqa: TRY301
+        except BaseException as error:
+            writer.close()
+            if isinstance(error, (asyncio.IncompleteReadError, asyncio.LimitOverrunError)):
+                raise ConnectionResetError("the proxy gives no answer") from None
+            raise
+        return reader, writer
+
+
+def _no_proxy() -> InvalidRequestError:
+    return InvalidRequestError("must be as http://proxy.example:3128")
