@@ -41,6 +41,11 @@ class DownloadBackend(Backend):
         self._pages = pages
         self._media = media
 
+    def refuse(self, work: Work) -> None:
+        """Queries that say nothing, or too much: no job is made for them."""
+        if work.operation == "download_music":
+            search_text(str(work.values["query"]), "query")
+
     async def run(self, work: Work, sink: Sink) -> Product:
         """Fetches, and makes one file of it."""
         if work.operation == "download_video":

@@ -32,6 +32,7 @@ def test_texts_that_are_none(site: Server, tmp_path: Path, query: object) -> Non
     """O02."""
     with served(tmp_path, site) as server:
         answer = server.json(PATH, {"query": query})
+        assert server.ask("GET", "/api/v1/predictions").json()["results"] == []
     assert (answer.status, answer.json()["code"]) == (400, "invalid_request")
     assert "query" in answer.json()["error"]
     assert len(answer.body) < 500
