@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import polymux
@@ -130,6 +134,46 @@ def test_two_servers_on_one_store_or_port(tmp_path: Path) -> None:
     finally:
         first.kill()
         first.communicate()
+
+
+def test_others_on_a_store_that_is_at_work(tmp_path: Path) -> None:
+    """D07: they are refused one after the other, and nobody who is served notices."""
+    first = started(tmp_path)
+    try:
+        url = address_of(first)
+        key = (tmp_path / "state" / "polymux" / "local-key").read_text().split()[0]
+        done: dict[str, int] = {}
+        over = threading.Event()
+
+        def work(number: int) -> None:
+            with polymux.Client(url, key, retry=0) as client:
+                while not over.is_set():
+                    client.convert_to_mp3((f"{number}.wav", tone()))
+                    for one in client.predictions.list():
+                        done[one.id] = len(one.audio.read()) if one.audio else 0
+
+        with ThreadPoolExecutor(3) as pool:
+            working = [pool.submit(work, number) for number in range(3)]
+            try:
+                for _ in range(4):
+                    other = started(tmp_path)
+                    _, told = other.communicate(timeout=60)
+                    assert other.returncode not in (0, None)
+                    assert "in use by another server" in told
+            finally:
+                over.set()
+            for one in working:
+                one.result()
+        assert len(done) > 3
+        with polymux.Client(url, key, retry=0) as client:
+            for name in done:
+                assert client.predictions.get(name).status == "succeeded"
+    finally:
+        first.kill()
+        first.communicate()
+    (catalogue,) = tmp_path.rglob("catalogue.db")
+    with closing(sqlite3.connect(catalogue)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
 def test_kill_and_start_again(tmp_path: Path) -> None:
