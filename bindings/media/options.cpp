@@ -2,7 +2,9 @@
 
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <pybind11/critical_section.h>
@@ -101,6 +103,29 @@ void optional_named_field(Class& python_class, const char* name, Value ConvertOp
         });
 }
 
+using Picture = std::optional<std::pair<std::string, py::bytes>>;
+
+/// Content type and bytes of a picture; none where the input's own is meant.
+Picture replaced_cover(const py::object& self) {
+    const py::scoped_critical_section lock(self);
+    const auto& cover = self.cast<const ConvertOptions&>().replace_cover;
+    if (!cover) return std::nullopt;
+    const auto* const data = reinterpret_cast<const char*>(cover->data.data());
+    return std::pair(cover->mime_type, py::bytes(data, cover->data.size()));
+}
+
+void replace_cover(const py::object& self, const Picture& picture) {
+    std::optional<media::Cover> cover;
+    if (picture) {
+        const std::string_view text(picture->second);
+        const auto bytes = std::as_bytes(std::span(text));
+        cover = {
+            .mime_type = picture->first, .description = {}, .data = {bytes.begin(), bytes.end()}};
+    }
+    const py::scoped_critical_section lock(self);
+    self.cast<ConvertOptions&>().replace_cover = std::move(cover);
+}
+
 void register_limits(py::module_& module) {
     py::class_<Limits> limits(module, "Limits", py::is_final(), plain_metaclass(),
                               "polymux::media::Limits; the same fields and defaults, writable.");
@@ -133,6 +158,7 @@ void register_convert_options(py::module_& module) {
     named_field(options, "tags", &ConvertOptions::tags, carries);
     field(options, "replace_tags", &ConvertOptions::replace_tags);
     named_field(options, "cover", &ConvertOptions::cover, carries);
+    options.def_property("replace_cover", &replaced_cover, &replace_cover);
     field(options, "id3v2_version", &ConvertOptions::id3v2_version);
     field(options, "identical_file", &ConvertOptions::identical_file);
     field(options, "threads", &ConvertOptions::threads);

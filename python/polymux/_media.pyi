@@ -39,6 +39,7 @@ class ConvertOptions:
     tags: str
     replace_tags: list[tuple[str, str]] | None
     cover: str
+    replace_cover: tuple[str, bytes] | None
     id3v2_version: int
     identical_file: bool
     threads: int

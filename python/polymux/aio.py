@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from polymux.chat_stream import AsyncChatStream
     from polymux.inputs import Destination, Source
     from polymux.media_file import ConversionOutcome, MediaFile
-    from polymux.options import Carry, Limits, Preset, Tags, Time, Verify
+    from polymux.options import CoverPicture, Limits, Preset, Tags, Time, Verify
     from polymux.results import MediaInfo, PcmAudio
 
 _PROGRESS_INTERVAL_S = 0.1
@@ -62,7 +62,7 @@ async def convert_to_mp3(
     start: Time | None = None,
     end: Time | None = None,
     tags: Tags = "copy",
-    cover: Carry = "copy",
+    cover: CoverPicture = "copy",
     id3v2_version: Literal[3, 4] = 3,
     identical_file: bool = False,
     threads: int | None = None,
@@ -92,7 +92,7 @@ async def convert_to_mp3(
         start: From this position, in seconds or as ``"[HH:]MM:SS[.mmm]"``.
         end: Up to this position.
         tags: ``"copy"``, ``"none"``, or a mapping that replaces the text tags.
-        cover: ``"copy"`` or ``"none"``.
+        cover: ``"copy"``, ``"none"``, or the bytes of a JPEG or PNG picture.
         id3v2_version: 3 or 4.
         identical_file: Write the whole file as ``ffmpeg -vn`` does.
         threads: Upper bound on the threads for this file. Default: as many as there are cores.

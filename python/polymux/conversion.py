@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from polymux._jobs import Names
     from polymux.inputs import Destination, Source
     from polymux.media_file import ConversionOutcome, MediaFile
-    from polymux.options import Carry, Limits, Preset, Tags, Time, Verify
+    from polymux.options import CoverPicture, Limits, Preset, Tags, Time, Verify
     from polymux.progress import Progress
 
 
@@ -42,7 +42,7 @@ def convert_to_mp3(
     start: Time | None = None,
     end: Time | None = None,
     tags: Tags = "copy",
-    cover: Carry = "copy",
+    cover: CoverPicture = "copy",
     id3v2_version: Literal[3, 4] = 3,
     identical_file: bool = False,
     threads: int | None = None,
@@ -82,8 +82,8 @@ def convert_to_mp3(
         tags: ``"copy"`` carries text tags, comments and chapters over, ``"none"`` leaves them out,
             a mapping of names (``"title"``, ``"artist"``, ...) to text replaces the text tags.
             Default: ``"copy"``.
-        cover: ``"copy"`` carries the picture over, bit for bit; ``"none"`` leaves it out. Default:
-            ``"copy"``.
+        cover: ``"copy"`` carries the picture over, bit for bit; ``"none"`` leaves it out; the bytes
+            of a JPEG or PNG picture take its place. Default: ``"copy"``.
         id3v2_version: 3 (ID3v2.3, read by everything) or 4 (ID3v2.4). Default: 3; with
             `identical_file` always 4, as ffmpeg.
         identical_file: Write the whole file as ``ffmpeg -vn`` does, tags included, and not only

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 Preset: TypeAlias = Literal["ffmpeg", "best", "fast"]
 Carry: TypeAlias = Literal["copy", "none"]
+CoverPicture: TypeAlias = "Carry | bytes | bytearray | memoryview"
 Verify: TypeAlias = Literal["first-seam", "all"]
 Tags: TypeAlias = "Carry | Mapping[str, str]"
 Time: TypeAlias = "float | str"
 
+_COVERS = ((b"\xff\xd8\xff", "image/jpeg"), (b"\x89PNG\r\n\x1a\n", "image/png"))
 _CLOCK = re.compile(r"(?:(?:(\d{1,6}):)?([0-5]?\d):)?([0-5]?\d(?:\.\d{0,9})?)", re.ASCII)
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d{0,9})?", re.ASCII)
 
@@ -72,7 +74,7 @@ class EncodingOptions(TypedDict, total=False):
     start: Time | None
     end: Time | None
     tags: Tags
-    cover: Carry
+    cover: CoverPicture
     id3v2_version: Literal[3, 4]
     identical_file: bool
     threads: int | None
@@ -107,7 +109,7 @@ def native_options(values: EncodingOptions) -> _media.ConvertOptions:
     options.audio_stream = optional_integer("audio_stream", values.get("audio_stream"))
     options.start_s = seconds("start", values.get("start"))
     options.end_s = seconds("end", values.get("end"))
-    options.cover = _text("cover", values.get("cover", "copy"))
+    _set_cover(options, values.get("cover", "copy"))
     options.id3v2_version = integer("id3v2_version", values.get("id3v2_version", 3))
     options.threads = optional_integer("threads", values.get("threads")) or 0
     verify = values.get("verify")
@@ -227,6 +229,28 @@ def _set_tags(options: _media.ConvertOptions, tags: Any) -> None:
         options.replace_tags = [_tag(key, value) for key, value in tags.items()]
     else:
         options.tags = _text("tags", tags)
+
+
+def _set_cover(options: _media.ConvertOptions, cover: Any) -> None:
+    if not isinstance(cover, (bytes, bytearray, memoryview)):
+        options.cover = _text("cover", cover)
+        return
+    data = bytes(cover)
+    content_type = cover_type(data)
+    if content_type is None:
+        raise InvalidRequestError("cover: is neither a JPEG nor a PNG picture")
+    options.replace_cover = content_type, data
+
+
+def cover_type(data: bytes) -> str | None:
+    r"""The content type of a picture that players show as a cover; None for what is none.
+
+    Example:
+        >>> from polymux.options import cover_type
+        >>> cover_type(b"\xff\xd8\xff\xe0"), cover_type(b"RIFF....WEBP")
+        ('image/jpeg', None)
+    """
+    return next((kind for magic, kind in _COVERS if data.startswith(magic)), None)
 
 
 def _tag(key: Any, value: Any) -> tuple[str, str]:

@@ -73,6 +73,31 @@ def test_no_cover_on_request(corpus: Corpus, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize("kind", ["jpg", "png"])
+@pytest.mark.parametrize("name", ["cover_flac_jpeg", "tags_flac"])
+def test_a_cover_of_ones_own(
+    corpus: Corpus, tmp_path: Path, name: str, kind: str, version: int
+) -> None:
+    """In the place of the input's, or where it has none; the text stays."""
+    wanted = cover_file(corpus.cache, kind).read_bytes() + b"and more"
+    given = memoryview(wanted) if kind == "png" else wanted
+    result = convert(corpus.path(name), tmp_path, cover=given, id3v2_version=version)
+    cover = polymux.probe(result).cover
+    assert cover is not None
+    assert (cover.data, cover.picture_type) == (wanted, 3)
+    assert cover.mime_type == {"jpg": "image/jpeg", "png": "image/png"}[kind]
+    assert ffprobe.picture(result) == wanted
+    assert tags_of(result).get("title") == tags_of(convert(corpus.path(name), tmp_path))["title"]
+
+
+@pytest.mark.parametrize("cover", [b"", b"GIF89a", b"RIFF\0\0\0\0WEBPVP8 ", b"\xff\xd8"])
+def test_what_is_no_cover(corpus: Corpus, tmp_path: Path, cover: bytes) -> None:
+    with pytest.raises(polymux.InvalidRequestError, match="cover: is neither"):
+        convert(corpus.path("tags_flac"), tmp_path, cover=cover)
+    assert not (tmp_path / "result.mp3").exists()
+
+
+@pytest.mark.parametrize("version", [3, 4])
 @pytest.mark.parametrize("name", CHAPTERED)
 def test_chapters(corpus: Corpus, tmp_path: Path, name: str, version: int) -> None:
     result = convert(corpus.path(name), tmp_path, id3v2_version=version)

@@ -144,6 +144,7 @@ mp3::Id3Content tag_content(const AVFormatContext& format, int audio_stream,
     if (!options.identical_file && options.cover == Carry::copy) {
         content.cover = std::move(carried.cover);
     }
+    if (options.replace_cover) content.cover = options.replace_cover;
     return content;
 }
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.engines.media import REMUX
+from polymux.engines.media import PAGE_COVER, PAGE_TAGS, REMUX
 from polymux.service.backend import Backend
 from polymux.service.failures import refusal
 from polymux.service.work import Product, Upload
@@ -70,17 +70,18 @@ class DownloadBackend(Backend):
     async def _music(self, work: Work, sink: Sink) -> Product:
         query = search_text(str(work.values["query"]), "query")
         address = self._pages.settings.music_search.replace("{query}", _told(self._pages, query))
-        async with self._pages.downloaded(address, "audio", sink.part(0, _SHARE)) as found:
+        asked = self._pages.downloaded(address, "audio", sink.part(0, _SHARE), cover=True)
+        async with asked as found:
             sink.log(f"found: {found.title}" if found.title else "found a recording without title")
-            product = await self._media.run(
-                replace(
-                    work,
-                    operation="convert_to_mp3",
-                    values={"file": await _upload(found.files[-1], found), "vbr_quality": 0},
-                    given=frozenset(("file", "vbr_quality")),
-                ),
-                sink.part(_SHARE, 1),
-            )
+            values: dict[str, Any] = {
+                "file": await _upload(found.files[-1], found),
+                "vbr_quality": 0,
+                PAGE_TAGS: dict(found.tags),
+            }
+            if found.cover is not None:
+                values[PAGE_COVER] = await _upload(found.cover)
+            step = replace(work, operation="convert_to_mp3", values=values, given=frozenset(values))
+            product = await self._media.run(step, sink.part(_SHARE, 1))
         output = {"response": product.output["response"]}
         return Product(output, product.version, product.metrics)
 

@@ -14,6 +14,7 @@ from polymux import errors
 from polymux._text import printable, shortened
 from polymux.engines.base import Cancelled, Engine, Output
 from polymux.engines.models import missing_package
+from polymux.options import cover_type
 from polymux.service.failures import refusal
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ AUDIO = "ba/b"
 _SOCKET_S = 20.0
 _RETRIES = 2
 _MOST_CHAPTERS = 500
+#: Of a page's pictures, that are looked at; those that players show are few.
+_MOST_PICTURES = 4
+_LONGEST_PICTURE_BYTES = 5 << 20
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _GONE = re.compile(
     r"HTTP Error 4(?:04|10)|video (?:is )?unavailable|private video|has been removed|been deleted|"
@@ -59,9 +63,12 @@ class DownloadEngine(Engine):
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
         """Fetches ``url``: ``kind`` ``"video"``, ``"audio"`` or ``"captions"``; best of ``height``.
 
+        With ``cover`` also the picture that stands for it.
+
         Returns:
-            ``files`` (names in the folder, the picture's first), ``title``, ``duration_s``,
-            ``chapters`` and ``captions`` (their language; empty where the file is none of those).
+            ``files`` (names in the folder, the picture's first), ``title``, ``tags``,
+            ``duration_s``, ``chapters``, ``captions`` (their language; empty where the file is none
+            of those) and ``cover`` (a name in the folder; empty where there is none).
         """
         try:
             return self._fetch(request.values, sink, token)
@@ -91,7 +98,8 @@ class DownloadEngine(Engine):
                 self._fetch_part(library, info, one, name, subtitle=captions is not None)
                 files.append(name)
                 watch.done_parts += 1
-        described = _described(info) | {"files": files, "captions": language}
+            cover = self._fetch_cover(library, info, token) if values.get("cover") else ""
+        described = _described(info) | {"files": files, "captions": language, "cover": cover}
         return Output(described, str(self._library.version.__version__))
 
     def _fetch_part(
@@ -107,6 +115,21 @@ class DownloadEngine(Engine):
         succeeded, _ = library.dl(str(path), told, subtitle=subtitle)
         if not succeeded or not path.is_file():
             raise site_failed("the page's media cannot be fetched")
+
+    def _fetch_cover(self, library: Any, info: Mapping[str, Any], token: Token) -> str:
+        """The name of the best picture that players show; without one music is music still."""
+        known = [one for one in info.get("thumbnails") or () if isinstance(one, dict)]
+        for one in known[: -_MOST_PICTURES - 1 : -1]:
+            token.check()
+            try:
+                with library.urlopen(str(one.get("url"))) as answer:
+                    data = answer.read(_LONGEST_PICTURE_BYTES + 1)
+            except (self._library.utils.YoutubeDLError, OSError, ValueError):
+                continue
+            if len(data) <= _LONGEST_PICTURE_BYTES and cover_type(data) is not None:
+                (Path(self._options["folder"]) / "cover").write_bytes(data)
+                return "cover"
+        return ""
 
     def _parameters(
         self, values: Mapping[str, Any], sink: EngineSink, watch: _Watch
@@ -245,9 +268,32 @@ def _described(info: Mapping[str, Any]) -> dict[str, Any]:
     ]
     return {
         "title": shortened(printable(str(info.get("title") or "")), 200),
+        "tags": tags_of(info),
         "duration_s": info.get("duration"),
         "chapters": chapters,
     }
+
+
+def tags_of(info: Mapping[str, Any]) -> dict[str, str]:
+    """What a page says of a recording, as tags; of a page without an artist its uploader.
+
+    Example:
+        >>> tags_of({"title": "Blue Danube (live)", "track": "Blue Danube", "release_year": 1867})
+        {'title': 'Blue Danube', 'date': '1867'}
+    """
+    artists = info.get("artists") or info.get("artist") or info.get("creator")
+    if isinstance(artists, (list, tuple)):
+        artists = ", ".join(str(one) for one in artists)
+    if not artists and info.get("extractor_key") != "Generic":
+        # Of pages that nobody has described it is their site.
+        artists = info.get("uploader")
+    found = {
+        "title": info.get("track") or info.get("title"),
+        "artist": artists,
+        "album": info.get("album"),
+        "date": info.get("release_year"),
+    }
+    return {name: shortened(printable(str(value)), 200) for name, value in found.items() if value}
 
 
 def _one(info: Any) -> dict[str, Any]:

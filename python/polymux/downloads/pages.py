@@ -10,7 +10,7 @@ import stat
 import sys
 import tempfile
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,6 +72,8 @@ class Downloaded:
         duration_s: As the page says; None where it does not.
         captions: The language of captions, where the file is those; else empty.
         chapters: Seconds and title of each, as the page says.
+        tags: What the page says of a recording: ``title``, ``artist``, ``album``, ``date``.
+        cover: The picture that stands for it, where that was wanted and there is one; else None.
     """
 
     files: tuple[Path, ...]
@@ -79,6 +81,8 @@ class Downloaded:
     duration_s: float | None
     captions: str = ""
     chapters: tuple[tuple[float, str], ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    cover: Path | None = None
 
 
 class PageDownloader:
@@ -107,7 +111,7 @@ class PageDownloader:
 
     @asynccontextmanager
     async def downloaded(
-        self, url: str, kind: str, sink: Sink, *, height: int | None = None
+        self, url: str, kind: str, sink: Sink, *, height: int | None = None, cover: bool = False
     ) -> AsyncIterator[Downloaded]:
         """What a page shows; its files go at the end.
 
@@ -117,6 +121,7 @@ class PageDownloader:
                 none.
             sink: For progress.
             height: The best not above it, in lines; else the best.
+            cover: Whether the picture that stands for it is wanted too. Default: False.
 
         Raises:
             APIStatusError: The site does not give it; with its reason.
@@ -127,7 +132,7 @@ class PageDownloader:
         async with self._places:
             folder = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self._folder))
             try:
-                values = {"url": url, "kind": kind, "height": height}
+                values = {"url": url, "kind": kind, "height": height, "cover": cover}
                 yield await self._in_time(folder, values, sink)
             finally:
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
@@ -217,7 +222,8 @@ class PageDownloader:
             InternalServerError: It is not.
         """
         files = tuple(folder / str(name) for name in output["files"])
-        for path in files:
+        cover = folder / str(output["cover"]) if output.get("cover") else None
+        for path in (*files, *([] if cover is None else [cover])):
             if path.parent != folder or not stat.S_ISREG(path.lstat().st_mode):
                 raise engine_failed("the downloader names a file that is none")
         if not 1 <= len(files) <= 2:
@@ -233,6 +239,8 @@ class PageDownloader:
             duration if known else None,
             str(output.get("captions") or ""),
             chapters,
+            {str(name): str(value) for name, value in (output.get("tags") or {}).items()},
+            cover,
         )
 
     async def audio(self, url: str, sink: Sink, drafts: list[Draft]) -> Upload:

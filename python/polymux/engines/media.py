@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 DECODE_AUDIO = "decode_audio"
 LOAD_PICTURES = "load_pictures"
 REMUX = "remux"
+#: Beside a conversion's fields: what the page says that a file comes from, and its picture.
+PAGE_TAGS, PAGE_COVER = "page_tags", "page_cover"
 MEASURE_SOUND = "measure_sound"
 MEASURE_PICTURE = "measure_picture"
 #: Of decoded samples that a speech model wants, for a second.
@@ -92,6 +94,8 @@ class MediaEngine(Engine):
             for name, python_name in _OPTIONS.items()
             if request.values.get(name) is not None
         }
+        if PAGE_TAGS in request.values:
+            options |= self._told_by_page(source, request.values)
 
         def report(progress: Progress) -> None:
             if token.cancelled:
@@ -123,6 +127,18 @@ class MediaEngine(Engine):
             polymux.__version__,
             metrics,
         )
+
+    def _told_by_page(self, source: Upload, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Tags and cover of a page, where the file has none of its own."""
+        own = polymux.probe(source.path, limits=self._limits)
+        tags = {name.lower(): value for name, value in own.tags.items()}
+        told: dict[str, Any] = {"tags": {**dict(own.tags), **{
+            name: value for name, value in values[PAGE_TAGS].items() if not tags.get(name)
+        }}}  # fmt: skip
+        picture = values.get(PAGE_COVER)
+        if picture is not None and own.cover is None:
+            told["cover"] = picture.path.read_bytes()
+        return told
 
     def _remux(self, request: Request, sink: EngineSink, token: Token) -> Output:
         """One file that plays, of one or two that were fetched."""

@@ -45,12 +45,13 @@ struct ConvertOptions {
     std::optional<int> channels = {};        ///< 1 or 2; default 1 for mono input, else 2.
     std::optional<int> audio_stream =
         {};  ///< Stream index as `probe` numbers; default ffmpeg's choice.
-    std::optional<double> start_s = {};     ///< From this position, >= 0.
-    std::optional<double> end_s = {};       ///< Up to this position, > start_s.
-    Carry tags = Carry::copy;               ///< Text, comments and chapters.
-    std::optional<Tags> replace_tags = {};  ///< Instead of the input's text tags.
-    Carry cover = Carry::copy;              ///< The picture, bit for bit.
-    int id3v2_version = 3;                  ///< 3 (ID3v2.3, read by everything) or 4.
+    std::optional<double> start_s = {};       ///< From this position, >= 0.
+    std::optional<double> end_s = {};         ///< Up to this position, > start_s.
+    Carry tags = Carry::copy;                 ///< Text, comments and chapters.
+    std::optional<Tags> replace_tags = {};    ///< Instead of the input's text tags.
+    Carry cover = Carry::copy;                ///< The picture, bit for bit.
+    std::optional<Cover> replace_cover = {};  ///< Instead of the input's picture.
+    int id3v2_version = 3;                    ///< 3 (ID3v2.3, read by everything) or 4.
     bool identical_file = false;  ///< Whole file as `ffmpeg -vn` writes it, tags included; `exact`.
     int threads = 0;              ///< Upper bound for one file; 0 is all cores.
     /// At ABR and VBR: one encoder from beginning to end, so that every frame is ffmpeg's. Without

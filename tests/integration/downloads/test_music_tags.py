@@ -1,0 +1,146 @@
+"""What a page says of a recording: tags and cover of the MP3, where the file has none."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from PIL import Image
+from polymux import Client
+from polymux.downloads.engine import tags_of
+from polymux.downloads.settings import DownloadSettings
+from polymux.fetching import FetchPolicy
+from support import programs
+from support.polymux_server import PolymuxServer
+from support.video_site import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.web import Exchange, Server
+
+PAGE = """<!doctype html><html><head><title>Blue &amp; Danube</title></head>
+<body><video controls poster="{poster}"><source src="/{file}" type="video/mp4"></video>
+</body></html>"""
+
+
+#: yt-dlp numbers what stands on a page.
+TITLE = "Blue & Danube (1)"
+
+
+def picture(kind: str, side: int = 32) -> bytes:
+    buffer = io.BytesIO()
+    Image.effect_mandelbrot((side, side), (-2, -1.5, 1, 1.5), 50).save(buffer, kind)
+    return buffer.getvalue()
+
+
+class MusicSite(Site):
+    """Finds one recording, whose page shows a picture."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.poster = b""
+        self.recording = "plain.mp4"
+
+    async def answer(self, exchange: Exchange) -> None:
+        if exchange.target.startswith("/find/"):
+            page = PAGE.format(poster="/poster", file=self.recording)
+            await exchange.answer(200, page.encode(), "Content-Type: text/html; charset=utf-8")
+        elif exchange.target == "/poster":
+            status = 200 if self.poster else 404
+            await exchange.answer(status, self.poster, "Content-Type: image/anything")
+        else:
+            await super().answer(exchange)
+
+
+@pytest.fixture(scope="module")
+def music(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MusicSite, Server]]:
+    folder = tmp_path_factory.mktemp("music")
+    tone = ("-f", "lavfi", "-i", "sine=frequency=440:duration=2")
+    cover = folder / "own.jpg"
+    cover.write_bytes(picture("JPEG", 48))
+    programs.ffmpeg(*tone, "-c:a", "aac", folder / "plain.mp4")
+    programs.ffmpeg(
+        *tone, "-i", cover, "-map", "0", "-map", "1", "-c:a", "aac", "-c:v", "copy",
+        "-disposition:v", "attached_pic", "-metadata", "title=Own title", "-metadata",
+        "artist=Own artist", folder / "tagged.mp4",
+    )  # fmt: skip
+    site = MusicSite(folder)
+    with site.server() as running:
+        yield site, running
+
+
+@pytest.fixture(scope="module")
+def client(
+    music: tuple[MusicSite, Server], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Client]:
+    _, running = music
+    policy = FetchPolicy(allowed_hosts=(running.authority,))
+    search = DownloadSettings(music_search=running.url("/find/{query}"))
+    folder = tmp_path_factory.mktemp("served")
+    with (
+        PolymuxServer(folder / "s", fetch=policy, download=search) as server,
+        Client(server.url, server.key) as made,
+    ):
+        yield made
+
+
+def downloaded(client: Client) -> polymux.MediaInfo:
+    return polymux.probe(client.download_music("blue danube").read())
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_of_a_page(client: Client, music: tuple[MusicSite, Server], kind: str) -> None:
+    site, _ = music
+    site.recording, site.poster = "plain.mp4", picture(kind)
+    info = downloaded(client)
+    assert info.tags["title"] == TITLE
+    assert "artist" not in info.tags
+    assert info.cover is not None
+    assert (info.cover.mime_type, info.cover.data) == (f"image/{kind.lower()}", site.poster)
+
+
+def test_what_the_file_has_is_its_own(client: Client, music: tuple[MusicSite, Server]) -> None:
+    site, _ = music
+    site.recording, site.poster = "tagged.mp4", picture("PNG")
+    info = downloaded(client)
+    assert (info.tags["title"], info.tags["artist"]) == ("Own title", "Own artist")
+    assert info.cover is not None
+    assert info.cover.data == picture("JPEG", 48)
+
+
+@pytest.mark.parametrize(
+    "poster",
+    [b"", b"<html>no picture", picture("WEBP"), b"\xff\xd8\xff" + bytes(5 << 20)],
+    ids=["nothing", "a page", "WebP", "too large"],
+)
+def test_pictures_that_are_none(
+    client: Client, music: tuple[MusicSite, Server], poster: bytes
+) -> None:
+    """The music comes all the same."""
+    site, _ = music
+    site.recording, site.poster = "plain.mp4", poster
+    info = downloaded(client)
+    assert info.tags["title"] == TITLE
+    assert info.cover is None
+
+
+@pytest.mark.parametrize(
+    ("info", "tags"),
+    [
+        ({}, {}),
+        ({"title": "A", "extractor_key": "Site", "uploader": "B"}, {"title": "A", "artist": "B"}),
+        ({"title": "A", "extractor_key": "Generic", "uploader": "site.example"}, {"title": "A"}),
+        ({"track": "T", "title": "A", "artists": ["B", "C"], "uploader": "D", "album": "L",
+          "release_year": 1999},
+         {"title": "T", "artist": "B, C", "album": "L", "date": "1999"}),
+        ({"title": "x\x00\u202ey" + "z" * 1000, "artist": 7}, {"artist": "7"}),
+    ],
+)  # fmt: skip
+def test_tags_of_pages(info: dict[str, Any], tags: dict[str, str]) -> None:
+    found = tags_of(info)
+    assert {name: value for name, value in found.items() if len(value) < 200} == tags
+    assert all(value.isprintable() and len(value) <= 200 for value in found.values())
