@@ -23,7 +23,7 @@ _MIB = 1 << 20
 #: What a downloader may hold here, instead of what it may elsewhere.
 _DATA_BYTES = 300 * _MIB
 #: What a connection holds on its way, at both ends and in between.
-_UNDER_WAY_BYTES = 16 * _MIB
+_UNDER_WAY_BYTES = 64 * _MIB
 #: Of a process, what is resident and no data: its libraries.
 _LIBRARIES_BYTES = 64 * _MIB
 #: What may come for one download in all: twice its file, and its pages.
