@@ -11,6 +11,7 @@ from polymux.server.upstream_settings import UpstreamSettings
 from support.polymux_server import CHAT, Answer, PolymuxServer
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
@@ -67,6 +68,16 @@ def gateway(
 
 def chat(server: PolymuxServer, **more: Any) -> Answer:
     return server.json(CHAT, ASKED | more)
+
+
+def asked(server: PolymuxServer, path: str, body: bytes, *fields: str) -> socket.socket:
+    """A connection with a request on it."""
+    host = f"{server.address[0]}:{server.address[1]}"
+    lines = [f"POST {path} HTTP/1.1", f"Host: {host}", f"Authorization: Bearer {server.key}",
+             f"Content-Length: {len(body)}", *fields]  # fmt: skip
+    connection = server.connect()
+    connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
+    return connection
 
 
 def events_of(answer: Answer) -> list[Any]:

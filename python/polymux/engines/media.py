@@ -131,10 +131,9 @@ class MediaEngine(Engine):
     def _told_by_page(self, source: Upload, values: Mapping[str, Any]) -> dict[str, Any]:
         """Tags and cover of a page, where the file has none of its own."""
         own = polymux.probe(source.path, limits=self._limits)
-        tags = {name.lower(): value for name, value in own.tags.items()}
-        told: dict[str, Any] = {"tags": {**dict(own.tags), **{
-            name: value for name, value in values[PAGE_TAGS].items() if not tags.get(name)
-        }}}  # fmt: skip
+        known = {name.lower() for name, value in own.tags.items() if value}
+        lacking = {name: one for name, one in values[PAGE_TAGS].items() if name not in known}
+        told: dict[str, Any] = {"tags": {**own.tags, **lacking}}
         picture = values.get(PAGE_COVER)
         if picture is not None and own.cover is None:
             told["cover"] = picture.path.read_bytes()

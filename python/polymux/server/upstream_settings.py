@@ -132,21 +132,17 @@ def upstreams_of(
     Raises:
         InvalidRequestError: A key cannot be read, or a name is taken.
     """
+    from polymux.downloads.bringing import addressed
+
     made = []
     for name, one in settings.items():
         if name in taken:
             raise InvalidRequestError(f"upstreams.{name}: an engine has that name; choose another")
         backend = _backend(name, one, policy)
         if bringer is not None and one.kind != "polymux":
-            backend = _addressed(backend, bringer)
+            backend = addressed(backend, bringer)
         made.append(backend)
     return made
-
-
-def _addressed(backend: Backend, bringer: Bringer) -> Backend:
-    from polymux.downloads.bringing import addressed
-
-    return addressed(backend, bringer)
 
 
 def _backend(name: str, one: UpstreamSettings, policy: FetchPolicy) -> Backend:

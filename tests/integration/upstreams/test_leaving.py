@@ -12,10 +12,9 @@ from servers.misbehaving import MisbehavingServer
 from servers.reference import ReferenceServer
 from servers.steps import Stage, Step
 from support.polymux_server import CHAT, CONVERT, form
-from support.upstreams import ASKED, STT, chunk, event, gateway, upstream
+from support.upstreams import ASKED, STT, asked, chunk, event, gateway, upstream
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
@@ -37,16 +36,6 @@ def server(
     folder = tmp_path_factory.mktemp("leaving")
     with gateway(folder, {"slow": upstream(folder, slow.url, models={"fast": "m"})}) as running:
         yield running
-
-
-def asked(server: PolymuxServer, path: str, body: bytes, *fields: str) -> socket.socket:
-    """A connection with a request on it."""
-    host = f"{server.address[0]}:{server.address[1]}"
-    lines = [f"POST {path} HTTP/1.1", f"Host: {host}", f"Authorization: Bearer {server.key}",
-             f"Content-Length: {len(body)}", *fields]  # fmt: skip
-    connection = server.connect()
-    connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
-    return connection
 
 
 def until(condition: Callable[[], object], longest_s: float = 5) -> float:

@@ -11,7 +11,7 @@ from servers import media, steps
 from support.fetches import wait_until
 from support.polymux_server import form
 from support.replicate_service import BASE, LIGHTNING, PINNED, ReplicateService, replicate, whole
-from support.upstreams import IMAGES, STT, gateway
+from support.upstreams import IMAGES, STT, asked, gateway
 
 if TYPE_CHECKING:
     import socket
@@ -40,16 +40,6 @@ def service() -> Iterator[ReplicateService]:
 def server(service: ReplicateService, tmp_path: Path) -> Iterator[PolymuxServer]:
     with gateway(tmp_path, {"r": replicate(tmp_path, service, models=MODELS)}) as running:
         yield running
-
-
-def asked(server: PolymuxServer, path: str, body: bytes, *fields: str) -> socket.socket:
-    """A connection with a request on it."""
-    host = f"{server.address[0]}:{server.address[1]}"
-    lines = [f"POST {path} HTTP/1.1", f"Host: {host}", f"Authorization: Bearer {server.key}",
-             f"Content-Length: {len(body)}", *fields]  # fmt: skip
-    connection = server.connect()
-    connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
-    return connection
 
 
 def drawing(server: PolymuxServer) -> socket.socket:
