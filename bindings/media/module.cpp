@@ -8,6 +8,10 @@
 #include "polymux/version.hpp"
 #include "probe.hpp"
 #include "remux.hpp"
+#include "song.hpp"
+#include "song_index.hpp"
+#include "song_signature.hpp"
+#include "title_match.hpp"
 
 namespace polymux::bindings {
 namespace {
@@ -38,6 +42,10 @@ PYBIND11_MODULE(_media_of_main, module, py::mod_gil_not_used()) {
     register_probe(module);
     register_pcm(module);
     register_remux(module);
+    register_song(module);
+    register_song_index(module);
+    register_song_signature(module);
+    register_title_match(module);
     register_exit_handler();
     refuse_half_made(module);
 }

@@ -3,9 +3,9 @@
 
 FOLDER/convert, FOLDER/frame and FOLDER/remux get real files made by the ffmpeg program (a fraction
 of a second each) and the broken ones of the test-suite's generators; FOLDER/stream chat streams in
-the shapes of several servers; FOLDER/tags a few runs of bytes, since its input is choices and not a
-file; FOLDER/json bodies of requests; FOLDER/url the hostile URLs of the test-suite. Files that are
-there already stay, so a corpus that has grown is kept.
+the shapes of several servers; FOLDER/segment and FOLDER/tags a few runs of bytes, since their input
+is choices and not a file; FOLDER/json bodies of requests; FOLDER/url the hostile URLs of the
+test-suite. Files that are there already stay, so a corpus that has grown is kept.
 """
 
 import subprocess
@@ -28,7 +28,18 @@ from support import (
 from support.cache import Cache
 from support.hostile import Case, Clips, Site, noise
 
-TARGETS = ("convert", "frame", "headers", "json", "remux", "retry", "stream", "tags", "url")
+TARGETS = (
+    "convert",
+    "frame",
+    "headers",
+    "json",
+    "remux",
+    "retry",
+    "segment",
+    "stream",
+    "tags",
+    "url",
+)
 MOST_BYTES = 16 * 1024
 SECONDS = "0.05"
 TONE = "sine=frequency=440:duration=0.05:sample_rate=44100"
@@ -153,6 +164,7 @@ def main() -> None:
     for number, asked in enumerate(RETRIES):
         write(root / "retry" / f"retry-{number}", asked)
     for size in (16, 200, 3000):
+        write(root / "segment" / f"{size}.bin", noise(size, "segment"))
         write(root / "tags" / f"{size}.bin", noise(size, "tags"))
 
 

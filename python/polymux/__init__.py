@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         APIStatusError,
         AuthenticationError,
         BadRequestError,
+        CatalogueError,
         ConflictError,
         ConnectError,
         ConnectionLostError,
@@ -97,6 +98,8 @@ if TYPE_CHECKING:
         PcmAudio,
         StreamInfo,
     )
+    from polymux.songs.catalogue import Catalogue
+    from polymux.songs.results import CatalogueSong, Match
 
 __all__ = [
     "APIError",
@@ -108,6 +111,9 @@ __all__ = [
     "AsyncLocal",
     "AuthenticationError",
     "BadRequestError",
+    "Catalogue",
+    "CatalogueError",
+    "CatalogueSong",
     "Chapter",
     "ChatChunk",
     "ChatCompletion",
@@ -134,6 +140,7 @@ __all__ = [
     "LimitExceededError",
     "Limits",
     "Local",
+    "Match",
     "MediaError",
     "MediaFile",
     "MediaInfo",
@@ -224,6 +231,8 @@ _HOMES = {
         "PcmAudio",
         "StreamInfo",
     ),
+    "songs.catalogue": ("Catalogue",),
+    "songs.results": ("CatalogueSong", "Match"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

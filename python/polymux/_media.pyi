@@ -123,6 +123,84 @@ def remux(
     times a second and once at the end. What any of them raises ends the work.
     """
 
+def fingerprint_song(
+    source: object,
+    audio_stream: int | None,
+    limits: Limits,
+    on_progress: Callable[[dict[str, Any]], object] | None,
+) -> dict[str, Any]:
+    """The peaks of a recording, for a SongIndex.
+
+    `parts`, of which a recording of more than 4.6 hours has several: the first frame, how many
+    frames, and the sorted peaks of both windows as bytes, 4 for each. `duration_s`. `parameters`:
+    what `parameters_hash` gives. A frame is 16 ms. `on_progress` gets `position_s`.
+    """
+
+def song_query(source: object, limits: Limits) -> dict[str, Any]:
+    """The peaks of a snippet: `query`, for SongIndex, and the `duration_s` that was decoded.
+
+    Of more than ten minutes the first ten are decoded, of more than 30 seconds the loudest 30 are
+    taken.
+    """
+
+def shazam_signature(source: object, limits: Limits) -> dict[str, Any]:
+    """The signature by which Shazam recognises a recording, of its middle ten seconds.
+
+    `uri` as requests carry it, `sample_count` at 16 kHz that it was made of, and `peak_count`.
+    """
+
+def parameters_hash() -> int:
+    """Identifies how fingerprints are made: 64 bits."""
+
+@final
+class SongIndex:
+    """The index of a catalogue's songs: files in a folder, and what was added since.
+
+    Thread-safe. Any number of processes read; one at a time publishes, under the caller's lock.
+    Each change has the sequence number of the caller's database, which only goes up.
+    """
+
+    def __init__(self, folder: str) -> None: ...
+    @property
+    def generation(self) -> int:
+        """Goes up by each `publish`; 0 before the first."""
+    @property
+    def covered_sequence(self) -> int:
+        """The last change that the files have; 0 where any of them cannot be used."""
+    def refresh(self) -> bool:
+        """Takes over what another process has published; True where there was something."""
+    def add(self, tracks: list[tuple[int, int, int, bytes, bytes]], sequence: int) -> None:
+        """Song, first frame, frames, peaks of both windows. They can be found from now on."""
+    def remove(self, songs: list[int], sequence: int) -> None: ...
+    def publish(self, covered_sequence: int) -> None:
+        """Writes what is in memory into files; all or nothing."""
+    def reset(self) -> None:
+        """Forgets all songs; the files stay until the next `publish`."""
+    def verify(self) -> list[tuple[str, str]]:
+        """Reads all files; leaves out those that are damaged, and gives what `damaged` gives."""
+    def damaged(self) -> list[tuple[str, str]]:
+        """Files that cannot be used, and why."""
+    def songs(self) -> list[int]: ...
+    def statistics(self) -> dict[str, int]:
+        """`songs`, `segments`, `bytes`, `memory_bytes` and `postings`."""
+    def candidates(self, query: bytes, excluded: list[int] = ...) -> list[dict[str, Any]]:
+        """The songs that the snippet is most likely of, best first, whether accepted or not."""
+    def identify(self, query: bytes, excluded: list[int] = ...) -> dict[str, Any] | None:
+        """The song that the snippet is of.
+
+        `song_id`, `offset_s` (where in the recording the snippet begins), `tempo`, `pitch` (1.02:
+        2 % faster, higher), `change` ("speed", "tempo" or "pitch"), `confidence`, `strength`,
+        `votes`, `evidence` of both windows, and the `runner_up` with the same members or None.
+        """
+
+def rank_titles(
+    query: str, titles: list[tuple[str, str]], least: float
+) -> list[tuple[int, float]]:
+    """Indices of the titles and artists that are like the query, with scores from 0 to 1.
+
+    All of them folded; best first, equals in their order; those below `least` are left out.
+    """
+
 def available_cores() -> int: ...
 def build_info() -> dict[str, Any]:
     """The fields of BuildInfo, with FFmpeg's libraries and version in one dict, and `version`."""

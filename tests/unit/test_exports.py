@@ -69,10 +69,11 @@ def test_public_names_are_exactly_these() -> None:
         "convert_many", "convert_to_mp3", "decode_audio", "decode_chat_stream", "probe",
     }  # fmt: skip
     values = {
-        "AnswerMessage", "AsyncChatStream", "AsyncClient", "AsyncLocal", "Chapter", "ChatChunk",
+        "AnswerMessage", "AsyncChatStream", "AsyncClient", "AsyncLocal", "Catalogue",
+        "CatalogueSong", "Chapter", "ChatChunk",
         "ChatCompletion",
         "ChatStream", "Choice", "Client", "ConversionOutcome", "ConversionReport",
-        "ConversionWarning", "Cover", "Limits", "Local",
+        "ConversionWarning", "Cover", "Limits", "Local", "Match",
         "MediaFile", "MediaInfo", "OcrText", "PcmAudio", "Prediction", "Problem", "Progress",
         "Retry",
         "Song", "SongList", "StreamInfo", "TextResponse", "Timeout", "ToolCall", "ToolFunction",

@@ -28,6 +28,7 @@ from polymux.cli import (
     probe,
     request,
     serving,
+    songs,
 )
 from polymux.cli.parsers import Parser
 from polymux.cli.signals import Terminated, termination_as_exception
@@ -46,6 +47,7 @@ _FAMILIES = (
     serving,
     mcp,
     models,
+    songs,
     installation,
     completion,
 )

@@ -35,16 +35,22 @@ def add_commands(commands: Any) -> None:
 
 
 def _describe(name: str, parser: Parser) -> None:
+    from polymux.cli import identify
     from polymux.cli.operation_arguments import add_arguments, find_command
     from polymux.operations.results import JOBS, RESULTS
 
     command = find_command(name)
     is_chat = command.operation in chat.OPERATIONS
-    parser.set_defaults(run=partial(chat.run if is_chat else run, command))
+    is_of_songs = command.operation in identify.OPERATIONS
+    act = chat.run if is_chat else identify.run if is_of_songs else run
+    parser.set_defaults(run=partial(act, command))
     parser.usage = f"%(prog)s [options] [{command.arguments[0].metavar}]"
     parser.description = command.summary
-    parser.epilog = (chat.HELP if is_chat else "") + server.KEY_HELP + exit_codes.EPILOG
+    more = chat.HELP if is_chat else identify.HELP if is_of_songs else ""
+    parser.epilog = more + server.KEY_HELP + exit_codes.EPILOG
     add_arguments(parser, command)
+    if is_of_songs:
+        identify.add_arguments(parser, command)
     group = parser.add_argument_group("answer")
     if command.operation == "transcribe":
         transcript.add_arguments(group)

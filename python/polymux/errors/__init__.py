@@ -43,6 +43,7 @@
     │           ├── NoBackendError                501
     │           └── OverloadedError               503
     ├── PredictionFailedError                     the model's job failed or was cancelled
+    ├── CatalogueError                            a catalogue of songs cannot be read or written
     ├── NoMatchError                              no song is like the recording
     ├── OperationCancelledError                   somebody asked for the end of the operation
     ├── OutOfMemoryError (MemoryError)            an allocation failed
@@ -79,6 +80,7 @@ from polymux.errors._base import (
     Problem,
     UnsupportedEncodingError,
 )
+from polymux.errors._catalogue import CatalogueError
 from polymux.errors._files import (
     InputChangedError,
     InputError,
@@ -127,6 +129,7 @@ __all__ = [
     "AnswerTooLargeError",
     "AuthenticationError",
     "BadRequestError",
+    "CatalogueError",
     "ConflictError",
     "ConnectError",
     "ConnectionLostError",

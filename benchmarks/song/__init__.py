@@ -1,0 +1,1 @@
+"""Song recognition: a seeded set of music, snippets and queries, and what is made of them."""

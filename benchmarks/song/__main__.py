@@ -1,0 +1,111 @@
+"""`scripts/bench song`: makes a set, and scores who recognises songs of it."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.measure import BUILD
+from benchmarks.song import catalogue, report, scorer, snippets, text_queries
+from benchmarks.song.recognisers import RECOGNISERS
+
+REDUCED_TRACKS = 40
+REDUCED_SHARE = 0.6  # of the length that tracks have in a whole set
+
+
+def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="scripts/bench song", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    making = commands.add_parser("generate", help="make a set, unless it lies there already")
+    for one in (making, commands.add_parser("queries", help="print text queries as JSON lines")):
+        one.add_argument("--seed", type=int, default=1)
+    making.add_argument("--tracks", type=int, help="in the catalogue (default: 300, reduced 40)")
+    making.add_argument("--reduced", action="store_true", help="shorter tracks, and fewer")
+    making.add_argument("out", type=Path, nargs="?", help="folder (default: below build/bench)")
+    scoring = commands.add_parser("score", help="ask a recogniser about the snippets of a set")
+    scoring.add_argument("folder", type=Path, help="of the set")
+    scoring.add_argument("--recogniser", required=True, choices=sorted(RECOGNISERS))
+    scoring.add_argument("--reduced", action="store_true", help="the core conditions alone")
+    scoring.add_argument("--each", type=int, help="snippets a cell (default: 40, reduced 8)")
+    scoring.add_argument("--only", action="append", help="conditions or kinds with this text")
+    scoring.add_argument("--rows", type=Path, help="file (default: rows-NAME.jsonl in the set)")
+    scoring.add_argument("--keep", action="store_true", help="keep snippets for the next run")
+    telling = commands.add_parser("report", help="tell about a run again, by other thresholds")
+    telling.add_argument("rows", type=Path)
+    for one in (scoring, telling):
+        one.add_argument("--threshold", type=float, help="in place of the recogniser's own")
+        one.add_argument("--zero-false", action="store_true", help="least one that is never wrong")
+        one.add_argument("--sweep", help="thresholds with commas between them")
+    commands.choices["queries"].add_argument("folder", type=Path, help="of the set")
+    commands.choices["queries"].add_argument("--count", type=int, default=240)
+    return parser.parse_args(given)
+
+
+def generate(options: argparse.Namespace) -> None:
+    """Makes a set."""
+    count = options.tracks or (REDUCED_TRACKS if options.reduced else 300)
+    name = f"song-{options.seed}-{count}{'-reduced' if options.reduced else ''}"
+    folder = options.out or BUILD / name
+    catalogue.generate(folder, options.seed, count, REDUCED_SHARE if options.reduced else 1.0)
+    print(folder)
+
+
+def score(options: argparse.Namespace) -> None:
+    """Asks, keeps the rows, and tells."""
+    songs = catalogue.SongSet(options.folder)
+    chosen = snippets.reduced if options.reduced else snippets.full
+    cases = chosen(songs, options.each) if options.each else chosen(songs)
+    if options.only:
+        cases = [
+            case
+            for case in cases
+            if any(text in (case.kind, case.condition) for text in options.only)
+        ]
+    kept = options.folder / "snippets" if options.keep else None
+    rows = options.rows or options.folder / f"rows-{options.recogniser}.jsonl"
+    recognise = RECOGNISERS[options.recogniser](songs)
+    found = scorer.score(snippets.Snippets(songs, kept), recognise, cases, rows)
+    tell(found, options)
+    print(f"\nrows: {rows}", file=sys.stderr)
+
+
+def tell(rows: Sequence[scorer.Row], options: argparse.Namespace) -> None:
+    """Prints the tables."""
+    thresholds = {}
+    if options.zero_false:
+        thresholds = scorer.zero_false(rows)
+        print("thresholds:", ", ".join(f"{s:g} s {t:.4g}" for s, t in thresholds.items()), "\n")
+    elif options.threshold is not None:
+        thresholds = {row.seconds: options.threshold for row in rows}
+    print(report.whole(rows, thresholds))
+    if options.sweep:
+        print()
+        print("\n".join(report.sweep(rows, [float(word) for word in options.sweep.split(",")])))
+
+
+def print_queries(options: argparse.Namespace) -> None:
+    """Prints text queries over a set's catalogue."""
+    known = catalogue.SongSet(options.folder).catalogue
+    songs = [text_queries.Song(one.name, one.title, one.artist) for one in known]
+    for query in text_queries.queries(options.seed, songs, options.count):
+        line = {"text": query.text, "kind": query.kind, "expected": sorted(query.expected)}
+        print(json.dumps(line, ensure_ascii=False))
+
+
+def main() -> None:
+    """Does what was asked for."""
+    options = arguments()
+    if options.command == "generate":
+        generate(options)
+    elif options.command == "score":
+        score(options)
+    elif options.command == "report":
+        tell(scorer.load(options.rows), options)
+    else:
+        print_queries(options)
+
+
+if __name__ == "__main__":
+    main()

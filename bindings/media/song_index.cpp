@@ -1,0 +1,234 @@
+#include "song_index.hpp"
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <pybind11/stl.h>
+
+#include "errors.hpp"
+#include "job.hpp"
+#include "polymux/song/matcher.hpp"
+#include "polymux/song/query.hpp"
+#include "polymux/song/song_set.hpp"
+#include "python_bytes.hpp"
+
+namespace polymux::bindings {
+namespace {
+
+using namespace py::literals;  // NOLINT(google-build-using-namespace)
+
+constexpr song::Parameters parameters;
+
+/// Song, first frame of the recording, frames, peaks of both windows.
+using TrackRow = std::tuple<std::int64_t, std::uint32_t, std::uint32_t, py::bytes, py::bytes>;
+
+std::vector<song::PackedPeak> peaks_of(const py::bytes& bytes) {
+    const HeldBuffer held(bytes);
+    if (held.bytes().size() % sizeof(song::PackedPeak) != 0) {
+        raise({.code = ErrorCode::invalid_argument,
+               .message = "peaks are 4 bytes each, and these are " +
+                          std::to_string(held.bytes().size()) + " bytes"});
+    }
+    std::vector<song::PackedPeak> peaks(held.bytes().size() / sizeof(song::PackedPeak));
+    if (!peaks.empty()) {
+        std::memcpy(peaks.data(), held.bytes().data(), held.bytes().size());
+    }
+    return peaks;
+}
+
+/// Runs `work` on a thread of its own while this one waits, open to signals.
+template <typename T>
+T awaited(std::function<Result<T>(const CancelToken&)> work) {
+    const Entry entry;
+    const auto job = std::make_shared<ResultJob<T>>();
+    job->work = [&own = *job, work = std::move(work)] { return work(own.token()); };
+    job->start(Job::Place::own_thread);
+    job->await();
+    return job->get();
+}
+
+/// A `Result<void>` for a job, which wants a value.
+Result<bool> done(const Result<void>& result) {
+    if (!result) {
+        return result.error();
+    }
+    return true;
+}
+
+py::dict to_dict(const song::WindowEvidence& evidence) {
+    return py::dict("likelihood"_a = evidence.likelihood, "survival"_a = evidence.survival,
+                    "peaks"_a = evidence.peaks, "hits"_a = evidence.hits);
+}
+
+py::dict to_dict(const song::Candidate& candidate) {
+    constexpr const char* changes[] = {"speed", "tempo", "pitch"};
+    return py::dict("song_id"_a = candidate.song, "offset_s"_a = candidate.offset_s,
+                    "tempo"_a = candidate.tempo, "pitch"_a = candidate.pitch,
+                    "change"_a = changes[static_cast<std::size_t>(candidate.change)],
+                    "votes"_a = candidate.votes, "strength"_a = candidate.strength,
+                    "confidence"_a = candidate.confidence, "accepted"_a = candidate.accepted,
+                    "evidence"_a = py::make_tuple(to_dict(candidate.evidence[0]),
+                                                  to_dict(candidate.evidence[1])));
+}
+
+/// What Python holds. Any thread may use it.
+class SongIndex {
+public:
+    explicit SongIndex(const std::string& folder) {
+        const auto set = awaited<std::shared_ptr<song::SongSet>>(
+            [folder](const CancelToken&) -> Result<std::shared_ptr<song::SongSet>> {
+                auto opened = song::SongSet::open(folder, parameters);
+                if (!opened) {
+                    return opened.error();
+                }
+                return std::shared_ptr<song::SongSet>(std::move(*opened));
+            });
+        set_ = set;
+    }
+
+    [[nodiscard]] bool refresh() const {
+        return awaited<bool>([set = set_](const CancelToken&) { return set->refresh(); });
+    }
+
+    void add(const std::vector<TrackRow>& rows, std::int64_t sequence) const {
+        const auto tracks = std::make_shared<std::vector<song::Track>>();
+        for (const auto& [song, first_frame, frames, first, second] : rows) {
+            song::Track track{.song = song, .first_frame = first_frame, .fingerprint = {}};
+            track.fingerprint.frames = frames;
+            track.fingerprint.peaks[0] = peaks_of(first);
+            track.fingerprint.peaks[1] = peaks_of(second);
+            tracks->push_back(std::move(track));
+        }
+        awaited<bool>([set = set_, tracks, sequence](const CancelToken&) {
+            return done(set->add(*tracks, sequence));
+        });
+    }
+
+    void remove(const std::vector<std::int64_t>& songs, std::int64_t sequence) const {
+        awaited<bool>([set = set_, songs, sequence](const CancelToken&) {
+            return done(set->remove(songs, sequence));
+        });
+    }
+
+    void publish(std::int64_t covered_sequence) const {
+        awaited<bool>([set = set_, covered_sequence](const CancelToken&) {
+            return done(set->publish(covered_sequence));
+        });
+    }
+
+    void reset() const { set_->clear(); }
+
+    [[nodiscard]] py::list verify() const {
+        return damaged_list(awaited<std::vector<song::DamagedPart>>(
+            [set = set_](const CancelToken&) -> Result<std::vector<song::DamagedPart>> {
+                return set->verify();
+            }));
+    }
+
+    [[nodiscard]] py::list damaged() const { return damaged_list(set_->snapshot()->damaged); }
+    [[nodiscard]] std::uint64_t generation() const { return set_->snapshot()->generation; }
+    [[nodiscard]] std::int64_t covered_sequence() const {
+        return set_->snapshot()->covered_sequence;
+    }
+    [[nodiscard]] std::vector<std::int64_t> songs() const { return set_->snapshot()->songs(); }
+
+    [[nodiscard]] py::dict statistics() const {
+        const auto snapshot = set_->snapshot();
+        std::size_t bytes = 0;
+        std::size_t postings = 0;
+        std::size_t files = 0;
+        for (const auto& part : snapshot->parts) {
+            bytes += part->segment.size_bytes();
+            postings += part->segment.posting_count();
+            files += part->number != 0 ? 1U : 0U;
+        }
+        return py::dict("songs"_a = snapshot->songs().size(), "segments"_a = files,
+                        "bytes"_a = bytes, "memory_bytes"_a = snapshot->memory_bytes(),
+                        "postings"_a = postings);
+    }
+
+    [[nodiscard]] py::list candidates(const py::bytes& query,
+                                      const std::vector<std::int64_t>& excluded) const {
+        py::list list;
+        for (const song::Candidate& candidate : find(query, excluded)) {
+            list.append(to_dict(candidate));
+        }
+        return list;
+    }
+
+    [[nodiscard]] py::object identify(const py::bytes& query,
+                                      const std::vector<std::int64_t>& excluded) const {
+        const std::vector<song::Candidate> found = find(query, excluded);
+        if (found.empty() || !found.front().accepted) {
+            return py::none();
+        }
+        py::dict answer = to_dict(found.front());
+        answer["runner_up"] = found.size() > 1 ? py::object(to_dict(found[1])) : py::none();
+        return answer;
+    }
+
+private:
+    static py::list damaged_list(const std::vector<song::DamagedPart>& damaged) {
+        py::list list;
+        for (const song::DamagedPart& part : damaged) {
+            list.append(py::make_tuple(to_text(part.name), to_text(part.reason)));
+        }
+        return list;
+    }
+
+    [[nodiscard]] std::vector<song::Candidate> find(
+        const py::bytes& query, const std::vector<std::int64_t>& excluded) const {
+        const HeldBuffer held(query);
+        const auto asked =
+            std::make_shared<song::Query>(value_or_raise(song::query_of(held.bytes(), parameters)));
+        const auto without =
+            std::make_shared<std::unordered_set<std::int64_t>>(excluded.begin(), excluded.end());
+        return awaited<std::vector<song::Candidate>>(
+            [snapshot = set_->snapshot(), asked,
+             without](const CancelToken& token) -> Result<std::vector<song::Candidate>> {
+                auto found = song::find_songs(
+                    *snapshot, *asked, parameters,
+                    [&without](std::int64_t song) { return without->contains(song); }, token);
+                if (token.cancelled()) {
+                    return Error{.code = ErrorCode::cancelled,
+                                 .message = "the search for the song was cancelled"};
+                }
+                return found;
+            });
+    }
+
+    std::shared_ptr<song::SongSet> set_;
+};
+
+}  // namespace
+
+void register_song_index(py::module_& module) {
+    py::class_<SongIndex>(module, "SongIndex", py::is_final(), plain_metaclass())
+        .def(py::init<const std::string&>(), py::arg("folder"))
+        .def("__reduce__", &refuse_pickling)
+        .def("refresh", &SongIndex::refresh)
+        .def("add", &SongIndex::add, py::arg("tracks"), py::arg("sequence"))
+        .def("remove", &SongIndex::remove, py::arg("songs"), py::arg("sequence"))
+        .def("publish", &SongIndex::publish, py::arg("covered_sequence"))
+        .def("reset", &SongIndex::reset)
+        .def("verify", &SongIndex::verify)
+        .def("damaged", &SongIndex::damaged)
+        .def("songs", &SongIndex::songs)
+        .def("statistics", &SongIndex::statistics)
+        .def_property_readonly("generation", &SongIndex::generation)
+        .def_property_readonly("covered_sequence", &SongIndex::covered_sequence)
+        .def("candidates", &SongIndex::candidates, py::arg("query"),
+             py::arg("excluded") = std::vector<std::int64_t>())
+        .def("identify", &SongIndex::identify, py::arg("query"),
+             py::arg("excluded") = std::vector<std::int64_t>());
+}
+
+}  // namespace polymux::bindings

@@ -1,0 +1,188 @@
+// One part of the index: which pairs of peaks stand at which frames of which songs, and the peaks
+// themselves. The same bytes whether they were just made or lie in a mapped file.
+//
+// All tracks of a segment stand on one line of time, so that a posting is one number of 32 bits: a
+// frame of that line. Which bytes mean what: cpp/src/song/segment_layout.hpp.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "polymux/result.hpp"
+#include "polymux/song/parameters.hpp"
+#include "polymux/song/peaks.hpp"
+
+namespace polymux::song {
+
+/// What a segment is made of. A recording of more than `most_track_frames` is several tracks of one
+/// song; each says at which of the recording's frames it begins.
+struct Track {
+    std::int64_t song = 0;
+    std::uint32_t first_frame = 0;
+    Fingerprint fingerprint;
+};
+
+/// A track as it stands in a segment.
+struct TrackRow {
+    std::int64_t song = 0;
+    std::uint32_t first_frame = 0;  ///< Of the recording.
+    std::uint32_t base_frame = 0;   ///< On the segment's line of time.
+    std::uint32_t frames = 0;
+    std::uint32_t first_slice = 0;  ///< Where its peaks are.
+};
+
+/// A frame of the line of time, told by its track: `frame` counts from the track's first, and is
+/// negative in the gap before it, where a snippet lies that begins before the song does.
+struct TrackPlace {
+    std::uint32_t track = 0;
+    std::int32_t frame = 0;
+};
+
+/// Frames of a line of time have at most so many bits: 149 hours, gaps included.
+inline constexpr int most_frame_bits = 25;
+
+/// A view of a segment's bytes, which must outlive it. Cheap to copy, safe for any number of
+/// threads. Bytes that were damaged give fewer results or wrong ones, never a read outside of them.
+class Segment {
+public:
+    /// Checks the header and the sections' sizes; reads hardly anything else. The bytes must begin
+    /// at an address that 8 divides. Errors: `undecodable` for bytes that are no segment, are
+    /// damaged, or were made with other parameters or by another version.
+    static Result<Segment> open(std::span<const std::byte> bytes, const Parameters& parameters);
+
+    /// Reads everything and compares the checksums of all sections.
+    [[nodiscard]] Result<void> verify() const;
+
+    [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
+    /// Length of the line of time.
+    [[nodiscard]] std::uint32_t frames() const noexcept { return frames_; }
+    [[nodiscard]] std::size_t size_bytes() const noexcept { return bytes_.size(); }
+    [[nodiscard]] std::size_t posting_count() const noexcept { return postings_.size(); }
+    /// Of the header, and so of all that the header has checksums of: no two segments share it.
+    [[nodiscard]] std::uint32_t checksum() const noexcept { return checksum_; }
+
+    [[nodiscard]] std::uint32_t track_count() const noexcept {
+        return static_cast<std::uint32_t>(rows_.size());
+    }
+    /// A row that cannot be, and one behind the last, has no frames.
+    [[nodiscard]] TrackRow track(std::uint32_t index) const noexcept;
+    /// The track that holds that frame of the line of time, itself or in the gap before it.
+    [[nodiscard]] std::optional<TrackPlace> track_at(std::uint32_t frame) const noexcept;
+
+    /// The postings of one key, sorted by frame; `posting_frame` tells the frame.
+    [[nodiscard]] std::span<const std::uint32_t> postings(std::uint32_t key) const noexcept {
+        if (key >> key_bits != 0) return {};
+        const std::span<const std::uint32_t> bucket = bucket_of(key >> low_bits_);
+        const std::uint32_t low = key & ((1U << low_bits_) - 1);
+        const auto begin = std::lower_bound(bucket.begin(), bucket.end(), low << frame_bits_);
+        const auto end = std::lower_bound(begin, bucket.end(), (low + 1) << frame_bits_);
+        return {begin, end};
+    }
+    [[nodiscard]] std::uint32_t posting_frame(std::uint32_t posting) const noexcept {
+        return posting & ((1U << frame_bits_) - 1);
+    }
+
+    /// Calls `visit(frame)` for each frame of the line of time at which a pair has this key.
+    template <typename Visit>
+    void find(std::uint32_t key, Visit&& visit) const {
+        for (const std::uint32_t posting : postings(key)) visit(posting_frame(posting));
+    }
+
+    /// Calls `visit(index, postings(keys[index]))` for each key in turn. Faster than one by one,
+    /// since what is far away is asked for ahead of time.
+    template <typename Visit>
+    void find_each(std::span<const std::uint32_t> keys, Visit&& visit) const {
+        constexpr std::size_t ahead = 12;
+        for (std::size_t index = 0; index < keys.size(); ++index) {
+            if (index + 2 * ahead < keys.size()) prefetch_directory(keys[index + 2 * ahead]);
+            if (index + ahead < keys.size()) prefetch_postings(keys[index + ahead]);
+            visit(index, postings(keys[index]));
+        }
+    }
+
+    /// Calls `visit(PackedPeak)`, in order of time, for each peak of that window (0 or 1) of that
+    /// track from `first_frame` to before `end_frame`; frames count from the track's first.
+    template <typename Visit>
+    void peaks(std::uint32_t track, int window, std::uint32_t first_frame, std::uint32_t end_frame,
+               Visit&& visit) const {
+        const SliceWalk walk = slices_of(track, window, first_frame, end_frame);
+        const std::uint16_t* at = walk.peaks.data();
+        const std::uint16_t* const end = at + walk.peaks.size();
+        std::uint32_t slice_frame = walk.first_frame;
+        for (const std::uint8_t count : walk.counts) {
+            const std::uint16_t* const slice_end = at + std::min<std::ptrdiff_t>(count, end - at);
+            for (; at != slice_end; ++at) {
+                const std::uint32_t frame =
+                    slice_frame + (static_cast<std::uint32_t>(*at) >> frequency_bits);
+                if (frame >= first_frame && frame < walk.end_frame) {
+                    visit(pack(frame, *at & frequency_mask));
+                }
+            }
+            slice_frame += slice_frames;
+        }
+    }
+
+private:
+    friend struct SegmentParts;
+
+    static constexpr std::uint32_t slice_frames = 16;
+    static constexpr std::uint32_t spot_slices = 32;
+
+    /// Peaks of one window: how many there are in each slice of 16 frames, their 4 low bits of the
+    /// frame and 12 of the frequency, and for each 32nd slice which peak is its first.
+    struct Window {
+        std::span<const std::uint8_t> counts;
+        std::span<const std::uint32_t> spots;
+        std::span<const std::uint16_t> peaks;
+    };
+    struct SliceWalk {
+        std::uint32_t first_frame = 0;  ///< Of the first slice.
+        std::uint32_t end_frame = 0;    ///< At most the track's end.
+        std::span<const std::uint8_t> counts;
+        std::span<const std::uint16_t> peaks;  ///< From the first slice's on.
+    };
+
+    Segment() = default;
+    [[nodiscard]] SliceWalk slices_of(std::uint32_t track, int window, std::uint32_t first_frame,
+                                      std::uint32_t end_frame) const noexcept;
+
+    [[nodiscard]] std::span<const std::uint32_t> bucket_of(std::uint32_t bucket) const noexcept {
+        const std::size_t end = std::min<std::size_t>(directory_[bucket + 1], postings_.size());
+        const std::size_t begin = std::min<std::size_t>(directory_[bucket], end);
+        return postings_.subspan(begin, end - begin);
+    }
+    void prefetch_directory(std::uint32_t key) const noexcept {
+        if (key >> key_bits == 0) __builtin_prefetch(&directory_[key >> low_bits_]);
+    }
+    void prefetch_postings(std::uint32_t key) const noexcept {
+        if (key >> key_bits != 0) return;
+        const std::span<const std::uint32_t> bucket = bucket_of(key >> low_bits_);
+        __builtin_prefetch(bucket.data() + bucket.size() / 2);
+    }
+
+    std::span<const std::byte> bytes_;
+    std::uint64_t generation_ = 0;
+    std::uint32_t checksum_ = 0;
+    std::uint32_t frames_ = 0;
+    std::uint32_t gap_frames_ = 0;
+    int frame_bits_ = 0;
+    int low_bits_ = 0;  ///< Bits of a key that are in its postings; the others choose the bucket.
+    std::span<const TrackRow> rows_;
+    Window windows_[2];
+    std::span<const std::uint32_t> postings_;
+    std::span<const std::uint32_t> directory_;
+};
+
+/// The bytes of a segment of these tracks, in this order. Peaks at or behind a track's end are left
+/// out, and those over 255 of 16 frames. Errors: `limit_exceeded` where the line of time would be
+/// longer than `most_frame_bits` tell; `invalid_argument` for a track of more than
+/// `most_track_frames`, or peaks that are not sorted.
+Result<std::vector<std::byte>> build_segment(const Parameters& parameters,
+                                             std::span<const Track> tracks,
+                                             std::uint64_t generation = 0);
+
+}  // namespace polymux::song

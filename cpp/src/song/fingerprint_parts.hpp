@@ -1,0 +1,26 @@
+// A recording's peaks, and the parts that it is stored in.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "polymux/song/fingerprint.hpp"
+
+namespace polymux::song {
+
+/// A peak of a recording of any length.
+struct TimedPeak {
+    std::uint64_t frame = 0;
+    std::uint32_t frequency = 0;
+
+    auto operator<=>(const TimedPeak&) const = default;
+};
+
+/// At least one part; each of `most_track_frames` but the last. Peaks are sorted.
+[[nodiscard]] std::vector<FingerprintPart> parts_of(std::uint64_t frames,
+                                                    std::span<const TimedPeak> first_window,
+                                                    std::span<const TimedPeak> second_window);
+
+}  // namespace polymux::song

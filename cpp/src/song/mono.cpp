@@ -1,0 +1,62 @@
+#include "song/mono.hpp"
+
+namespace polymux::song {
+
+namespace {
+
+constexpr double most_side_over_middle = 100.0;  // 20 dB.
+constexpr std::size_t block_samples = 4'096;
+
+}  // namespace
+
+void ChannelPowers::take(std::span<const float> samples) {
+    // Sums of float32 are exact enough over a block.
+    while (samples.size() > block_samples) {
+        take_block(samples.first(block_samples));
+        samples = samples.subspan(block_samples);
+    }
+    take_block(samples);
+}
+
+void ChannelPowers::take_block(std::span<const float> samples) {
+    float left_power = 0;
+    float right_power = 0;
+    float product = 0;
+    for (std::size_t index = 0; index + 1 < samples.size(); index += 2) {
+        const float left = samples[index];
+        const float right = samples[index + 1];
+        left_power += left * left;
+        right_power += right * right;
+        product += left * right;
+    }
+    left_ += left_power;
+    right_ += right_power;
+    middle_ += (static_cast<double>(left_power) + right_power + 2.0 * product) / 4.0;
+    side_ += (static_cast<double>(left_power) + right_power - 2.0 * product) / 4.0;
+}
+
+MonoChoice ChannelPowers::choice() const noexcept {
+    if (side_ <= middle_ * most_side_over_middle) {
+        return MonoChoice::middle;
+    }
+    return left_ >= right_ ? MonoChoice::left : MonoChoice::right;
+}
+
+void append_mono(std::span<const float> samples, MonoChoice choice, std::vector<float>& mono) {
+    const std::size_t frames = samples.size() / 2;
+    const std::size_t before = mono.size();
+    mono.resize(before + frames);
+    float* to = mono.data() + before;
+    if (choice == MonoChoice::middle) {
+        for (std::size_t index = 0; index < frames; ++index) {
+            to[index] = 0.5F * (samples[2 * index] + samples[2 * index + 1]);
+        }
+        return;
+    }
+    const std::size_t channel = choice == MonoChoice::right ? 1 : 0;
+    for (std::size_t index = 0; index < frames; ++index) {
+        to[index] = samples[2 * index + channel];
+    }
+}
+
+}  // namespace polymux::song

@@ -1,0 +1,48 @@
+#include "polymux/song/parameters.hpp"
+
+#include <bit>
+#include <initializer_list>
+
+namespace polymux::song {
+
+namespace {
+
+/// FNV-1a, 64 bits (draft-eastlake-fnv).
+class Hash {
+public:
+    void take(std::uint32_t value) noexcept {
+        for (int byte = 0; byte < 4; ++byte) {
+            state_ = (state_ ^ (value >> (8 * byte) & 0xFFU)) * 0x100000001b3ULL;
+        }
+    }
+    void take(int value) noexcept { take(static_cast<std::uint32_t>(value)); }
+    void take(float value) noexcept { take(std::bit_cast<std::uint32_t>(value)); }
+    [[nodiscard]] std::uint64_t value() const noexcept { return state_; }
+
+private:
+    std::uint64_t state_ = 0xcbf29ce484222325ULL;
+};
+
+/// Goes up when the code makes other peaks of the same parameters.
+constexpr int code_version = 1;
+
+}  // namespace
+
+std::uint64_t Parameters::hash() const noexcept {
+    Hash hash;
+    for (const int value : {code_version, sample_rate_hz, hop_samples, bands, pair_fan,
+                            pair_least_frames, pair_most_frames, pair_most_bins, gap_frames}) {
+        hash.take(value);
+    }
+    hash.take(lowest_hz);
+    hash.take(highest_hz);
+    for (const WindowParameters& window : windows) {
+        for (const int value : {window.length_samples, window.stride, window.song_box_frames,
+                                window.song_box_bins, window.song_peaks_per_band}) {
+            hash.take(value);
+        }
+    }
+    return hash.value();
+}
+
+}  // namespace polymux::song

@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "polymux/song/peaks.hpp"
+#include "polymux/song/query.hpp"
+
+namespace polymux::song {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "queries are little-endian");
+
+constexpr std::uint32_t magic = 0x51'58'4D'50;  // "PMXQ"
+constexpr std::uint32_t version = 1;
+/// Ten minutes; `most_query_s` is far below.
+constexpr std::uint32_t most_frames = 40'000;
+constexpr std::uint32_t most_peaks = 100'000;
+
+struct Head {
+    std::uint32_t magic = 0;
+    std::uint32_t version = 0;
+    std::uint64_t parameters = 0;
+    std::uint32_t frames = 0;
+    std::uint32_t counts[3] = {};
+};
+static_assert(sizeof(Head) == 32);
+
+Error refused(const char* what) {
+    return {.code = ErrorCode::invalid_argument,
+            .message = std::string("the query ") + what + "; make it with song_query"};
+}
+
+bool is_sound(const QueryPeak& peak, std::uint32_t frames) {
+    return std::isfinite(peak.frame) && std::isfinite(peak.frequency) &&
+           std::isfinite(peak.prominence) && peak.frame >= 0.0F &&
+           peak.frame <= static_cast<float>(frames) && peak.frequency >= 0.0F &&
+           peak.frequency <= static_cast<float>(frequency_mask);
+}
+
+}  // namespace
+
+std::vector<std::byte> to_bytes(const Query& query, const Parameters& parameters) {
+    const std::vector<QueryPeak>* const lists[] = {&query.peaks, &query.dense[0], &query.dense[1]};
+    Head head{.magic = magic,
+              .version = version,
+              .parameters = parameters.hash(),
+              .frames = query.frames};
+    std::size_t size = sizeof(Head);
+    for (std::size_t index = 0; index < 3; ++index) {
+        head.counts[index] = static_cast<std::uint32_t>(lists[index]->size());
+        size += lists[index]->size() * sizeof(QueryPeak);
+    }
+    std::vector<std::byte> bytes(size);
+    std::memcpy(bytes.data(), &head, sizeof(Head));
+    std::byte* to = bytes.data() + sizeof(Head);
+    for (const std::vector<QueryPeak>* list : lists) {
+        if (!list->empty()) {
+            std::memcpy(to, list->data(), list->size() * sizeof(QueryPeak));
+        }
+        to += list->size() * sizeof(QueryPeak);
+    }
+    return bytes;
+}
+
+Result<Query> query_of(std::span<const std::byte> bytes, const Parameters& parameters) {
+    Head head;
+    if (bytes.size() < sizeof(Head)) {
+        return refused("is cut off");
+    }
+    std::memcpy(&head, bytes.data(), sizeof(Head));
+    if (head.magic != magic || head.version != version) {
+        return refused("is none, or of another version");
+    }
+    if (head.parameters != parameters.hash()) {
+        return refused("was made with other parameters");
+    }
+    if (head.frames > most_frames ||
+        std::max({head.counts[0], head.counts[1], head.counts[2]}) > most_peaks) {
+        return refused("is longer than any may be");
+    }
+    Query query;
+    query.frames = head.frames;
+    std::vector<QueryPeak>* const lists[] = {&query.peaks, &query.dense[0], &query.dense[1]};
+    std::span<const std::byte> rest = bytes.subspan(sizeof(Head));
+    for (std::size_t index = 0; index < 3; ++index) {
+        const std::size_t size = head.counts[index] * sizeof(QueryPeak);
+        if (rest.size() < size) {
+            return refused("is cut off");
+        }
+        lists[index]->resize(head.counts[index]);
+        if (size != 0) {
+            std::memcpy(lists[index]->data(), rest.data(), size);
+        }
+        rest = rest.subspan(size);
+        const auto sound = [&head](const QueryPeak& peak) { return is_sound(peak, head.frames); };
+        if (!std::all_of(lists[index]->begin(), lists[index]->end(), sound)) {
+            return refused("has a peak outside of it");
+        }
+    }
+    if (!rest.empty()) {
+        return refused("is longer than it says");
+    }
+    return query;
+}
+
+}  // namespace polymux::song

@@ -1,0 +1,78 @@
+// Files of the index: written whole or not at all, read through maps.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "file_descriptor.hpp"
+#include "polymux/result.hpp"
+#include "polymux/song/segment.hpp"
+#include "song/segment_writer.hpp"
+
+namespace polymux::song {
+
+/// The end of the name of a file that is being written.
+inline constexpr std::string_view unfinished_ending = ".part";
+
+/// A file that comes into being, or replaces another, when it is complete and on the disk. It goes
+/// away again where `commit` is not called or fails.
+class NewFile final : public ByteTarget {
+public:
+    /// `folder/name`; while it is written its name has `unfinished_ending` too, and a file that
+    /// somebody left under that name is gone.
+    static Result<std::unique_ptr<NewFile>> create(const std::string& folder,
+                                                   const std::string& name);
+    ~NewFile() override;
+
+    [[nodiscard]] Result<void> append(std::span<const std::byte> bytes) override;
+    [[nodiscard]] Result<void> replace_front(std::span<const std::byte> bytes) override;
+
+    /// Waits for the disk, then gives the file its name, then waits for the folder.
+    [[nodiscard]] Result<void> commit();
+
+private:
+    NewFile(std::string folder, std::string name);
+    [[nodiscard]] std::string unfinished_path() const;
+    [[nodiscard]] Error failure(int os_errno) const;
+    [[nodiscard]] Result<void> flush();
+    [[nodiscard]] Result<void> write_at(std::uint64_t offset_bytes,
+                                        std::span<const std::byte> bytes);
+
+    std::string folder_;
+    std::string name_;
+    FileDescriptor file_;
+    bool unfinished_ = false;
+    std::vector<std::byte> buffer_;
+    std::uint64_t flushed_bytes_ = 0;
+};
+
+/// A file's bytes in memory, shared with all who map the same file. It must not be shortened
+/// meanwhile: files of the index are replaced, never written to.
+class MappedFile {
+public:
+    enum class Reading : std::uint8_t { here_and_there, from_front_to_end };
+
+    static Result<MappedFile> open(const std::string& path, Reading reading);
+    MappedFile(MappedFile&& other) noexcept;
+    MappedFile& operator=(MappedFile&& other) noexcept;
+    MappedFile(const MappedFile&) = delete;
+    MappedFile& operator=(const MappedFile&) = delete;
+    ~MappedFile();
+
+    [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+
+private:
+    explicit MappedFile(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}
+
+    std::span<const std::byte> bytes_;
+};
+
+/// All names in a folder but those of the two folders that every folder has.
+Result<std::vector<std::string>> names_in(const std::string& folder);
+
+}  // namespace polymux::song

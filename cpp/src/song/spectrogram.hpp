@@ -1,0 +1,58 @@
+// The short-time Fourier transform of sound that comes in pieces, as rows of levels.
+#pragma once
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "polymux/function_ref.hpp"
+#include "polymux/song/parameters.hpp"
+
+namespace polymux::song {
+
+/// Which frames and bins are wanted.
+struct SpectrogramShape {
+    std::size_t length_samples = 0;
+    std::size_t hop_samples = 0;
+    std::size_t first_bin = 0;
+    std::size_t bins = 0;
+};
+
+[[nodiscard]] SpectrogramShape shape_of(const Parameters& parameters, int window, int stride);
+
+/// Frame k is centred on sample `k * hop_samples`: silence stands before the beginning and behind
+/// the end. A row's values are levels: log2 of the power, bent between whole numbers (`exact_level`
+/// unbends one), which keeps their order and costs next to nothing.
+class Spectrogram {
+public:
+    using RowSink = FunctionRef<void(std::span<const float>)>;
+
+    explicit Spectrogram(const SpectrogramShape& shape);
+
+    void feed(std::span<const float> samples, RowSink sink);
+
+    /// The last rows: those whose centre lies within what was fed.
+    void finish(RowSink sink);
+
+private:
+    static constexpr std::size_t batch_rows_ = 16;
+
+    void transform(std::size_t rows, RowSink sink);
+
+    SpectrogramShape shape_;
+    std::vector<float> window_;
+    std::vector<float> waiting_;
+    std::vector<float> windowed_;
+    std::vector<std::complex<float>> transformed_;
+    std::vector<float> row_;
+    std::uint64_t fed_samples_ = 0;
+    std::uint64_t rows_given_ = 0;
+};
+
+/// log2 of the power that a row's value stands for.
+[[nodiscard]] float exact_level(float level) noexcept;
+
+}  // namespace polymux::song

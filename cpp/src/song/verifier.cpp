@@ -1,0 +1,166 @@
+#include "song/verifier.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace polymux::song {
+
+namespace {
+
+constexpr float least_chance = 0.02F;
+constexpr float most_chance = 0.97F;
+constexpr float least_survival = 0.08F;
+constexpr float most_survival = 0.92F;
+constexpr int smoothing_cells = 2;
+/// Of the mean, so that a frequency never seen is not impossible.
+constexpr float prior_frames = 6.0F;
+
+float levels_per_doubling(int levels) {
+    return static_cast<float>(levels - 1) / std::log2(most_chance / least_chance);
+}
+
+}  // namespace
+
+float Evidence::strength() const noexcept {
+    return peaks == 0 ? 0.0F : likelihood / std::sqrt(static_cast<float>(peaks));
+}
+
+Verifier::Verifier(const Query& query, const Parameters& parameters, int window)
+    : frames_(static_cast<int>(query.frames)) {
+    const WindowParameters& shape = parameters.windows[static_cast<std::size_t>(window)];
+    // Two cells of the first window's bins, and as many of the second's.
+    cells_per_unit_ = static_cast<float>(shape.length_samples) / 4'096.0F;
+    cells_ = static_cast<int>(static_cast<float>(frequency_mask + 1) * cells_per_unit_);
+    words_ = (static_cast<std::size_t>(cells_) + 63) / 64;
+    bits_.resize(words_ * static_cast<std::size_t>(frames_));
+    set_cells(query.dense[static_cast<std::size_t>(window)], shape);
+    measure_chances();
+    for (int row = 0; row < survival_levels; ++row) {
+        const float part = static_cast<float>(row) / static_cast<float>(survival_levels - 1);
+        const float survival = least_survival + (most_survival - least_survival) * part;
+        losses_[static_cast<std::size_t>(row)] = std::log(1.0F - survival);
+        for (int level = 0; level < chance_levels; ++level) {
+            const float chance = least_chance * std::exp2(static_cast<float>(level) /
+                                                          levels_per_doubling(chance_levels));
+            gains_[static_cast<std::size_t>(row)][static_cast<std::size_t>(level)] =
+                std::log(1.0F + (1.0F - chance) * survival / chance);
+        }
+    }
+}
+
+void Verifier::set_cells(std::span<const QueryPeak> peaks, const WindowParameters& window) {
+    const float reach = window.tolerance_bins * 2.0F;
+    for (const QueryPeak& peak : peaks) {
+        const int frame = static_cast<int>(std::lround(peak.frame));
+        const float cell = peak.frequency * cells_per_unit_;
+        const int first_cell = std::max(static_cast<int>(std::ceil(cell - reach)), 0);
+        const int last_cell = std::min(static_cast<int>(std::floor(cell + reach)), cells_ - 1);
+        const int first = std::max(frame - window.tolerance_frames, 0);
+        const int last = std::min(frame + window.tolerance_frames, frames_ - 1);
+        for (int row = first; row <= last; ++row) {
+            std::uint64_t* words = bits_.data() + static_cast<std::size_t>(row) * words_;
+            for (int column = first_cell; column <= last_cell; ++column) {
+                words[static_cast<std::size_t>(column) / 64] |= 1ULL << (column % 64);
+            }
+        }
+    }
+}
+
+void Verifier::measure_chances() {
+    std::vector<float> by_cell(static_cast<std::size_t>(cells_));
+    std::vector<float> by_frame(static_cast<std::size_t>(frames_));
+    float set = 0;
+    int first_set = cells_;
+    int last_set = -1;
+    for (int frame = 0; frame < frames_; ++frame) {
+        for (std::size_t word = 0; word < words_; ++word) {
+            std::uint64_t bits = bits_[static_cast<std::size_t>(frame) * words_ + word];
+            for (; bits != 0; bits &= bits - 1) {
+                const int cell = static_cast<int>(word) * 64 + std::countr_zero(bits);
+                by_cell[static_cast<std::size_t>(cell)] += 1.0F;
+                by_frame[static_cast<std::size_t>(frame)] += 1.0F;
+                first_set = std::min(first_set, cell);
+                last_set = std::max(last_set, cell);
+                set += 1.0F;
+            }
+        }
+    }
+    const float width = static_cast<float>(std::max(last_set - first_set + 1, 1));
+    const float frames = static_cast<float>(std::max(frames_, 1));
+    const float mean = std::max(set / (width * frames), 1e-4F);
+    const float scale = levels_per_doubling(chance_levels);
+    frame_levels_.resize(by_frame.size());
+    for (std::size_t frame = 0; frame < by_frame.size(); ++frame) {
+        const float busy = (by_frame[frame] + 0.05F * mean * width) / width / mean;
+        frame_levels_[frame] = static_cast<std::int16_t>(std::lround(std::log2(busy) * scale));
+    }
+    cell_levels_.resize(by_cell.size());
+    for (int cell = 0; cell < cells_; ++cell) {
+        float sum = 0;
+        float count = 0;
+        for (int near = std::max(cell - smoothing_cells, 0);
+             near <= std::min(cell + smoothing_cells, cells_ - 1); ++near) {
+            sum += by_cell[static_cast<std::size_t>(near)];
+            count += 1.0F;
+        }
+        const float busy = (sum / count + prior_frames * mean) / (frames + prior_frames);
+        cell_levels_[static_cast<std::size_t>(cell)] =
+            static_cast<std::int16_t>(std::lround(std::log2(busy / least_chance) * scale));
+    }
+}
+
+std::optional<Verifier::Cell> Verifier::cell_of(PackedPeak peak,
+                                                const Alignment& alignment) const noexcept {
+    const float at =
+        (static_cast<float>(frame_of(peak)) - alignment.offset) / alignment.time_factor;
+    const int frame = static_cast<int>(std::floor(at + 0.5F));
+    const float frequency = static_cast<float>(frequency_of(peak)) * alignment.frequency_factor;
+    // Not lround: it costs more than all the rest here.
+    const int cell = static_cast<int>(std::floor(frequency * cells_per_unit_ + 0.5F));
+    if (frame < 0 || frame >= frames_ || cell >= cells_) {
+        return std::nullopt;
+    }
+    return Cell{.frame = static_cast<std::size_t>(frame), .cell = static_cast<std::size_t>(cell)};
+}
+
+bool Verifier::is_set(const Cell& cell) const noexcept {
+    return (bits_[cell.frame * words_ + cell.cell / 64] >> (cell.cell % 64) & 1U) != 0;
+}
+
+std::size_t Verifier::level_of(const Cell& cell) const noexcept {
+    const int level = frame_levels_[cell.frame] + cell_levels_[cell.cell];
+    return static_cast<std::size_t>(std::clamp(level, 0, chance_levels - 1));
+}
+
+Evidence Verifier::judge(std::span<const PackedPeak> peaks, const Alignment& alignment) const {
+    std::array<int, chance_levels> hits_at{};
+    Evidence evidence;
+    for (const PackedPeak peak : peaks) {
+        const std::optional<Cell> cell = cell_of(peak, alignment);
+        if (!cell) {
+            continue;
+        }
+        ++evidence.peaks;
+        if (is_set(*cell)) {
+            ++evidence.hits;
+            ++hits_at[level_of(*cell)];
+        }
+    }
+    const auto misses = static_cast<float>(evidence.peaks - evidence.hits);
+    for (std::size_t row = 0; row < survival_levels; ++row) {
+        float sum = misses * losses_[row];
+        for (std::size_t level = 0; level < chance_levels; ++level) {
+            sum += static_cast<float>(hits_at[level]) * gains_[row][level];
+        }
+        if (sum > evidence.likelihood) {
+            evidence.likelihood = sum;
+            evidence.survival = least_survival + (most_survival - least_survival) *
+                                                     static_cast<float>(row) /
+                                                     static_cast<float>(survival_levels - 1);
+        }
+    }
+    return evidence;
+}
+
+}  // namespace polymux::song

@@ -1,0 +1,75 @@
+// The second stage: does the snippet hold the peaks that the song has there, more than by chance?
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "polymux/song/peaks.hpp"
+#include "polymux/song/query.hpp"
+
+namespace polymux::song {
+
+/// How a snippet lies on a song: `song frame = offset + snippet frame * time_factor`, and
+/// `snippet frequency = song frequency * frequency_factor`. A song that is played 2 % faster has
+/// both factors 1.02.
+struct Alignment {
+    float offset = 0;
+    float time_factor = 1;
+    float frequency_factor = 1;
+};
+
+/// What one window says of one alignment.
+struct Evidence {
+    float likelihood = 0;  ///< Natural logarithm of how much likelier it is than chance.
+    float survival = 0;    ///< Share of the song's peaks that the snippet keeps, where likeliest.
+    int peaks = 0;         ///< Of the song, within the snippet.
+    int hits = 0;
+
+    /// The likelihood, made comparable between snippets of different lengths.
+    [[nodiscard]] float strength() const noexcept;
+};
+
+/// One window's dense peaks of a snippet as a map of cells. A song's peak that hits a set cell says
+/// the more the rarer it is that this frequency and this moment are set: steady tones and busy
+/// moments are set anyway.
+class Verifier {
+public:
+    Verifier(const Query& query, const Parameters& parameters, int window);
+
+    /// `peaks` are the song's, frames counted from where `alignment.offset` counts.
+    [[nodiscard]] Evidence judge(std::span<const PackedPeak> peaks,
+                                 const Alignment& alignment) const;
+
+private:
+    struct Cell {
+        std::size_t frame = 0;
+        std::size_t cell = 0;
+    };
+
+    [[nodiscard]] std::optional<Cell> cell_of(PackedPeak peak,
+                                              const Alignment& alignment) const noexcept;
+    [[nodiscard]] bool is_set(const Cell& cell) const noexcept;
+    [[nodiscard]] std::size_t level_of(const Cell& cell) const noexcept;
+
+    static constexpr int chance_levels = 64;
+    static constexpr int survival_levels = 12;
+
+    void set_cells(std::span<const QueryPeak> peaks, const WindowParameters& window);
+    void measure_chances();
+
+    int frames_ = 0;
+    int cells_ = 0;
+    float cells_per_unit_ = 1;
+    std::vector<std::uint64_t> bits_;
+    std::size_t words_ = 0;
+    /// Logarithm of how busy a frame and a cell are, in steps of the chance's level.
+    std::vector<std::int16_t> frame_levels_;
+    std::vector<std::int16_t> cell_levels_;
+    std::array<std::array<float, chance_levels>, survival_levels> gains_;
+    std::array<float, survival_levels> losses_;
+};
+
+}  // namespace polymux::song

@@ -1,0 +1,157 @@
+#include "song/votes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "song/keys.hpp"
+
+namespace polymux::song {
+
+namespace {
+
+constexpr std::size_t bucket_count = 1U << 16U;
+constexpr std::uint32_t bucket_frames = 2;
+
+std::size_t bucket_of(std::uint32_t begin) noexcept {
+    return (begin / bucket_frames) % bucket_count;
+}
+
+/// A number and, if it lies near the middle of two whole ones, both of them.
+struct Rounded {
+    std::array<int, 2> values = {0, 0};
+    int count = 1;
+
+    Rounded(float value, float margin) {
+        const float nearest = std::floor(value + 0.5F);
+        values[0] = static_cast<int>(nearest);
+        const float past = value - nearest;
+        if (std::abs(past) >= 0.5F - margin) {
+            values[1] = values[0] + (past > 0.0F ? 1 : -1);
+            count = 2;
+        }
+    }
+};
+
+}  // namespace
+
+Votes::Votes(const Query& query, const Parameters& parameters)
+    : parameters_(parameters), buckets_(bucket_count) {
+    make_pairs(query);
+}
+
+void Votes::make_pairs(const Query& query) {
+    const auto least = static_cast<float>(parameters_.pair_least_frames);
+    const auto most = static_cast<float>(parameters_.pair_most_frames);
+    const auto most_bins = static_cast<float>(parameters_.pair_most_bins);
+    for (std::size_t first = 0; first < query.peaks.size(); ++first) {
+        const QueryPeak& one = query.peaks[first];
+        int made = 0;
+        for (std::size_t second = first + 1;
+             second < query.peaks.size() && made < parameters_.query_fan; ++second) {
+            const QueryPeak& other = query.peaks[second];
+            const float frames = other.frame - one.frame;
+            const float bins = (other.frequency - one.frequency) / units_per_bin;
+            if (frames > most) {
+                break;
+            }
+            if (frames < least || std::abs(bins) > most_bins || std::abs(bins) < 0.5F) {
+                continue;
+            }
+            pairs_.push_back({.frame = one.frame,
+                              .frames = frames,
+                              .bin = one.frequency / units_per_bin,
+                              .bins = bins});
+            ++made;
+        }
+    }
+}
+
+void Votes::append_keys(const Pair& pair, float speed) {
+    const float margin = parameters_.query_rounding;
+    const Rounded bin(pair.bin / speed, margin);
+    const Rounded bins(pair.bins / speed, margin);
+    // A key has half the frames, rounded down: the middle of what gives one lies half above it.
+    const Rounded halves(pair.frames * speed / 2.0F - 0.25F, margin);
+    for (int i = 0; i < bin.count; ++i) {
+        for (int j = 0; j < bins.count; ++j) {
+            for (int k = 0; k < halves.count; ++k) {
+                keys_.push_back(key_of(bin.values[static_cast<std::size_t>(i)],
+                                       bins.values[static_cast<std::size_t>(j)],
+                                       halves.values[static_cast<std::size_t>(k)]));
+                key_frames_.push_back(pair.frame);
+            }
+        }
+    }
+}
+
+void Votes::look_up(const Segment& segment, float speed) {
+    keys_.clear();
+    key_frames_.clear();
+    hits_.clear();
+    for (const Pair& pair : pairs_) {
+        append_keys(pair, speed);
+    }
+    segment.find_each(keys_, [&](std::size_t index, std::span<const std::uint32_t> postings) {
+        if (postings.size() > parameters_.most_postings) {
+            return;
+        }
+        for (const std::uint32_t posting : postings) {
+            hits_.push_back(
+                {.frame = segment.posting_frame(posting), .query_frame = key_frames_[index]});
+        }
+    });
+}
+
+std::span<const Place> Votes::count(float time_factor) {
+    begins_.clear();
+    std::fill(buckets_.begin(), buckets_.end(), std::uint8_t{0});
+    for (const Hit& hit : hits_) {
+        const auto before =
+            static_cast<std::uint32_t>(std::floor(hit.query_frame * time_factor + 0.5F));
+        const std::uint32_t begin = hit.frame + bias - before;
+        begins_.push_back(begin);
+        std::uint8_t& bucket = buckets_[bucket_of(begin)];
+        bucket = static_cast<std::uint8_t>(bucket + (bucket < 255 ? 1 : 0));
+    }
+    const auto few = [this](std::uint32_t begin) {
+        const int near = buckets_[bucket_of(begin - bucket_frames)] + buckets_[bucket_of(begin)] +
+                         buckets_[bucket_of(begin + bucket_frames)];
+        return near < parameters_.least_votes;
+    };
+    begins_.erase(std::remove_if(begins_.begin(), begins_.end(), few), begins_.end());
+    std::sort(begins_.begin(), begins_.end());
+    find_places();
+    return places_;
+}
+
+void Votes::find_places() {
+    places_.clear();
+    const auto width = static_cast<std::uint32_t>(parameters_.vote_frames);
+    std::size_t end = 0;
+    for (std::size_t first = 0; first < begins_.size(); ++first) {
+        while (end < begins_.size() && begins_[end] - begins_[first] < width) {
+            ++end;
+        }
+        const Place place{.frame = begins_[first] + width / 2,
+                          .votes = static_cast<int>(end - first)};
+        if (place.votes < parameters_.least_votes) {
+            continue;
+        }
+        // Of windows that overlap, the fullest.
+        if (places_.empty() || place.frame - places_.back().frame >= width) {
+            places_.push_back(place);
+        } else if (place.votes > places_.back().votes) {
+            places_.back() = place;
+        }
+    }
+    const auto most = static_cast<std::size_t>(parameters_.most_candidates);
+    if (places_.size() > most) {
+        std::nth_element(
+            places_.begin(), places_.begin() + static_cast<std::ptrdiff_t>(most), places_.end(),
+            [](const Place& one, const Place& other) { return one.votes > other.votes; });
+        places_.resize(most);
+    }
+}
+
+}  // namespace polymux::song

@@ -1,0 +1,132 @@
+// Songs found by snippets, and not found.
+#include "polymux/song/matcher.hpp"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "polymux/song/fingerprint.hpp"
+#include "song_sounds.hpp"
+#include "support.hpp"
+
+using namespace polymux::song;
+using polymux::CancelToken;
+using polymux::song_tests::melody;
+
+namespace {
+
+constexpr int song_count = 12;
+constexpr double song_s = 40.0;
+
+/// A catalogue in memory; song n is melody n.
+const SongSnapshot& catalogue() {
+    static const std::shared_ptr<const SongSnapshot> snapshot = [] {
+        auto set = SongSet::open("/nonexistent/songs", Parameters{});
+        REQUIRE(set);
+        for (int song = 1; song <= song_count; ++song) {
+            Fingerprinter fingerprinter;
+            fingerprinter.feed(melody(static_cast<std::uint32_t>(song), song_s));
+            std::vector<Track> tracks;
+            for (FingerprintPart& part : fingerprinter.finish()) {
+                tracks.push_back({.song = song,
+                                  .first_frame = part.first_frame,
+                                  .fingerprint = std::move(part.fingerprint)});
+            }
+            REQUIRE((*set)->add(tracks, song));
+        }
+        return (*set)->snapshot();
+    }();
+    return *snapshot;
+}
+
+std::vector<float> cut(int song, double from_s, double seconds) {
+    const std::vector<float> sound = melody(static_cast<std::uint32_t>(song), song_s);
+    const auto first = static_cast<std::size_t>(from_s * 8'000.0);
+    return {sound.begin() + static_cast<std::ptrdiff_t>(first),
+            sound.begin() +
+                static_cast<std::ptrdiff_t>(first + static_cast<std::size_t>(seconds * 8'000.0))};
+}
+
+std::vector<Candidate> find(const std::vector<float>& snippet,
+                            const std::function<bool(std::int64_t)>& excluded = {}) {
+    return find_songs(catalogue(), make_query(snippet), Parameters{}, excluded);
+}
+
+}  // namespace
+
+TEST_CASE("a snippet names its song, where it is in it, and that nothing was changed") {
+    for (int song = 1; song <= song_count; ++song) {
+        const double from_s = 3.017 + song;
+        const auto found = find(cut(song, from_s, 5.0));
+        REQUIRE(!found.empty());
+        CHECK(found[0].song == song);
+        CHECK(found[0].accepted);
+        CHECK(found[0].offset_s == doctest::Approx(from_s).epsilon(0.01));
+        CHECK(found[0].tempo == 1.0F);
+        CHECK(found[0].pitch == 1.0F);
+    }
+}
+
+TEST_CASE("a snippet in noise of its own level names its song") {
+    std::vector<float> snippet = cut(5, 11.3, 5.0);
+    polymux::song_tests::add_noise(snippet, 0.08F, 7);
+    const auto found = find(snippet);
+    REQUIRE(!found.empty());
+    CHECK(found[0].song == 5);
+    CHECK(found[0].accepted);
+}
+
+TEST_CASE("a snippet that is played faster or slower names its song and its speed") {
+    for (const double speed : {0.95, 0.973, 1.02, 1.05}) {
+        const auto found = find(polymux::song_tests::played_at(cut(7, 9.0, 6.0), speed));
+        REQUIRE(!found.empty());
+        CHECK(found[0].song == 7);
+        CHECK(found[0].accepted);
+        CHECK(found[0].change == Change::speed);
+        CHECK(found[0].tempo == doctest::Approx(speed).epsilon(0.004));
+        CHECK(found[0].pitch == doctest::Approx(speed).epsilon(0.004));
+    }
+}
+
+TEST_CASE("other music is no song of the catalogue") {
+    for (std::uint32_t seed = 100; seed < 130; ++seed) {
+        const auto found = find(melody(seed, 5.0));
+        CHECK((found.empty() || !found[0].accepted));
+    }
+}
+
+TEST_CASE("silence, noise and one tone are no songs") {
+    std::vector<float> noise(40'000);
+    CHECK(find(noise).empty());
+    polymux::song_tests::add_noise(noise, 0.1F, 1);
+    const auto of_noise = find(noise);
+    CHECK((of_noise.empty() || !of_noise[0].accepted));
+    const auto of_tone = find(polymux::song_tests::bursts(440.0, 5.0));
+    CHECK((of_tone.empty() || !of_tone[0].accepted));
+}
+
+TEST_CASE("a song that is left out is not found") {
+    const auto found = find(cut(3, 8.0, 5.0), [](std::int64_t song) { return song == 3; });
+    CHECK((found.empty() || (found[0].song != 3 && !found[0].accepted)));
+}
+
+TEST_CASE("a search that is cancelled finds nothing") {
+    const CancelToken token;
+    token.cancel();
+    const Query query = make_query(melody(200, 5.0));
+    CHECK(find_songs(catalogue(), query, Parameters{}, {}, token).empty());
+}
+
+TEST_CASE("a snippet that begins before the song does is found") {
+    std::vector<float> snippet(16'000);
+    const std::vector<float> beginning = cut(9, 0.0, 4.0);
+    snippet.insert(snippet.end(), beginning.begin(), beginning.end());
+    const auto found = find(snippet);
+    REQUIRE(!found.empty());
+    CHECK(found[0].song == 9);
+    CHECK(found[0].accepted);
+    CHECK(found[0].offset_s == doctest::Approx(-2.0).epsilon(0.02));
+}

@@ -1,0 +1,247 @@
+"""`polymux songs`: the catalogue of one's own music."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from polymux._text import clock, display_name, shown, size
+from polymux.cli import exit_codes
+from polymux.cli.terminal import Screen, write_json, write_line, write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from polymux.songs.catalogue import Catalogue
+    from polymux.songs.results import AddProgress, AddReport, CatalogueSong
+
+WHERE = """\
+The catalogue is the folder that --catalogue names, else POLYMUX_CATALOGUE, else catalogue in
+[songs] of the configuration file, else polymux/songs in $XDG_DATA_HOME or ~/.local/share.
+
+"""
+_ADD_EPILOG = """\
+Hidden files are left out, and those whose names say that they are pictures or texts. What was added
+stays when this is interrupted, and the same command goes on with the rest. 'polymux identify-song
+--local' and 'polymux search-music --local' look into the catalogue.
+
+With --json, each line of standard output is one object:
+  {"status": "added" | "updated" | "moved" | "duplicate" | "unchanged" | "missing", "path"}
+  {"status": "failed", "path", "error": {"type", "code", "message", ...}}
+  {"status": "summary", "added", "updated", "moved", "duplicates", "unchanged", "missing", "failed",
+   "audio_s", "elapsed_s"}                                                     (the last line)
+
+"""
+
+
+def add_commands(commands: Any) -> None:
+    """Describes the command to argparse."""
+    parser = commands.add_parser(
+        "songs",
+        help="keep a catalogue of your own music",
+        description="Your own music, to be found by its sound and by its names.",
+        epilog=WHERE + exit_codes.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
+    added = _add(actions, "add", _add_files, "add files, and what is in folders", _ADD_EPILOG)
+    added.add_argument("sources", metavar="FILE_OR_FOLDER", nargs="+")
+    rescan = _add(
+        actions, "rescan", _rescan, "look what is new, changed or gone since", _ADD_EPILOG
+    )
+    for one in (added, rescan):
+        one.add_argument(
+            "--workers", type=int, metavar="N", help="files at a time (default: all cores)"
+        )
+    _add(actions, "list", _list, "print every song")
+    gone = _add(actions, "remove", _remove, "remove songs; their files stay")
+    gone.add_argument(
+        "songs", metavar="SONG", nargs="+", help="the number that 'list' shows, a file, or a folder"
+    )
+    _add(actions, "check", _check, "look whether everything is whole and every file is there")
+    _add(actions, "stats", _stats, "print how much there is")
+    exported = _add(actions, "export", _export, "write what is known of all songs")
+    exported.add_argument("file", metavar="FILE", help="where to write; - is standard output")
+    exported.add_argument("--format", choices=("json", "csv"), default="json", help="default: json")
+    exported.add_argument("--overwrite", action="store_true", help="replace an existing file")
+
+
+def _add(
+    actions: Any, name: str, act: Callable[..., int], said: str, more: str = ""
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name,
+        help=said,
+        description=said[0].upper() + said[1:] + ".",
+        epilog=more + WHERE + exit_codes.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_catalogue_argument(parser)
+    parser.add_argument("--json", dest="as_json", action="store_true", help="JSON for programs")
+    parser.add_argument("-q", "--quiet", action="store_true", help="show errors only")
+    parser.set_defaults(run=partial(_run, act))
+    return parser
+
+
+def add_catalogue_argument(parser: argparse.ArgumentParser, words: str = "") -> None:
+    """Adds `--catalogue`."""
+    parser.add_argument("--catalogue", metavar="FOLDER", help=words or "where it is; see below")
+
+
+def _run(act: Callable[..., int], options: argparse.Namespace) -> int:
+    from polymux.songs.catalogue import Catalogue
+
+    with Catalogue(options.catalogue) as catalogue:
+        return act(options, catalogue, Screen(quiet=options.quiet))
+
+
+class _Progress:
+    """Says what becomes of each file, and how far all are."""
+
+    def __init__(self, screen: Screen, *, as_json: bool) -> None:
+        self._screen = screen
+        self._as_json = as_json
+
+    def __call__(self, now: AddProgress) -> None:
+        """One more file."""
+        path = display_name(os.fsencode(now.path))
+        if self._as_json:
+            line: dict[str, Any] = {"status": now.outcome, "path": path}
+            if now.error is not None:
+                line["error"] = now.error.to_dict()
+            write_json(line)
+        elif now.error is not None:
+            self._screen.complain(f"polymux: {path}: not added: {now.error}")
+        elif now.outcome == "missing":
+            self._screen.complain(f"polymux: {path}: not there")
+        elif now.outcome != "unchanged":
+            self._screen.say(f"{path}: {now.outcome}")
+        speed = f"  {now.audio_s / now.elapsed_s:.0f}x" if now.elapsed_s > 0 else ""
+        share = now.done / max(1, now.total)
+        self._screen.draw(f"{now.done} of {now.total} files  {share:4.0%}{speed}")
+
+
+def _add_files(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
+    progress = _Progress(screen, as_json=options.as_json)
+    try:
+        report = catalogue.add(options.sources, workers=options.workers, on_progress=progress)
+    finally:
+        screen.clear()
+    return _told(report, options, screen)
+
+
+def _rescan(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
+    progress = _Progress(screen, as_json=options.as_json)
+    try:
+        report = catalogue.rescan(workers=options.workers, on_progress=progress)
+    finally:
+        screen.clear()
+    return _told(report, options, screen)
+
+
+def _told(report: AddReport, options: argparse.Namespace, screen: Screen) -> int:
+    """What became of all files; files of folders that are no music are no failure."""
+    counts = {
+        "added": report.added,
+        "updated": report.updated,
+        "moved": report.moved,
+        "duplicates": report.duplicates,
+        "unchanged": report.unchanged,
+        "missing": len(report.missing),
+        "failed": len(report.failed),
+    }
+    if options.as_json:
+        times = {"audio_s": round(report.audio_s, 3), "elapsed_s": round(report.elapsed_s, 3)}
+        write_json({"status": "summary", **counts, **times})
+    else:
+        said = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+        screen.say(f"{said or 'no files'} in {report.elapsed_s:.1f} s")
+    return exit_codes.FAILURE if report.failed else exit_codes.SUCCESS
+
+
+def _list(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
+    count = 0
+    for song in catalogue.songs():
+        count += 1
+        if options.as_json:
+            write_json(song.to_dict())
+        else:
+            write_line(line_of(song))
+    if count == 0:
+        screen.say("the catalogue is empty: 'polymux songs add FOLDER' fills it")
+    return exit_codes.SUCCESS
+
+
+def line_of(song: CatalogueSong) -> str:
+    """A song on one line: number, length, name, file."""
+    path = display_name(os.fsencode(song.path))
+    return f"{song.id:>6}  {clock(song.duration_s):>7}  {song.name}  ({path})"
+
+
+def _remove(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
+    removed, code = 0, exit_codes.SUCCESS
+    for one in options.songs:
+        is_number = one.isascii() and one.isdigit() and not os.path.lexists(one)
+        count = catalogue.remove(int(one) if is_number else one)
+        removed += count
+        if count == 0:
+            screen.complain(f"polymux: there is no song {shown(one)} in the catalogue")
+            code = exit_codes.NOT_FOUND
+    if options.as_json:
+        write_json({"removed": removed})
+    else:
+        screen.say(f"{removed} removed")
+    return code
+
+
+def _check(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
+    report = catalogue.check()
+    found = {
+        "problems": list(report.problems),
+        "damaged_segments": list(report.damaged_segments),
+        "missing": [song.to_dict() for song in report.missing],
+        "stale": [song.to_dict() for song in report.stale],
+    }
+    if options.as_json:
+        write_json({"is_whole": report.is_whole, **found})
+        return exit_codes.SUCCESS if report.is_whole else exit_codes.FAILURE
+    for problem in report.problems:
+        write_line(f"damaged: {problem}")
+    for segment in report.damaged_segments:
+        write_line(f"made anew: {segment}")
+    for song in report.missing:
+        write_line(f"not there: {line_of(song)}")
+    for song in report.stale:
+        write_line(f"to be listened to again, by 'polymux songs rescan': {line_of(song)}")
+    if report.is_whole:
+        screen.say("the catalogue is whole")
+    return exit_codes.SUCCESS if report.is_whole else exit_codes.FAILURE
+
+
+def _stats(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:  # noqa: ARG001
+    found = catalogue.stats()
+    if options.as_json:
+        plain = {name: getattr(found, name) for name in found.__slots__}
+        write_json({"folder": display_name(os.fsencode(catalogue.path)), **plain})
+        return exit_codes.SUCCESS
+    write_line(f"folder      {display_name(os.fsencode(catalogue.path))}")
+    write_line(f"songs       {found.songs} ({clock(found.duration_s)})")
+    write_line(f"recordings  {found.recordings}, in {found.groups} groups")
+    write_line(f"database    {size(found.database_bytes)}, {found.library}")
+    index = found.index
+    write_line(f"index       {size(index['bytes'])} in {index['segments']} segments")
+    return exit_codes.SUCCESS
+
+
+def _export(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
+    if options.file == "-":
+        from polymux.songs.exporting import pieces
+
+        for text in pieces(catalogue.songs(), options.format):
+            write_text(text)
+        return exit_codes.SUCCESS
+    catalogue.export(options.file, options.format, overwrite=options.overwrite)
+    screen.say(f"written: {display_name(options.file)}")
+    return exit_codes.SUCCESS

@@ -1,0 +1,339 @@
+"""Files into the catalogue: listened to on several threads, written down one by one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import threading
+import time
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux._text import display_name
+from polymux.errors import InputChangedError, InputNotFoundError, InputUnreadableError, PolymuxError
+from polymux.songs.results import AddProgress, AddReport, FailedFile
+from polymux.songs.table import FileState, SongRow, digest_of
+from polymux.songs.tags import tags_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from polymux.songs.database import Database
+    from polymux.songs.index import CatalogueIndex
+    from polymux.songs.results import CatalogueSong
+    from polymux.songs.table import Part, SongTable
+    from polymux.songs.tags import SongTags
+
+_PIECE_BYTES = 1 << 20
+#: Peaks that wait for their segment: see `polymux.songs.index`.
+_LARGEST_DELTA_BYTES = 64 << 20
+
+
+@dataclass(slots=True)
+class Examined:
+    """What a thread has found out about a file.
+
+    Attributes:
+        path: Which.
+        state: Size and time; None where it is gone.
+        row: The song that has this path.
+        content_hash: Empty where the file was not read.
+        tags: What it says of itself; None where it was not asked.
+        parts: What it sounds like; None where that is known.
+        duration_s: Length of what was listened to, in seconds.
+        recording: The recording that is known to have the same content.
+    """
+
+    path: bytes
+    state: FileState | None = None
+    row: SongRow | None = None
+    content_hash: bytes = b""
+    tags: SongTags | None = None
+    parts: list[Part] | None = None
+    duration_s: float = 0.0
+    recording: int | None = None
+
+
+class _Stopped(Exception):  # noqa: N818 - no error
+    """Nobody waits any more."""
+
+
+class Addition:
+    """One pass over files. For one thread; its own threads only read.
+
+    Args:
+        database: Of the catalogue.
+        table: Its rows.
+        index: Told of what is new.
+        workers: Files at a time.
+        on_progress: Called for each file by the thread that runs it; what it raises ends the pass.
+        cancel: Ends the pass once it is set; what was written stays.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        table: SongTable,
+        index: CatalogueIndex,
+        *,
+        workers: int,
+        on_progress: Callable[[AddProgress], object] | None,
+        cancel: threading.Event | None,
+    ) -> None:
+        """Begins nothing."""
+        from polymux._native import media
+
+        self._media = media
+        self._parameters = media.parameters_hash()
+        self._database = database
+        self._table = table
+        self._index = index
+        self._workers = workers
+        self._on_progress = on_progress
+        self._cancel = cancel or threading.Event()
+        self._stop = threading.Event()
+        self._counts: dict[str, int] = {}
+        self._failed: list[FailedFile] = []
+        self._missing: list[bytes] = []
+        self._audio_s = 0.0
+        self._unpublished_bytes = 0
+
+    def run(self, paths: list[bytes]) -> AddReport:
+        """Looks at all files, and writes down what is new."""
+        began = time.monotonic()
+        # What is in memory or unusable becomes segments first: numbers of changes hold for those.
+        self._index.current()
+        try:
+            with closing(self._outcomes(paths)) as outcomes:
+                for path, outcome, error in outcomes:
+                    self._count(path, outcome, error)
+                    self._tell(path, outcome, error, len(paths), time.monotonic() - began)
+        except BaseException:
+            # That it ended so is what the caller is told; the next pass makes the segment then.
+            with suppress(PolymuxError):
+                self._index.publish()
+            raise
+        self._index.publish()
+        found = self._counts.get
+        return AddReport(
+            added=found("added", 0),
+            updated=found("updated", 0),
+            moved=found("moved", 0),
+            duplicates=found("duplicate", 0),
+            unchanged=found("unchanged", 0),
+            missing=tuple(self._still_missing()),
+            failed=tuple(self._failed),
+            audio_s=self._audio_s,
+            elapsed_s=time.monotonic() - began,
+            cancelled=self._cancel.is_set(),
+        )
+
+    def _still_missing(self) -> list[CatalogueSong]:
+        """Songs whose files are gone; a later file of the pass may have been one of them, moved."""
+        rows = (self._table.at(path) for path in self._missing)
+        return [row.song() for row in rows if row is not None]
+
+    def _tell(
+        self, path: bytes, outcome: str, error: PolymuxError | None, total: int, elapsed_s: float
+    ) -> None:
+        if self._on_progress is None:
+            return
+        where = Path(os.fsdecode(path))
+        done = sum(self._counts.values())
+        self._on_progress(AddProgress(where, outcome, error, done, total, self._audio_s, elapsed_s))
+
+    def _count(self, path: bytes, outcome: str, error: PolymuxError | None) -> None:
+        self._counts[outcome] = self._counts.get(outcome, 0) + 1
+        if error is not None:
+            self._failed.append(FailedFile(Path(os.fsdecode(path)), error))
+
+    def _outcomes(
+        self, paths: list[bytes]
+    ) -> Generator[tuple[bytes, str, PolymuxError | None], None, None]:
+        todo = iter(paths)
+        running: dict[Future[Examined], bytes] = {}
+        with ThreadPoolExecutor(self._workers, "polymux-songs") as pool:
+            try:
+                while not self._cancel.is_set():
+                    while len(running) < 2 * self._workers and (path := next(todo, None)):
+                        running[pool.submit(self.examine, path)] = path
+                    if not running:
+                        return
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        path = running.pop(future)
+                        if not isinstance(future.exception(), _Stopped):
+                            yield self._outcome(path, future)
+            finally:
+                self._stop.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def _outcome(
+        self, path: bytes, future: Future[Examined]
+    ) -> tuple[bytes, str, PolymuxError | None]:
+        try:
+            found = future.result()
+        except PolymuxError as error:
+            return path, "failed", error
+        return path, self._write(found), None
+
+    # On the threads of the pool:
+
+    def examine(self, path: bytes) -> Examined:
+        """Finds out what is to be known of a file, with as little reading as possible.
+
+        Raises:
+            PolymuxError: It cannot be read, or is no recording.
+        """
+        found = Examined(path, row=self._table.at(path))
+        found.state = state = state_of(path)
+        if state is None:
+            if found.row is None:
+                name = display_name(path)
+                raise InputNotFoundError(f"there is no file {name}", input_name=name)
+            return found
+        row = found.row
+        is_current = row is not None and self._table.is_current(row.recording, self._parameters)
+        if row is not None and is_current and row.state == state:
+            return found
+        found.content_hash = self._hash(path)
+        if row is not None and is_current and row.content_hash == found.content_hash:
+            return found
+        found.recording = self._known_recording(found.content_hash)
+        if found.recording is None:
+            self._listen(found)
+        found.tags = self._tags(path)
+        if state_of(path) != state:
+            name = display_name(path)
+            message = f"{name} was written to while it was read: add it again later"
+            raise InputChangedError(message, input_name=name)
+        return found
+
+    def _known_recording(self, content_hash: bytes) -> int | None:
+        for row in self._table.with_content(content_hash):
+            if self._table.is_current(row.recording, self._parameters):
+                return row.recording
+        return None
+
+    def _listen(self, found: Examined) -> None:
+        from polymux.inputs import native_source
+        from polymux.options import native_limits
+
+        source = native_source(os.fsdecode(found.path))
+        limits = native_limits(None)
+        heard = self._media.fingerprint_song(source, None, limits, self._go_on)
+        found.parts = list(heard["parts"])
+        found.duration_s = heard["duration_s"]
+
+    def _tags(self, path: bytes) -> SongTags:
+        from polymux.probing import probe
+
+        return tags_of(path, probe(os.fsdecode(path)))
+
+    def _go_on(self, _: Any = None) -> None:
+        if self._stop.is_set() or self._cancel.is_set():
+            raise _Stopped
+
+    def _hash(self, path: bytes) -> bytes:
+        digest = hashlib.blake2b(digest_size=32)
+        try:
+            with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - byte for byte
+                while piece := file.read(_PIECE_BYTES):
+                    digest.update(piece)
+                    self._go_on()
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        return digest.digest()
+
+    # On the thread that runs it:
+
+    def _write(self, found: Examined) -> str:
+        if found.state is None:
+            self._missing.append(found.path)
+            return "missing"
+        if found.tags is None:
+            if found.row is not None and found.row.state != found.state:
+                with self._database.transaction():
+                    self._table.touch(found.row, found.state)
+            return "unchanged"
+        with self._database.transaction():
+            outcome = self._put(found, found.tags, found.state)
+        self._audio_s += found.duration_s
+        if self._unpublished_bytes >= _LARGEST_DELTA_BYTES:
+            self._index.publish()
+            self._unpublished_bytes = 0
+        return outcome
+
+    def _put(self, found: Examined, tags: SongTags, state: FileState) -> str:
+        """Writes a song with its recording; gives what it was."""
+        recording = self._recording(found)
+        if found.row is not None:
+            group = self.group_of(recording, found) if recording != found.row.recording else None
+            self._table.replace(
+                found.row, found.path, state, found.content_hash, tags, recording, group
+            )
+            return "updated"
+        same = self._table.with_content(found.content_hash)
+        for row in same:
+            if not os.path.lexists(row.path):
+                self._table.replace(row, found.path, state, found.content_hash, tags, recording)
+                return "moved"
+        group = self.group_of(recording, found)
+        self._table.add(found.path, state, found.content_hash, tags, recording, group)
+        return "duplicate" if same else "added"
+
+    def _recording(self, found: Examined) -> int:
+        """The recording of what was found; a new one where none has the same peaks."""
+        known = found.recording
+        if known is not None and self._table.is_current(known, self._parameters):
+            return known
+        if found.parts is None:
+            # Its last song was removed since it was looked up.
+            self._listen(found)
+        parts = found.parts or []
+        like = self._table.recording_like(digest_of(parts), self._parameters)
+        if like is not None:
+            return like
+        self._unpublished_bytes += sum(len(one[2]) + len(one[3]) for one in parts)
+        return self._table.add_recording(parts, found.duration_s, self._parameters)
+
+    def group_of(self, recording: int, found: Examined) -> int | None:  # noqa: ARG002
+        """The group of songs that are the same to the ear.
+
+        Args:
+            recording: Of the song that is being written.
+            found: What is known of its file.
+
+        Returns:
+            None for a group of its own.
+        """
+        same = self._table.of_recording(recording)
+        return same[0].group_id if same else None
+
+
+def state_of(path: bytes) -> FileState | None:
+    """Size and time of a file; None where there is none.
+
+    Raises:
+        InputUnreadableError: It is no regular file, or cannot be looked at.
+    """
+    try:
+        status = os.stat(path)  # noqa: PTH116 - byte for byte
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if not stat.S_ISREG(status.st_mode):
+        name = display_name(path)
+        raise InputUnreadableError(f"{name} is no regular file", input_name=name)
+    return FileState(status.st_size, status.st_mtime_ns)
+
+
+def _unreadable(path: bytes, error: OSError) -> InputUnreadableError:
+    name = display_name(path)
+    return InputUnreadableError(
+        f"cannot read {name}: {error.strerror}", input_name=name, errno=error.errno
+    )

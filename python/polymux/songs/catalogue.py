@@ -1,0 +1,438 @@
+"""`polymux.Catalogue`: one's own music, found by its sound and by its names."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING, Any, Literal
+
+from polymux._text import display_name, shown
+from polymux.errors import CatalogueError, InvalidRequestError
+from polymux.inputs import native_source, path_bytes
+from polymux.options import flag, integer, native_limits
+from polymux.songs import exporting, text_search
+from polymux.songs.adding import Addition, state_of
+from polymux.songs.connection import library
+from polymux.songs.database import Database
+from polymux.songs.identifying import identify_query
+from polymux.songs.index import CatalogueIndex
+from polymux.songs.results import CatalogueSong, CatalogueStatistics, CheckReport
+from polymux.songs.settings import catalogue_folder
+from polymux.songs.table import SongTable
+from polymux.songs.walking import files_below, named_path
+from polymux.songs.writing import WritingLock
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self, TypeAlias
+
+    from polymux.inputs import Source
+    from polymux.options import Limits
+    from polymux.songs.results import AddProgress, AddReport, Match
+
+    FilePath: TypeAlias = str | os.PathLike[str] | os.PathLike[bytes]
+
+MOST_FOUND = 50
+
+
+class Catalogue:
+    """Songs on this machine: names the one that a few seconds of sound are of, and finds by name.
+
+    A folder with a database, which is the truth, and an index made of it. Any number of threads and
+    processes may search and identify while one adds; they see what it has added at their next call.
+    After a fork a child opens a catalogue of its own.
+
+    Args:
+        path: The folder; made where there is none. Default: ``POLYMUX_CATALOGUE``, else
+            ``catalogue`` in ``[songs]`` of the configuration file, else ``polymux/songs`` in the
+            XDG folder for data.
+
+    Raises:
+        CatalogueError: It cannot be opened or made, is damaged, or of a newer polymux.
+        InvalidRequestError: The configuration file is wrong.
+
+    Example:
+        >>> import polymux
+        >>> with polymux.Catalogue("songs") as catalogue:
+        ...     report = catalogue.add("song.flac")
+        ...     [song.title for song in catalogue.search("sogn")]
+        ['Song']
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        """Opens it."""
+        self._process = os.getpid()
+        #: The folder.
+        self.path: Path = catalogue_folder(path)
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise CatalogueError(
+                f"the catalogue {display_name(self.path.as_posix())} cannot be made: "
+                f"{error.strerror}",
+                errno=error.errno,
+            ) from error
+        self._writing = WritingLock(self.path / "lock")
+        self._database = Database(self.path / "songs.sqlite3")
+        self._table = SongTable(self._database)
+        self._index = CatalogueIndex(self.path / "segments", self._database, self._writing)
+
+    def add(
+        self,
+        sources: FilePath | Iterable[FilePath],
+        *,
+        workers: int | None = None,
+        on_progress: Callable[[AddProgress], object] | None = None,
+        cancel: threading.Event | None = None,
+    ) -> AddReport:
+        """Adds files, and what is in folders at any depth.
+
+        The content decides what is music, never the name; but in folders, hidden files and those
+        whose names say that they are pictures or texts are left out. A bad file stops nothing: the
+        report has its error. Files that are there already are known by size and time, then by their
+        content; one that was moved or renamed keeps its number. A pass that is interrupted or
+        killed loses no file that it was done with, and the next one goes on from there.
+
+        Args:
+            sources: A path, or several.
+            workers: Files at a time. Default: as many as there are cores.
+            on_progress: Called in this thread with a `polymux.songs.results.AddProgress` for each
+                file. What it raises ends the pass. Default: None.
+            cancel: Ends the pass once it is set. Default: None.
+
+        Returns:
+            What became of the files.
+
+        Raises:
+            InputNotFoundError: A source does not exist.
+            InputUnreadableError: A source cannot be looked at.
+            CatalogueError: Another process adds, the disk is full, or the database is damaged.
+            MissingDependencyError: This installation has no media support.
+
+        Example:
+            >>> import polymux
+            >>> with polymux.Catalogue("music") as catalogue:
+            ...     catalogue.add(["song.flac", "talk.mp4"]).added
+            2
+        """
+        self._check_process()
+        paths = [named_path(one) for one in _several(sources)]
+        folders = [one for one in paths if _is_folder(one)]
+        with self._writing.held():
+            with self._database.transaction():
+                for one in folders:
+                    self._table.add_root(one)
+            return self._addition(workers, on_progress, cancel).run(_files(paths))
+
+    def rescan(
+        self,
+        *,
+        workers: int | None = None,
+        on_progress: Callable[[AddProgress], object] | None = None,
+        cancel: threading.Event | None = None,
+    ) -> AddReport:
+        """Looks at all songs and at the folders that were added: what is new, changed, or gone?
+
+        Songs whose files are gone stay, for they may lie on a disk that is not there now; the
+        report names them, and `remove` removes them. Songs that another release of polymux has
+        listened to are listened to again, where this one does it in another way.
+
+        Args:
+            workers: As for `add`.
+            on_progress: As for `add`.
+            cancel: As for `add`.
+
+        Returns:
+            What became of the files.
+
+        Raises:
+            CatalogueError: As for `add`.
+            MissingDependencyError: This installation has no media support.
+
+        Example:
+            >>> import polymux
+            >>> with polymux.Catalogue("music") as catalogue:
+            ...     catalogue.rescan().failed
+            ()
+        """
+        self._check_process()
+        with self._writing.held():
+            paths = [*self._table.roots(), *(row.path for row in self._table.every())]
+            return self._addition(workers, on_progress, cancel).run(_files(paths))
+
+    def _addition(
+        self,
+        workers: int | None,
+        on_progress: Callable[[AddProgress], object] | None,
+        cancel: threading.Event | None,
+    ) -> Addition:
+        from polymux._native import media
+
+        number = media.available_cores() if workers is None else integer("workers", workers)
+        if number < 1:
+            raise InvalidRequestError(f"workers={number} is below 1")
+        return Addition(
+            self._database,
+            self._table,
+            self._index,
+            workers=number,
+            on_progress=on_progress,
+            cancel=cancel,
+        )
+
+    def remove(self, song: int | CatalogueSong | FilePath) -> int:
+        """Removes a song, or all songs of a folder; files stay where they are.
+
+        Args:
+            song: Its number, itself, its file's path, or the path of a folder.
+
+        Returns:
+            How many songs were removed; 0 where there is none of that number or path.
+
+        Raises:
+            CatalogueError: Another process adds, the disk is full, or the database is damaged.
+
+        Example:
+            >>> import polymux
+            >>> with polymux.Catalogue("songs") as catalogue:
+            ...     _ = catalogue.add("song.flac")
+            ...     catalogue.remove("song.flac"), catalogue.remove("song.flac")
+            (1, 0)
+        """
+        self._check_process()
+        with self._writing.held():
+            if isinstance(song, (int, CatalogueSong)):
+                row = self._table.get(song if isinstance(song, int) else song.id)
+                rows, path = ([] if row is None else [row]), None
+            else:
+                path = os.path.abspath(path_bytes(song))  # noqa: PTH100 - byte for byte
+                row = self._table.at(path)
+                rows = self._table.below(path) if row is None else [row]
+            with self._database.transaction():
+                for one in rows:
+                    self._table.remove(one)
+                if path is not None:
+                    self._table.remove_root(path)
+        return len(rows)
+
+    def get(self, number: int) -> CatalogueSong | None:
+        """A song by its number; None where there is none."""
+        self._check_process()
+        row = self._table.get(integer("number", number))
+        return None if row is None else row.song()
+
+    def songs(self) -> Iterator[CatalogueSong]:
+        """All songs by their numbers, read as they are asked for."""
+        self._check_process()
+        return (row.song() for row in self._table.every())
+
+    def identify(self, source: Source, *, limits: Limits | None = None) -> Match | None:
+        """Names the song that a piece of sound is of.
+
+        A few seconds are enough, from anywhere in the song, with noise, at another speed. Of long
+        sound the loudest 30 seconds are used.
+
+        Args:
+            source: A path, a bytes-like object or a binary file object: any audio or video file.
+            limits: What the input may cost. Default: `polymux.Limits()`.
+
+        Returns:
+            None where no song of the catalogue is like it, and where there is less than a second
+            of sound.
+
+        Raises:
+            InputNotFoundError: There is no such file.
+            InputUnreadableError: A folder, pipe or device, no permission, or a read failed.
+            UnsupportedMediaError: Not one of the accepted containers or codecs.
+            UndecodableError: Broken.
+            NoAudioError: No audio stream.
+            EncryptedMediaError: Protected.
+            LimitExceededError: A limit was passed.
+            CatalogueError: The catalogue cannot be read.
+            MissingDependencyError: This installation has no media support.
+
+        Example:
+            >>> import polymux
+            >>> with polymux.Catalogue("nothing") as catalogue:
+            ...     catalogue.identify("song.flac") is None
+            True
+        """
+        self._check_process()
+        native, checked = native_source(source), native_limits(limits)
+        from polymux._native import media
+
+        return self.identify_query(media.song_query(native, checked)["query"])
+
+    def identify_query(self, query: bytes) -> Match | None:
+        """What `identify` does, of sound that was described before, maybe by another process.
+
+        Args:
+            query: The member ``query`` of what the native ``song_query`` gives.
+
+        Raises:
+            CatalogueError: The catalogue cannot be read.
+        """
+        self._check_process()
+        return identify_query(self._index, self._table, query)
+
+    def search(self, text: str, limit: int = 5) -> list[CatalogueSong]:
+        """Finds songs by title, artist, or both, in any order and with errors of typing.
+
+        Args:
+            text: What to look for, of 300 characters at most.
+            limit: Most songs, 1 to 50. Default: 5.
+
+        Returns:
+            The best first; of copies of one file only the first.
+
+        Raises:
+            InvalidRequestError: The text is blank or too long, or the limit out of its range.
+            CatalogueError: The catalogue cannot be read.
+            MissingDependencyError: This installation has no media support.
+
+        Example:
+            >>> import polymux
+            >>> with polymux.Catalogue("songs") as catalogue:
+            ...     _ = catalogue.add("song.flac")
+            ...     len(catalogue.search("song")), catalogue.search("Beethoven")
+            (1, [])
+        """
+        self._check_process()
+        wanted = text_search.search_text(text)
+        if not 1 <= integer("limit", limit) <= MOST_FOUND:
+            raise InvalidRequestError(f"limit={limit}: must be from 1 to {MOST_FOUND}")
+        found = text_search.search(self._database.reader, wanted, 4 * limit)
+        rows = self._table.many([number for number, _ in found])
+        songs = [rows[number].song() for number, _ in found if number in rows]
+        kinds = {(one.group_id, one.title, one.artist): one for one in reversed(songs)}
+        return [one for one in songs if kinds[one.group_id, one.title, one.artist] is one][:limit]
+
+    def check(self) -> CheckReport:
+        """Looks whether all is whole: database, index, files. Reads all of the database.
+
+        Returns:
+            What is wrong. Segments of the index that were damaged are made anew by this.
+
+        Raises:
+            CatalogueError: The database is so damaged that it cannot be read.
+            MissingDependencyError: This installation has no media support.
+
+        Example:
+            >>> import polymux
+            >>> with polymux.Catalogue("songs") as catalogue:
+            ...     catalogue.check().is_whole
+            True
+        """
+        self._check_process()
+        from polymux._native import media
+
+        problems = self._database.problems()
+        self._index.verify()
+        missing = [row.song() for row in self._table.every() if not _is_there(row.path)]
+        stale = [row.song() for row in self._table.stale(media.parameters_hash())]
+        return CheckReport(
+            tuple(problems), tuple(self._index.damaged), tuple(missing), tuple(stale)
+        )
+
+    def stats(self) -> CatalogueStatistics:
+        """How much it holds.
+
+        Example:
+            >>> import polymux
+            >>> with polymux.Catalogue("nothing") as catalogue:
+            ...     catalogue.stats().songs
+            0
+        """
+        self._check_process()
+        songs, recordings, groups, duration_s = self._table.counts()
+        files = (self.path / f"songs.sqlite3{end}" for end in ("", "-wal"))
+        taken = sum(one.stat().st_size for one in files if one.exists())
+        index = self._index.statistics()
+        return CatalogueStatistics(songs, recordings, groups, duration_s, taken, library(), index)
+
+    def export(
+        self,
+        file: str | os.PathLike[str],
+        format: Literal["json", "csv"] = "json",  # noqa: A002 - as every library calls it
+        *,
+        overwrite: bool = True,
+    ) -> None:
+        r"""Writes what is known of all songs to a file.
+
+        Args:
+            file: Where. It appears when it is whole.
+            format: ``"json"``, an array, or ``"csv"`` with a line of names first. Default: JSON.
+            overwrite: Replace a file that is there. Default: True.
+
+        Raises:
+            InvalidRequestError: There is no such format.
+            OutputExistsError: The file is there, and `overwrite` is False.
+            OutputRefusedError: It is a symlink or a folder.
+            OutputFailedError: It cannot be written.
+
+        Example:
+            >>> import polymux
+            >>> from pathlib import Path
+            >>> with polymux.Catalogue("nothing") as catalogue:
+            ...     catalogue.export("songs.json")
+            >>> Path("songs.json").read_text()
+            '[]\n'
+        """
+        exporting.export(self.songs(), file, format, overwrite=flag("overwrite", overwrite))
+
+    def close(self) -> None:
+        """Closes the database. Any number of times."""
+        if os.getpid() == self._process:
+            self._database.close()
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise InvalidRequestError(
+                "this Catalogue was opened before a fork: open one in the child, too"
+            )
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Closes."""
+        self.close()
+
+
+def _several(sources: Any) -> list[Any]:
+    if isinstance(sources, (str, os.PathLike)):
+        return [sources]
+    if isinstance(sources, (bytes, bytearray, memoryview)):
+        raise TypeError(f"a song of the catalogue is a file: give its path, not {shown(sources)}")
+    return list(sources)
+
+
+def _is_folder(path: bytes) -> bool:
+    return stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116 - byte for byte
+
+
+def _is_there(path: bytes) -> bool:
+    try:
+        return state_of(path) is not None
+    except OSError:
+        return True
+
+
+def _files(paths: Iterable[bytes]) -> list[bytes]:
+    """The files, and those of the folders, each of them once."""
+    files: dict[bytes, None] = {}
+    for path in paths:
+        if os.path.isdir(path):  # noqa: PTH112
+            files.update(dict.fromkeys(files_below(path)))
+        else:
+            files[path] = None
+    return list(files)

@@ -1,0 +1,206 @@
+"""One connection to SQLite: by apsw where it is installed, else by the standard library.
+
+The two carry different releases of SQLite. Releases before 3.51.3 can damage a write-ahead log
+that several connections use (https://sqlite.org/wal.html, "the WAL-reset bug"), and the standard
+library's is as old as the system. So only apsw's makes databases with such a log; the other one
+turns a log back into a rollback journal before it reads anything else.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from polymux._text import display_name
+from polymux.errors import CatalogueError
+from polymux.songs.failures import is_busy, is_damaged, is_full
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+try:
+    apsw: Any = import_module("apsw")
+except ImportError:
+    apsw = None
+
+_ERRORS: tuple[type[Exception], ...] = (sqlite3.Error,)
+if apsw is not None:
+    _ERRORS += (apsw.Error,)
+_FIRST_SOUND_LOG = (3, 51, 3)
+_FULL = 13
+_DAMAGED = (11, 26)
+_LOCKED = (5, 6)
+#: Writers take milliseconds, and there is one at a time.
+_LONGEST_WAIT_MS = 30_000
+
+
+class Connection:
+    """One connection, for any number of threads, one after another.
+
+    Args:
+        path: The database; made where there is none.
+        reads_only: Refuse to write.
+
+    Raises:
+        CatalogueError: It cannot be opened, or is no database.
+    """
+
+    def __init__(self, path: Path, *, reads_only: bool = False) -> None:
+        """Opens it."""
+        self._path = path
+        self._name = display_name(path.as_posix())
+        self._lock = threading.RLock()
+        self._open = True
+        with self.reported():
+            _make(path)
+            self._native: Any = _opened(path)
+        try:
+            with self.reported():
+                self._prepare(reads_only=reads_only)
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self, *, reads_only: bool) -> None:
+        if not _has_sound_log():
+            self._leave_log()
+        elif self.rows("PRAGMA page_count") == [(0,)]:
+            self.rows("PRAGMA journal_mode = WAL")
+        for pragma in ("synchronous = FULL", "trusted_schema = OFF", "foreign_keys = ON"):
+            self.rows(f"PRAGMA {pragma}")
+        if reads_only:
+            self.rows("PRAGMA query_only = ON")
+
+    def _leave_log(self) -> None:
+        """Alone, so without what other connections share, which is where the defect is."""
+        self.rows("PRAGMA locking_mode = EXCLUSIVE")
+        try:
+            found = self.rows("PRAGMA journal_mode = TRUNCATE")
+        except CatalogueError as error:
+            if error.code != "catalogue_busy":
+                raise
+            found = []
+        if found != [("truncate",)]:
+            raise CatalogueError(
+                f"the catalogue {self._name} was made with apsw, and another process uses it now: "
+                "install polymux[songs] here too, or wait for the end of that process",
+                code="catalogue_busy",
+            )
+        self.rows("PRAGMA locking_mode = NORMAL")
+        # The lock goes with the next reading.
+        self.rows("SELECT count(*) FROM sqlite_schema")
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All of it, or nothing."""
+        with self._lock, self.reported():
+            self.rows("BEGIN IMMEDIATE")
+            try:
+                yield
+                self.rows("COMMIT")
+            except BaseException:
+                # SQLite has rolled back by itself where the disk was full.
+                if self._native.in_transaction:
+                    self.rows("ROLLBACK")
+                raise
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Runs a statement; gives all its rows."""
+        with self._lock, self.reported():
+            if not self._open:
+                raise CatalogueError(f"the catalogue {self._name} is closed", code="closed")
+            return list(self._native.execute(statement, values))
+
+    def row(self, statement: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+        """The first row; None where there is none."""
+        found = self.rows(statement, values)
+        return found[0] if found else None
+
+    def value(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        """The first value of the first row; None where there is none."""
+        found = self.row(statement, values)
+        return found[0] if found else None
+
+    def close(self) -> None:
+        """Closes. Any number of times."""
+        with self._lock:
+            if self._open:
+                self._open = False
+                self._native.close()
+
+    @contextmanager
+    def reported(self) -> Iterator[None]:
+        """Turns what SQLite and the system raise into errors for people."""
+        try:
+            yield
+        except _ERRORS as error:
+            code = _code_of(error)
+            if code == _FULL:
+                raise is_full(self._name) from error
+            if code in _DAMAGED:
+                raise is_damaged(self._name, str(error)) from error
+            if code in _LOCKED:
+                raise is_busy(self._name, "it holds the database") from error
+            message = f"the catalogue {self._name} cannot be used: {error}"
+            raise CatalogueError(message) from error
+        except OSError as error:
+            raise CatalogueError(
+                f"the catalogue {self._name} cannot be opened: {error.strerror}", errno=error.errno
+            ) from error
+
+
+def _has_sound_log() -> bool:
+    """Whether this SQLite has the repair of the write-ahead log."""
+    if apsw is None:
+        return False
+    version = tuple(int(one) for one in apsw.sqlite_lib_version().split("."))
+    return version >= _FIRST_SOUND_LOG
+
+
+def _code_of(error: BaseException) -> int:
+    """SQLite's number of what went wrong, without its details; 0 where it was another."""
+    code = getattr(error, "sqlite_errorcode", None) or getattr(error, "result", 0)
+    return code & 0xFF if isinstance(code, int) else 0
+
+
+def _make(path: Path) -> None:
+    """An empty file that is only its owner's.
+
+    One that is there is not touched: closing it would give up what this process has locked in it.
+    """
+    try:
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        os.close(os.open(path, flags, 0o600))
+    except FileExistsError:
+        return
+
+
+def _opened(path: Path) -> Any:
+    if apsw is None:
+        native = sqlite3.connect(
+            path, timeout=_LONGEST_WAIT_MS / 1000, isolation_level=None, check_same_thread=False
+        )
+        native.execute("PRAGMA temp_store = MEMORY")
+        return native
+    connection = apsw.Connection(os.fspath(path), apsw.SQLITE_OPEN_READWRITE)
+    connection.set_busy_timeout(_LONGEST_WAIT_MS)
+    connection.execute("PRAGMA temp_store = MEMORY")
+    return connection
+
+
+def library() -> str:
+    """Which SQLite it is, such as ``"apsw 3.51.3"``.
+
+    Example:
+        >>> from polymux.songs.connection import library
+        >>> library().split()[0] in ("apsw", "sqlite3")
+        True
+    """
+    if apsw is None:
+        return f"sqlite3 {sqlite3.sqlite_version}"
+    return f"apsw {apsw.sqlite_lib_version()}"

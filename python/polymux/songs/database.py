@@ -1,0 +1,192 @@
+"""The catalogue's database: its tables, and that it is one."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from polymux._text import display_name
+from polymux.errors import CatalogueError
+from polymux.songs.connection import Connection
+from polymux.songs.failures import is_damaged
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+#: "pmxs": what tells a catalogue from any other database.
+APPLICATION_ID = 0x706D7873
+#: The statements that lead from one version of the tables to the next.
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """
+        CREATE TABLE songs (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            path BLOB NOT NULL UNIQUE,
+            size_bytes INTEGER NOT NULL,
+            mtime_ns INTEGER NOT NULL,
+            content_hash BLOB NOT NULL,
+            title TEXT NOT NULL,
+            artist TEXT NOT NULL,
+            album TEXT NOT NULL,
+            year INTEGER,
+            duration_s REAL NOT NULL,
+            mbid TEXT NOT NULL,
+            cover BLOB,
+            group_id INTEGER NOT NULL,
+            recording INTEGER NOT NULL,
+            title_folded TEXT NOT NULL,
+            artist_folded TEXT NOT NULL
+        ) STRICT
+        """,
+        "CREATE INDEX songs_by_content ON songs (content_hash)",
+        "CREATE INDEX songs_by_recording ON songs (recording)",
+        "CREATE INDEX songs_by_group ON songs (group_id)",
+        # Its number is that of the change that brought it: neither is used again.
+        """
+        CREATE TABLE recordings (
+            id INTEGER PRIMARY KEY,
+            parameters INTEGER NOT NULL,
+            duration_s REAL NOT NULL,
+            digest BLOB NOT NULL
+        ) STRICT
+        """,
+        "CREATE INDEX recordings_by_digest ON recordings (digest)",
+        """
+        CREATE TABLE fingerprints (
+            recording INTEGER NOT NULL REFERENCES recordings (id) ON DELETE CASCADE,
+            part INTEGER NOT NULL,
+            first_frame INTEGER NOT NULL,
+            frames INTEGER NOT NULL,
+            peaks_1 BLOB NOT NULL,
+            peaks_2 BLOB NOT NULL,
+            UNIQUE (recording, part)
+        ) STRICT
+        """,
+        """
+        CREATE TABLE changes (
+            sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+            removed INTEGER
+        ) STRICT
+        """,
+        "CREATE TABLE roots (path BLOB PRIMARY KEY) STRICT, WITHOUT ROWID",
+        "CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+        """
+        CREATE VIRTUAL TABLE words USING fts5 (
+            title_folded, artist_folded, content = 'songs', content_rowid = 'id',
+            tokenize = 'unicode61 remove_diacritics 0', prefix = '1 2 3'
+        )
+        """,
+        # Words, and what is left of each without one of its letters.
+        "CREATE TABLE vocabulary (id INTEGER PRIMARY KEY, word TEXT NOT NULL UNIQUE) STRICT",
+        """
+        CREATE TABLE spellings (
+            form TEXT NOT NULL, word INTEGER NOT NULL, PRIMARY KEY (form, word)
+        ) STRICT, WITHOUT ROWID
+        """,
+        """
+        CREATE VIRTUAL TABLE trigrams USING fts5 (
+            title_folded, artist_folded, content = 'songs', content_rowid = 'id',
+            tokenize = 'trigram'
+        )
+        """,
+        "CREATE VIRTUAL TABLE trigram_counts USING fts5vocab (trigrams, row)",
+    ),
+)
+
+
+class Database:
+    """The database of a catalogue, on two connections: one that writes, one that reads.
+
+    So nobody who searches waits for a file that is being written down.
+
+    Args:
+        path: The file; made where there is none.
+
+    Raises:
+        CatalogueError: It is damaged, no catalogue, of a newer polymux, or cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Opens it, and brings the tables up to date."""
+        self._name = display_name(path.as_posix())
+        self.writer = Connection(path)
+        try:
+            self._open()
+            self.reader = Connection(path, reads_only=True)
+        except BaseException:
+            self.writer.close()
+            raise
+
+    def _open(self) -> None:
+        version, application = self._version()
+        if application not in (0, APPLICATION_ID) or (version > 0 and application == 0):
+            raise CatalogueError(f"{self._name} is the database of another program: give another")
+        if version > len(MIGRATIONS):
+            raise CatalogueError(
+                f"the catalogue {self._name} is of version {version} and this polymux knows "
+                f"{len(MIGRATIONS)}: run the newer polymux that made it, or give another folder"
+            )
+        if version < len(MIGRATIONS):
+            with self.writer.transaction():
+                # Another process may have been faster.
+                for statements in MIGRATIONS[self._version()[0] :]:
+                    for statement in statements:
+                        self.writer.rows(statement)
+                    self.writer.rows(f"PRAGMA application_id = {APPLICATION_ID}")
+                if version == 0:
+                    self._begin()
+                self.writer.rows(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+    def _version(self) -> tuple[int, int]:
+        read = self.writer.value
+        return read("PRAGMA user_version"), read("PRAGMA application_id")
+
+    def _begin(self) -> None:
+        """Counts changes from the time on, so that no two catalogues have the same numbers.
+
+        Segments that another one has left in the folder are known by that.
+        """
+        if self.writer.value("SELECT value FROM facts WHERE name = 'first_sequence'") is not None:
+            return
+        first = time.time_ns() // 1000
+        self.writer.rows("INSERT INTO facts VALUES ('first_sequence', ?)", (first,))
+        self.writer.rows("INSERT INTO sqlite_sequence (name, seq) VALUES ('changes', ?)", (first,))
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """All of what is written in it, or nothing."""
+        return self.writer.transaction()
+
+    def span(self) -> tuple[int, int]:
+        """The number before the first change, and that of the last one."""
+        found = self.reader.row(
+            "SELECT (SELECT value FROM facts WHERE name = 'first_sequence'), seq "
+            "FROM sqlite_sequence WHERE name = 'changes'"
+        )
+        if found is None or found[0] is None:
+            raise is_damaged(self._name, "its count of changes is gone")
+        return found[0], found[1]
+
+    def version(self) -> Any:
+        """A number that is another one after each change by any process."""
+        return self.reader.value("PRAGMA data_version")
+
+    def problems(self) -> list[str]:
+        """What is wrong inside of the database; reads all of it."""
+        found = [row[0] for row in self.writer.rows("PRAGMA integrity_check(20)")]
+        problems = [] if found == ["ok"] else found
+        for row in self.writer.rows("PRAGMA foreign_key_check"):
+            problems.append(f"a row of {row[0]} belongs to nothing")
+        for table in ("words", "trigrams"):
+            try:
+                self.writer.rows(
+                    f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)"  # noqa: S608
+                )
+            except CatalogueError as error:
+                problems.append(f"the search by name ({table}): {error}")
+        return problems
+
+    def close(self) -> None:
+        """Closes both."""
+        self.reader.close()
+        self.writer.close()

@@ -1,0 +1,84 @@
+"""What a catalogue knows of its songs, as a file for other programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux._atomic import write_atomically
+from polymux._text import shown
+from polymux.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator
+
+    from polymux.songs.results import CatalogueSong
+
+FORMATS = ("json", "csv")
+COLUMNS = (
+    "id", "path", "title", "artist", "album", "year", "duration_s", "mbid", "cover", "group_id",
+)  # fmt: skip
+#: What a spreadsheet would take for a formula.
+_FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def pieces(songs: Iterable[CatalogueSong], kind: str) -> Iterator[str]:
+    """The text of an export: a JSON array, or CSV (RFC 4180) with a line of names first.
+
+    Raises:
+        InvalidRequestError: There is no such format.
+    """
+    if kind not in FORMATS:
+        raise InvalidRequestError(f"there is no format {shown(kind)}: give json or csv")
+    return _json(songs) if kind == "json" else _csv(songs)
+
+
+def _json(songs: Iterable[CatalogueSong]) -> Iterator[str]:
+    before = "[\n"
+    for song in songs:
+        yield before + json.dumps(song.to_dict(), ensure_ascii=False)
+        before = ",\n"
+    yield "\n]\n" if before != "[\n" else "[]\n"
+
+
+def _csv(songs: Iterable[CatalogueSong]) -> Iterator[str]:
+    line = io.StringIO()
+    writer = csv.DictWriter(line, COLUMNS)
+
+    def taken() -> str:
+        text = line.getvalue()
+        line.seek(0)
+        line.truncate()
+        return text
+
+    writer.writeheader()
+    yield taken()
+    for song in songs:
+        writer.writerow({name: _harmless(value) for name, value in song.to_dict().items()})
+        yield taken()
+
+
+def _harmless(value: Any) -> Any:
+    """Titles are strangers' words, and spreadsheets would do what some of them say."""
+    if isinstance(value, str) and value.startswith(_FORMULA_BEGINS):
+        return f"'{value}"
+    return value
+
+
+def export(
+    songs: Iterable[CatalogueSong], path: str | os.PathLike[str], kind: str, *, overwrite: bool
+) -> None:
+    """Writes an export to a file, which appears when it is whole.
+
+    Raises:
+        InvalidRequestError: There is no such format.
+        OutputExistsError: The file is there, and `overwrite` is False.
+        OutputRefusedError: It is a symlink or a folder.
+        OutputFailedError: It cannot be written.
+    """
+    text = "".join(pieces(songs, kind))
+    write_atomically(Path(path), text.encode(), overwrite=overwrite)

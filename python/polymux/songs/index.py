@@ -1,0 +1,178 @@
+"""The search for sound that is made of a catalogue's database, and follows it."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import threading
+from typing import TYPE_CHECKING, Any
+
+from polymux._text import display_name
+from polymux.errors import PolymuxError
+from polymux.songs.failures import is_full
+from polymux.songs.table import signed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from polymux._media import SongIndex
+    from polymux.songs.database import Database
+    from polymux.songs.writing import WritingLock
+
+_log = logging.getLogger("polymux.songs")
+
+#: What new songs may take in memory before they are made a segment on disk.
+_LARGEST_DELTA_BYTES = 64 << 20
+#: A reader that finds so much which no segment has makes one, where nobody writes.
+_WORTH_A_SEGMENT_BYTES = 8 << 20
+_CHANGES_AT_ONCE = 200
+
+
+class CatalogueIndex:
+    """The native index of a catalogue, brought up to date whenever it is asked for.
+
+    The segments on disk are a copy of what the database has up to some change; changes since then,
+    by whatever process, are read from the database into memory. Segments that are missing, damaged,
+    of another catalogue or of other parameters are made anew from the database.
+
+    Any number of threads may use it.
+
+    Args:
+        folder: Where the segments are.
+        database: The truth.
+        writing: The lock under which segments are written.
+    """
+
+    def __init__(self, folder: Path, database: Database, writing: WritingLock) -> None:
+        """Nothing is opened before it is needed."""
+        self._folder = folder
+        self._database = database
+        self._writing = writing
+        self._lock = threading.Lock()
+        self._native: SongIndex | None = None
+        self._parameters = 0
+        self._seen: Any = None
+        self._covered = 0
+        self._delta_bytes = 0
+        self._must_publish = False
+        #: Files that could not be used, as they were found.
+        self.damaged: list[str] = []
+
+    def current(self) -> SongIndex:
+        """The native index, with all that the database has at this moment."""
+        with self._lock:
+            native = self._native
+            if native is None or native.refresh():
+                native = self._opened()
+            version = self._database.version()
+            if version != self._seen:
+                native = self._caught_up(native)
+                self._seen = version
+            if self._must_publish or self._delta_bytes >= _WORTH_A_SEGMENT_BYTES:
+                self._publish_if_free(native)
+            return native
+
+    def publish(self) -> None:
+        """Makes segments of all that is in memory alone. By whoever holds the lock."""
+        native = self.current()
+        with self._lock:
+            if self._delta_bytes > 0 or self._must_publish:
+                self._publish(native)
+
+    def verify(self) -> None:
+        """Reads all segments; makes them anew where one is damaged."""
+        native = self.current()
+        with self._lock:
+            damaged = native.verify()
+            if damaged:
+                self._begin_anew(native, damaged)
+        self.current()
+
+    def statistics(self) -> dict[str, int]:
+        """What the native index tells of itself."""
+        return dict(self.current().statistics())
+
+    def _opened(self) -> SongIndex:
+        from polymux._native import media
+
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        native = media.SongIndex(str(self._folder))
+        self._parameters = media.parameters_hash()
+        self._covered = native.covered_sequence
+        self._delta_bytes = 0
+        self._must_publish = False
+        first, last = self._database.span()
+        # Numbers that this database has not given are those of another one, or of a lost one.
+        is_foreign = self._covered != 0 and not first <= self._covered <= last
+        damaged = native.damaged()
+        if damaged or is_foreign:
+            self._begin_anew(native, damaged)
+        elif self._covered == 0 and last > first:
+            self._must_publish = True
+        self._native, self._seen = native, None
+        return native
+
+    def _begin_anew(self, native: SongIndex, damaged: list[tuple[str, str]]) -> None:
+        self.damaged += [f"{name}: {why}" for name, why in damaged]
+        native.reset()
+        self._covered = 0
+        self._seen = None
+        self._must_publish = True
+
+    def _caught_up(self, native: SongIndex) -> SongIndex:
+        while True:
+            changes = self._database.reader.rows(
+                "SELECT sequence, removed FROM changes WHERE sequence > ? ORDER BY sequence "
+                "LIMIT ?",
+                (self._covered, _CHANGES_AT_ONCE),
+            )
+            if not changes:
+                return native
+            first, last = changes[0][0], changes[-1][0]
+            removed = [number for _, number in changes if number is not None]
+            if removed:
+                native.remove(removed, last)
+                # So small that only many of them are worth a new manifest.
+                self._delta_bytes += len(removed)
+            self._add(native, first, last)
+            self._covered = last
+            if self._delta_bytes >= _LARGEST_DELTA_BYTES:
+                self._publish_if_free(native)
+
+    def _add(self, native: SongIndex, first: int, last: int) -> None:
+        """The recordings that came by some changes, but for those that are gone since."""
+        tracks = self._database.reader.rows(
+            "SELECT recording, first_frame, frames, peaks_1, peaks_2 FROM fingerprints "
+            "JOIN recordings ON recordings.id = recording "
+            "WHERE recording BETWEEN ? AND ? AND parameters = ? ORDER BY recording, part",
+            (first, last, signed(self._parameters)),
+        )
+        if tracks:
+            native.add(tracks, last)
+            self._delta_bytes += sum(len(one[3]) + len(one[4]) for one in tracks)
+
+    def _publish_if_free(self, native: SongIndex) -> None:
+        """Spares the next process the reading; what fails here keeps nobody from searching."""
+        if self._writing.try_acquire():
+            try:
+                self._publish(native)
+            except (PolymuxError, OSError) as error:
+                _log.warning("the index of songs stays in memory alone: %s", error)
+                self._delta_bytes = 0
+                self._must_publish = False
+            finally:
+                self._writing.release()
+
+    def _publish(self, native: SongIndex) -> None:
+        try:
+            native.publish(self._covered)
+        except (PolymuxError, OSError) as error:
+            if getattr(error, "errno", None) == errno.ENOSPC:
+                raise is_full(display_name(self._folder.parent.as_posix())) from error
+            raise
+        self._delta_bytes = 0
+        self._must_publish = False
+        damaged = native.damaged()
+        if damaged:
+            # Found out by merging; the next to ask waits for the index to be made anew.
+            self._begin_anew(native, damaged)

@@ -1,0 +1,246 @@
+"""What a catalogue gives: songs, matches, and reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from polymux.errors import PolymuxError
+    from polymux.results import Cover
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueSong:
+    """A song of the catalogue: one file.
+
+    Attributes:
+        id: Its number; never given to another song.
+        path: Where its file was when it was last looked at.
+        title: By its tags, else by the file's name.
+        artist: Empty where nothing says it; so is the next one.
+        album: The album's title.
+        year: Of the release; None where nothing says it.
+        duration_s: Length in seconds.
+        mbid: Id of the recording at MusicBrainz; empty where the tags have none.
+        cover: ``"embedded"`` for a picture in the file itself, else the path of a picture beside
+            it; None where there is neither. `read_cover` gives the picture.
+        group_id: The same number for files of the same recording.
+
+    Example:
+        >>> import polymux
+        >>> with polymux.Catalogue("songs") as catalogue:
+        ...     _ = catalogue.add("song.flac")
+        ...     song = catalogue.search("song")[0]
+        >>> song.name, round(song.duration_s), song.cover
+        ('Song', 2, None)
+    """
+
+    id: int
+    path: Path
+    title: str
+    artist: str
+    album: str
+    year: int | None
+    duration_s: float
+    mbid: str
+    cover: str | None
+    group_id: int
+
+    @property
+    def name(self) -> str:
+        """Title and artist, as in ``Title - Artist``; the title alone where no artist is known."""
+        return f"{self.title} - {self.artist}" if self.artist else self.title
+
+    @property
+    def url(self) -> str:
+        """The recording's page at MusicBrainz; else the file's own address, ``file:...``."""
+        if self.mbid:
+            return f"https://musicbrainz.org/recording/{self.mbid}"
+        return self.path.absolute().as_uri()
+
+    def read_cover(self) -> Cover | None:
+        """The cover as it is now.
+
+        Returns:
+            None where there is none, or where the picture has over 10 MiB.
+
+        Raises:
+            InputError: The file cannot be read, or is gone.
+            MediaError: It is no longer a recording.
+        """
+        from polymux.songs.tags import read_cover
+
+        return read_cover(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as JSON-able values; what no text can hold of a path is escaped."""
+        from polymux._text import printable
+
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        plain["path"] = printable(str(self.path))
+        if self.cover is not None:
+            plain["cover"] = printable(self.cover)
+        return plain
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerUp:
+    """The song that would have been named without the one that was.
+
+    Attributes:
+        song: It.
+        confidence: From 0 to 1.
+    """
+
+    song: CatalogueSong
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The song that a piece of sound is of.
+
+    Attributes:
+        song: It.
+        offset_s: Where in the song the sound begins, in seconds.
+        speed: How much faster than the song the sound is played, so that it is higher too: 1.02
+            for two percent. 1.0 where only one of the next two has changed.
+        tempo: How much faster it goes.
+        pitch: How much higher it sounds, as a factor of frequencies.
+        confidence: How sure this is, from 0 to 1.
+        runner_up: The next best song that is no other file of the same; None where there is none.
+    """
+
+    song: CatalogueSong
+    offset_s: float
+    speed: float
+    tempo: float
+    pitch: float
+    confidence: float
+    runner_up: RunnerUp | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as JSON-able values."""
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        plain["song"] = self.song.to_dict()
+        if self.runner_up is not None:
+            second = self.runner_up
+            plain["runner_up"] = {"song": second.song.to_dict(), "confidence": second.confidence}
+        return plain
+
+
+@dataclass(frozen=True, slots=True)
+class AddProgress:
+    """A file that was looked at.
+
+    Attributes:
+        path: Which.
+        outcome: ``"added"``, ``"updated"`` (its sound or tags are others than before), ``"moved"``
+            (known from another place, where it is no longer), ``"duplicate"`` (the same file is
+            known from another place, too), ``"unchanged"``, ``"missing"`` (of `rescan`) or
+            ``"failed"``.
+        error: Why it failed; None for all else.
+        done: Files looked at so far.
+        total: Files in all.
+        audio_s: Sound listened to so far, in seconds.
+        elapsed_s: Seconds since the start.
+    """
+
+    path: Path
+    outcome: str
+    error: PolymuxError | None
+    done: int
+    total: int
+    audio_s: float
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class FailedFile:
+    """A file that is not in the catalogue.
+
+    Attributes:
+        path: Which.
+        error: Why.
+    """
+
+    path: Path
+    error: PolymuxError
+
+
+@dataclass(frozen=True, slots=True)
+class AddReport:
+    """What became of the files that were to be added.
+
+    Attributes:
+        added: New songs.
+        updated: Songs whose files have changed.
+        moved: Songs whose files lie elsewhere now.
+        duplicates: New songs whose files are copies of others.
+        unchanged: Songs that are as they were.
+        missing: Songs whose files are gone; only `rescan` looks for them, and keeps them.
+        failed: Files that are no music, or cannot be read.
+        audio_s: Sound listened to, in seconds.
+        elapsed_s: Time it took.
+        cancelled: Whether it was ended before its end.
+    """
+
+    added: int = 0
+    updated: int = 0
+    moved: int = 0
+    duplicates: int = 0
+    unchanged: int = 0
+    missing: tuple[CatalogueSong, ...] = ()
+    failed: tuple[FailedFile, ...] = ()
+    audio_s: float = 0.0
+    elapsed_s: float = 0.0
+    cancelled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """Whether a catalogue is whole.
+
+    Attributes:
+        problems: What is wrong with its database; empty where nothing is.
+        damaged_segments: Files of the index that cannot be used. They were made anew.
+        missing: Songs whose files are gone.
+        stale: Songs that must be listened to again, by `rescan`: another release of polymux has
+            described their sound.
+    """
+
+    problems: tuple[str, ...] = ()
+    damaged_segments: tuple[str, ...] = ()
+    missing: tuple[CatalogueSong, ...] = ()
+    stale: tuple[CatalogueSong, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing is wrong with what the catalogue keeps; files may be missing."""
+        return not self.problems and not self.damaged_segments and not self.stale
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueStatistics:
+    """How much a catalogue holds.
+
+    Attributes:
+        songs: Files.
+        recordings: Different recordings among them.
+        groups: Groups of recordings that are the same to the ear.
+        duration_s: Sound of all songs, in seconds.
+        database_bytes: Size of the database.
+        library: Which SQLite keeps it.
+        index: Of the index: ``songs``, ``segments``, ``bytes``, ``memory_bytes``, ``postings``.
+    """
+
+    songs: int
+    recordings: int
+    groups: int
+    duration_s: float
+    database_bytes: int
+    library: str
+    index: dict[str, int] = field(default_factory=dict)

@@ -1,0 +1,63 @@
+"""Where the catalogue of songs is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from polymux._text import display_name
+from polymux.config import config_path
+from polymux.errors import InvalidRequestError
+
+_LARGEST_FILE_BYTES = 1 << 20
+
+
+def catalogue_folder(path: str | os.PathLike[str] | None = None) -> Path:
+    """The catalogue's folder: the one given, else ``POLYMUX_CATALOGUE``, else the configuration.
+
+    The configuration file has it as ``catalogue`` in ``[songs]``. Without any of them it is
+    ``polymux/songs`` in the XDG folder for data.
+
+    Raises:
+        InvalidRequestError: The configuration file cannot be read, or is wrong.
+
+    Example:
+        >>> from polymux.songs.settings import catalogue_folder
+        >>> catalogue_folder("music/catalogue").parts[-2:]
+        ('music', 'catalogue')
+    """
+    named = path or os.environ.get("POLYMUX_CATALOGUE") or _configured()
+    if named:
+        return Path(named).expanduser().absolute()
+    folder = os.environ.get("XDG_DATA_HOME", "")
+    if not os.path.isabs(folder):  # noqa: PTH117 - the specification has relative ones ignored
+        folder = os.path.expanduser("~/.local/share")  # noqa: PTH111
+    return Path(folder).absolute() / "polymux" / "songs"
+
+
+def _configured() -> str | None:
+    path = config_path()
+    name = display_name(path.as_posix())
+    try:
+        with path.open("rb") as file:
+            text = file.read(_LARGEST_FILE_BYTES)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        message = f"cannot read the configuration file {name}: {error.strerror}"
+        raise InvalidRequestError(message) from error
+    import tomllib
+
+    try:
+        found: dict[str, Any] = tomllib.loads(text.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        # Its words do not repeat the line, which may hold a key.
+        message = f"the configuration file {name} is no TOML: {error}"
+        raise InvalidRequestError(message) from None
+    songs = found.get("songs", {})
+    folder = songs.get("catalogue") if isinstance(songs, dict) else songs
+    if folder is not None and not isinstance(folder, str):
+        message = f"catalogue in [songs] of the configuration file {name} must be a text"
+        raise InvalidRequestError(message)
+    return folder

@@ -1,0 +1,303 @@
+"""The rows of a catalogue: songs, their recordings, and what has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from polymux.songs.folding import folded, spellings
+from polymux.songs.results import CatalogueSong
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from polymux.songs.database import Database
+    from polymux.songs.tags import SongTags
+
+_COLUMNS = (
+    "songs.id, path, size_bytes, mtime_ns, content_hash, title, artist, album, year, "
+    "songs.duration_s, mbid, cover, group_id, recording"
+)
+_AT_ONCE = 500
+#: The tables of full text search.
+_SEARCHED = ("words", "trigrams")
+
+#: First frame, number of frames, peaks of both windows: as the core gives them.
+Part = tuple[int, int, bytes, bytes]
+
+
+class FileState(NamedTuple):
+    """By what an unchanged file is known without reading it."""
+
+    size_bytes: int
+    mtime_ns: int
+
+
+class SongRow(NamedTuple):
+    """A song as it is kept."""
+
+    id: int
+    path: bytes
+    size_bytes: int
+    mtime_ns: int
+    content_hash: bytes
+    title: str
+    artist: str
+    album: str
+    year: int | None
+    duration_s: float
+    mbid: str
+    cover: bytes | None
+    group_id: int
+    recording: int
+
+    @property
+    def state(self) -> FileState:
+        """What its file was when it was read."""
+        return FileState(self.size_bytes, self.mtime_ns)
+
+    def song(self) -> CatalogueSong:
+        """As callers know it."""
+        return CatalogueSong(
+            id=self.id,
+            path=Path(os.fsdecode(self.path)),
+            title=self.title,
+            artist=self.artist,
+            album=self.album,
+            year=self.year,
+            duration_s=self.duration_s,
+            mbid=self.mbid,
+            cover=None if self.cover is None else os.fsdecode(self.cover),
+            group_id=self.group_id,
+        )
+
+
+def signed(parameters: int) -> int:
+    """A hash of 64 bits as SQLite's integers hold it."""
+    return parameters - (1 << 64) if parameters >= 1 << 63 else parameters
+
+
+def digest_of(parts: Iterable[Part]) -> bytes:
+    """The same for the same peaks, whatever else their files hold."""
+    digest = hashlib.blake2b(digest_size=16)
+    for first_frame, frames, peaks_1, peaks_2 in parts:
+        digest.update(b"%d %d %d %d\n" % (first_frame, frames, len(peaks_1), len(peaks_2)))
+        digest.update(peaks_1)
+        digest.update(peaks_2)
+    return digest.digest()
+
+
+class SongTable:
+    """Reads and writes rows.
+
+    What writes belongs into one of the database's transactions.
+
+    Args:
+        database: Where they are.
+    """
+
+    def __init__(self, database: Database) -> None:
+        """Keeps it."""
+        self._database = database
+        self._read = database.reader.rows
+        self._write = database.writer.rows
+
+    def get(self, number: int) -> SongRow | None:
+        """A song by its number."""
+        return next(self._of("WHERE songs.id = ?", number), None)
+
+    def at(self, path: bytes) -> SongRow | None:
+        """The song of a file."""
+        return next(self._of("WHERE path = ?", path), None)
+
+    def below(self, folder: bytes) -> list[SongRow]:
+        """The songs of a folder, at any depth."""
+        prefix = folder.rstrip(b"/") + b"/"
+        after = prefix[:-1] + b"0"  # "0" follows "/".
+        return list(self._of("WHERE path > ? AND path < ?", prefix, after))
+
+    def with_content(self, content_hash: bytes) -> list[SongRow]:
+        """The songs whose files are the same, byte for byte."""
+        return list(self._of("WHERE content_hash = ? ORDER BY songs.id", content_hash))
+
+    def of_recording(self, recording: int) -> list[SongRow]:
+        """The songs that are of one recording, the one known longest first."""
+        return list(self._of("WHERE recording = ? ORDER BY songs.id", recording))
+
+    def every(self) -> Iterator[SongRow]:
+        """All songs by their numbers. Some hundred are read at a time, so it may take long."""
+        after = 0
+        while True:
+            found = list(self._of("WHERE songs.id > ? ORDER BY songs.id LIMIT ?", after, _AT_ONCE))
+            yield from found
+            if len(found) < _AT_ONCE:
+                return
+            after = found[-1].id
+
+    def many(self, numbers: list[int]) -> dict[int, SongRow]:
+        """Songs by their numbers; those that are gone are left out."""
+        marks = ",".join("?" * len(numbers))
+        return {one.id: one for one in self._of(f"WHERE songs.id IN ({marks})", *numbers)}
+
+    def _of(self, condition: str, *values: object) -> Iterator[SongRow]:
+        query = f"SELECT {_COLUMNS} FROM songs {condition}"  # noqa: S608 - of this file alone
+        return (SongRow(*row) for row in self._read(query, values))
+
+    def is_current(self, recording: int, parameters: int) -> bool:
+        """Whether a recording was described as this release of polymux does it."""
+        query = "SELECT 1 FROM recordings WHERE id = ? AND parameters = ?"
+        return bool(self._read(query, (recording, signed(parameters))))
+
+    def stale(self, parameters: int) -> list[SongRow]:
+        """The songs whose recordings were described in another way."""
+        join = "JOIN recordings ON recordings.id = recording WHERE parameters != ?"
+        return list(self._of(f"{join} ORDER BY songs.id", signed(parameters)))
+
+    def recording_like(self, digest: bytes, parameters: int) -> int | None:
+        """The recording that has the same peaks; to be asked within a transaction."""
+        found = self._write(
+            "SELECT id FROM recordings WHERE digest = ? AND parameters = ?",
+            (digest, signed(parameters)),
+        )
+        return found[0][0] if found else None
+
+    def add_recording(self, parts: list[Part], duration_s: float, parameters: int) -> int:
+        """Writes what a recording sounds like; gives its number."""
+        ((number,),) = self._write("INSERT INTO changes (removed) VALUES (NULL) RETURNING sequence")
+        self._write(
+            "INSERT INTO recordings VALUES (?, ?, ?, ?)",
+            (number, signed(parameters), duration_s, digest_of(parts)),
+        )
+        for part, (first_frame, frames, peaks_1, peaks_2) in enumerate(parts):
+            self._write(
+                "INSERT INTO fingerprints VALUES (?, ?, ?, ?, ?, ?)",
+                (number, part, first_frame, frames, peaks_1, peaks_2),
+            )
+        return int(number)
+
+    def _forget_recording(self, number: int) -> None:
+        """Removes it where no song is left of it."""
+        if self._write("SELECT 1 FROM songs WHERE recording = ? LIMIT 1", (number,)):
+            return
+        self._write("DELETE FROM recordings WHERE id = ?", (number,))
+        self._write("INSERT INTO changes (removed) VALUES (?)", (number,))
+
+    def add(
+        self,
+        path: bytes,
+        state: FileState,
+        content_hash: bytes,
+        tags: SongTags,
+        recording: int,
+        group_id: int | None,
+    ) -> int:
+        """Writes a new song; gives its number. Without a group it has one of its own."""
+        ((number,),) = self._write(
+            """
+            INSERT INTO songs (path, size_bytes, mtime_ns, content_hash, title, artist, album,
+                year, mbid, cover, group_id, recording, title_folded, artist_folded, duration_s)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
+                (SELECT duration_s FROM recordings WHERE id = ?12))
+            RETURNING id
+            """,
+            (path, *state, content_hash, *tags[:4], tags.mbid, tags.cover, group_id or 0,
+             recording, *_folded(tags)),
+        )  # fmt: skip
+        if group_id is None:
+            self._write("UPDATE songs SET group_id = id WHERE id = ?", (number,))
+        self._name(number, tags)
+        return int(number)
+
+    def _name(self, number: int, tags: SongTags) -> None:
+        """Has a song found by its names.
+
+        No triggers do it: SQLite before 3.41 takes full text search in them for unsafe.
+        """
+        for table in _SEARCHED:
+            self._write(
+                f"INSERT INTO {table} (rowid, title_folded, artist_folded) "  # noqa: S608
+                "SELECT id, title_folded, artist_folded FROM songs WHERE id = ?",
+                (number,),
+            )
+        self._learn_words(tags)
+
+    def _unname(self, number: int) -> None:
+        """Takes back `_name`, while the song still has these names."""
+        for table in _SEARCHED:
+            self._write(
+                f"INSERT INTO {table} ({table}, rowid, title_folded, artist_folded) "  # noqa: S608
+                "SELECT 'delete', id, title_folded, artist_folded FROM songs WHERE id = ?",
+                (number,),
+            )
+
+    def _learn_words(self, tags: SongTags) -> None:
+        for word in {*" ".join(_folded(tags)).split()}:
+            found = self._write(
+                "INSERT INTO vocabulary (word) VALUES (?) ON CONFLICT DO NOTHING RETURNING id",
+                (word,),
+            )
+            for form in spellings(word) if found else ():
+                self._write("INSERT INTO spellings VALUES (?, ?)", (form, found[0][0]))
+
+    def replace(
+        self,
+        row: SongRow,
+        path: bytes,
+        state: FileState,
+        content_hash: bytes,
+        tags: SongTags,
+        recording: int,
+        group_id: int | None = None,
+    ) -> None:
+        """Writes a song anew, whose file is another or elsewhere now."""
+        self._unname(row.id)
+        self._write(
+            """
+            UPDATE songs SET path = ?1, size_bytes = ?2, mtime_ns = ?3, content_hash = ?4,
+                title = ?5, artist = ?6, album = ?7, year = ?8, mbid = ?9, cover = ?10,
+                group_id = ?11, recording = ?12, title_folded = ?13, artist_folded = ?14,
+                duration_s = (SELECT duration_s FROM recordings WHERE id = ?12)
+            WHERE id = ?15
+            """,
+            (path, *state, content_hash, *tags[:4], tags.mbid, tags.cover,
+             row.group_id if group_id is None else group_id, recording, *_folded(tags), row.id),
+        )  # fmt: skip
+        self._name(row.id, tags)
+        if recording != row.recording:
+            self._forget_recording(row.recording)
+
+    def touch(self, row: SongRow, state: FileState) -> None:
+        """Notes that a file has another time and is the same."""
+        self._write("UPDATE songs SET size_bytes = ?, mtime_ns = ? WHERE id = ?", (*state, row.id))
+
+    def remove(self, row: SongRow) -> None:
+        """Removes a song."""
+        self._unname(row.id)
+        self._write("DELETE FROM songs WHERE id = ?", (row.id,))
+        self._forget_recording(row.recording)
+
+    def roots(self) -> list[bytes]:
+        """The folders that were added."""
+        return [path for (path,) in self._read("SELECT path FROM roots ORDER BY path")]
+
+    def add_root(self, folder: bytes) -> None:
+        """Notes a folder, of which `rescan` takes what is new."""
+        self._write("INSERT OR IGNORE INTO roots VALUES (?)", (folder,))
+
+    def remove_root(self, folder: bytes) -> None:
+        """Forgets a folder."""
+        self._write("DELETE FROM roots WHERE path = ?", (folder,))
+
+    def counts(self) -> tuple[int, int, int, float]:
+        """Songs, recordings, groups, and seconds of all songs."""
+        ((songs, groups, duration_s),) = self._read(
+            "SELECT count(*), count(DISTINCT group_id), total(duration_s) FROM songs"
+        )
+        ((recordings,),) = self._read("SELECT count(*) FROM recordings")
+        return songs, recordings, groups, duration_s
+
+
+def _folded(tags: SongTags) -> tuple[str, str]:
+    return folded(tags.title), folded(tags.artist)

@@ -1,0 +1,172 @@
+"""Songs by their names: candidates by SQLite's full text search, put in order by the core."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from polymux.errors import InvalidRequestError
+from polymux.songs.folding import folded, spellings
+
+if TYPE_CHECKING:
+    from polymux.songs.connection import Connection
+
+#: Below, a song is not what was looked for.
+LEAST_LIKENESS = 0.55
+#: One character of a title of three is much, where a character is a word.
+_LEAST_LIKENESS_OF_SHORT = 0.3
+#: Nothing is known by more.
+LONGEST_SEARCH_CHARACTERS = 300
+_MOST_WORDS = 24
+_MOST_CANDIDATES = 200
+#: A likeness from which on nothing better is looked for, and one that is doubtful.
+_GOOD_LIKENESS = 0.9
+_DOUBTFUL_LIKENESS = 0.75
+_MOST_VARIANTS = 8
+_LEAST_LIKE_WORD = 0.6
+#: Fewer words tell too little without one of them, and more take too long.
+_WORDS_OF_WHICH_ONE_MAY_LACK = range(3, 9)
+_TRIGRAM = 3
+#: How many rows the trigrams that are looked for may lead to; but some trigrams it takes.
+_MOST_ROWS = 6000
+_LEAST_TRIGRAMS = 4
+
+
+def search_text(text: str) -> str:
+    """A text that songs can be looked for by.
+
+    Raises:
+        InvalidRequestError: It is blank, or of more than 300 characters.
+        TypeError: It is no text.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"what is looked for is a str, not {type(text).__name__}")
+    if len(text) > LONGEST_SEARCH_CHARACTERS:
+        raise InvalidRequestError(
+            f"the text to look for has {len(text)} characters; no song is known by more than "
+            f"{LONGEST_SEARCH_CHARACTERS}"
+        )
+    found = folded(text)
+    if not found:
+        raise InvalidRequestError("there is nothing to look for: give a title, an artist, or both")
+    return found
+
+
+def search(reader: Connection, text: str, limit: int) -> list[tuple[int, float]]:
+    """Ids of the songs that are like a text, best first, with their likeness from 0 to 1.
+
+    It takes four steps, each only where those before have not found enough: all words, the last one
+    as a beginning too; all words, each also as the catalogue's words that one error of typing lies
+    between; all of these but one; pieces of three letters, which survive any error. What was found
+    is put in order by its likeness.
+
+    Args:
+        reader: The catalogue's database.
+        text: As `search_text` gives it.
+        limit: Most songs.
+    """
+    words = text.split()[:_MOST_WORDS]
+    candidates = _matched(reader, "words", _all_of([_quoted(one) for one in words]))
+    ranked = _ranked(text, candidates)
+    if _is_enough(ranked, limit, _GOOD_LIKENESS):
+        return ranked[:limit]
+    like = [_any_of([one, *_like(reader, one)]) for one in words]
+    candidates |= _matched(reader, "words", _all_of(like))
+    ranked = _ranked(text, candidates)
+    if not _is_enough(ranked, 1, _GOOD_LIKENESS) and len(like) in _WORDS_OF_WHICH_ONE_MAY_LACK:
+        all_but_one = (_all_of(like[:at] + like[at + 1 :]) for at in range(len(like)))
+        candidates |= _matched(reader, "words", " OR ".join(f"({one})" for one in all_but_one))
+        ranked = _ranked(text, candidates)
+    if not _is_enough(ranked, 1, _DOUBTFUL_LIKENESS):
+        pieces = _by_trigrams if len(text) >= _TRIGRAM else _by_pieces
+        ranked = _ranked(text, candidates | pieces(reader, text))
+    return ranked[:limit]
+
+
+_Titles = dict[int, tuple[str, str]]
+
+
+def _is_enough(ranked: list[tuple[int, float]], count: int, likeness: float) -> bool:
+    return len(ranked) >= count and ranked[0][1] >= likeness
+
+
+def _ranked(text: str, candidates: _Titles) -> list[tuple[int, float]]:
+    from polymux._native import media
+
+    ids = list(candidates)
+    least = LEAST_LIKENESS if len(text) >= _TRIGRAM else _LEAST_LIKENESS_OF_SHORT
+    ranked = media.rank_titles(text, list(candidates.values()), least)
+    return [(ids[index], score) for index, score in ranked]
+
+
+def _quoted(word: str) -> str:
+    return '"' + word.replace('"', '""') + '"'
+
+
+def _any_of(words: list[str]) -> str:
+    return f"({' OR '.join(_quoted(one) for one in words)})"
+
+
+def _all_of(terms: list[str]) -> str:
+    """A query of full text search; the last term may be the beginning of a word."""
+    *others, last = terms
+    if not last.startswith("("):
+        last = f"{last} *"
+    return " AND ".join([*others, last])
+
+
+def _matched(reader: Connection, table: str, query: str) -> _Titles:
+    """What full text search finds. Nothing of the query is read as its language: see `_quoted`."""
+    found = reader.rows(
+        f"SELECT songs.id, songs.title_folded, songs.artist_folded FROM {table} "  # noqa: S608
+        f"JOIN songs ON songs.id = {table}.rowid WHERE {table} MATCH ? "
+        f"ORDER BY bm25({table}, 10.0, 3.0) LIMIT ?",
+        (query, _MOST_CANDIDATES),
+    )
+    return {number: (title, artist) for number, title, artist in found}
+
+
+def _like(reader: Connection, word: str) -> list[str]:
+    """Words of the catalogue that one error of typing lies between, the most alike first."""
+    from polymux._native import media
+
+    forms = list(spellings(word))
+    marks = ",".join("?" * len(forms))
+    found = reader.rows(
+        "SELECT DISTINCT vocabulary.word FROM spellings JOIN vocabulary "  # noqa: S608 - marks
+        f"ON vocabulary.id = spellings.word WHERE form IN ({marks})",
+        forms,
+    )
+    words = [(one, "") for (one,) in found if one != word]
+    ranked = media.rank_titles(word, words, _LEAST_LIKE_WORD)[:_MOST_VARIANTS]
+    return [words[index][0] for index, _ in ranked]
+
+
+def _by_trigrams(reader: Connection, text: str) -> _Titles:
+    """By the rarest pieces: those that everything has tell little and take long."""
+    pieces = {text[at : at + _TRIGRAM] for at in range(len(text) - _TRIGRAM + 1)}
+    counts = reader.rows(
+        f"SELECT term, doc FROM trigram_counts WHERE term IN ({','.join('?' * len(pieces))})",  # noqa: S608
+        list(pieces),
+    )
+    counts.sort(key=lambda one: one[1])
+    chosen: list[str] = []
+    rows = 0
+    for term, count in counts:
+        if len(chosen) >= _LEAST_TRIGRAMS and rows + count > _MOST_ROWS:
+            break
+        chosen.append(_quoted(term))
+        rows += count
+    if not chosen:
+        return {}
+    return _matched(reader, "trigrams", " OR ".join(chosen))
+
+
+def _by_pieces(reader: Connection, text: str) -> _Titles:
+    """Texts of one or two characters, which have no trigram: whole titles in some scripts."""
+    pattern = "".join(f"\\{one}" if one in "\\%_" else one for one in text)
+    found = reader.rows(
+        "SELECT id, title_folded, artist_folded FROM songs WHERE title_folded LIKE ?1 ESCAPE '\\' "
+        "OR artist_folded LIKE ?1 ESCAPE '\\' ORDER BY length(title_folded) LIMIT ?2",
+        (f"%{pattern}%", _MOST_CANDIDATES),
+    )
+    return {number: (title, artist) for number, title, artist in found}

@@ -1,0 +1,95 @@
+"""The files of folders that may be music."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from polymux._text import display_name
+from polymux.errors import InputNotFoundError, InputUnreadableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+#: What lies beside music and is none. All else is opened: the content says what a file is.
+_NO_MUSIC = frozenset(
+    b".accurip .avif .bmp .cfg .conf .css .csv .cue .db .doc .docx .epub .ffp .gif .heic .htm "
+    b".html .ico .ini .jpeg .jpg .js .json .lnk .log .lrc .m3u .m3u8 .md .md5 .mid .midi .nfo "
+    b".ods .odt .part .pdf .pls .png .py .rtf .sfv .sha256 .sqlite .srt .sub .svg .tif .tiff "
+    b".toml .torrent .txt .url .vtt .webp .xlsx .xml .xspf .yaml .yml .zip".split()
+)
+
+
+def files_below(
+    folder: bytes, on_error: Callable[[bytes, OSError], object] = lambda _, __: None
+) -> Iterator[bytes]:
+    """The files of a folder that may be music, at any depth, in the order of their names.
+
+    Left out are those whose names begin with a dot or say that they are something else. Links to
+    folders are followed, each folder is entered once: a circle of links ends.
+
+    Args:
+        folder: An absolute path.
+        on_error: Told of folders that cannot be read.
+    """
+    entered: set[tuple[int, int]] = set()
+    waiting = [folder]
+    while waiting:
+        here = waiting.pop()
+        try:
+            status = os.stat(here)  # noqa: PTH116 - byte for byte
+            if (status.st_dev, status.st_ino) in entered:
+                continue
+            entered.add((status.st_dev, status.st_ino))
+            with os.scandir(here) as found:
+                entries = sorted(found, key=lambda one: one.name)
+        except OSError as error:
+            on_error(here, error)
+            continue
+        folders = []
+        for entry in entries:
+            if entry.name.startswith(b"."):
+                continue
+            if _is_folder(entry):
+                folders.append(entry.path)
+            elif _may_be_music(entry):
+                yield entry.path
+        waiting += reversed(folders)
+
+
+def _is_folder(entry: os.DirEntry[bytes]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _may_be_music(entry: os.DirEntry[bytes]) -> bool:
+    if os.path.splitext(entry.name)[1].lower() in _NO_MUSIC:  # noqa: PTH122
+        return False
+    try:
+        return entry.is_file()
+    except OSError:
+        return False
+
+
+def named_path(source: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:
+    """A source's absolute path, byte for byte, without links being followed.
+
+    Raises:
+        InputNotFoundError: There is no such file.
+        InputUnreadableError: It cannot be looked at.
+    """
+    from polymux.inputs import path_bytes
+
+    path = os.path.abspath(path_bytes(source))  # noqa: PTH100
+    name = display_name(path)
+    try:
+        os.stat(path)  # noqa: PTH116
+    except FileNotFoundError:
+        raise InputNotFoundError(f"there is no file {name}", input_name=name) from None
+    except OSError as error:
+        raise InputUnreadableError(
+            f"cannot read {name}: {error.strerror}", input_name=name, errno=error.errno
+        ) from error
+    return path

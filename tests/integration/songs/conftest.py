@@ -1,0 +1,32 @@
+"""Music for the tests of the catalogue, made once."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from support import catalogue_songs
+
+
+@pytest.fixture(scope="session")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four songs with tags, in three formats."""
+    folder = tmp_path_factory.mktemp("originals")
+    for seed, kind in enumerate(("flac", "mp3", "ogg", "wav")):
+        tags = {"title": f"Title {seed}", "artist": f"Artist {seed}", "date": f"200{seed}"}
+        catalogue_songs.song(folder / f"song {seed}.{kind}", seed, **tags)
+    return folder
+
+
+@pytest.fixture
+def music(originals: Path, tmp_path: Path) -> Path:
+    """The same, to be changed."""
+    return Path(shutil.copytree(originals, tmp_path / "music"))
+
+
+@pytest.fixture(scope="session")
+def snippets(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A noisy piece of each song, and one of a song that is nowhere."""
+    folder = tmp_path_factory.mktemp("snippets")
+    return [catalogue_songs.snippet(folder, seed) for seed in (0, 1, 2, 3, 77)]

@@ -1,0 +1,259 @@
+"""A catalogue of real files: what comes in, what is found, and what changes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polymux
+import pytest
+from support import catalogue_songs, programs
+
+if TYPE_CHECKING:
+    from polymux.songs.results import AddProgress
+
+
+@pytest.fixture
+def catalogue(music: Path, tmp_path: Path) -> polymux.Catalogue:
+    catalogue = polymux.Catalogue(tmp_path / "catalogue")
+    catalogue.add(music)
+    return catalogue
+
+
+def titles(catalogue: polymux.Catalogue) -> dict[str, int]:
+    return {song.title: song.id for song in catalogue.songs()}
+
+
+def test_songs_are_named_by_pieces_of_them(
+    catalogue: polymux.Catalogue, snippets: list[Path]
+) -> None:
+    for number in range(4):
+        match = catalogue.identify(snippets[number])
+        assert match is not None
+        assert match.song.title == f"Title {number}"
+        assert match.song.artist == f"Artist {number}"
+        assert match.song.year == 2000 + number
+        assert match.song.duration_s == pytest.approx(12, abs=0.1)
+        assert match.offset_s == pytest.approx(3.3, abs=0.1)
+        assert match.speed == pytest.approx(1, abs=0.01)
+        assert 0.5 < match.confidence <= 1
+        assert match.runner_up is None or match.runner_up.confidence < match.confidence
+    assert catalogue.identify(snippets[4]) is None
+    with snippets[1].open("rb") as file:
+        match = catalogue.identify(file)
+    assert match is not None
+    assert match.to_dict()["song"]["title"] == "Title 1"
+
+
+def test_silence_and_a_moment_are_no_song(catalogue: polymux.Catalogue, tmp_path: Path) -> None:
+    """V30."""
+    samples = catalogue_songs.sound(1)
+    silence = catalogue_songs.write(tmp_path / "silence.wav", 0 * samples)
+    moment = catalogue_songs.write(tmp_path / "moment.wav", samples[: catalogue_songs.RATE // 2])
+    assert catalogue.identify(silence) is None
+    assert catalogue.identify(moment) is None
+
+
+def test_a_second_pass_listens_to_nothing(catalogue: polymux.Catalogue, music: Path) -> None:
+    report = catalogue.add(music)
+    assert (report.added, report.unchanged, report.audio_s) == (0, 4, 0.0)
+    for one in music.iterdir():
+        os.utime(one, ns=(1, 1))
+    report = catalogue.add([music, music / "song 0.flac"])
+    assert (report.unchanged, report.updated, report.audio_s) == (4, 0, 0.0)
+
+
+def test_files_that_are_no_music_stop_nothing(tmp_path: Path, music: Path) -> None:
+    (music / "text.mp3").write_text("this is no music")
+    (music / "empty.flac").touch()
+    (music / "cover.jpg").write_bytes(b"picture")
+    (music / ".hidden.mp3").write_text("hidden")
+    (music / "fifo.mp3").unlink(missing_ok=True)
+    os.mkfifo(music / "fifo.mp3")
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        report = catalogue.add(music)
+        assert report.added == 4
+        failed = {one.path.name: one.error for one in report.failed}
+        assert set(failed) == {"text.mp3", "empty.flac"}
+        assert isinstance(failed["text.mp3"], polymux.UnsupportedMediaError)
+        report = catalogue.add(music / "cover.jpg")
+        assert [one.path.name for one in report.failed] == ["cover.jpg"]
+        with pytest.raises(polymux.InputNotFoundError):
+            catalogue.add(music / "nothing.mp3")
+        assert {Path(song.cover or "").name for song in catalogue.songs()} == {"cover.jpg"}
+
+
+def test_names_of_any_bytes_and_circles_of_links(tmp_path: Path, originals: Path) -> None:
+    music = tmp_path / "music"
+    (music / "a" / "b").mkdir(parents=True)
+    odd = os.fsencode(music) + b"/\xff\xfe odd \n.flac"
+    shutil.copy(originals / "song 0.flac", odd)
+    shutil.copy(originals / "song 1.mp3", music / "a" / "b" / "日本語 ünï.mp3")
+    (music / "a" / "b" / "circle").symlink_to(music)
+    (music / "self").symlink_to(music / "self")
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        report = catalogue.add(music)
+        assert (report.added, report.duplicates, report.failed) == (2, 0, ())
+        assert os.fsencode(catalogue.search("Title 0")[0].path) == odd
+        catalogue.export(tmp_path / "songs.json")
+        catalogue.export(tmp_path / "songs.csv", "csv")
+        assert len(json.loads((tmp_path / "songs.json").read_text())) == 2
+        with (tmp_path / "songs.csv").open(newline="") as file:
+            assert {one["title"] for one in csv.DictReader(file)} == {"Title 0", "Title 1"}
+        assert catalogue.remove(os.fsdecode(odd)) == 1
+
+
+def test_a_renamed_file_keeps_its_number(
+    catalogue: polymux.Catalogue, music: Path, snippets: list[Path]
+) -> None:
+    before = titles(catalogue)
+    (music / "sub").mkdir()
+    (music / "song 1.mp3").rename(music / "sub" / "other name.mp3")
+    report = catalogue.rescan()
+    assert (report.moved, report.added, report.missing, report.audio_s) == (1, 0, (), 0.0)
+    assert titles(catalogue) == before
+    match = catalogue.identify(snippets[1])
+    assert match is not None
+    assert match.song.path == music / "sub" / "other name.mp3"
+
+
+def test_other_tags_are_the_same_recording(
+    catalogue: polymux.Catalogue, music: Path, snippets: list[Path]
+) -> None:
+    number = titles(catalogue)["Title 0"]
+    path = music / "song 0.flac"
+    again = music / "again.flac"
+    programs.ffmpeg("-i", path, "-c", "copy", "-metadata", "title=Renamed", again)
+    again.replace(path)
+    report = catalogue.add(path)
+    assert (report.updated, report.added) == (1, 0)
+    assert titles(catalogue)["Renamed"] == number
+    assert catalogue.stats().recordings == 4
+    assert catalogue.search("Title 0")[:1] != catalogue.search("Renamed")[:1]
+    match = catalogue.identify(snippets[0])
+    assert match is not None
+    assert match.song.title == "Renamed"
+
+
+def test_another_recording_in_the_place_of_a_file(
+    catalogue: polymux.Catalogue, music: Path, snippets: list[Path]
+) -> None:
+    number = titles(catalogue)["Title 0"]
+    catalogue_songs.song(music / "song 0.flac", 77, title="Another")
+    assert catalogue.rescan().updated == 1
+    assert titles(catalogue)["Another"] == number
+    assert catalogue.identify(snippets[0]) is None
+    match = catalogue.identify(snippets[4])
+    assert match is not None
+    assert match.song.id == number
+
+
+def test_copies_are_one_group(
+    catalogue: polymux.Catalogue, music: Path, snippets: list[Path]
+) -> None:
+    first = titles(catalogue)["Title 2"]
+    shutil.copy(music / "song 2.ogg", music / "copy.ogg")
+    report = catalogue.rescan()
+    assert (report.duplicates, report.added) == (1, 0)
+    assert len({song.group_id for song in catalogue.songs()}) == 4
+    assert len(catalogue.search("Title 2", 50)) == len(catalogue.search("Title 1", 50))
+    match = catalogue.identify(snippets[2])
+    assert match is not None
+    assert match.song.id == first
+    assert catalogue.remove(first) == 1
+    match = catalogue.identify(snippets[2])
+    assert match is not None
+    assert match.song.path.name == "copy.ogg"
+    assert catalogue.remove(match.song) == 1
+    assert catalogue.identify(snippets[2]) is None
+
+
+def test_files_that_are_gone_stay_until_they_are_removed(
+    catalogue: polymux.Catalogue, music: Path, snippets: list[Path]
+) -> None:
+    (music / "song 3.wav").unlink()
+    report = catalogue.rescan()
+    assert [song.title for song in report.missing] == ["Title 3"]
+    assert [song.title for song in catalogue.check().missing] == ["Title 3"]
+    assert catalogue.identify(snippets[3]) is not None
+    assert catalogue.remove(music) == 4
+    assert catalogue.identify(snippets[3]) is None
+    assert catalogue.rescan().added == 0
+    assert catalogue.check().is_whole
+
+
+def test_numbers_are_never_given_twice(catalogue: polymux.Catalogue, music: Path) -> None:
+    highest = max(titles(catalogue).values())
+    catalogue.remove(music)
+    catalogue.add(music)
+    assert min(titles(catalogue).values()) > highest
+
+
+def test_it_goes_on_from_where_it_was_ended(tmp_path: Path, music: Path) -> None:
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        cancel = threading.Event()
+        report = catalogue.add(music, workers=1, cancel=cancel, on_progress=lambda _: cancel.set())
+        assert report.cancelled
+        assert 1 <= report.added < 4
+
+        def refuse(now: AddProgress) -> None:
+            if now.outcome == "added":
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            catalogue.add(music, on_progress=refuse)
+        report = catalogue.add(music)
+        assert report.added + report.unchanged == 4
+        assert report.unchanged >= 2
+
+
+def test_a_cover_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
+    picture = tmp_path / "picture.png"
+    programs.ffmpeg("-f", "lavfi", "-i", "testsrc2=s=16x16", "-frames:v", "1", picture)
+    catalogue_songs.song(tmp_path / "plain.flac", 5)
+    programs.ffmpeg("-i", tmp_path / "plain.flac", "-i", picture, "-map", "0", "-map", "1",
+                    "-c", "copy", "-disposition:v", "attached_pic",
+                    tmp_path / "music.flac")  # fmt: skip
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        catalogue.add(tmp_path / "music.flac")
+        (song,) = catalogue.songs()
+        assert song.cover == "embedded"
+        cover = song.read_cover()
+        assert cover is not None
+        assert cover.data == picture.read_bytes()
+
+
+def test_the_older_library_keeps_no_log(
+    tmp_path: Path, music: Path, snippets: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        catalogue.add(music / "song 0.flac")
+    monkeypatch.setattr("polymux.songs.connection.apsw", None)
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        assert catalogue.stats().library.startswith("sqlite3")
+        assert catalogue._database.reader.value("PRAGMA journal_mode") == "truncate"
+        assert catalogue.add(music).added == 3
+        assert catalogue.identify(snippets[2]) is not None
+        assert catalogue.search("titel 3")
+        assert catalogue.check().is_whole
+    monkeypatch.undo()
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        assert catalogue.search("Title 3")
+        assert catalogue.check().is_whole
+
+
+def test_a_child_opens_its_own(catalogue: polymux.Catalogue) -> None:
+    child = os.fork()
+    if child == 0:
+        try:
+            catalogue.search("title")
+        except polymux.InvalidRequestError:
+            os._exit(7)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert catalogue.search("title 1")

@@ -1,0 +1,120 @@
+"""`polymux songs`, and identify-song and search-music on the catalogue."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def polymux(*words: object, stdin: bytes = b"", **environment: str) -> tuple[int, str, str]:
+    command = [sys.executable, "-m", "polymux", *map(str, words)]
+    done = subprocess.run(
+        command, capture_output=True, input=stdin, timeout=120, env=os.environ | environment
+    )
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+@pytest.fixture
+def filled(tmp_path: Path, music: Path) -> Path:
+    folder = tmp_path / "catalogue"
+    code, _, said = polymux("songs", "add", music, "--catalogue", folder)
+    assert code == 0, said
+    assert "4 added" in said
+    return folder
+
+
+def test_songs_are_listed_counted_checked_exported(filled: Path, tmp_path: Path) -> None:
+    code, told, _ = polymux("songs", "list", "--json", "--catalogue", filled)
+    listed = [json.loads(line) for line in told.splitlines()]
+    assert (code, {one["title"] for one in listed}) == (0, {f"Title {n}" for n in range(4)})
+    code, told, _ = polymux("songs", "stats", "--json", POLYMUX_CATALOGUE=str(filled))
+    assert (code, json.loads(told)["songs"]) == (0, 4)
+    assert polymux("songs", "check", "--catalogue", filled)[0] == 0
+    code, told, _ = polymux("songs", "export", "-", "--format", "csv", "--catalogue", filled)
+    assert (code, len(told.splitlines())) == (0, 5)
+    file = tmp_path / "songs.json"
+    assert polymux("songs", "export", file, "--catalogue", filled)[0] == 0
+    assert len(json.loads(file.read_text())) == 4
+    assert polymux("songs", "export", file, "--catalogue", filled)[0] == 1
+
+
+def test_the_configuration_names_the_catalogue(filled: Path, tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(f'[songs]\ncatalogue = "{filled}"\n')
+    code, told, _ = polymux("songs", "list", POLYMUX_CONFIG=str(file))
+    assert (code, len(told.splitlines())) == (0, 4)
+    file.write_text("[songs]\ncatalogue = 5\n")
+    assert polymux("songs", "list", POLYMUX_CONFIG=str(file))[0] == 2
+
+
+def test_songs_are_removed_and_scanned(filled: Path, music: Path) -> None:
+    assert polymux("songs", "remove", music / "song 1.mp3", "--catalogue", filled)[0] == 0
+    code, _, said = polymux("songs", "remove", "99", "--catalogue", filled)
+    assert code == 5
+    assert "99" in said
+    code, told, _ = polymux("songs", "rescan", "--json", "--catalogue", filled)
+    summary = json.loads(told.splitlines()[-1])
+    assert (code, summary["added"], summary["unchanged"]) == (0, 1, 3)
+    (music / "bad.mp3").write_text("no music")
+    code, _, said = polymux("songs", "add", music, "--catalogue", filled)
+    assert code == 1
+    assert "bad.mp3" in said
+
+
+def test_songs_are_identified(filled: Path, snippets: list[Path]) -> None:
+    code, told, _ = polymux("identify-song", snippets[2], "--catalogue", filled)
+    assert (code, told.split("\t")[0]) == (0, "Title 2 - Artist 2")
+    code, told, _ = polymux(
+        "songid", "-", "--local", "--json",
+        stdin=snippets[0].read_bytes(), POLYMUX_CATALOGUE=str(filled),
+    )  # fmt: skip
+    assert (code, json.loads(told)["song"]["title"]) == (0, "Title 0")
+    code, told, said = polymux("identify-song", snippets[4], "--catalogue", filled)
+    assert (code, told) == (5, "")
+    assert "no song" in said
+    assert polymux("identify-song", "--catalogue", filled)[0] == 2
+    code, _, said = polymux("identify-song", "x", "--catalogue", filled, "--server", "http://x")
+    assert code == 2
+
+
+def test_songs_are_searched(filled: Path, tmp_path: Path) -> None:
+    code, told, _ = polymux("search-music", "titel 3", "--limit", "1", "--catalogue", filled)
+    assert (code, told.split("\t")[0]) == (0, "Title 3 - Artist 3")
+    code, told, said = polymux("search-music", "x", "--catalogue", tmp_path / "empty")
+    assert (code, told) == (0, "")
+    assert "nothing was found" in said
+
+
+def test_listening_without_a_microphone(filled: Path, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    environment = {"PATH": str(tmp_path / "bin")}
+    words = ("identify-song", "--listen", "2", "--catalogue", filled)
+    code, _, said = polymux(*words, **environment)
+    assert code == 3
+    assert "arecord" in said
+    program = tmp_path / "bin" / "arecord"
+    program.write_text("#!/bin/sh\necho 'no such device' >&2\nexit 1\n")
+    program.chmod(0o755)
+    code, _, said = polymux(*words, **environment)
+    assert code == 1
+    assert "no such device" in said
+    assert polymux("identify-song", "--listen", "0")[0] == 2
+
+
+def test_listening(filled: Path, tmp_path: Path, snippets: list[Path]) -> None:
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "arecord"
+    program.write_text(f"#!/bin/sh\nfor last; do :; done\n/bin/cp '{snippets[3]}' \"$last\"\n")
+    program.chmod(0o755)
+    code, told, said = polymux(
+        "identify-song", "--listen", "2", "--catalogue", filled, PATH=str(tmp_path / "bin")
+    )
+    assert (code, told.split("\t")[0]) == (0, "Title 3 - Artist 3"), said

@@ -1,0 +1,283 @@
+"""One catalogue, several processes; some of them killed, some without room on the disk."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
+import polymux
+import pytest
+from support import catalogue_songs, programs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TESTS = Path(__file__).parents[2]
+
+
+def adding(folder: Path, music: Path, *before: str) -> subprocess.Popen[str]:
+    command = [*before, sys.executable, "-m", "support.adding_songs", str(folder), str(music)]
+    environment = os.environ | {"PYTHONPATH": str(TESTS)}
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+
+
+@pytest.fixture(scope="session")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve short songs."""
+    folder = tmp_path_factory.mktemp("many")
+    for seed in range(100, 112):
+        samples = catalogue_songs.sound(seed, 6)
+        catalogue_songs.write(folder / f"Many - Song {seed}.wav", samples)
+    return folder
+
+
+def test_what_one_adds_others_find_at_once(
+    tmp_path: Path, music: Path, snippets: list[Path]
+) -> None:
+    folder = tmp_path / "catalogue"
+    with polymux.Catalogue(folder) as catalogue:
+        assert catalogue.identify(snippets[1]) is None
+        assert catalogue.search("Title 1") == []
+        with adding(folder, music) as process:
+            told = process.communicate(timeout=120)[0]
+        assert "done 4" in told
+        match = catalogue.identify(snippets[1])
+        assert match is not None
+        assert [song.id for song in catalogue.search("Title 1", 1)] == [match.song.id]
+        with polymux.Catalogue(folder) as other:
+            other.remove(match.song)
+        assert catalogue.identify(snippets[1]) is None
+        assert catalogue.identify(snippets[2]) is not None
+
+
+def test_a_second_writer_is_told_of_the_first(tmp_path: Path, music: Path) -> None:
+    folder = tmp_path / "catalogue"
+    with polymux.Catalogue(folder) as first, polymux.Catalogue(folder) as second:
+        found = threading.Event()
+        errors: list[Exception] = []
+
+        def meanwhile(_: object) -> None:
+            if found.is_set():
+                return
+            found.set()
+            try:
+                second.add(music)
+            except polymux.CatalogueError as error:
+                errors.append(error)
+
+        first.add(music, on_progress=meanwhile)
+        assert [one.code for one in errors] == ["catalogue_busy"]
+        assert str(os.getpid()) in str(errors[0])
+        assert second.add(music).unchanged == 4
+
+
+def test_many_ask_while_one_adds(
+    tmp_path: Path, music: Path, many: Path, snippets: list[Path]
+) -> None:
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        catalogue.add(music)
+        over = threading.Event()
+        wrong: list[str] = []
+
+        def ask(number: int) -> None:
+            while not over.is_set():
+                match = catalogue.identify(snippets[number])
+                if match is None or match.song.title != f"Title {number}":
+                    wrong.append(f"{number}: {match}")
+                if not catalogue.search(f"Title {number}"):
+                    wrong.append(f"{number} is not found by name")
+
+        threads = [threading.Thread(target=ask, args=(number,)) for number in (0, 1)]
+        for one in threads:
+            one.start()
+        try:
+            report = catalogue.add(many)
+        finally:
+            over.set()
+            for one in threads:
+                one.join()
+        assert (report.added, wrong) == (12, [])
+
+
+def check_whole(folder: Path, acknowledged: set[str]) -> None:
+    with sqlite3.connect(f"file:{folder}/songs.sqlite3?mode=ro", uri=True) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+    with polymux.Catalogue(folder) as catalogue:
+        assert acknowledged <= {song.path.name for song in catalogue.songs()}
+        assert catalogue.check().is_whole
+        assert catalogue.stats().index["songs"] == catalogue.stats().recordings
+
+
+def kill_rounds(folder: Path, music: Path, rounds: int, seed: int) -> None:
+    """Kills a process that adds, at some file or some moment; nothing it told is lost."""
+    chance = random.Random(seed)
+    for number in range(rounds):
+        shutil.rmtree(folder, ignore_errors=True)
+        acknowledged: set[str] = set()
+        for _ in range(2):
+            process = adding(folder, music)
+            until, delay_s = chance.randrange(14), chance.uniform(0, 0.05)
+            assert process.stdout is not None
+            for line in process.stdout:
+                if line.startswith(("added", "unchanged", "duplicate")):
+                    acknowledged.add(line.split(" ", 1)[1].strip())
+                until -= 1
+                if until < 0:
+                    break
+            threading.Event().wait(delay_s)
+            process.send_signal(signal.SIGKILL)
+            told = process.communicate(timeout=60)[0]
+            acknowledged |= {
+                line.split(" ", 1)[1] for line in told.splitlines() if line.startswith("added ")
+            }
+        check_whole(folder, acknowledged)
+        with polymux.Catalogue(folder) as catalogue:
+            report = catalogue.add(music)
+            assert report.added + report.unchanged == 12, f"seed {seed}, round {number}"
+            assert report.unchanged >= len(acknowledged)
+
+
+def test_killed_while_it_adds(tmp_path: Path, many: Path) -> None:
+    kill_rounds(tmp_path / "catalogue", many, 4, 1)
+
+
+@pytest.mark.long
+def test_killed_two_hundred_times(tmp_path: Path, many: Path) -> None:
+    kill_rounds(tmp_path / "catalogue", many, 200, random.SystemRandom().randrange(1 << 32))
+
+
+def test_a_full_disk(tmp_path: Path, many: Path) -> None:
+    """D02: what was told stays, and it goes on when there is room."""
+    user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    kept = tmp_path / "kept"
+    script = (
+        f"mount --make-rprivate / && mount -t tmpfs -o size=420k none {quote(str(folder))} && "
+        f'"$@"; code=$?; cp -r {quote(str(folder))} {quote(str(kept))}; exit $code'
+    )
+    before = (programs.find("unshare"), *user, "--mount", "/bin/sh", "-c", script, "sh")
+    with adding(folder / "catalogue", many, *before) as process:
+        told, said = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert "storage_full" in said or "is full" in said, said
+    acknowledged = {line.split(" ", 1)[1] for line in told.splitlines() if line.startswith("added")}
+    assert 0 < len(acknowledged) < 12
+    check_whole(kept / "catalogue", acknowledged)
+    with polymux.Catalogue(kept / "catalogue") as catalogue:
+        assert catalogue.add(many).added == 12 - len(acknowledged)
+
+
+@pytest.fixture
+def filled(tmp_path: Path, music: Path) -> Iterator[Path]:
+    folder = tmp_path / "catalogue"
+    with polymux.Catalogue(folder) as catalogue:
+        catalogue.add(music)
+    return folder
+
+
+@pytest.mark.parametrize("damage", ["cut", "garbage", "gone", "manifest", "folder"])
+def test_damaged_segments_are_made_anew(filled: Path, snippets: list[Path], damage: str) -> None:
+    segments = filled / "segments"
+    files = [one for one in segments.iterdir() if one.stat().st_size > 1000]
+    assert files
+    for one in files:
+        if damage == "cut":
+            os.truncate(one, one.stat().st_size // 2)
+        elif damage == "garbage":
+            one.write_bytes(os.urandom(one.stat().st_size))
+        elif damage == "gone":
+            one.unlink()
+    if damage == "manifest":
+        for one in set(segments.iterdir()) - set(files):
+            one.write_bytes(b"garbage")
+    elif damage == "folder":
+        shutil.rmtree(segments)
+    for _ in range(2):
+        with polymux.Catalogue(filled) as catalogue:
+            for number in range(4):
+                match = catalogue.identify(snippets[number])
+                assert match is not None
+                assert match.song.title == f"Title {number}"
+    with polymux.Catalogue(filled) as catalogue:
+        assert catalogue.check().is_whole
+        assert catalogue.stats().index["memory_bytes"] == 0
+
+
+def test_segments_of_another_catalogue_are_not_used(
+    filled: Path, tmp_path: Path, music: Path, snippets: list[Path]
+) -> None:
+    other = tmp_path / "other"
+    with polymux.Catalogue(other) as catalogue:
+        catalogue.add(music / "song 3.wav")
+    shutil.rmtree(other / "segments")
+    shutil.copytree(filled / "segments", other / "segments")
+    with polymux.Catalogue(other) as catalogue:
+        assert catalogue.identify(snippets[0]) is None
+        match = catalogue.identify(snippets[3])
+        assert match is not None
+        assert match.song.title == "Title 3"
+
+
+@pytest.mark.parametrize("damage", ["garbage", "cut", "middle"])
+def test_a_damaged_database_is_refused_and_stays(filled: Path, damage: str) -> None:
+    """D09."""
+    path = filled / "songs.sqlite3"
+    if damage == "garbage":
+        path.write_bytes(os.urandom(50_000))
+    elif damage == "cut":
+        os.truncate(path, 10_000)
+    else:
+        data = bytearray(path.read_bytes())
+        for page in range(2, len(data) // 4096):
+            data[4096 * page : 4096 * page + 100] = bytes(100)
+        path.write_bytes(data)
+    left = path.read_bytes()
+
+    def use() -> None:
+        with polymux.Catalogue(filled) as catalogue:
+            report = catalogue.check()
+            if not report.is_whole:
+                raise polymux.CatalogueError(report.problems[0], code="catalogue_damaged")
+
+    with pytest.raises(polymux.CatalogueError) as caught:
+        use()
+    assert caught.value.code == "catalogue_damaged", caught.value
+    assert len(path.read_bytes()) == len(left)
+
+
+def test_an_empty_database_begins_anew(filled: Path, music: Path, snippets: list[Path]) -> None:
+    os.truncate(filled / "songs.sqlite3", 0)
+    with polymux.Catalogue(filled) as catalogue:
+        assert catalogue.identify(snippets[0]) is None
+        assert catalogue.add(music).added == 4
+        assert catalogue.identify(snippets[0]) is not None
+
+
+def test_another_program_s_database_is_refused(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "songs.sqlite3") as connection:
+        connection.execute("CREATE TABLE theirs (a)")
+        connection.execute("PRAGMA user_version = 3")
+    connection.close()
+    with pytest.raises(polymux.CatalogueError, match="another program"):
+        polymux.Catalogue(tmp_path)
+
+
+def test_a_newer_catalogue_is_refused(filled: Path) -> None:
+    with sqlite3.connect(filled / "songs.sqlite3") as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(polymux.CatalogueError, match="version 99"):
+        polymux.Catalogue(filled)

@@ -1,0 +1,163 @@
+"""A small set of songs: what lies on the disk, what its snippets hold, and a scorer that asks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.song import catalogue, chromaprint, conditions, scorer, signals, snippets
+from benchmarks.song.recognisers import chromaprint_peer
+from benchmarks.song.snippets import Case, Snippets
+
+if TYPE_CHECKING:
+    from benchmarks.song.catalogue import SongSet
+
+pytestmark = pytest.mark.slow
+TRACKS, SHARE = 15, 0.3
+
+
+@pytest.fixture(scope="module")
+def songs(tmp_path_factory: pytest.TempPathFactory) -> SongSet:
+    folder = tmp_path_factory.mktemp("songs") / "set"
+    return catalogue.generate(folder, 21, TRACKS, SHARE)
+
+
+def test_the_catalogue_is_files_with_tags(songs: SongSet) -> None:
+    assert len(songs.catalogue) == TRACKS
+    assert len(list((songs.folder / "catalogue").iterdir())) == TRACKS
+    for track in songs.catalogue:
+        command = [
+            "ffprobe",
+            "-v",
+            "error",
+            "-show_entries",
+            "format=duration:format_tags:stream_tags",
+        ]
+        found = json.loads(
+            subprocess.run(
+                [*command, "-of", "json", str(songs.folder / track.encoded)],
+                check=True,
+                capture_output=True,
+            ).stdout
+        )
+        tags = found["format"].get("tags") or found.get("streams", [{}])[0].get("tags", {})
+        told = {key.lower(): value for key, value in tags.items()}
+        assert (told["title"], told["artist"]) == (track.title, track.artist)
+        assert float(found["format"]["duration"]) == pytest.approx(track.seconds, abs=0.15)
+
+
+def test_a_second_run_does_nothing_and_another_set_is_refused(songs: SongSet) -> None:
+    before = {path: path.stat().st_mtime_ns for path in songs.folder.rglob("*") if path.is_file()}
+    again = catalogue.generate(songs.folder, 21, TRACKS, SHARE)
+    assert again.tracks == songs.tracks
+    after = {path: path.stat().st_mtime_ns for path in songs.folder.rglob("*") if path.is_file()}
+    assert before == after
+    with pytest.raises(ValueError, match="has another set"):
+        catalogue.generate(songs.folder, 22, TRACKS, SHARE)
+
+
+@pytest.mark.parametrize("name", list(conditions.BY_NAME))
+def test_every_condition_gives_the_length_and_the_same_bytes_again(
+    songs: SongSet, name: str
+) -> None:
+    kept = [one for one in songs.catalogue if one.relation == "song" and one.seconds > 20]
+    case = Case("inside", name, 2.0, 3, kept[0].name)
+    content = Snippets(songs).content(case)
+    sound = signals.wav_sound(content)
+    assert len(sound) == 2 * signals.RATE_HZ
+    assert 1e-4 < float(np.abs(sound).max()) <= 1.0
+    assert signals.power(sound[-len(sound) // 4 :]) > 0
+    assert Snippets(songs).content(case) == content
+    other = Snippets(songs).content(Case("inside", name, 2.0, 4, kept[0].name))
+    assert other != content
+
+
+def place_of(sound: signals.Sound, master: signals.Sound) -> float:
+    """The best correlation of a snippet with any place of a recording, 1 being the same."""
+    size = signals.fast_size(len(master) + len(sound))
+    product = np.fft.rfft(master, size) * np.conj(np.fft.rfft(sound, size))
+    scores = np.fft.irfft(product, size)[: len(master) - len(sound)]
+    energy = np.cumsum(np.concatenate([[0.0], master.astype(np.float64) ** 2]))
+    local = energy[len(sound) : len(master)] - energy[: len(master) - len(sound)]
+    return float(np.max(scores / np.sqrt(np.maximum(local, 1e-3) * np.sum(sound**2))))
+
+
+def test_a_clean_snippet_is_a_piece_of_its_track_alone(songs: SongSet) -> None:
+    masters = {
+        one.name: signals.from_int16(np.asarray(songs.master(one))) for one in songs.catalogue
+    }
+    for case in snippets.cells(songs, "inside", ["clean"], (2.0,), 3):
+        sound = signals.wav_sound(Snippets(songs).content(case))
+        scores = {name: place_of(sound, master) for name, master in masters.items()}
+        assert scores[case.track] > 0.999
+        group = songs.by_name[case.track].group
+        others = [one for one in songs.catalogue if one.group != group]
+        assert max(scores[one.name] for one in others) < 0.98
+
+
+def test_uploads_are_written_with_their_endings(songs: SongSet, tmp_path: Path) -> None:
+    cases = [
+        one for one in snippets.reduced(songs, 1) if one.kind in {"container", "junk", "broken"}
+    ]
+    paths = [Snippets(songs).write(one, tmp_path) for one in cases]
+    endings = {path.suffix for path in paths}
+    assert {".mp4", ".mka", ".wav", ".flac", ".webm", ".mp3"} <= endings
+    for case, path in zip(cases, paths, strict=True):
+        assert Snippets(songs).content(case) == path.read_bytes()
+        if case.kind != "broken":
+            assert len(chromaprint.decoded(path)) / 2 / chromaprint.RATE_HZ > 3.0
+
+
+def test_scoring_counts_what_a_recogniser_says(songs: SongSet, tmp_path: Path) -> None:
+    cases = snippets.reduced(songs, 1)
+    known = {
+        hashlib.sha256(Snippets(songs).content(one)).digest(): one.track
+        for one in cases
+        if one.kind in {"inside", "container"}
+    }
+
+    def all_knowing(content: bytes) -> tuple[str | None, float, str | None]:
+        found = known.get(hashlib.sha256(content).digest())
+        return found, 1.0 if found else 0.0, found
+
+    def stubborn(content: bytes) -> tuple[str | None, float, str | None]:
+        if not content:
+            raise ValueError("nothing was uploaded")
+        return songs.catalogue[0].name, 1.0, songs.catalogue[0].name
+
+    made = Snippets(songs, tmp_path / "kept")
+    rows = scorer.score(made, all_knowing, cases, tmp_path / "rows.jsonl")
+    assert scorer.load(tmp_path / "rows.jsonl") == rows
+    assert len(rows) == len(cases) == len(list((tmp_path / "kept").iterdir()))
+    inside = scorer.summed([one for one in rows if one.inside])
+    assert (inside.recall, inside.wrong) == (100.0, 0)
+    assert not any(wrong for wrong, _ in scorer.false_positives(rows).values())
+
+    rows = scorer.score(made, stubborn, cases)
+    for kind, (wrong, asked) in scorer.false_positives(rows).items():
+        assert asked > 0
+        assert wrong == asked - (kind == "broken")
+    assert [one.error for one in rows if one.condition == "empty"] == [
+        "ValueError: nothing was uploaded"
+    ]
+    inside = scorer.summed([one for one in rows if one.inside])
+    assert inside.wrong == inside.asked - inside.accepted > 0
+
+
+def test_chromaprint_finds_clean_snippets_of_ten_seconds(songs: SongSet) -> None:
+    recognise = chromaprint_peer(songs)
+    for case in snippets.cells(songs, "inside", ["clean"], (10.0,), 4):
+        song, score, first = recognise(Snippets(songs).content(case))
+        assert song == first
+        assert score > 0.8
+        assert songs.by_name[str(first)].group == songs.by_name[case.track].group
+    assert recognise(b"no music") == (None, 0.0, None)

@@ -1,0 +1,24 @@
+"""A process that adds songs: ``python -m support.adding_songs CATALOGUE FOLDER``.
+
+It prints a line for each song that is written down, and one when all is done.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import polymux
+
+
+def main() -> None:
+    folder, music = sys.argv[1:]
+    with polymux.Catalogue(folder) as catalogue:
+        print("begun", flush=True)
+        report = catalogue.add(
+            music, workers=2, on_progress=lambda now: print(now.outcome, now.path.name, flush=True)
+        )
+        print("done", report.added + report.unchanged, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""Small songs for the tests of the catalogue: melodies with drums, each from a seed."""
+
+from __future__ import annotations
+
+import wave
+from typing import TYPE_CHECKING
+
+import numpy
+
+from support import programs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RATE = 22_050
+
+
+def sound(seed: int, seconds: float = 12.0) -> numpy.ndarray:
+    """Mono samples from -1 to 1: notes with harmonics that fade, and a drum on some of them."""
+    random = numpy.random.default_rng(seed)
+    samples = numpy.zeros(int(seconds * RATE))
+    at = 0.0
+    while at < seconds:
+        length = random.choice([0.12, 0.18, 0.24, 0.36])
+        begin, end = int(at * RATE), min(len(samples), int((at + 2 * length) * RATE))
+        time = numpy.arange(end - begin) / RATE
+        for _ in range(2):
+            pitch = 110 * 2 ** (random.integers(0, 40) / 12) * random.uniform(0.995, 1.005)
+            for harmonic in range(1, 6):
+                tone = numpy.sin(2 * numpy.pi * pitch * harmonic * time)
+                samples[begin:end] += tone * numpy.exp(-4 * time) / harmonic
+        if random.random() < 0.4:
+            samples[begin:end] += random.normal(0, 0.4, len(time)) * numpy.exp(-30 * time)
+        at += length
+    return 0.8 * samples / numpy.abs(samples).max()
+
+
+def write(path: Path, samples: numpy.ndarray) -> Path:
+    """A WAV file."""
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(RATE)
+        file.writeframes((samples * 32_000).astype("<i2").tobytes())
+    return path
+
+
+def song(path: Path, seed: int, seconds: float = 12.0, **tags: str) -> Path:
+    """A file with a song, of the kind that its name says, with tags."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    plain = path.with_name(f".{path.stem[:20]}.{seed}.plain.wav")
+    write(plain, sound(seed, seconds))
+    words = [word for name, text in tags.items() for word in ("-metadata", f"{name}={text}")]
+    programs.ffmpeg("-i", plain, *words, path)
+    plain.unlink()
+    return path
+
+
+def snippet(folder: Path, seed: int, begin_s: float = 3.3, length_s: float = 6.0) -> Path:
+    """A piece out of the middle of a song, with a little noise."""
+    whole = sound(seed)
+    piece = whole[int(begin_s * RATE) : int((begin_s + length_s) * RATE)]
+    noise = numpy.random.default_rng(seed + 1000).normal(0, 0.02, len(piece))
+    return write(folder / f"snippet-{seed}.wav", numpy.clip(piece + noise, -1, 1))

@@ -1,0 +1,131 @@
+"""Songs by their names, in a catalogue that nobody has listened to."""
+
+# ruff: noqa: RUF001
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import polymux
+import pytest
+from polymux.songs.database import Database
+from polymux.songs.table import FileState, SongTable
+from polymux.songs.tags import SongTags
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SONGS = [
+    ("Bohemian Rhapsody", "Queen"),
+    ("Rhapsody in Blue", "George Gershwin"),
+    ("Für Elise", "Ludwig van Beethoven"),
+    ("東京", "椎名林檎"),
+    ("사랑", "아이유"),
+    ("Don't Stop Me Now", "Queen"),
+    ("99 Luftballons", "Nena"),
+    ("!!!", "Chk Chk Chk"),
+    ("100% \\ _under_", "Wild % Cards"),
+    ('The "Quoted" Song', "O'Neill"),
+    ("Тихая ночь", "Хор"),
+    ("One", "U2"),
+    ("Lantern of the Golden Harbour", "The Long Names"),
+]
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> polymux.Catalogue:
+    folder = tmp_path_factory.mktemp("names")
+    database = Database(folder / "songs.sqlite3")
+    table = SongTable(database)
+    with database.transaction():
+        recording = table.add_recording([], 1.0, 0)
+        for number, (title, artist) in enumerate(SONGS):
+            tags = SongTags(title, artist, "", None, "", None)
+            path = os.fsencode(f"/music/{number}")
+            table.add(path, FileState(0, 0), b"", tags, recording, None)
+    database.close()
+    return polymux.Catalogue(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("bohemian rhapsody", "Bohemian Rhapsody"),
+        ("bohemain rapsody", "Bohemian Rhapsody"),
+        ("queen bohemian", "Bohemian Rhapsody"),
+        ("rhapsody bohemian by queen", "Bohemian Rhapsody"),
+        ("gershwin", "Rhapsody in Blue"),
+        ("fur elise", "Für Elise"),
+        ("FÜR ELISE", "Für Elise"),
+        ("bethoven elise", "Für Elise"),
+        ("東京", "東京"),
+        ("사랑", "사랑"),
+        ("京", "東京"),
+        ("dont stop me now", "Don't Stop Me Now"),
+        ("Don\u2019t stop", "Don't Stop Me Now"),
+        ("99 luftbalons", "99 Luftballons"),
+        ("!!!", "!!!"),
+        ("100%", "100% \\ _under_"),
+        ('"quoted" song', 'The "Quoted" Song'),
+        ("тихая ноч", "Тихая ночь"),
+        ("u2 one", "One"),
+        ("golden lanetrn", "Lantern of the Golden Harbour"),
+        ("99luftballons", "99 Luftballons"),
+        ("lantern golden", "Lantern of the Golden Harbour"),
+    ],
+)
+def test_found_first(catalogue: polymux.Catalogue, text: str, title: str) -> None:
+    assert [song.title for song in catalogue.search(text)][:1] == [title]
+
+
+@pytest.mark.parametrize("text", ["completely other words", "zzzzzz", "qxq"])
+def test_nothing_is_found(catalogue: polymux.Catalogue, text: str) -> None:
+    assert catalogue.search(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"; DROP TABLE songs; --', "title:x", "NEAR(a b)", "a AND", "OR", "NOT", "*", "^", "(((",
+        "{a b}:c", "-", "+", "\\", "%", "_", '""""', "a\x00b", "x\ud800y", "\u202ereversed",
+        "e" + "\u0301" * 200, "🎵", "\u0301",
+        "a b c d e f g h i j k l m n o p q r s t u v w x y z " * 5,
+    ],
+)  # fmt: skip
+def test_hostile_texts_are_texts(catalogue: polymux.Catalogue, text: str) -> None:
+    """O02: no text is read as SQL or as the language of full text search."""
+    catalogue.search(text)
+    assert catalogue.search("bohemian rhapsody")
+
+
+@pytest.mark.parametrize("text", ["", "  ", "\x00", "a" * 301, "word " * 200_000])
+def test_texts_that_are_refused(catalogue: polymux.Catalogue, text: str) -> None:
+    with pytest.raises(polymux.InvalidRequestError):
+        catalogue.search(text)
+
+
+@pytest.mark.parametrize("limit", [0, 51, -1])
+def test_limits(catalogue: polymux.Catalogue, limit: int) -> None:
+    with pytest.raises(polymux.InvalidRequestError):
+        catalogue.search("queen", limit)
+    assert len(catalogue.search("queen", 1)) == 1
+
+
+def test_a_song_that_is_renamed_or_removed(tmp_path: Path) -> None:
+    database = Database(tmp_path / "songs.sqlite3")
+    table = SongTable(database)
+    old, new = (SongTags(title, "", "", None, "", None) for title in ("Harbour", "Mountain"))
+    with database.transaction():
+        recording = table.add_recording([], 1.0, 0)
+        number = table.add(b"/a", FileState(1, 1), b"", old, recording, None)
+    row = table.get(number)
+    assert row is not None
+    with database.transaction():
+        table.replace(row, b"/a", FileState(1, 1), b"", new, recording)
+    with polymux.Catalogue(tmp_path) as catalogue:
+        assert catalogue.search("harbour") == []
+        assert [song.id for song in catalogue.search("mountian")] == [number]
+        assert catalogue.remove(number) == 1
+        assert catalogue.search("mountain") == []
+        assert database.problems() == []
+    database.close()
