@@ -11,7 +11,7 @@ namespace polymux::song {
 
 namespace {
 
-constexpr double least_power = 3.16e-8;  // -75 dBFS.
+constexpr double least_power = 3.16e-9;  // -85 dBFS.
 constexpr double least_query_s = 1.0;
 constexpr std::size_t energy_step_samples = 4'000;
 

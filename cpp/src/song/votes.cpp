@@ -10,7 +10,7 @@ namespace polymux::song {
 
 namespace {
 
-constexpr std::size_t bucket_count = 1U << 16U;
+constexpr std::size_t bucket_count = 1U << 18U;
 constexpr std::uint32_t bucket_frames = 2;
 
 std::size_t bucket_of(std::uint32_t begin) noexcept {

@@ -45,7 +45,7 @@ struct Decision {
     /// Of the logarithm of how many peaks were there to be found.
     float length = -1.268F;
 
-    float accepted = 0.73F;  ///< The least confidence of an answer.
+    float accepted = 0.82F;  ///< The least confidence of an answer.
     int least_hits = 6;      ///< With fewer peaks found, it is none.
     /// So much likelihood, of both windows, and no other way of playing is tried.
     float certain_likelihood = 60;

@@ -36,7 +36,7 @@ inline constexpr double most_query_s = 30.0;
 [[nodiscard]] std::span<const float> loudest_part(std::span<const float> samples,
                                                   const Parameters& parameters);
 
-/// The peaks of a snippet of at most `most_query_s`. Without any where the sound is below -75 dBFS
+/// The peaks of a snippet of at most `most_query_s`. Without any where the sound is below -85 dBFS
 /// or shorter than one second.
 [[nodiscard]] Query make_query(std::span<const float> samples, const Parameters& parameters = {});
 

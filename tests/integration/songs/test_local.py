@@ -1,0 +1,193 @@
+"""Songs without a server: `Local`, `AsyncLocal`, and the commands that are asked by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import polymux
+import pytest
+from polymux.cli.installation import findings
+from polymux.errors import BadRequestError, NoBackendError, NoMatchError
+from support import catalogue_songs, served_songs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return served_songs.made(tmp_path_factory.mktemp("songs"))
+
+
+def local(catalogue: Any) -> polymux.Local:
+    return polymux.Local(engines={}, catalogue=catalogue)
+
+
+def file_of(url: str) -> Path:
+    parts = urlsplit(url)
+    assert parts.scheme == "file"
+    return Path(unquote(parts.path))
+
+
+def test_a_piece_of_a_song_is_named(folder: Path, snippets: list[Path]) -> None:
+    async def asynchronously() -> Any:
+        async with polymux.AsyncLocal(engines={}, catalogue=folder) as here:
+            return (await here.identify_song(snippets[2])).json(), (
+                await here.search_music("blue danube")
+            ).json()
+
+    with local(folder) as here:
+        song = here.identify_song(snippets[2])
+        assert song.name == "Blue Danube - Strauss"
+        assert file_of(song.url).name == "c.ogg"
+        assert here.identify_song(snippets[2].read_bytes()) == song
+        with snippets[2].open("rb") as file:
+            assert here.identify_song(file) == song
+        found = here.search_music("blue danube")
+        assert [one.name for one in found] == [song.name]
+    by_loop, searched = asyncio.run(asynchronously())
+    assert (by_loop["song_name"], by_loop["songid_url"]) == (song.name, song.url)
+    assert searched == [by_loop | {"song_image": searched[0]["song_image"]}]
+
+
+def test_covers_are_files_that_can_be_shown(folder: Path, snippets: list[Path]) -> None:
+    with local(folder) as here:
+        embedded = file_of(here.identify_song(snippets[0]).image_url)
+        assert embedded.suffix == ".png"
+        assert embedded.read_bytes().startswith(b"\x89PNG")
+        beside = here.identify_song(snippets[1])
+        assert beside.url == f"https://musicbrainz.org/recording/{served_songs.MBID}"
+        assert file_of(beside.image_url).parts[-2:] == ("known", "cover.png")
+        drawn = file_of(here.identify_song(snippets[2]).image_url)
+        assert drawn.suffix == ".svg"
+        assert ">S</text>" in drawn.read_text()
+        changed_at = drawn.stat().st_mtime_ns
+        assert file_of(here.search_music("blue danube")[0].image_url) == drawn
+        assert drawn.stat().st_mtime_ns == changed_at
+    assert not drawn.exists()
+
+
+def test_where_covers_cannot_be_written_songs_are_named(
+    folder: Path, snippets: list[Path], tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "covers").write_text("in the way")
+    with polymux.Local(home, engines={}, catalogue=folder) as here:
+        song = here.identify_song(snippets[2])
+    assert song.image_url.startswith("data:image/svg+xml;base64,")
+
+
+def test_what_is_no_song_of_the_catalogue(folder: Path, snippets: list[Path]) -> None:
+    with local(folder) as here:
+        with pytest.raises(NoMatchError, match="no song of the catalogue"):
+            here.identify_song(snippets[4])
+        assert len(here.search_music("entirely something else")) == 0
+        with pytest.raises(polymux.UnsupportedMediaError):
+            here.identify_song(b"this is a text, whatever its name says\n" * 20)
+        with pytest.raises(BadRequestError, match="nothing to look for"):
+            here.search_music(" \t ")
+
+
+def test_an_open_catalogue_stays_open(folder: Path, music: Path, snippets: list[Path]) -> None:
+    with polymux.Catalogue(folder.parent / "own") as catalogue:
+        with local(catalogue) as here:
+            with pytest.raises(NoBackendError, match="polymux songs add FOLDER"):
+                here.identify_song(snippets[3])
+            catalogue.add(music)
+            assert here.identify_song(snippets[3]).name == "Title 3 - Artist 3"
+            assert [one.name for one in here.search_music("title 3", limit=1)] == [
+                "Title 3 - Artist 3"
+            ]
+        assert catalogue.stats().songs == 4
+    shutil.rmtree(folder.parent / "own")
+
+
+def test_a_catalogue_that_is_not_there_yet(
+    folder: Path, tmp_path: Path, snippets: list[Path]
+) -> None:
+    """It is found when it is there, and another one that is put in its place, too."""
+    place = tmp_path / "later"
+    with local(place) as here:
+        with pytest.raises(NoBackendError, match="polymux songs add FOLDER"):
+            here.search_music("blue danube")
+        assert not place.exists()
+        shutil.copytree(folder, place)
+        assert here.identify_song(snippets[2]).name == "Blue Danube - Strauss"
+        shutil.move(place, tmp_path / "gone")
+        with pytest.raises(NoBackendError):
+            here.identify_song(snippets[2])
+        source = catalogue_songs.song(tmp_path / "other.flac", 2, title="Other")
+        with polymux.Catalogue(place) as catalogue:
+            catalogue.add(source)
+        assert here.identify_song(snippets[2]).name == "Other"
+
+
+def test_the_default_catalogue(
+    folder: Path, tmp_path: Path, snippets: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POLYMUX_CATALOGUE", str(tmp_path / "none"))
+    with local(None) as here, pytest.raises(NoBackendError) as caught:
+        here.identify_song(snippets[2])
+    for word in ("polymux songs add FOLDER", "[song_recognition]"):
+        assert word in str(caught.value)
+    assert findings()["songs"]["ok"] is False
+    assert not (tmp_path / "none").exists()
+    monkeypatch.setenv("POLYMUX_CATALOGUE", str(folder))
+    with local(None) as here:
+        assert here.identify_song(snippets[2]).name == "Blue Danube - Strauss"
+    assert findings()["songs"]["songs"] == 4
+
+
+def test_a_configuration_that_is_wrong_keeps_nobody_from_other_work(
+    tmp_path: Path, snippets: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("POLYMUX_CATALOGUE", raising=False)
+    monkeypatch.setenv("POLYMUX_CONFIG", str(tmp_path / "wrong.toml"))
+    (tmp_path / "wrong.toml").write_text("[songs\n")
+    with local(None) as here:
+        assert here.convert_to_mp3(snippets[0], bitrate="64k").content_type == "audio/mpeg"
+
+
+def damaged(path: Path) -> None:
+    (path / "songs.sqlite3").write_bytes(b"this is no database, and long enough" * 200)
+
+
+def of_another_program(path: Path) -> None:
+    import sqlite3
+
+    with sqlite3.connect(path / "songs.sqlite3") as connection:
+        connection.execute("PRAGMA application_id = 7")
+        connection.execute("CREATE TABLE one (two)")
+
+
+@pytest.mark.parametrize("harm", [damaged, of_another_program])
+def test_its_owner_is_told_what_is_wrong_with_it(
+    tmp_path: Path, snippets: list[Path], harm: Callable[[Path], None]
+) -> None:
+    place = tmp_path / "broken"
+    place.mkdir()
+    harm(place)
+    with local(place) as here, pytest.raises(polymux.CatalogueError, match="broken"):
+        here.identify_song(snippets[2])
+
+
+def test_it_is_never_written(folder: Path, tmp_path: Path, snippets: list[Path]) -> None:
+    """Whoever adds has the lock; whoever asks neither waits for it nor takes it."""
+    place = tmp_path / "copy"
+    shutil.copytree(folder, place)
+    shutil.rmtree(place / "segments")
+    (place / "lock").unlink(missing_ok=True)
+    with local(place) as here:
+        assert here.identify_song(snippets[2]).name == "Blue Danube - Strauss"
+        assert not (place / "lock").exists()
+        assert os.listdir(place / "segments") == []
+        with polymux.Catalogue(place) as catalogue:
+            catalogue.remove(catalogue.search("blue danube")[0])
+        with pytest.raises(NoMatchError):
+            here.identify_song(snippets[2])
