@@ -175,6 +175,20 @@ public:
         return answer;
     }
 
+    [[nodiscard]] std::vector<std::int64_t> same_recordings(std::uint32_t frames,
+                                                            const py::bytes& first,
+                                                            const py::bytes& second) const {
+        const auto asked = std::make_shared<song::Fingerprint>();
+        asked->frames = frames;
+        asked->peaks[0] = peaks_of(first);
+        asked->peaks[1] = peaks_of(second);
+        return awaited<std::vector<std::int64_t>>(
+            [snapshot = set_->snapshot(),
+             asked](const CancelToken&) -> Result<std::vector<std::int64_t>> {
+                return song::find_same_recordings(*snapshot, *asked, parameters);
+            });
+    }
+
 private:
     static py::list damaged_list(const std::vector<song::DamagedPart>& damaged) {
         py::list list;
@@ -225,6 +239,8 @@ void register_song_index(py::module_& module) {
         .def("statistics", &SongIndex::statistics)
         .def_property_readonly("generation", &SongIndex::generation)
         .def_property_readonly("covered_sequence", &SongIndex::covered_sequence)
+        .def("same_recordings", &SongIndex::same_recordings, py::arg("frames"), py::arg("peaks_1"),
+             py::arg("peaks_2"))
         .def("candidates", &SongIndex::candidates, py::arg("query"),
              py::arg("excluded") = std::vector<std::int64_t>())
         .def("identify", &SongIndex::identify, py::arg("query"),

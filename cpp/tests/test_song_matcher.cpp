@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <memory>
 #include <span>
 #include <string>
@@ -129,4 +130,23 @@ TEST_CASE("a snippet that begins before the song does is found") {
     CHECK(found[0].song == 9);
     CHECK(found[0].accepted);
     CHECK(found[0].offset_s == doctest::Approx(-2.0).epsilon(0.02));
+}
+
+TEST_CASE("the same recording is known again, damaged or whole, and another is not") {
+    std::vector<float> damaged = melody(4, song_s);
+    polymux::song_tests::add_noise(damaged, 0.003F, 9);
+    for (float& sample : damaged) {
+        sample = std::tanh(2.0F * sample);
+    }
+    const auto same = [](const std::vector<float>& sound) {
+        Fingerprinter fingerprinter;
+        fingerprinter.feed(sound);
+        return find_same_recordings(catalogue(), fingerprinter.finish()[0].fingerprint,
+                                    Parameters{});
+    };
+    CHECK(same(melody(4, song_s)) == std::vector<std::int64_t>{4});
+    CHECK(same(damaged) == std::vector<std::int64_t>{4});
+    CHECK(same(melody(300, song_s)).empty());
+    CHECK(same(melody(4, 0.5)).empty());
+    CHECK(same({}).empty());
 }

@@ -183,6 +183,8 @@ class SongIndex:
     def songs(self) -> list[int]: ...
     def statistics(self) -> dict[str, int]:
         """`songs`, `segments`, `bytes`, `memory_bytes` and `postings`."""
+    def same_recordings(self, frames: int, peaks_1: bytes, peaks_2: bytes) -> list[int]:
+        """Songs that are the same recording as a fingerprint's, sorted: other codecs, remasters."""
     def candidates(self, query: bytes, excluded: list[int] = ...) -> list[dict[str, Any]]:
         """The songs that the snippet is most likely of, best first, whether accepted or not."""
     def identify(self, query: bytes, excluded: list[int] = ...) -> dict[str, Any] | None:

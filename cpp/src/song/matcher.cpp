@@ -42,9 +42,14 @@ public:
           contrast_(contrast_of(query)),
           verifiers_{Verifier(query, parameters, 0), Verifier(query, parameters, 1)} {}
 
-    std::vector<Candidate> run(const CancelToken& token) {
+    /// Only as the songs are.
+    std::vector<Candidate> run_unchanged() {
         try_speed(1.0F, {});
-        std::vector<Candidate> found = refined();
+        return refined();
+    }
+
+    std::vector<Candidate> run(const CancelToken& token) {
+        std::vector<Candidate> found = run_unchanged();
         if (!found.empty() && is_certain(found.front(), parameters_.decision)) {
             return found;
         }
@@ -286,6 +291,14 @@ std::vector<Candidate> find_songs(const SongSnapshot& songs, const Query& query,
         return {};
     }
     return Search(songs, query, parameters, excluded).run(token);
+}
+
+std::vector<Candidate> find_unchanged(const SongSnapshot& songs, const Query& query,
+                                      const Parameters& parameters) {
+    if (query.peaks.empty()) {
+        return {};
+    }
+    return Search(songs, query, parameters, {}).run_unchanged();
 }
 
 }  // namespace polymux::song

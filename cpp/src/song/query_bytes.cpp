@@ -14,8 +14,8 @@ static_assert(std::endian::native == std::endian::little, "queries are little-en
 
 constexpr std::uint32_t magic = 0x51'58'4D'50;  // "PMXQ"
 constexpr std::uint32_t version = 1;
-/// Ten minutes; `most_query_s` is far below.
-constexpr std::uint32_t most_frames = 40'000;
+/// `most_query_s` and a little: no more than the gap between two songs of the index.
+constexpr std::uint32_t most_frames = 2'000;
 constexpr std::uint32_t most_peaks = 100'000;
 
 struct Head {

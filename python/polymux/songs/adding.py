@@ -9,7 +9,7 @@ import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,7 @@ class Examined:
         parts: What it sounds like; None where that is known.
         duration_s: Length of what was listened to, in seconds.
         recording: The recording that is known to have the same content.
+        same: Recordings that are the same to the ear.
     """
 
     path: bytes
@@ -56,6 +57,7 @@ class Examined:
     parts: list[Part] | None = None
     duration_s: float = 0.0
     recording: int | None = None
+    same: list[int] = field(default_factory=list)
 
 
 class _Stopped(Exception):  # noqa: N818 - no error
@@ -259,6 +261,7 @@ class Addition:
                 with self._database.transaction():
                     self._table.touch(found.row, found.state)
             return "unchanged"
+        found.same = self._same(found)
         with self._database.transaction():
             outcome = self._put(found, found.tags, found.state)
         self._audio_s += found.duration_s
@@ -300,7 +303,14 @@ class Addition:
         self._unpublished_bytes += sum(len(one[2]) + len(one[3]) for one in parts)
         return self._table.add_recording(parts, found.duration_s, self._parameters)
 
-    def group_of(self, recording: int, found: Examined) -> int | None:  # noqa: ARG002
+    def _same(self, found: Examined) -> list[int]:
+        """Recordings of the catalogue that are the same to the ear, of what was listened to."""
+        if not found.parts:
+            return []
+        _, frames, first, second = found.parts[0]
+        return self._index.current().same_recordings(frames, first, second)
+
+    def group_of(self, recording: int, found: Examined) -> int | None:
         """The group of songs that are the same to the ear.
 
         Args:
@@ -310,8 +320,11 @@ class Addition:
         Returns:
             None for a group of its own.
         """
-        same = self._table.of_recording(recording)
-        return same[0].group_id if same else None
+        for one in (recording, *found.same):
+            songs = self._table.of_recording(one)
+            if songs:
+                return songs[0].group_id
+        return None
 
 
 def state_of(path: bytes) -> FileState | None:

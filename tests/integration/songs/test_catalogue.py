@@ -153,6 +153,19 @@ def test_another_recording_in_the_place_of_a_file(
     assert match.song.id == number
 
 
+def test_the_same_recording_in_another_codec_is_of_the_same_group(tmp_path: Path) -> None:
+    """Another song is not, however alike its file is."""
+    folder = tmp_path / "music"
+    catalogue_songs.song(folder / "one.flac", 1, 40.0)
+    catalogue_songs.song(folder / "one again.mp3", 1, 40.0)
+    catalogue_songs.song(folder / "two.flac", 2, 40.0)
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        report = catalogue.add(folder)
+        groups = {song.path.name: song.group_id for song in catalogue.songs()}
+    assert report.added == 3
+    assert groups["one.flac"] == groups["one again.mp3"] != groups["two.flac"]
+
+
 def test_copies_are_one_group(
     catalogue: polymux.Catalogue, music: Path, snippets: list[Path]
 ) -> None:

@@ -8,6 +8,7 @@
 
 #include "polymux/cancel.hpp"
 #include "polymux/song/parameters.hpp"
+#include "polymux/song/peaks.hpp"
 #include "polymux/song/query.hpp"
 #include "polymux/song/song_set.hpp"
 
@@ -58,5 +59,15 @@ struct Candidate {
                                                 const Parameters& parameters,
                                                 const std::function<bool(std::int64_t)>& excluded,
                                                 const CancelToken& token = {});
+
+/// The best candidates of a snippet that was not played faster, slower, higher or lower.
+[[nodiscard]] std::vector<Candidate> find_unchanged(const SongSnapshot& songs, const Query& query,
+                                                    const Parameters& parameters);
+
+/// Songs that are the same recording as this one: another file, another codec, a remaster, most of
+/// an edit. Judged by three excerpts of its peaks; another performance does not count.
+[[nodiscard]] std::vector<std::int64_t> find_same_recordings(const SongSnapshot& songs,
+                                                             const Fingerprint& fingerprint,
+                                                             const Parameters& parameters);
 
 }  // namespace polymux::song
