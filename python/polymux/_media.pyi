@@ -195,9 +195,7 @@ class SongIndex:
         `votes`, `evidence` of both windows, and the `runner_up` with the same members or None.
         """
 
-def rank_titles(
-    query: str, titles: list[tuple[str, str]], least: float
-) -> list[tuple[int, float]]:
+def rank_titles(query: str, titles: list[tuple[str, str]], least: float) -> list[tuple[int, float]]:
     """Indices of the titles and artists that are like the query, with scores from 0 to 1.
 
     All of them folded; best first, equals in their order; those below `least` are left out.

@@ -78,7 +78,7 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> Path:
     picture = ("-f", "lavfi", "-i", "testsrc2=size=160x120:rate=10:duration=3")
     programs.ffmpeg(*picture, *sine, "-c:v", "mpeg4", "-c:a", "aac", folder / "talk.mp4")
     programs.ffmpeg(*sine, "-metadata", "title=Song", folder / "song.flac")
-    catalogue_songs.song(folder / "music/danube.flac", 4, title="Blue Danube", artist="Johann Strauss")
+    catalogue_songs.song(folder / "music/danube.flac", 4, title="Blue Danube", artist="Strauss")
     catalogue_songs.song(folder / "music/radetzky.mp3", 5, title="Radetzky March")
     catalogue_songs.snippet(folder, 4).rename(folder / "snippet.wav")
     for name in ("recordings/one.wav", "recordings/two.ogg", "recordings/more/three.m4a"):

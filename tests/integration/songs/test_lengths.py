@@ -1,0 +1,109 @@
+"""Recordings of any length: mixes of hours, jingles of a second, and what is in between."""
+
+from __future__ import annotations
+
+import wave
+from typing import TYPE_CHECKING
+
+import numpy
+import polymux
+import pytest
+from support import catalogue_songs
+from support.catalogue_songs import RATE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PIECE_S = 60
+
+
+def mix(path: Path, pieces: int) -> Path:
+    """A WAV file of different songs, a minute each, one after another."""
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(RATE)
+        for seed in range(pieces):
+            samples = catalogue_songs.sound(1_000 + seed, PIECE_S)
+            file.writeframes((samples * 32_000).astype("<i2").tobytes())
+    return path
+
+
+def cut(folder: Path, seed: int, begin_s: float, length_s: float) -> Path:
+    samples = catalogue_songs.sound(seed, PIECE_S)
+    piece = samples[int(begin_s * RATE) : int((begin_s + length_s) * RATE)]
+    return catalogue_songs.write(folder / f"{seed}-{begin_s}.wav", piece)
+
+
+def check_mix(folder: Path, minutes: int) -> None:
+    """The moment of a mix that a snippet is from is told, to the tenth of a second."""
+    path = mix(folder / "mix.wav", minutes)
+    with polymux.Catalogue(folder / "catalogue") as catalogue:
+        assert catalogue.add(path).added == 1
+        path.unlink()
+        for minute in (0, minutes // 2, minutes - 1):
+            match = catalogue.identify(cut(folder, 1_000 + minute, 21.7, 6.0))
+            assert match is not None
+            assert match.song.duration_s == pytest.approx(minutes * 60, abs=0.1)
+            assert match.offset_s == pytest.approx(minute * 60 + 21.7, abs=0.1)
+        assert catalogue.identify(cut(folder, 1, 21.7, 6.0)) is None
+
+
+def test_a_mix_of_half_an_hour(tmp_path: Path) -> None:
+    check_mix(tmp_path, 30)
+
+
+@pytest.mark.long
+def test_a_mix_of_three_hours(tmp_path: Path) -> None:
+    check_mix(tmp_path, 180)
+
+
+@pytest.mark.long
+def test_a_recording_of_five_hours_is_two_parts_of_one_song(tmp_path: Path) -> None:
+    check_mix(tmp_path, 300)
+
+
+@pytest.mark.parametrize("length_s", [1.0, 2.0, 3.5])
+def test_a_jingle_is_added_and_named(tmp_path: Path, length_s: float) -> None:
+    """Of a second there is hardly anything to be sure by: it is named rightly or not at all."""
+    jingles = [
+        catalogue_songs.write(
+            tmp_path / f"jingle {seed}.wav", catalogue_songs.sound(2_000 + seed, length_s)
+        )
+        for seed in range(6)
+    ]
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        assert catalogue.add(jingles).added == 6
+        named = [catalogue.identify(one) for one in jingles]
+    right = [
+        one is not None and one.song.path == path for one, path in zip(named, jingles, strict=True)
+    ]
+    assert all(one is None or ok for one, ok in zip(named, right, strict=True))
+    if length_s >= 2:
+        assert sum(right) >= 5
+
+
+def test_a_snippet_that_is_longer_than_its_jingle_names_it(tmp_path: Path) -> None:
+    """Silence stands around it, as in a recording of a station."""
+    jingle = catalogue_songs.sound(2_100, 4.0)
+    path = catalogue_songs.write(tmp_path / "jingle.wav", jingle)
+    around = numpy.zeros(5 * RATE)
+    longer = catalogue_songs.write(
+        tmp_path / "longer.wav", numpy.concatenate([around, jingle, around])
+    )
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        catalogue.add(path)
+        match = catalogue.identify(longer)
+    assert match is not None
+    assert match.offset_s == pytest.approx(-5.0, abs=0.1)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.2])
+def test_a_file_with_next_to_no_sound_is_no_song_to_be_found(
+    tmp_path: Path, seconds: float
+) -> None:
+    path = catalogue_songs.write(tmp_path / "short.wav", numpy.zeros(int(seconds * RATE)))
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        report = catalogue.add(path)
+        assert report.added + len(report.failed) == 1
+        assert catalogue.identify(cut(tmp_path, 3, 1.0, 4.0)) is None
