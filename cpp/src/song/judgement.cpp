@@ -10,25 +10,29 @@ namespace {
 /// Found while looking for the song as it is.
 constexpr float unchanged = 0.0047F;
 
-float strength_of(const WindowEvidence& evidence) noexcept {
-    return evidence.likelihood / std::sqrt(static_cast<float>(std::max(evidence.peaks, 1)));
+/// How many peaks there were to be found, at least those of a song that lies under all of it.
+float peaks_of(const WindowEvidence& evidence, double snippet_s,
+               const Decision& decision) noexcept {
+    const float least = decision.least_peaks_per_second * static_cast<float>(snippet_s);
+    return std::max({static_cast<float>(evidence.peaks), least, 1.0F});
 }
 
 }  // namespace
 
-void decide(Candidate& candidate, const Decision& decision) noexcept {
+void decide(Candidate& candidate, double snippet_s, const Decision& decision) noexcept {
     float score = decision.bias;
     for (std::size_t window = 0; window < candidate.evidence.size(); ++window) {
-        score += decision.strength[window] *
-                 std::log1p(std::max(strength_of(candidate.evidence[window]), 0.0F));
+        const WindowEvidence& evidence = candidate.evidence[window];
+        const float strength =
+            evidence.likelihood / std::sqrt(peaks_of(evidence, snippet_s, decision));
+        score += decision.strength[window] * std::log1p(std::max(strength, 0.0F));
     }
     score += decision.strongest_contrast * candidate.contrast.strongest;
     score += decision.dense_contrast * candidate.contrast.dense;
     if (candidate.change == Change::speed && std::abs(candidate.tempo - 1.0F) > unchanged) {
         score += decision.speed_changed;
     }
-    const int peaks = candidate.evidence[0].peaks;
-    score += decision.length * std::log(static_cast<float>(std::max(peaks, 1)));
+    score += decision.length * std::log(peaks_of(candidate.evidence[0], snippet_s, decision));
     candidate.strength = score;
     candidate.confidence = 1.0F / (1.0F + std::exp(-score));
     candidate.accepted = candidate.confidence >= decision.accepted &&

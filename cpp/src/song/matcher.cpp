@@ -266,7 +266,7 @@ private:
                                           .hits = evidence[window].hits};
         }
         candidate.contrast = contrast_;
-        decide(candidate, parameters_.decision);
+        decide(candidate, static_cast<double>(query_.frames) * frame_s, parameters_.decision);
         return candidate;
     }
 

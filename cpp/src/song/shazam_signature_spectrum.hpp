@@ -16,8 +16,10 @@ inline constexpr std::size_t signature_bins = signature_window_samples / 2 + 1;
 /// The power of each bin, one frame after the other.
 ///
 /// Peaks are told by numbers cut to integers, so that a difference in the last place of a float
-/// changes bytes. Window and transform therefore compute what the reference does, in its order:
-/// pocketfft's order differs, and with it one peak in a thousand.
+/// changes bytes. Window and transform therefore round where the reference does, which has the Rust
+/// crate chfft transform: packed, by radix 4, with factors of the first quarter in float32 and
+/// those of the others turned from them. pocketfft's order differs, and with it one peak in a
+/// thousand.
 class SignatureSpectrum {
 public:
     SignatureSpectrum();

@@ -45,6 +45,10 @@ struct Decision {
     /// Of the logarithm of how many peaks were there to be found.
     float length = -1.268F;
 
+    /// A song that lies under a part of the snippet only, or has next to nothing there, is judged
+    /// as if it had so many peaks a second: few of them agree by chance somewhere.
+    float least_peaks_per_second = 13;
+
     float accepted = 0.82F;  ///< The least confidence of an answer.
     int least_hits = 6;      ///< With fewer peaks found, it is none.
     /// So much likelihood, of both windows, and no other way of playing is tried.
