@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from typing import TYPE_CHECKING
 
@@ -42,15 +41,12 @@ def _without(items: Iterable[pytest.Item], unwanted: list[pytest.Item]) -> list[
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _no_models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No test finds the models that whoever runs it has pulled."""
-    before = os.environ.get("POLYMUX_MODELS")
-    os.environ["POLYMUX_MODELS"] = str(tmp_path_factory.mktemp("models"))
-    yield
-    if before is None:
-        del os.environ["POLYMUX_MODELS"]
-    else:
-        os.environ["POLYMUX_MODELS"] = before
+def _nothing_of_ones_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test finds the models or the songs of whoever runs it."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("POLYMUX_MODELS", str(tmp_path_factory.mktemp("models")))
+        patched.setenv("POLYMUX_CATALOGUE", str(tmp_path_factory.mktemp("catalogue") / "none"))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -96,8 +97,10 @@ def shuffled(random: np.random.Generator, text: str) -> str:
 
 def bare(text: str) -> str:
     """A title without what stands behind it: who is featured, where it was played."""
-    for mark in (" (", " [", " - ", " ft. ", " feat. ", " / ", ", Pt."):
+    for mark in (" - ", " ft. ", " feat. ", " / ", ", Pt."):
         text = text.split(mark)[0] if text.split(mark)[0].strip() else text
+    # A bracket in the middle belongs to the title: "Neon (and the) River".
+    text = re.sub(r"(?<=\S) (\([^()]*\)|\[[^\[\]]*\])$", "", text)
     return text.strip("“”¡!?. ")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -36,9 +35,11 @@ if TYPE_CHECKING:
     from polymux.fetching import FetchPolicy
     from polymux.media_file import MediaFile
     from polymux.responses import Prediction
-    from polymux.server.settings import EngineSettings
+    from polymux.server.settings import EngineSettings, ServerSettings
     from polymux.service.backend import Backend
     from polymux.service.records import Job
+    from polymux.songs.catalogue import Catalogue
+    from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
     from polymux.upstreams.song_search.settings import SongSearchSettings
 
 _DEFAULT_CAP_BYTES = 100 << 30
@@ -54,6 +55,9 @@ class LocalHome:
         backends: Instead of engines.
         song_search: Catalogues of songs that may be asked; None for none.
         fetch: What may be fetched beyond the public Internet; None for nothing.
+        catalogue: One's own songs, or the folder of their catalogue; None for the default one,
+            where it has songs.
+        song_recognition: Who else may be asked for the song of a recording; None for nobody.
     """
 
     def __init__(
@@ -63,6 +67,8 @@ class LocalHome:
         backends: Sequence[Backend] | None,
         song_search: SongSearchSettings | None = None,
         fetch: FetchPolicy | None = None,
+        catalogue: Catalogue | str | os.PathLike[str] | None = None,
+        song_recognition: SongRecognitionSettings | None = None,
     ) -> None:
         """Opens the store."""
         self._own = None if folder is not None else tempfile.mkdtemp(prefix="polymux-local-")
@@ -70,7 +76,8 @@ class LocalHome:
         self.store = Store(self.folder, cap_bytes=_DEFAULT_CAP_BYTES, life_s=_LIFE_S)
         own = backends
         if own is None:
-            own = _backends(engines, song_search, fetch, self.folder)
+            settings = _settings(self.folder, engines, song_search, song_recognition, fetch)
+            own = _backends(settings, catalogue)
         self.service = Service(own, self.store, queue=1000)
 
     def remove(self) -> None:
@@ -87,34 +94,56 @@ class _Media(InProcessBackend):
         refuse_addresses(work, "file")
 
 
-def _backends(
+def _settings(
+    folder: Path,
     engines: Mapping[str, EngineSettings] | None,
     song_search: SongSearchSettings | None,
+    song_recognition: SongRecognitionSettings | None,
     fetch: FetchPolicy | None,
-    folder: Path,
+) -> ServerSettings:
+    from polymux.server.backends import installed_engines
+    from polymux.server.settings import ServerSettings, StoreSettings
+
+    wanted = installed_engines() if engines is None else engines
+    others = {name: one for name, one in wanted.items() if one.family != "media"}
+    given = {"song_search": song_search, "song_recognition": song_recognition, "fetch": fetch}
+    own: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
+    return ServerSettings(store=StoreSettings(folder), engines=others, **own)
+
+
+def _backends(
+    settings: ServerSettings, catalogue: Catalogue | str | os.PathLike[str] | None
 ) -> list[Backend]:
     from polymux.downloads.bringing import addressed
-    from polymux.server.backends import (
-        backends_of,
-        bringer_of,
-        installed_engines,
-        pages_of,
-    )
-    from polymux.server.settings import ServerSettings, StoreSettings
+    from polymux.server.backends import backends_of, bringer_of, pages_of
 
     cores = os.cpu_count() or 1
     media = _Media("media", "media", ["convert_to_mp3"], slots=cores)
-    wanted = installed_engines() if engines is None else engines
-    others = {name: one for name, one in wanted.items() if one.family != "media"}
-    settings = ServerSettings(store=StoreSettings(folder), engines=others)
-    if song_search is not None:
-        settings = replace(settings, song_search=song_search)
-    if fetch is not None:
-        settings = replace(settings, fetch=fetch)
     return [
         addressed(media, bringer_of(settings, pages_of(settings))),
-        *backends_of(settings, media),
+        *backends_of(settings, media, _songs(catalogue, media, settings.store.folder)),
     ]
+
+
+def _songs(
+    catalogue: Catalogue | str | os.PathLike[str] | None, media: Backend, folder: Path
+) -> Backend | None:
+    """The catalogue, for its owner."""
+    from polymux.songs.addresses import FileAddresses
+    from polymux.songs.backend import CatalogueBackend
+    from polymux.songs.catalogue import Catalogue
+    from polymux.songs.reading import Library
+    from polymux.songs.serving import served_folder
+
+    if isinstance(catalogue, Catalogue):
+        library = Library.of(catalogue)
+    else:
+        place = served_folder(catalogue)
+        if place is None:
+            return None
+        library = Library(place)
+    covers = FileAddresses(folder / "covers")
+    return CatalogueBackend(library, media, lambda _: covers, is_own=True)
 
 
 def work_of(

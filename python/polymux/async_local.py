@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from polymux.server.settings import EngineSettings
     from polymux.service.backend import Backend
     from polymux.service.work import Work
+    from polymux.songs.catalogue import Catalogue
+    from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
     from polymux.upstreams.song_search.settings import SongSearchSettings
 
 __all__ = ["AsyncLocal"]
@@ -41,6 +43,10 @@ class AsyncLocal(AsyncOperations):
         song_search: Catalogues of songs that `search_music` may ask. Default: none.
         fetch: What may be fetched beyond the public Internet, where a call names an address.
             Default: nothing.
+        catalogue: One's own songs, of which `identify_song` and `search_music` know: a
+            `polymux.Catalogue`, which is left open, or its folder. Default: the one that
+            ``polymux songs`` uses without an argument, where it has songs.
+        song_recognition: Who else `identify_song` may ask. Default: nobody.
 
     Example:
         >>> import asyncio
@@ -61,9 +67,13 @@ class AsyncLocal(AsyncOperations):
         backends: Sequence[Backend] | None = None,
         song_search: SongSearchSettings | None = None,
         fetch: FetchPolicy | None = None,
+        catalogue: Catalogue | str | os.PathLike[str] | None = None,
+        song_recognition: SongRecognitionSettings | None = None,
     ) -> None:
         """Keeps what is given; nothing is opened."""
-        self._given = (folder, engines, backends, song_search, fetch)
+        self._given = (
+            folder, engines, backends, song_search, fetch, catalogue, song_recognition
+        )  # fmt: skip
         self._home: LocalHome | None = None
         self._opening: asyncio.Lock | None = None
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from polymux.responses import Prediction
     from polymux.server.settings import EngineSettings
     from polymux.service.backend import Backend
+    from polymux.songs.catalogue import Catalogue
+    from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
     from polymux.upstreams.song_search.settings import SongSearchSettings
 
 __all__ = ["Local"]
@@ -39,6 +41,8 @@ class Local(Operations):
         backends: As for `AsyncLocal`.
         song_search: As for `AsyncLocal`.
         fetch: As for `AsyncLocal`.
+        catalogue: As for `AsyncLocal`.
+        song_recognition: As for `AsyncLocal`.
 
     Example:
         >>> import polymux
@@ -55,6 +59,8 @@ class Local(Operations):
         backends: Sequence[Backend] | None = None,
         song_search: SongSearchSettings | None = None,
         fetch: FetchPolicy | None = None,
+        catalogue: Catalogue | str | os.PathLike[str] | None = None,
+        song_recognition: SongRecognitionSettings | None = None,
     ) -> None:
         """Keeps what is given; nothing is opened."""
         self._given: dict[str, Any] = {
@@ -63,6 +69,8 @@ class Local(Operations):
             "backends": backends,
             "song_search": song_search,
             "fetch": fetch,
+            "catalogue": catalogue,
+            "song_recognition": song_recognition,
         }
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None

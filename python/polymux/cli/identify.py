@@ -54,6 +54,9 @@ def run(command: Command, options: argparse.Namespace) -> int:
     """Asks the catalogue of this computer, or what every operation asks; the exit code."""
     if not _is_meant(options):
         return calls.run(command, options)
+    if _is_empty(options):
+        # What `Local` says then names all that could be asked.
+        return calls.run(command, options)
     from polymux.cli import failures
     from polymux.cli.operation_arguments import extra_body_of, values_of
     from polymux.errors import InvalidRequestError
@@ -75,6 +78,14 @@ def run(command: Command, options: argparse.Namespace) -> int:
 def _is_meant(options: argparse.Namespace) -> bool:
     listens = getattr(options, "listen_s", None) is not None
     return options.local or options.catalogue is not None or listens
+
+
+def _is_empty(options: argparse.Namespace) -> bool:
+    """Only `--local` was said, and nobody has made the default catalogue."""
+    from polymux.songs.serving import served_folder
+
+    listens = getattr(options, "listen_s", None) is not None
+    return not listens and served_folder(options.catalogue) is None
 
 
 def _identify(

@@ -22,7 +22,9 @@ def add_commands(commands: Any) -> None:
         epilog="Exit code 0 when conversions work, 3 when something they need is missing.",
     )
     doctor.add_argument("--json", action="store_true", help="one JSON object")
-    doctor.add_argument("--config", metavar="FILE", help="settings of a server: its upstreams too")
+    doctor.add_argument(
+        "--config", metavar="FILE", help="settings of a server: its upstreams and songs too"
+    )
     doctor.set_defaults(run=run_doctor)
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(run=run_version)
@@ -73,7 +75,9 @@ def findings(config: str | None = None) -> dict[str, Any]:
         "server": _has_module("fastapi") and _has_module("uvicorn"),
         "mcp": _has_module("mcp"),
         "downloads": downloads(),
+        "songs": _songs(config),
         "song_search": _song_search(),
+        "song_recognition": _song_recognition(),
         "upstreams": [] if config is None else _upstreams(config),
     }
 
@@ -152,11 +156,33 @@ def _models_of(engine: str) -> dict[str, Any]:
     return {"models": names, "pull": recommended and recommended.name}
 
 
+def _songs(config: str | None) -> dict[str, Any]:
+    from pathlib import Path
+
+    from polymux.songs.health import songs
+
+    if config is None:
+        return songs()
+    from polymux.server.settings import read_settings
+
+    return songs(read_settings(Path(config)).songs.catalogue)
+
+
 def _song_search() -> dict[str, Any]:
     """The catalogues that settings can name; without any named, none is asked."""
     from polymux.upstreams.song_search.settings import PROVIDERS
 
     return {"providers": list(PROVIDERS), "remedy": "[song_search], see docs/song-search.md"}
+
+
+def _song_recognition() -> dict[str, Any]:
+    """Those that settings can name for the song of a recording; without any, none is asked."""
+    from polymux.upstreams.song_recognition.settings import PROVIDERS
+
+    return {
+        "providers": list(PROVIDERS),
+        "remedy": "[song_recognition], see docs/song-recognition.md",
+    }
 
 
 def _upstreams(config: str) -> list[dict[str, Any]]:
@@ -205,6 +231,7 @@ def _with_models(engine: dict[str, Any]) -> str:
 
 def _lines(found: dict[str, Any]) -> list[str]:
     from polymux.downloads import health
+    from polymux.songs import health as songs
 
     media, program = found["media"], found["ffmpeg_program"]
     lines = [
@@ -256,10 +283,14 @@ def _lines(found: dict[str, Any]) -> list[str]:
         "('pip install polymux[mcp]')"
     )
     lines += health.lines(found["downloads"])
-    songs = found["song_search"]
-    lines.append(
-        f"off      song search, but where settings name {', '.join(songs['providers'])} "
-        f"({songs['remedy']})"
-    )
+    lines += songs.lines(found["songs"])
+    for what, others in (
+        ("search", found["song_search"]),
+        ("recognition", found["song_recognition"]),
+    ):
+        lines.append(
+            f"off      song {what}, but where settings name "
+            f"{', '.join(others['providers'])} ({others['remedy']})"
+        )
     lines += [_upstream_line(one) for one in found["upstreams"]]
     return lines

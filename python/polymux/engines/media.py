@@ -7,12 +7,15 @@ samples and pixels from it.
 from __future__ import annotations
 
 import os
+from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 import polymux
 from polymux import errors
 from polymux.engines.base import Cancelled, Engine, Output, Produced
 from polymux.engines.models import threads
+from polymux.inputs import native_source
+from polymux.options import native_limits
 from polymux.service.media_store import reported
 
 if TYPE_CHECKING:
@@ -31,6 +34,8 @@ REMUX = "remux"
 PAGE_TAGS, PAGE_COVER = "page_tags", "page_cover"
 MEASURE_SOUND = "measure_sound"
 MEASURE_PICTURE = "measure_picture"
+SONG_SIGNATURE = "song_signature"
+SONG_QUERY = "song_query"
 #: Of decoded samples that a speech model wants, for a second.
 _BYTES_PER_SECOND = 16_000 * 4
 _OPTIONS = {
@@ -64,7 +69,7 @@ class MediaEngine(Engine):
         return {"build": media.build_info()["version"]}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        """Does one of the six."""
+        """Does one of the eight."""
         if request.operation == "convert_to_mp3":
             return self._convert(request, sink, token)
         if request.operation == REMUX:
@@ -81,6 +86,10 @@ class MediaEngine(Engine):
         if request.operation == MEASURE_SOUND:
             info = polymux.probe(request.values["file"].path, limits=self._limits)
             return Output({"duration_s": info.duration_s})
+        if request.operation == SONG_SIGNATURE:
+            return self._signature(request.values["file"], token)
+        if request.operation == SONG_QUERY:
+            return self._query(request.values["file"], token)
         if request.operation == MEASURE_PICTURE:
             from polymux.engines.pictures import measured
 
@@ -183,6 +192,24 @@ class MediaEngine(Engine):
             "duration_s": audio.duration_s,
         }
         return Output(value)
+
+    def _signature(self, source: Upload, token: Token) -> Output:
+        """What others' servers recognise a song by."""
+        from polymux._native import media
+
+        limits = native_limits(self._limits)
+        made = media.shazam_signature(native_source(source.path), limits)
+        token.check()
+        return Output(made)
+
+    def _query(self, source: Upload, token: Token) -> Output:
+        """What the catalogue finds a song by, as text: 250 kB at most."""
+        from polymux._native import media
+
+        made = media.song_query(native_source(source.path), native_limits(self._limits))
+        token.check()
+        query = b64encode(made["query"]).decode()
+        return Output({"query": query, "duration_s": made["duration_s"]})
 
 
 def write_new(path: Path, data: memoryview | bytes) -> None:

@@ -92,10 +92,8 @@ def remedy(operation: str) -> str:
         >>> remedy("generate_video")
         ''
     """
-    if operation == "search_music":
-        from polymux.upstreams.song_search.backend import REMEDY
-
-        return REMEDY
+    if operation in ("search_music", "identify_song"):
+        return _remedy_of_songs(operation)
     if operation in _WITHOUT_MODEL:
         package, extra = _WITHOUT_MODEL[operation]
         return _install(extra) if find_spec(package) is None else ""
@@ -103,6 +101,15 @@ def remedy(operation: str) -> str:
         if operation in about.operations:
             return _remedy_of(family)
     return ""
+
+
+def _remedy_of_songs(operation: str) -> str:
+    from polymux.songs.serving import REMEDY
+    from polymux.upstreams.song_recognition import backend as recognition
+    from polymux.upstreams.song_search import backend as search
+
+    others = search.REMEDY if operation == "search_music" else recognition.REMEDY
+    return f"{REMEDY}, from the next start on; {others}"
 
 
 def _remedy_of(family: str) -> str:

@@ -60,6 +60,20 @@ async def send_json(
     await send_whole(send, status, to_json(value), (JSON_TYPE, *fields), request_id=request_id)
 
 
+def metrics_fields(metrics: Mapping[str, float]) -> Fields:
+    """The field by which an answer that has no place for them tells its metrics (RFC 9651, 3.2).
+
+    Example:
+        >>> from polymux.server.answers import metrics_fields
+        >>> metrics_fields({"offset_s": 3.25, "speed": 1.0})
+        ((b'polymux-metrics', b'offset_s=3.25, speed=1.0'),)
+    """
+    if not metrics:
+        return ()
+    words = ", ".join(f"{name}={round(value, 3)}" for name, value in metrics.items())
+    return ((b"polymux-metrics", words.encode("ascii")),)
+
+
 def error_body(told: Mapping[str, Any], request_id: str) -> dict[str, Any]:
     """What the interface's error is in JSON: a text, and what else is known."""
     body: dict[str, Any] = {"error": told["message"], "code": told["code"]}

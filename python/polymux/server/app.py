@@ -25,6 +25,7 @@ from polymux.server.predictions import (
     PredictionList,
 )
 from polymux.server.settings import ServerSettings, read_settings
+from polymux.server.songs import SongCover, SongPage
 from polymux.server.state import ServerState
 from polymux.server.tracing import tracing
 
@@ -145,6 +146,8 @@ def _routes(state: ServerState) -> list[Route]:
         ("/api/v1/operations", Operations(state)),
         ("/api/v1/readiness", Ready(state)),
         ("/media/{name}", MediaEndpoint(state)),
+        ("/songs/{id}", SongPage(state)),
+        ("/songs/{id}/cover", SongCover(state)),
         ("/healthz", Alive(state)),
         ("/readyz", Ready(state)),
         ("/metrics", MetricsEndpoint(state)),

@@ -22,7 +22,12 @@ from polymux.engines.without_model import WithoutModel
 from polymux.models.choosing import available, chosen
 from polymux.server.settings import EngineSettings
 from polymux.server.upstream_settings import upstreams_of
+from polymux.songs.addresses import SignedAddresses
+from polymux.songs.backend import CatalogueBackend
+from polymux.songs.reading import Library
+from polymux.songs.serving import served_folder
 from polymux.summaries.backend import SummaryBackend
+from polymux.upstreams.song_recognition.backend import SongRecognitionBackend
 from polymux.upstreams.song_search.backend import SongSearchBackend
 
 if TYPE_CHECKING:
@@ -87,18 +92,24 @@ _MEDIA_ADDRESS_SPACE_BYTES = 8 << 30
 _CONVERSION_S = 0.01
 
 
-def backends_of(settings: ServerSettings, media: Backend | None = None) -> list[Backend]:
+def backends_of(
+    settings: ServerSettings, media: Backend | None = None, songs: Backend | None = None
+) -> list[Backend]:
     """The backends of a server, none of them loaded.
 
     Args:
         settings: The server's.
-        media: What opens files for the others. Default: a confined process, for strangers' files.
+        media: What opens files for the others. Default: a confined process, for strangers' files,
+            and with it the catalogue of songs that the settings name.
+        songs: That catalogue, where `media` is given. Default: none.
     """
     engines = settings.engines
     if engines is None:
         engines = installed_engines()
     memory = MemoryBudget(settings.limits.engines_memory_bytes)
-    media = media or _media(engines, settings, memory)
+    if media is None:
+        media = _media(engines, settings, memory)
+        songs = _songs(media, settings)
     pages = pages_of(settings)
     bringer = bringer_of(settings, pages)
     backends = [
@@ -107,10 +118,26 @@ def backends_of(settings: ServerSettings, media: Backend | None = None) -> list[
     ]
     if pages is not None:
         backends += [DownloadBackend(pages, media), SummaryBackend(pages, settings.summaries)]
+    if songs is not None:
+        backends.append(songs)
+    if settings.song_recognition.providers:
+        backends.append(SongRecognitionBackend(settings.song_recognition, media))
     if settings.song_search.providers:
         backends.append(SongSearchBackend(settings.song_search))
     taken = [one.name for one in backends]
     return backends + upstreams_of(settings.upstreams, settings.fetch, taken, bringer)
+
+
+def _songs(media: Backend, settings: ServerSettings) -> Backend | None:
+    """The catalogue of songs, for strangers; None where none is named and there is none."""
+    folder = served_folder(settings.songs.catalogue)
+    if folder is None:
+        return None
+    return CatalogueBackend(
+        Library(folder),
+        media,
+        lambda store: SignedAddresses(settings.base_url, store, settings.store.keep_s),
+    )
 
 
 def pages_of(settings: ServerSettings) -> PageDownloader | None:

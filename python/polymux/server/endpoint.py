@@ -33,7 +33,7 @@ _ALLOWED_FIELDS = (
     b"mcp-protocol-version, mcp-session-id, mcp-method, mcp-name"
 )
 #: What it may read of an answer's.
-_READ_FIELDS = b"x-request-id, polymux-version, retry-after, mcp-session-id"
+_READ_FIELDS = b"x-request-id, polymux-version, polymux-metrics, retry-after, mcp-session-id"
 
 
 class Asked(NamedTuple):

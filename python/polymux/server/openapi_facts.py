@@ -107,6 +107,21 @@ def _files() -> dict[str, Any]:
         required = {"required": True} if place == "path" else {}
         return {"name": name, "in": place, "schema": {"type": "string"}, **required}
 
+    def shown(name: str, summary: str, kind: str) -> dict[str, Any]:
+        content = {kind: {"schema": {"type": "string", "format": "binary"}}}
+        missing = public_errors(s404="There is none, or the link has expired.")
+        kept = {"304": {"description": "It is as it was."}} if kind.startswith("image/") else {}
+        return {
+            "parameters": [given("id", "path"), given("exp", "query"), given("sig", "query")],
+            "get": {
+                "operationId": name,
+                "summary": f"{summary}, by its signed link",
+                "tags": ["files"],
+                "security": [],
+                "responses": {"200": answer_of("It.", content), **kept, **missing},
+            },
+        }
+
     content = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
     return {
         "/media/{name}": {
@@ -127,7 +142,9 @@ def _files() -> dict[str, Any]:
                     ),
                 },
             },
-        }
+        },
+        "/songs/{id}": shown("song_page", "What is known of a song", "text/html"),
+        "/songs/{id}/cover": shown("song_cover", "The cover of a song", "image/*"),
     }
 
 

@@ -11,14 +11,14 @@ from urllib.parse import parse_qsl
 from polymux import contract, errors
 from polymux.operations.results import RESULTS
 from polymux.server import body as bodies
-from polymux.server.answers import send_json, send_told
+from polymux.server.answers import metrics_fields, send_json, send_told
 from polymux.server.endpoint import Endpoint
 from polymux.server.gate import check_body
 from polymux.server.predictions import described_job, linked
 from polymux.server.streaming import send_stream
 from polymux.service.dispatch import is_job
 from polymux.service.failures import draining, invalid
-from polymux.service.work import Work
+from polymux.service.work import Product, Work
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -34,6 +34,9 @@ Result = TypeVar("Result")
 
 _CHATS = ("chat", "free_chat")
 _UPLOADS = ("transcribe", "convert_to_mp3")
+_SONG = "identify_song"
+#: By which other servers say that no song is like a recording.
+_NO_SONG = {"song_name": "", "songid_url": "", "song_image": ""}
 _WAIT = re.compile(r"wait\s*=\s*\"?(\d{1,6})\"?", re.ASCII)
 _KEY = re.compile(rb"[\x21-\x7e]{1,255}", re.ASCII)
 #: Bodies from here on are parsed on another thread: others' requests need not wait.
@@ -64,6 +67,8 @@ class OperationEndpoint(Endpoint):
         limits = self.state.settings.limits
         if self.name in _UPLOADS:
             return limits.upload_bytes
+        if self.name == _SONG:
+            return limits.song_bytes
         return (
             limits.image_bytes if self.operation.family in ("image", "text") else limits.form_bytes
         )
@@ -83,8 +88,19 @@ class OperationEndpoint(Endpoint):
             elif is_job(self.name):
                 await self._job(work, asked.access, asked.receive, asked.send, files)
             else:
-                product = await unless_gone(self.state.service.call(work), asked.receive)
-                await send_json(asked.send, 200, product.output, request_id=asked.access.request_id)
+                await self._call(work, asked)
+
+    async def _call(self, work: Work, asked: Asked) -> None:
+        """What is no job."""
+        try:
+            product = await unless_gone(self.state.service.call(work), asked.receive)
+        except (errors.NoMatchError, errors.NotFoundError) as error:
+            wanted = self.state.settings.songs.empty_when_unknown
+            if not (wanted and self.name == _SONG and error.code == errors.NoMatchError.code):
+                raise
+            product = Product(_NO_SONG)
+        fields = metrics_fields(product.metrics) if self.name == _SONG else ()
+        await send_json(asked.send, 200, product.output, fields, request_id=asked.access.request_id)
 
     def encoding_of(self, access: Access) -> str:
         """The encoding of the body that is announced, where it can be taken.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tomllib
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux._text import display_name, shown
@@ -14,13 +13,17 @@ from polymux.downloads.settings import DownloadSettings
 from polymux.errors import InvalidRequestError
 from polymux.fetching import FetchPolicy
 from polymux.server.doors.settings import DoorSettings
+from polymux.server.setting_values import converted, right_for
 from polymux.server.upstream_settings import UpstreamSettings, read_upstreams
 from polymux.service.dispatch import Route
+from polymux.songs.serving import SongSettings
 from polymux.summaries.settings import SummaryOptions
+from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
 from polymux.upstreams.song_search.settings import SongSearchSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _LARGEST_PORT = 65535
@@ -39,6 +42,7 @@ class Limits:
         json_bytes: Longest of other JSON bodies. Default: 1 MiB.
         upload_bytes: Longest form of conversions and transcriptions. Default: 2 GiB.
         image_bytes: Longest form of operations on pictures. Default: 20 MiB.
+        song_bytes: Longest form of recordings whose song is to be named. Default: 30 MiB.
         form_bytes: Longest of other forms. Default: 200 MiB.
         queue: How many requests may wait for one engine. Default: 32.
         streams_keep_alive_s: After how long a silent stream is told that it goes on. Default: 15.
@@ -58,6 +62,7 @@ class Limits:
     json_bytes: int = 1 << 20
     upload_bytes: int = 2 << 30
     image_bytes: int = 20 << 20
+    song_bytes: int = 30 << 20
     form_bytes: int = 200 << 20
     queue: int = 32
     streams_keep_alive_s: float = 15.0
@@ -124,7 +129,9 @@ class ServerSettings:
         fetch: What may be fetched beyond the public Internet, such as pictures of chats.
         store: Where jobs and files are kept.
         doors: Addresses in the shapes of others' interfaces.
-        song_search: Which catalogues of songs are asked. Default: none.
+        songs: One's own songs, which are asked before all others.
+        song_recognition: Who else is asked for the song of a recording. Default: nobody.
+        song_search: Which catalogues of others are searched for songs. Default: none.
         download: Downloads from pages. Default: where yt-dlp is installed.
         summaries: How videos are summarised.
         engines: Name to engine. Default: those whose parts are installed.
@@ -147,6 +154,8 @@ class ServerSettings:
     fetch: FetchPolicy = field(default_factory=FetchPolicy)
     store: StoreSettings = field(default_factory=StoreSettings)
     doors: DoorSettings = field(default_factory=DoorSettings)
+    songs: SongSettings = field(default_factory=SongSettings)
+    song_recognition: SongRecognitionSettings = field(default_factory=SongRecognitionSettings)
     song_search: SongSearchSettings = field(default_factory=SongSearchSettings)
     download: DownloadSettings = field(default_factory=DownloadSettings)
     summaries: SummaryOptions = field(default_factory=SummaryOptions)
@@ -228,6 +237,8 @@ class _Reader:
             "store": StoreSettings,
             "fetch": FetchPolicy,
             "doors": DoorSettings,
+            "songs": SongSettings,
+            "song_recognition": SongRecognitionSettings,
             "song_search": SongSearchSettings,
             "download": DownloadSettings,
             "summaries": SummaryOptions,
@@ -265,7 +276,7 @@ class _Reader:
             if name not in known:
                 self._problems.append(f"{prefix}{name} is not known")
                 continue
-            right, made = _converted(known[name], value)
+            right, made = converted(known[name], value)
             if right:
                 found[name] = made
             else:
@@ -354,43 +365,3 @@ class _Reader:
                 checked_base_url(url)
             except InvalidRequestError as error:
                 self._problems.append(f"public_url: {error}")
-
-
-def right_for(kind: str) -> str:
-    """A type, in words."""
-    if "bool" in kind:
-        return "true or false"
-    if "tuple[int" in kind:
-        return "an array of whole numbers"
-    if "tuple" in kind:
-        return "an array of texts"
-    if "Mapping" in kind:
-        return "a table"
-    if "float" in kind:
-        return "a number above 0"
-    if "int" in kind:
-        return "a whole number, 0 or above"
-    return "a text"
-
-
-def _converted(kind: str, value: object) -> tuple[bool, Any]:
-    """Whether a value is of a field's type, and what is kept of it."""
-    if "bool" in kind:
-        return isinstance(value, bool), value
-    if "tuple[int" in kind:
-        numbers = isinstance(value, list) and all(type(one) is int for one in value)
-        return numbers, tuple(value) if isinstance(value, list) else ()
-    if "tuple" in kind:
-        texts = isinstance(value, list) and all(isinstance(one, str) for one in value)
-        return texts, tuple(value) if isinstance(value, list) else ()
-    if "Mapping" in kind:
-        return isinstance(value, dict), value
-    if "float" in kind:
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return number and value > 0, value  # type: ignore[operator]
-    if "int" in kind:
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        return whole and value >= 0, value  # type: ignore[operator]
-    if "Path" in kind:
-        return isinstance(value, str), Path(value).expanduser() if isinstance(value, str) else None
-    return isinstance(value, str), value

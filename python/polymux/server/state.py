@@ -188,6 +188,8 @@ class ServerState:
                 tls_key=old.tls_key,
                 engines=old.engines,
                 upstreams=old.upstreams,
+                songs=old.songs,
+                song_recognition=old.song_recognition,
                 song_search=old.song_search,
                 download=old.download,
                 summaries=old.summaries,

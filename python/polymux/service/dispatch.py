@@ -209,6 +209,26 @@ class Service:
         except TimeoutError:
             raise too_late(work) from None
 
+    def behind(self, backend: Backend, work: Work) -> list[Backend]:
+        """The backends that come after one, whether they would refuse the work or not."""
+        routes = self._routes.get(work.operation, ())
+        names = [route.backend for route in routes if self._is_meant(route, work)]
+        return [self.backends[name] for name in names[names.index(backend.name) + 1 :]]
+
+    async def do_behind(self, backend: Backend, work: Work, sink: Sink) -> Product | None:
+        """Has the first of those do it that does not refuse; None where there is none."""
+        for other in self.behind(backend, work):
+            try:
+                other.refuse(work)
+            except (errors.NoBackendError, errors.BadRequestError):
+                continue
+            preparing = other.prepared(work, sink)
+            if preparing is not None:
+                return await self._do_prepared(preparing, other, sink, _nothing, None)
+            async with self.places[other.name].place():
+                return await other.run(work, sink)
+        return None
+
     async def _do(
         self,
         work: Work,

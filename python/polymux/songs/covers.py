@@ -115,4 +115,5 @@ def initials(song: CatalogueSong) -> str:
     """
     words = (song.artist or song.title).split()
     letters = [next((char for char in word if char.isalnum()), "") for word in words]
-    return "".join(letter for letter in letters if letter)[:2].upper() or "?"
+    first = [letter for letter in letters if letter][:2]
+    return "".join(first).upper()[:2] or "?"

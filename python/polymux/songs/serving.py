@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polymux._text import display_name
 from polymux.errors import InvalidRequestError
 from polymux.songs.settings import catalogue_folder
 
@@ -64,7 +63,7 @@ def served_folder(wanted: str | os.PathLike[str] | None) -> Path | None:
     return folder if (folder / DATABASE).is_file() else None
 
 
-def told(count: int, folder: Path | None = None) -> str:
+def told(count: int) -> str:
     """How many songs there are, for people.
 
     Example:
@@ -72,5 +71,4 @@ def told(count: int, folder: Path | None = None) -> str:
         >>> told(1), told(2500)
         ('1 song', '2,500 songs')
     """
-    songs = f"{count:,} song{'' if count == 1 else 's'}"
-    return songs if folder is None else f"{songs} in {display_name(folder.as_posix())}"
+    return f"{count:,} song{'' if count == 1 else 's'}"

@@ -70,7 +70,7 @@ def test_the_interface_is_as_its_document_says(tmp_path: Path) -> None:
         longest_s = 600 + 60 * EXAMPLES
         told = schema_run.run(server, tmp_path, examples=EXAMPLES, seed=SEED, longest_s=longest_s)
         addresses, requests = asked(told)
-        assert addresses == 26
+        assert addresses == 28
         assert requests > 2000
         check(server)
         assert not any((tmp_path / "s" / "store" / "drafts").iterdir())

@@ -46,7 +46,10 @@ def test_songs_are_listed_counted_checked_exported(filled: Path, tmp_path: Path)
     assert polymux("songs", "export", file, "--catalogue", filled)[0] == 1
 
 
-def test_the_configuration_names_the_catalogue(filled: Path, tmp_path: Path) -> None:
+def test_the_configuration_names_the_catalogue(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("POLYMUX_CATALOGUE")
     file = tmp_path / "config.toml"
     file.write_text(f'[songs]\ncatalogue = "{filled}"\n')
     code, told, _ = polymux("songs", "list", POLYMUX_CONFIG=str(file))

@@ -52,17 +52,18 @@ class Trouble(Exception):  # noqa: N818 - it is no error of whoever asked
         self.counts = counts
 
 
-def told(troubles: Mapping[str, Trouble]) -> errors.APIStatusError:
+def told(troubles: Mapping[str, Trouble], who: str = "catalogue of songs") -> errors.APIStatusError:
     """What a caller is told when no catalogue has answered.
 
     Args:
         troubles: Catalogue to what was the trouble; one or more.
+        who: What they are, for people. Default: ``"catalogue of songs"``.
     """
     kind = min(one.kind for one in troubles.values())
     reasons = "; ".join(f"{name}: {one.reason}" for name, one in troubles.items())
     if kind is TroubleKind.REFUSED:
-        return invalid(f"song: no catalogue of songs takes this text ({reasons})", "song")
-    message = f"no catalogue of songs has answered: {reasons}"
+        return invalid(f"song: no {who} takes this text ({reasons})", "song")
+    message = f"no {who} has answered: {reasons}"
     waits = [
         one.retry_after_s
         for one in troubles.values()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
+from typing import Any
 from urllib.parse import urlsplit
 
 from polymux._text import shown
@@ -12,7 +13,7 @@ from polymux.errors import InvalidRequestError
 
 #: The catalogues there are (`server_and_engines.md` B.11).
 PROVIDERS = ("itunes", "musicbrainz", "shazam")
-_COUNTRY = re.compile(r"[A-Za-z]{2}", re.ASCII)
+COUNTRY = re.compile(r"[A-Za-z]{2}", re.ASCII)
 #: An address of electronic mail or of a page, without what a comment in User-Agent cannot hold.
 _CONTACT = re.compile(r"https?://[!-'*-\[\]-~]{3,200}|[!-'*-?A-\[\]-~]{1,64}@[A-Za-z0-9.-]{3,200}")
 _PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
@@ -65,36 +66,24 @@ class SongSearchSettings:
         """Checks what is given."""
         for name in self.providers:
             if name not in PROVIDERS:
-                raise _wrong("providers", name, f"must be of {', '.join(PROVIDERS)}")
+                raise wrong("providers", name, f"must be of {', '.join(PROVIDERS)}")
         if len(set(self.providers)) < len(self.providers):
-            raise _wrong("providers", list(self.providers), "names one more than once")
+            raise wrong("providers", list(self.providers), "names one more than once")
         if self.contact and not _CONTACT.fullmatch(self.contact):
-            raise _wrong("contact", self.contact, "must be a mail address or a page's")
+            raise wrong("contact", self.contact, "must be a mail address or a page's")
         if "musicbrainz" in self.providers and not self.contact:
             raise InvalidRequestError(
                 "contact: MusicBrainz wants to know whom to write to about requests; give a mail "
                 'address or a page, such as contact = "music@site.example"'
             )
-        if not _COUNTRY.fullmatch(self.country):
-            raise _wrong("country", self.country, "must be two letters, such as US")
-        self._check_numbers()
+        if not COUNTRY.fullmatch(self.country):
+            raise wrong("country", self.country, "must be two letters, such as US")
+        check_numbers(self)
         for proxy in self.allowed_proxies:
             if proxy_place(proxy) != proxy:
-                raise _wrong("allowed_proxies", proxy, "must be as http://proxy.example:3128")
+                raise wrong("allowed_proxies", proxy, "must be as http://proxy.example:3128")
         for name in PROVIDERS:
-            try:
-                checked_base_url(getattr(self, f"{name}_url"))
-            except InvalidRequestError as error:
-                text = error.message.removeprefix("base_url ")
-                raise InvalidRequestError(f"{name}_url: {text}") from None
-
-    def _check_numbers(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if one.name.endswith("_s") and not 0 < value < float("inf"):
-                raise _wrong(one.name, value, "must be a number of seconds above 0")
-        if self.cache_bytes < 0:
-            raise _wrong("cache_bytes", self.cache_bytes, "must be 0 or above")
+            check_url(f"{name}_url", getattr(self, f"{name}_url"))
 
 
 def proxy_place(proxy: str) -> str | None:
@@ -117,5 +106,33 @@ def proxy_place(proxy: str) -> str | None:
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def _wrong(name: str, value: object, why: str) -> InvalidRequestError:
+def check_numbers(settings: Any) -> None:
+    """Raises where seconds or bytes among the fields of settings cannot be.
+
+    Raises:
+        InvalidRequestError: It names the first of them.
+    """
+    for one in fields(settings):
+        value = getattr(settings, one.name)
+        if one.name.endswith("_s") and not 0 < value < float("inf"):
+            raise wrong(one.name, value, "must be a number of seconds above 0")
+        if one.name.endswith("_bytes") and value < 0:
+            raise wrong(one.name, value, "must be 0 or above")
+
+
+def check_url(name: str, url: str) -> None:
+    """Raises where a setting cannot be a server's address.
+
+    Raises:
+        InvalidRequestError: It names the setting.
+    """
+    try:
+        checked_base_url(url)
+    except InvalidRequestError as error:
+        text = error.message.removeprefix("base_url ")
+        raise InvalidRequestError(f"{name}: {text}") from None
+
+
+def wrong(name: str, value: object, why: str) -> InvalidRequestError:
+    """What is said of a setting that cannot be."""
     return InvalidRequestError(f"{name}={shown(value)}: {why}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from urllib.parse import unquote, urlencode, urlsplit
 
 from polymux import _loop, errors
@@ -17,7 +17,7 @@ from polymux.upstreams.failing import reason_of
 from polymux.upstreams.song_search.failing import Trouble, TroubleKind, retry_after_s
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from polymux import _core
     from polymux.upstreams.song_search.pacing import Rate
@@ -26,12 +26,19 @@ if TYPE_CHECKING:
 _OK = 200
 _TOO_MANY = 429
 #: By these a catalogue says that it cannot look for this text.
-_REFUSALS = (400, 414, 422)
+_REFUSALS = frozenset({400, 414, 422})
 _CONNECT_MS = 5000
 #: A connection that rested so long may have been closed by the other side.
 _IDLE_S = 1.0
 #: Fifty songs take a tenth of it.
 _LONGEST_ANSWER_BYTES = 4 << 20
+
+
+class _Request(NamedTuple):
+    method: str
+    path: str
+    headers: Sequence[str] = ()
+    body: bytes | None = None
 
 
 class CatalogueServer:
@@ -44,18 +51,25 @@ class CatalogueServer:
         timeout_s: Most that an answer may take.
         user_agent: What it is told of this program.
         limited: Statuses, beside 429, by which it says that it is asked too often.
+        refusals: Statuses by which it says that it cannot look for a text.
 
     Raises:
         InvalidRequestError: The address cannot be one.
     """
 
     def __init__(
-        self, base_url: str, timeout_s: float, user_agent: str, limited: frozenset[int]
+        self,
+        base_url: str,
+        timeout_s: float,
+        user_agent: str,
+        limited: frozenset[int],
+        refusals: frozenset[int] = _REFUSALS,
     ) -> None:
         """Nothing is connected."""
         self._base_url = checked_base_url(base_url)
         self._user_agent = user_agent
         self._limited = limited
+        self._refusals = refusals
         self._timeout_ms = max(1, round(timeout_s * 1000))
         self._kept: _core.Session | None = None
         self._answered_at = math.inf
@@ -75,10 +89,30 @@ class CatalogueServer:
         Raises:
             Trouble: There is no answer, or it is no JSON.
         """
+        return await self._json(_Request("GET", path), proxy)
+
+    async def post_json(self, path: str, headers: Sequence[str], body: bytes) -> Any:
+        """What it answers to that, parsed. Cancelled, the connection is closed.
+
+        Args:
+            path: Behind its address, with the query.
+            headers: Fields beside those that every request has, such as ``"Name: value"``.
+            body: JSON. Sent twice where a kept connection was closed: it asks and changes nothing.
+
+        Raises:
+            Trouble: There is no answer, or it is no JSON.
+        """
+        fields = ("Content-Type: application/json", *headers)
+        return await self._json(_Request("POST", path, fields, body), "")
+
+    async def _json(self, request: _Request, proxy: str) -> Any:
         from polymux._native_core import core
 
         try:
-            answer = await (self._get_through(proxy, path) if proxy else self._get_kept(path))
+            if proxy:
+                answer = await self._ask_through(proxy, request)
+            else:
+                answer = await self._ask_kept(request)
         except errors.RequestTimeoutError:
             raise Trouble(TroubleKind.LATE, "it did not answer in time") from None
         except errors.PolymuxError as error:
@@ -89,26 +123,26 @@ class CatalogueServer:
         except errors.DecodeError:
             raise Trouble(TroubleKind.FAILED, "its answer is no JSON") from None
 
-    async def _get_kept(self, path: str) -> Answer:
+    async def _ask_kept(self, request: _Request) -> Answer:
         if self._kept is None:
             self._kept = self._session("")
         idle_s = time.monotonic() - self._answered_at
         try:
-            answer = await self._get(self._kept, path)
+            answer = await self._ask(self._kept, request)
         except errors.ConnectionLostError:
             if idle_s < _IDLE_S:
                 raise
             # It was closed in the moment that it was used again: nobody has seen the request.
-            answer = await self._get(self._kept, path)
+            answer = await self._ask(self._kept, request)
         self._answered_at = time.monotonic()
         return answer
 
-    async def _get_through(self, proxy: str, path: str) -> Answer:
+    async def _ask_through(self, proxy: str, request: _Request) -> Answer:
         password = urlsplit(proxy).password
         keep_secret(password, password and unquote(password))
         session = self._session(proxy)
         try:
-            return await self._get(session, path)
+            return await self._ask(session, request)
         finally:
             session.close()
 
@@ -124,7 +158,7 @@ class CatalogueServer:
             http2=True,
         )
 
-    async def _get(self, session: _core.Session, path: str) -> Answer:
+    async def _ask(self, session: _core.Session, request: _Request) -> Answer:
         from polymux._native_core import core
 
         options = core.CallOptions(
@@ -142,8 +176,10 @@ class CatalogueServer:
             longest_answer_bytes=_LONGEST_ANSWER_BYTES,
             longest_event_bytes=_LONGEST_ANSWER_BYTES,
         )
-        url = f"{self._base_url}{path}"
-        exchange = session.start(_loop.port(), "GET", url, [], None, options, "whole")
+        url, headers = f"{self._base_url}{request.path}", list(request.headers)
+        exchange = session.start(
+            _loop.port(), request.method, url, headers, request.body, options, "whole"
+        )
         return Answer(await _loop.outcome(exchange, None, None))
 
     def _check(self, answer: Answer) -> None:
@@ -154,7 +190,7 @@ class CatalogueServer:
             raise Trouble(
                 TroubleKind.LIMITED, "it wants to be asked less often", retry_after_s(headers)
             )
-        if status in _REFUSALS:
+        if status in self._refusals:
             reason = f"it refuses this text (status {status})"
             raise Trouble(TroubleKind.REFUSED, reason, counts=False)
         if 300 <= status < 400:

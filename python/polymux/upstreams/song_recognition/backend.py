@@ -1,0 +1,138 @@
+"""The recognition of songs by others as a backend of the service: `identify_song`."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from polymux import errors
+from polymux.engines.media import SONG_SIGNATURE
+from polymux.engines.prepared import refuse_addresses
+from polymux.service.backend import Backend, Health
+from polymux.service.failures import engine_failed
+from polymux.service.work import Product, Sink
+from polymux.upstreams.song_recognition.recogniser import Recogniser
+from polymux.upstreams.song_recognition.shazam import ShazamRecognition, Signature
+from polymux.upstreams.song_search.cache import SongCache
+
+if TYPE_CHECKING:
+    from polymux.service.media_store import Draft
+    from polymux.service.work import Work
+    from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
+    from polymux.upstreams.song_search.songs import Song
+
+_log = logging.getLogger("polymux.song_recognition")
+
+#: What settings and logs call it.
+NAME = "song_recognition"
+#: What turns it on, for whoever finds it off.
+REMEDY = (
+    "others' servers are asked for a song only where they are named, such as by "
+    '[song_recognition] providers = ["shazam"] in the settings; docs/song-recognition.md says how'
+)
+#: Most of them wait for a turn; how often others are asked is bounded elsewhere.
+_SLOTS = 64
+#: Of less nobody can tell the song (`contracts.md` G.2.8).
+_LEAST_SIGNAL_S = 1.0
+
+
+class SongRecognitionBackend(Backend):
+    """Answers `identify_song` from the servers of others.
+
+    Args:
+        settings: Which, and how.
+        media: What opens the recording: a backend of the media engine.
+        recogniser: What asks them. Default: made of the settings.
+    """
+
+    def __init__(
+        self,
+        settings: SongRecognitionSettings,
+        media: Backend,
+        recogniser: Recogniser | None = None,
+    ) -> None:
+        """Nothing is asked."""
+        self.name = NAME
+        self.operations = frozenset({"identify_song"})
+        self.slots = _SLOTS
+        self._media = media
+        self._recogniser = recogniser or recogniser_of(settings)
+
+    def refuse(self, work: Work) -> None:
+        """Addresses are no files."""
+        refuse_addresses(work, "file")
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        """Has the recording's signature made, and asks whose it is.
+
+        Raises:
+            NoMatchError: Nobody knows a song like this.
+            APIStatusError: Nobody has answered.
+        """
+        signature = await self.signature(work)
+        try:
+            found = await self.recognise(signature)
+        except errors.APIStatusError as error:
+            _log.warning("identify_song %s: %s", work.request_id, error)
+            raise
+        _log.info("identify_song %s: %s", work.request_id, "a song" if found else "no song")
+        sink.log("a song was recognised" if found else "no song was recognised")
+        if found is None:
+            raise errors.NoMatchError("no song is like this recording")
+        return Product(found.as_answer())
+
+    async def signature(self, work: Work) -> Signature:
+        """What the recording of `work` is recognised by.
+
+        Raises:
+            PolymuxError: It cannot be decoded.
+        """
+        step = replace(
+            work,
+            operation=SONG_SIGNATURE,
+            values={"file": work.values["file"]},
+            given=frozenset(),
+        )
+        made = (await self._media.run(step, Sink(_nothing, _no_draft))).output
+        return Signature(made["uri"], made["sample_count"], made["peak_count"])
+
+    async def recognise(self, signature: Signature) -> Song | None:
+        """The song of a recording; None where nobody knows one.
+
+        Of silence, and of less than a second, nobody is asked.
+
+        Raises:
+            RateLimitError: Nobody has answered, and one can be asked again later.
+            InternalServerError: Nobody has answered (502 or 504).
+        """
+        if not signature.peak_count or signature.duration_s < _LEAST_SIGNAL_S:
+            return None
+        return await self._recogniser.recognise(signature)
+
+    def health(self) -> Health:
+        """Ready, and which servers are left alone."""
+        return Health("ready", self._recogniser.resting())
+
+    async def close(self) -> None:
+        """Closes all connections, and gives up the media engine, which may have ended already."""
+        self._recogniser.close()
+        await self._media.close()
+
+
+def recogniser_of(settings: SongRecognitionSettings) -> Recogniser:
+    """What asks the servers that settings name."""
+    cache = SongCache(settings.cache_bytes, settings.cache_s, settings.cache_empty_s)
+    shazam = ShazamRecognition(
+        settings.shazam_url, settings.provider_s, settings.country, settings.language
+    )
+    known = {shazam.name: shazam}
+    return Recogniser([known[name] for name in settings.providers], cache, settings.deadline_s)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _no_draft(_: int) -> Draft:
+    raise engine_failed("a signature makes no file")

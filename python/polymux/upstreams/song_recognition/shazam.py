@@ -1,0 +1,113 @@
+"""The recognition of Shazam's apps: nobody has promised it to others, and it may end any day.
+
+Its shape is written down in `contracts.md` 10, after the MIT-licensed package shazamio.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from typing import Any, NamedTuple
+
+from polymux._version import __version__
+from polymux.upstreams.song_search.pacing import Rate
+from polymux.upstreams.song_search.songs import Song, not_the_interface, song
+from polymux.upstreams.song_search.source import CatalogueServer, member, with_query
+
+_RATE_HZ = 16_000
+_DEVICE = "web"
+_QUERY = {
+    "sync": "true",
+    "webv3": "true",
+    "sampling": "true",
+    "connected": "",
+    "shazamapiversion": "v3",
+    "sharehub": "true",
+    "hubv5minorversion": "v5.1",
+    "hidelb": "true",
+    "video": "v3",
+}
+_HEADERS = ("X-Shazam-Platform: IPHONE", "X-Shazam-AppVersion: 14.1.0")
+
+
+class Signature(NamedTuple):
+    """What a recording is recognised by.
+
+    Attributes:
+        uri: A ``data:`` address.
+        sample_count: Samples at 16 kHz that it was made of.
+        peak_count: What stands out in it; 0 in silence.
+    """
+
+    uri: str
+    sample_count: int
+    peak_count: int
+
+    @property
+    def duration_s(self) -> float:
+        """How much sound it was made of."""
+        return self.sample_count / _RATE_HZ
+
+
+class ShazamRecognition:
+    """Asks Shazam's server whose song a signature is.
+
+    Args:
+        base_url: Its address.
+        timeout_s: Most that an answer may take.
+        country: Where songs are looked for, by its two letters.
+        language: Of answers, such as ``"en-US"``.
+    """
+
+    name = "shazam"
+    #: Five in a minute: people were told off at more.
+    rate = Rate(burst=2, per_s=0.05)
+
+    def __init__(self, base_url: str, timeout_s: float, country: str, language: str) -> None:
+        """Nothing is connected."""
+        agent = f"polymux/{__version__}"
+        nobody: frozenset[int] = frozenset()
+        self._server = CatalogueServer(base_url, timeout_s, agent, nobody, refusals=nobody)
+        self._place = f"/discovery/v5/{language}/{country.upper()}/{_DEVICE}/-/tag"
+
+    async def recognise(self, signature: Signature) -> Song | None:
+        """The song; None where it knows none that is like it.
+
+        Raises:
+            Trouble: It has not answered, or not as its interface says.
+        """
+        # New ones each time: nothing ties one recording to another.
+        ids = f"{uuid.uuid4()}/{uuid.uuid4()}".upper()
+        path = with_query(f"{self._place}/{ids}", _QUERY)
+        body = json.dumps(_asked(signature)).encode()
+        return _song(await self._server.post_json(path, _HEADERS, body))
+
+    def close(self) -> None:
+        """Closes all connections. Idempotent."""
+        self._server.close()
+
+
+def _asked(signature: Signature) -> dict[str, Any]:
+    # Where and in which zone somebody listens is nobody's affair.
+    return {
+        "timezone": "Europe/London",
+        "signature": {"uri": signature.uri, "samplems": round(signature.duration_s * 1000)},
+        "timestamp": time.time_ns() // 1_000_000,
+        "context": {},
+        "geolocation": {},
+    }
+
+
+def _song(answer: Any) -> Song | None:
+    track = member(answer, "track")
+    if track is None:
+        if not isinstance(member(answer, "matches"), list):
+            raise not_the_interface()
+        return None
+    url = member(track, "share", "href") or member(track, "url")
+    image = member(track, "share", "image") or member(track, "images", "coverart")
+    found = song(member(track, "title"), member(track, "subtitle"), url, image)
+    if found is None:
+        raise not_the_interface()
+    return found

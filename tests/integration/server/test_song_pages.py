@@ -1,0 +1,204 @@
+"""Pages and covers of songs: by signed links alone, and nothing in them runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urljoin, urlsplit
+
+import polymux
+import pytest
+from polymux.server.settings import StoreSettings
+from support import catalogue_songs
+from support.served_songs import MARKUP, MBID, SEARCH, got, made, served
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.polymux_server import PolymuxServer
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("songs"))
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
+    with served(tmp_path_factory.mktemp("server"), folder) as running:
+        yield running
+
+
+def song_of(server: PolymuxServer, text: str) -> dict[str, str]:
+    found: dict[str, str] = server.json(SEARCH, {"song": text, "limit": "1"}).json()[0]
+    return found
+
+
+class Page(HTMLParser):
+    """What a browser sees of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.pictures: list[str] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.pictures += [value or "" for name, value in attrs if name == "src"]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_the_page_tells_of_the_song(server: PolymuxServer) -> None:
+    song = song_of(server, "more so alert")
+    answer = got(server, song["songid_url"])
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; img-src 'self'; style-src 'sha256-")
+    assert "unsafe" not in policy
+    text = answer.body.decode()
+    page = Page(text)
+    for word in (MARKUP, "<b>Album</b>", "1999", "0:12"):
+        assert word in page.text
+    assert "script" not in page.tags
+    assert "b" not in page.tags
+    assert "secret place" not in text
+    assert "\u202e" not in text
+    (picture,) = page.pictures
+    assert got(server, urljoin(song["songid_url"], picture)).body.startswith(b"\x89PNG")
+
+
+def test_covers_are_what_they_are(server: PolymuxServer) -> None:
+    embedded = got(server, song_of(server, "more so alert")["song_image"])
+    assert embedded.headers["content-type"] == "image/png"
+    assert embedded.body.startswith(b"\x89PNG\r\n\x1a\n")
+    assert embedded.headers["x-content-type-options"] == "nosniff"
+    assert "sandbox" in embedded.headers["content-security-policy"]
+    known = song_of(server, "known somebody")
+    assert known["songid_url"] == f"https://musicbrainz.org/recording/{MBID}"
+    beside = got(server, known["song_image"])
+    assert beside.headers["content-type"] == "image/png"
+    again = got(server, known["song_image"], If_None_Match=beside.headers["etag"])
+    assert (again.status, again.body) == (304, b"")
+    drawn = got(server, song_of(server, "danube")["song_image"])
+    assert drawn.headers["content-type"] == "image/svg+xml"
+    assert b">S</text>" in drawn.body
+    head = got(server, known["song_image"], "HEAD")
+    assert (head.status, head.body) == (200, b"")
+    assert head.headers["content-length"] == str(len(beside.body))
+
+
+def test_only_by_the_link(server: PolymuxServer) -> None:
+    song = song_of(server, "danube")
+    parts = urlsplit(song["songid_url"])
+    number = parts.path.rpartition("/")[2]
+    query = parse_qs(parts.query)
+    expires, signature = query["exp"][0], query["sig"][0]
+    cover = urlsplit(song["song_image"]).query
+    wrong = [
+        parts.path,
+        f"{parts.path}?exp={expires}",
+        f"{parts.path}?exp={expires}&sig=",
+        f"{parts.path}?exp={int(expires) + 1}&sig={signature}",
+        f"{parts.path}?exp={expires}&sig={signature[:-1]}",
+        f"{parts.path}?{cover}",
+        f"{parts.path}/cover?{parts.query}",
+        f"/songs/{int(number) + 1}?{parts.query}",
+        f"/songs/0{number}?{parts.query}",
+        f"/songs/x?{parts.query}",
+        f"/media/{number}?{parts.query}",
+    ]
+    for path in wrong:
+        for key in (None, server.key):
+            answer = server.ask("GET", path, key=key)
+            assert answer.status == 404, path
+            assert b"Danube" not in answer.body
+    assert server.ask("POST", f"{parts.path}?{parts.query}", b"x", key=None).status == 405
+    assert got(server, song["songid_url"]).status == 200
+
+
+def test_links_end(folder: Path, tmp_path: Path) -> None:
+    """As links to results do; and none outlives the secret that it is signed with."""
+    running = served(tmp_path, folder)
+    with running as server:
+        store = server.state.service.store
+        song = song_of(server, "danube")
+        end = int(parse_qs(urlsplit(song["songid_url"]).query)["exp"][0])
+        assert end == pytest.approx(store.clock() + StoreSettings().keep_s, abs=60)
+        path = urlsplit(song["songid_url"]).path
+        past = store.links.query(path, store.clock() - 1)
+        assert server.ask("GET", f"{path}?{past}", key=None).status == 404
+        for _ in range(2):
+            assert got(server, song["songid_url"]).status == 200
+            store.links.rotate(now=True)
+        assert got(server, song["songid_url"]).status == 404
+
+
+def test_links_begin_with_the_public_url(folder: Path, tmp_path: Path) -> None:
+    with served(tmp_path, folder, public_url="https://tools.example/all") as server:
+        server.url = f"http://127.0.0.1:{server.state.settings.port}"
+        song = song_of(server, "danube")
+        for url in (song["songid_url"], song["song_image"]):
+            assert url.startswith("https://tools.example/all/songs/")
+        link = song["songid_url"].removeprefix("https://tools.example/all")
+        page = Page(server.ask("GET", link, key=None).body.decode())
+        # Relative: it leads through whatever the page has come through.
+        assert urljoin(song["songid_url"], page.pictures[0]).startswith(
+            song["song_image"].partition("?")[0]
+        )
+
+
+@pytest.fixture
+def changing(tmp_path: Path) -> Iterator[tuple[PolymuxServer, Path]]:
+    music = tmp_path / "music"
+    catalogue_songs.song(music / "a.mp3", 5, title="Alone", artist="The Band")
+    (music / "cover.jpg").write_bytes(b"\xff\xd8\xff\xe0 a picture")
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        catalogue.add(music)
+    with served(tmp_path, tmp_path / "catalogue") as server:
+        yield server, music / "cover.jpg"
+
+
+def test_what_has_become_no_picture_is_not_sent(
+    changing: tuple[PolymuxServer, Path], tmp_path: Path
+) -> None:
+    server, cover = changing
+    link = song_of(server, "alone")["song_image"]
+    assert got(server, link).headers["content-type"] == "image/jpeg"
+    cover.write_bytes(b"\xff\xd8\xff" + bytes(10 << 20))
+    assert got(server, link).headers["content-type"] == "image/svg+xml"
+    cover.write_text("<svg onload='alert(1)'>")
+    assert b"onload" not in got(server, link).body
+    cover.unlink()
+    secret = tmp_path / "secret"
+    secret.write_text("a secret of this machine")
+    cover.symlink_to(secret)
+    assert b"secret" not in got(server, link).body
+    cover.unlink()
+    os.mkfifo(cover)
+    assert got(server, link).headers["content-type"] == "image/svg+xml"
+    cover.unlink()
+    assert b">TB</text>" in got(server, link).body
+
+
+def test_a_song_that_is_removed_has_no_page(
+    changing: tuple[PolymuxServer, Path], tmp_path: Path
+) -> None:
+    server, cover = changing
+    song = song_of(server, "alone")
+    shutil.rmtree(cover.parent)
+    assert got(server, song["songid_url"]).status == 200
+    assert got(server, song["song_image"]).status == 200
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        catalogue.remove(cover.parent)
+    assert got(server, song["songid_url"]).status == 404
+    assert got(server, song["song_image"]).status == 404

@@ -1,0 +1,307 @@
+"""`identify_song` and `search_music` on a server with a catalogue of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy
+import polymux
+import pytest
+from polymux.errors import NoMatchError
+from polymux.server.settings import Limits
+from support import catalogue_songs, programs
+from support.commands import run
+from support.served_songs import IDENTIFY, SEARCH, UNKNOWN, ask, made, served
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from support.polymux_server import PolymuxServer
+
+NAME = "Blue Danube - Strauss"
+RATE = catalogue_songs.RATE
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("songs"))
+
+
+@pytest.fixture(scope="module")
+def piece(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six seconds of the song that is called `NAME`."""
+    return catalogue_songs.snippet(tmp_path_factory.mktemp("piece"), 2)
+
+
+@pytest.fixture(scope="module")
+def server(catalogue: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
+    with served(tmp_path_factory.mktemp("server"), catalogue) as running:
+        yield running
+
+
+def test_every_way_gives_the_same(server: PolymuxServer, piece: Path, tmp_path: Path) -> None:
+    async def asynchronously() -> Any:
+        async with polymux.AsyncClient(server.url, server.key) as client:
+            song = await client.identify_song(piece)
+            return song.name, [one.name for one in await client.search_music("blue danube")]
+
+    answer = ask(server, piece)
+    assert (answer.status, answer.json()["song_name"]) == (200, NAME)
+    assert set(answer.json()) == {"song_name", "songid_url", "song_image"}
+    assert all(answer.json().values())
+    with polymux.Client(server.url, server.key) as client:
+        song = client.identify_song(piece.read_bytes())
+        assert song.name == NAME
+        assert [one.name for one in client.search_music("blue danube")] == [NAME]
+    assert asyncio.run(asynchronously()) == (NAME, [NAME])
+    words = ("--server", server.url, "--json")
+    shown = run("identify-song", str(piece), *words, cwd=tmp_path, POLYMUX_API_KEY=server.key)
+    assert json.loads(shown.stdout)["song_name"] == NAME
+    shown = run("search-music", "danube", *words, cwd=tmp_path, POLYMUX_API_KEY=server.key)
+    assert [one["song_name"] for one in json.loads(shown.stdout)] == [NAME]
+
+
+def test_how_it_was_found_is_in_the_header_and_in_the_log(
+    server: PolymuxServer, piece: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "polymux.songs"):
+        answer = ask(server, piece)
+    told = dict(one.split("=") for one in answer.headers["polymux-metrics"].split(", "))
+    assert list(told) == ["offset_s", "speed", "tempo", "pitch", "confidence"]
+    assert float(told["offset_s"]) == pytest.approx(3.3, abs=0.1)
+    assert float(told["speed"]) == pytest.approx(1, abs=0.01)
+    assert 0.5 < float(told["confidence"]) <= 1
+    (line,) = (one.message for one in caplog.records if one.name == "polymux.songs")
+    assert f"identify_song {answer.headers['x-request-id']}: song " in line
+    assert f"confidence {float(told['confidence']):g}" in line
+    for word in ("Danube", "Strauss", os.fspath(piece.parent)):
+        assert word not in line
+
+
+def test_what_no_song_is_like(server: PolymuxServer, tmp_path: Path) -> None:
+    answer = ask(server, catalogue_songs.snippet(tmp_path, UNKNOWN))
+    assert (answer.status, answer.json()["code"]) == (404, "no_match")
+    assert "no song of the catalogue" in answer.json()["error"]
+    with polymux.Client(server.url, server.key) as client, pytest.raises(NoMatchError):
+        client.identify_song(catalogue_songs.snippet(tmp_path, UNKNOWN))
+
+
+def silence() -> numpy.ndarray:
+    return numpy.zeros(5 * RATE)
+
+
+def noise() -> numpy.ndarray:
+    return numpy.random.default_rng(1).normal(0, 0.2, 8 * RATE).clip(-1, 1)
+
+
+def half_a_second() -> numpy.ndarray:
+    return catalogue_songs.sound(2)[RATE : RATE + RATE // 2]
+
+
+@pytest.mark.parametrize("sound", [silence, noise, half_a_second])
+def test_what_nobody_can_know(
+    server: PolymuxServer, tmp_path: Path, sound: Callable[[], numpy.ndarray]
+) -> None:
+    """V30."""
+    answer = ask(server, catalogue_songs.write(tmp_path / "a.wav", sound()))
+    assert (answer.status, answer.json()["code"]) == (404, "no_match")
+
+
+def test_an_hour(server: PolymuxServer, tmp_path: Path, piece: Path) -> None:
+    """V30: of much sound the beginning is listened to, and there the loudest of it."""
+    hour = tmp_path / "hour.flac"
+    quiet = ("-f", "lavfi", "-i", "anullsrc=r=8000:cl=mono:d=3600")
+    joined = ("-filter_complex", "[0]aresample=8000[a];[a][1]concat=v=0:a=1")
+    programs.ffmpeg("-i", piece, *quiet, *joined, hour)
+    answer = ask(server, hour)
+    assert (answer.status, answer.json()["song_name"]) == (200, NAME)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("video.mp4", "-f lavfi -i color=red:s=64x64:r=10 -shortest -c:v mpeg4 -c:a aac"),
+        ("six channels.flac", "-af pan=5.1|c0=c0|c1=0*c0|c2=0*c0|c3=0*c0|c4=0*c0|c5=0*c0"),
+        ("antiphase.wav", "-af pan=stereo|c0=c0|c1=-1*c0"),
+        ("one side.ogg", "-af pan=stereo|c0=c0|c1=0*c0"),
+        ("eight bits.wav", "-c:a pcm_u8"),
+        ("96 kHz.flac", "-ar 96000"),
+        ("called otherwise.jpg", "-f mp3"),
+        ("faster.opus", "-af asetrate=22711,aresample=48000"),
+    ],
+)
+def test_recordings_of_all_kinds(
+    server: PolymuxServer, piece: Path, tmp_path: Path, name: str, words: str
+) -> None:
+    programs.ffmpeg("-i", piece, *words.split(), tmp_path / name)
+    answer = ask(server, tmp_path / name, name)
+    assert (answer.status, answer.json().get("song_name")) == (200, NAME)
+
+
+def test_a_recording_that_is_cut(server: PolymuxServer, piece: Path, tmp_path: Path) -> None:
+    programs.ffmpeg("-i", piece, tmp_path / "a.mp3")
+    data = (tmp_path / "a.mp3").read_bytes()
+    answer = ask(server, data[: int(len(data) * 0.8)], "a.mp3")
+    assert (answer.status, answer.json()["song_name"]) == (200, NAME)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "status", "code"),
+    [
+        ("text.mp3", b"this is a text, whatever its name says\n" * 40, 415, "unsupported_media"),
+        ("empty.mp3", b"", 422, "undecodable"),
+        ("list.m3u8", b"#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n", 415, "unsupported_media"),
+        ("zeros.wav", b"RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0" + b"\0" * 400, 422, "undecodable"),
+    ],
+)
+def test_what_is_no_recording(
+    server: PolymuxServer, name: str, data: bytes, status: int, code: str
+) -> None:
+    answer = ask(server, data, name)
+    assert (answer.status, answer.json()["code"]) == (status, code)
+    assert "Traceback" not in answer.json()["error"]
+
+
+def test_a_picture_alone_has_no_sound(server: PolymuxServer, tmp_path: Path) -> None:
+    still = ("-f", "lavfi", "-i", "color=red:s=64x64:r=10:d=1")
+    programs.ffmpeg(*still, "-c:v", "mpeg4", tmp_path / "a.mp4")
+    answer = ask(server, tmp_path / "a.mp4", "a.mp4")
+    assert (answer.status, answer.json()["code"]) == (422, "no_audio")
+
+
+def test_a_form_over_its_limit(catalogue: Path, tmp_path: Path, piece: Path) -> None:
+    assert Limits().song_bytes == 30 << 20
+    limits = Limits(song_bytes=100_000)
+    with served(tmp_path, catalogue, limits=limits) as server:
+        assert ask(server, piece).status == 413
+        assert ask(server, piece.read_bytes()[:90_000]).status == 200
+
+
+@pytest.mark.parametrize(
+    ("limit", "status"),
+    [("5", 200), (5, 200), (1, 200), (50, 200), ("", 400), ("1e3", 400), (0, 400), (51, 400)],
+)
+def test_how_many_songs_at_most(server: PolymuxServer, limit: object, status: int) -> None:
+    answer = server.json(SEARCH, {"song": "blue danube", "limit": limit})
+    assert answer.status == status
+    if status == 200:
+        assert [one["song_name"] for one in answer.json()] == [NAME]
+    else:
+        assert "limit" in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("", 400),
+        (" \t\n", 400),
+        ("\0", 400),
+        ("x" * (1 << 19), 400),
+        ('"; DROP TABLE songs;--', 200),
+        ("' OR 1=1 --", 200),
+        ("%", 200),
+        ("_", 200),
+        ("*", 200),
+        ('"', 200),
+        ("NEAR(", 200),
+        ("NEAR(blue danube, 5)", 200),
+        ("title_folded : blue AND NOT danube", 200),
+        ("blue\0danube", 200),
+        ("^blue + danube*", 200),
+        ("\U0001f3b5", 200),
+        ("\u202eeulb", 200),
+    ],
+)
+def test_texts_that_mean_something_to_databases(
+    server: PolymuxServer, text: str, status: int
+) -> None:
+    """O02."""
+    answer = server.json(SEARCH, {"song": text, "limit": 50})
+    assert answer.status == status, answer.body
+    assert "SQL" not in answer.body.decode()
+    assert [one["song_name"] for one in server.json(SEARCH, {"song": "danube"}).json()] == [NAME]
+
+
+def test_nothing_found_is_an_empty_list(server: PolymuxServer) -> None:
+    answer = server.json(SEARCH, {"song": "entirely something else"})
+    assert (answer.status, answer.json()) == (200, [])
+
+
+def test_a_proxy_is_checked_and_not_used(
+    server: PolymuxServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    wanted = {"song": "entirely something else", "proxy": "http://proxy.example:3128"}
+    with caplog.at_level(logging.INFO, "polymux.songs"):
+        assert server.json(SEARCH, wanted).status == 200
+    assert any("the proxy was not used" in one.message for one in caplog.records)
+    answer = server.json(SEARCH, wanted | {"proxy": "no proxy at all"})
+    assert answer.status == 400
+    assert "proxy" in answer.json()["error"]
+
+
+def test_three_empty_texts_where_they_are_wanted(
+    catalogue: Path, tmp_path: Path, piece: Path
+) -> None:
+    with served(tmp_path, catalogue, songs={"empty_when_unknown": True}) as server:
+        answer = ask(server, catalogue_songs.snippet(tmp_path, UNKNOWN))
+        empty = {"song_name": "", "songid_url": "", "song_image": ""}
+        assert (answer.status, answer.json()) == (200, empty)
+        assert ask(server, piece).json()["song_name"] == NAME
+        assert ask(server, b"no sound" * 100).status == 415
+        with polymux.Client(server.url, server.key) as client, pytest.raises(NoMatchError):
+            client.identify_song(catalogue_songs.snippet(tmp_path, UNKNOWN))
+
+
+def test_without_songs(tmp_path: Path, piece: Path) -> None:
+    with served(tmp_path, tmp_path / "nowhere") as server:
+        for answer in (ask(server, piece), server.json(SEARCH, {"song": "x"})):
+            assert (answer.status, answer.json()["code"]) == (501, "no_backend")
+            assert "polymux songs add FOLDER" in answer.json()["error"]
+            assert "retry-after" not in answer.headers
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_songs_that_another_process_adds_meanwhile(tmp_path: Path, piece: Path) -> None:
+    place, music = tmp_path / "catalogue", tmp_path / "music"
+    for seed in (2, *range(10, 14)):
+        catalogue_songs.song(music / f"{seed}.flac", seed, title=f"Number {seed}")
+    with polymux.Catalogue(place) as catalogue:
+        catalogue.add(music / "2.flac")
+    words = ("songs", "add", os.fspath(music), "--catalogue", os.fspath(place), "--workers", "1")
+    with served(tmp_path, place) as server:
+        assert ask(server, piece).json()["song_name"] == "Number 2"
+        adding = subprocess.Popen([sys.executable, "-m", "polymux", *words, "--quiet"])
+        while adding.poll() is None:
+            assert ask(server, piece).json()["song_name"] == "Number 2"
+            assert server.json(SEARCH, {"song": "number"}).status == 200
+        assert adding.returncode == 0
+        fresh = ask(server, catalogue_songs.snippet(tmp_path, 13))
+        assert (fresh.status, fresh.json()["song_name"]) == (200, "Number 13")
+        assert len(server.json(SEARCH, {"song": "number", "limit": 50}).json()) == 5
+        ready = server.ask("GET", "/readyz").json()["backends"]["songs"]
+        assert ready == {"state": "ready", "detail": "5 songs"}
+
+
+def test_a_damaged_catalogue_is_the_operators_affair(
+    tmp_path: Path, piece: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = tmp_path / "broken"
+    place.mkdir()
+    (place / "songs.sqlite3").write_bytes(b"this is no database, and long enough" * 200)
+    with served(tmp_path, place) as server:
+        for answer in (ask(server, piece), server.json(SEARCH, {"song": "x"})):
+            assert (answer.status, answer.json()["code"]) == (500, "engine_failed")
+            assert "broken" not in answer.json()["error"]
+    assert any("broken" in one.message for one in caplog.records if one.name == "polymux.songs")
+
+
+def test_only_with_a_key(server: PolymuxServer) -> None:
+    for path in (IDENTIFY, SEARCH):
+        assert server.ask("POST", path, b"{}", key=None).status == 401

@@ -1,0 +1,137 @@
+"""One's own songs first, then what others know: recognition and search behind the catalogue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polymux
+import pytest
+from polymux.service.dispatch import Route
+from servers.song_catalogues import SongCatalogues
+from servers.song_recogniser import NO_MATCH, SONG, SongRecogniser
+from support import catalogue_songs
+from support.served_songs import SEARCH, UNKNOWN, ask, made, served
+from support.song_searches import ITUNES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.web import Exchange
+
+OWN = "Blue Danube - Strauss"
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("songs"))
+
+
+@pytest.fixture
+def recogniser() -> Iterator[SongRecogniser]:
+    with SongRecogniser() as running:
+        yield running
+
+
+@pytest.fixture
+def catalogues() -> Iterator[SongCatalogues]:
+    with SongCatalogues() as running:
+        yield running
+
+
+async def refused(exchange: Exchange) -> None:
+    await exchange.answer(503, b"")
+
+
+def test_others_are_asked_for_songs_that_are_not_ones_own(
+    catalogue: Path, recogniser: SongRecogniser, tmp_path: Path
+) -> None:
+    known = catalogue_songs.snippet(tmp_path, 2)
+    unknown = catalogue_songs.snippet(tmp_path, UNKNOWN)
+    with served(tmp_path, catalogue, song_recognition=recogniser.settings()) as server:
+        assert ask(server, known).json()["song_name"] == OWN
+        assert recogniser.asked == []
+        answer = ask(server, unknown)
+        assert (answer.status, answer.json()) == (200, SONG)
+        assert "polymux-metrics" not in answer.headers
+        assert len(recogniser.asked) == 1
+    settings = recogniser.settings()
+    with polymux.Local(engines={}, catalogue=catalogue, song_recognition=settings) as here:
+        assert here.identify_song(known).name == OWN
+        assert here.identify_song(unknown).json() == SONG
+
+
+def test_where_nobody_knows_it(catalogue: Path, recogniser: SongRecogniser, tmp_path: Path) -> None:
+    recogniser.answer = NO_MATCH
+    unknown = catalogue_songs.snippet(tmp_path, UNKNOWN)
+    songs = {"empty_when_unknown": False}
+    settings = recogniser.settings()
+    with served(tmp_path, catalogue, songs=songs, song_recognition=settings) as server:
+        answer = ask(server, unknown)
+        assert (answer.status, answer.json()["code"]) == (404, "no_match")
+
+
+def test_a_failure_of_others_is_no_answer(
+    catalogue: Path, recogniser: SongRecogniser, tmp_path: Path
+) -> None:
+    recogniser.instead = refused
+    with served(tmp_path, catalogue, song_recognition=recogniser.settings()) as server:
+        assert ask(server, catalogue_songs.snippet(tmp_path, UNKNOWN)).status == 502
+        assert ask(server, catalogue_songs.snippet(tmp_path, 2)).json()["song_name"] == OWN
+
+
+def test_without_own_songs_others_are_asked_at_once(
+    recogniser: SongRecogniser, catalogues: SongCatalogues, tmp_path: Path
+) -> None:
+    known = catalogue_songs.snippet(tmp_path, 2)
+    with served(
+        tmp_path,
+        tmp_path / "nowhere",
+        song_recognition=recogniser.settings(),
+        song_search=catalogues.settings("itunes"),
+    ) as server:
+        assert ask(server, known).json() == SONG
+        found = server.json(SEARCH, {"song": "Blue Danube", "limit": "1"})
+        assert (found.status, found.json()) == (200, [ITUNES])
+
+
+def test_the_catalogue_can_be_left_out(
+    catalogue: Path, recogniser: SongRecogniser, tmp_path: Path
+) -> None:
+    routes = {"identify_song": (Route("song_recognition"),)}
+    settings = recogniser.settings()
+    with served(tmp_path, catalogue, routes=routes, song_recognition=settings) as server:
+        assert ask(server, catalogue_songs.snippet(tmp_path, 2)).json() == SONG
+
+
+def test_a_search_is_filled_up_by_others(
+    catalogue: Path, catalogues: SongCatalogues, tmp_path: Path
+) -> None:
+    with served(tmp_path, catalogue, song_search=catalogues.settings("itunes")) as server:
+
+        def names(limit: int) -> list[str]:
+            answer = server.json(SEARCH, {"song": "Blue Danube", "limit": limit})
+            assert answer.status == 200
+            return [one["song_name"] for one in answer.json()]
+
+        assert names(1) == [OWN]
+        assert catalogues.asked == []
+        assert names(3) == [OWN, ITUNES["song_name"], ITUNES["song_name"].replace(" 0", " 1")]
+        catalogues.instead["itunes"] = refused
+        assert names(4) == [OWN]
+        answer = server.json(SEARCH, {"song": "entirely something else"})
+        assert answer.status in (429, 502)
+
+
+def test_a_proxy_must_be_allowed_where_others_may_be_asked(
+    catalogue: Path, catalogues: SongCatalogues, tmp_path: Path
+) -> None:
+    wanted = {"song": "Blue Danube", "limit": "1", "proxy": "http://proxy.example:3128"}
+    settings = catalogues.settings("itunes")
+    with served(tmp_path, catalogue, song_search=settings) as server:
+        answer = server.json(SEARCH, wanted)
+        assert (answer.status, answer.json()["code"]) == (400, "url_refused")
+    settings = catalogues.settings("itunes", allowed_proxies=("http://proxy.example:3128",))
+    with served(tmp_path / "2", catalogue, song_search=settings) as server:
+        answer = server.json(SEARCH, wanted)
+        assert (answer.status, answer.json()[0]["song_name"]) == (200, OWN)

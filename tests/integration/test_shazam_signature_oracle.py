@@ -1,0 +1,79 @@
+"""The core's signatures are those of the package shazamio-core, byte for byte."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import numpy
+import polymux
+from polymux._native import media
+from polymux.engines.media import native_source
+from polymux.options import native_limits
+from support import signature_oracle
+from support.signature_clips import RATE_HZ, clip
+from support.song_recognitions import recording
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLIPS = 50
+#: Of what is longer, both take as much from the middle.
+SEGMENT = 10 * RATE_HZ
+
+
+def ours(path: Path) -> tuple[str, int, int]:
+    """The address, how many samples it is of, and how many peaks it has."""
+    made = media.shazam_signature(native_source(path), native_limits(polymux.Limits()))
+    return made["uri"], made["sample_count"], made["peak_count"]
+
+
+def theirs(paths: list[Path]) -> list[str]:
+    command = [sys.executable, signature_oracle.__file__, *map(str, paths)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=300)
+    return json.loads(done.stdout)
+
+
+def difference(uri: str, expected: str) -> str:
+    """Where two signatures part, for people; empty where they are equal."""
+    found, wanted = (base64.b64decode(one.partition(",")[2]) for one in (uri, expected))
+    if (uri, found) == (expected, wanted):
+        return ""
+    places = (at for at, pair in enumerate(zip(found[8:], wanted[8:], strict=False), 8)
+              if pair[0] != pair[1])  # fmt: skip
+    return f"{len(found)} and {len(wanted)} bytes, first apart at {next(places, 'the end')}"
+
+
+def test_bytes_of_fifty_clips(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{seed}.wav" for seed in range(CLIPS)]
+    counts = []
+    for seed, path in enumerate(paths):
+        samples = clip(seed)
+        counts.append(len(samples))
+        path.write_bytes(recording(samples))
+    apart = {}
+    peaks = []
+    for path, count, expected in zip(paths, counts, theirs(paths), strict=True):
+        uri, sample_count, peak_count = ours(path)
+        assert sample_count == min(count, SEGMENT)
+        peaks.append(peak_count)
+        if said := difference(uri, expected):
+            apart[path.name] = said
+    assert apart == {}
+    # There is something to compare: in all, and in nearly each.
+    assert sum(peaks) > 20_000
+    assert numpy.median(peaks) > 200
+
+
+def test_a_difference_is_seen(tmp_path: Path) -> None:
+    """Less than can be heard changes bytes."""
+    samples = clip(0)
+    path, other = tmp_path / "a.wav", tmp_path / "b.wav"
+    path.write_bytes(recording(samples))
+    other.write_bytes(recording(numpy.where(samples > 0, samples - 1, samples)))
+    (expected,) = theirs([path])
+    assert difference(ours(path)[0], expected) == ""
+    assert difference(ours(other)[0], expected) != ""

@@ -1,0 +1,70 @@
+"""Recognitions of songs: recordings, and who is asked."""
+
+from __future__ import annotations
+
+import io
+import wave
+from typing import TYPE_CHECKING
+
+import numpy
+import polymux
+from polymux.engines.in_process import InProcessBackend
+from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.server.backends import media_confinement
+from polymux.upstreams.song_recognition.backend import SongRecognitionBackend
+
+from support.polymux_server import PolymuxServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
+
+PATH = "/api/v1/songid"
+RATE_HZ = 16_000
+
+
+def recording(samples: numpy.ndarray, rate_hz: int = RATE_HZ) -> bytes:
+    """One channel of 16 bits as WAV."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setnchannels(1)
+        writer.setsampwidth(2)
+        writer.setframerate(rate_hz)
+        writer.writeframes(samples.astype("<i2").tobytes())
+    return file.getvalue()
+
+
+def music(seed: int = 1, duration_s: float = 4.0) -> bytes:
+    """Notes that fade, as WAV."""
+    chance = numpy.random.default_rng(seed)
+    times = numpy.arange(int(duration_s * RATE_HZ)) / RATE_HZ
+    sound = chance.normal(0, 0.002, len(times))
+    for begin in numpy.arange(0, duration_s, 0.2):
+        hz = 220 * 2 ** (chance.integers(0, 30) / 12)
+        faded = numpy.where(times >= begin, numpy.exp(-(times - begin) * 5), 0)
+        sound += faded * numpy.sin(2 * numpy.pi * hz * times)
+    return recording(numpy.rint(sound / abs(sound).max() * 25_000))
+
+
+def served(folder: Path, settings: SongRecognitionSettings) -> PolymuxServer:
+    """A server whose confined engine opens the recordings."""
+    server = PolymuxServer(folder / "s", lambda: [confined])
+    confinement = media_confinement(server.settings)
+    media = EngineBackend(
+        "media", "media", (), {"slots": 1}, supervision=Supervision(confinement=confinement)
+    )
+    confined = SongRecognitionBackend(settings, media)
+    return server
+
+
+def backend(
+    settings: SongRecognitionSettings,
+    kind: type[SongRecognitionBackend] = SongRecognitionBackend,
+) -> SongRecognitionBackend:
+    """One whose engine opens the recordings in this process."""
+    return kind(settings, InProcessBackend("media", "media", []))
+
+
+def local(settings: SongRecognitionSettings) -> polymux.Local:
+    return polymux.Local(backends=[backend(settings)])

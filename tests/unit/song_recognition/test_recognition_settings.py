@@ -1,0 +1,75 @@
+"""What can be told of recognition by others, and what is wrong with it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.engines.in_process import InProcessBackend
+from polymux.errors import InvalidRequestError
+from polymux.upstreams.song_recognition.backend import SongRecognitionBackend, recogniser_of
+from polymux.upstreams.song_recognition.recogniser import Recogniser
+from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
+from polymux.upstreams.song_recognition.shazam import Signature
+from polymux.upstreams.song_search.cache import SongCache
+
+if TYPE_CHECKING:
+    from polymux.upstreams.song_search.songs import Song
+
+
+def test_nobody_is_asked_by_default() -> None:
+    settings = SongRecognitionSettings()
+    assert settings.providers == ()
+    assert recogniser_of(settings)._lanes == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"providers": ("acoustid",)}, "providers='acoustid': must be of shazam"),
+        ({"providers": ("shazam", "shazam")}, "names one more than once"),
+        ({"country": "AUT"}, "country='AUT': must be two letters"),
+        ({"country": "../"}, "country='../': must be two letters"),
+        ({"language": "en"}, "language='en': must be such as en-US"),
+        ({"language": "en-US/x"}, "language='en-US/x': must be such as en-US"),
+        ({"deadline_s": 0}, "deadline_s=0: must be a number of seconds above 0"),
+        ({"provider_s": float("nan")}, "provider_s=nan: must be a number of seconds above 0"),
+        ({"cache_s": -1.0}, "cache_s=-1.0: must be a number of seconds above 0"),
+        ({"cache_empty_s": float("inf")}, "cache_empty_s=inf: must be a number of seconds"),
+        ({"cache_bytes": -1}, "cache_bytes=-1: must be 0 or above"),
+        ({"shazam_url": "file:///etc"}, "shazam_url: 'file:///etc': must be http"),
+        ({"shazam_url": "https://a:b@c"}, "shazam_url: 'https://***@c': must not hold"),
+    ],
+)
+def test_what_is_wrong_is_named(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        SongRecognitionSettings(**given)
+    assert said in str(caught.value)
+
+
+class Counting(Recogniser):
+    """Knows nothing, and counts how often it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__([], SongCache(0, 1, 1), 1)
+        self.asked: list[Signature] = []
+
+    async def recognise(self, signature: Signature) -> Song | None:
+        self.asked.append(signature)
+        return None
+
+
+@pytest.mark.parametrize(
+    ("sample_count", "peak_count", "asked"),
+    [(160_000, 0, False), (0, 0, False), (15_999, 40, False), (16_000, 1, True)],
+)
+def test_of_silence_and_of_less_than_a_second_nobody_is_asked(
+    sample_count: int, peak_count: int, asked: bool
+) -> None:
+    counting = Counting()
+    media = InProcessBackend("media", "media", [])
+    backend = SongRecognitionBackend(SongRecognitionSettings(), media, counting)
+    signature = Signature("data:,", sample_count, peak_count)
+    assert asyncio.run(backend.recognise(signature)) is None
+    assert counting.asked == ([signature] if asked else [])
