@@ -16,7 +16,9 @@ constexpr std::uint32_t magic = 0x51'58'4D'50;  // "PMXQ"
 constexpr std::uint32_t version = 1;
 /// `most_query_s` and a little: no more than the gap between two songs of the index.
 constexpr std::uint32_t most_frames = 2'000;
-constexpr std::uint32_t most_peaks = 100'000;
+/// Twice what as many seconds have.
+constexpr std::uint32_t most_peaks = 16'000;
+constexpr float most_prominence = 200.0F;
 
 struct Head {
     std::uint32_t magic = 0;
@@ -34,7 +36,7 @@ Error refused(const char* what) {
 
 bool is_sound(const QueryPeak& peak, std::uint32_t frames) {
     return std::isfinite(peak.frame) && std::isfinite(peak.frequency) &&
-           std::isfinite(peak.prominence) && peak.frame >= 0.0F &&
+           std::abs(peak.prominence) <= most_prominence && peak.frame >= 0.0F &&
            peak.frame <= static_cast<float>(frames) && peak.frequency >= 0.0F &&
            peak.frequency <= static_cast<float>(frequency_mask);
 }
@@ -97,6 +99,9 @@ Result<Query> query_of(std::span<const std::byte> bytes, const Parameters& param
         const auto sound = [&head](const QueryPeak& peak) { return is_sound(peak, head.frames); };
         if (!std::all_of(lists[index]->begin(), lists[index]->end(), sound)) {
             return refused("has a peak outside of it");
+        }
+        if (!std::ranges::is_sorted(*lists[index], {}, &QueryPeak::frame)) {
+            return refused("has peaks out of order");
         }
     }
     if (!rest.empty()) {

@@ -227,7 +227,7 @@ def _engine(
     name: str, engine: EngineSettings, settings: ServerSettings, memory: MemoryBudget
 ) -> EngineBackend:
     options: dict[str, Any] = {"slots": engine.slots, **engine.options}
-    confinement = None
+    confinement = model_confinement(settings)
     if engine.family == "media":
         limits = settings.limits
         options.setdefault("limits", {"duration_s": limits.duration_s, "streams": 100})
@@ -247,6 +247,20 @@ def _engine(
     )
     memory.add(made)
     return made
+
+
+def model_confinement(settings: ServerSettings) -> dict[str, Any]:
+    """What a process with a model may still do: all but reach a network, and grow without end.
+
+    It sees samples, pixels and texts, never a stranger's file; and its files, wherever the operator
+    has them, and devices are many.
+    """
+    return {
+        "readable": [],
+        "writable": [],
+        "network": False,
+        "limits": {"CORE": 0, "FSIZE": settings.store.bytes},
+    }
 
 
 def media_confinement(settings: ServerSettings) -> dict[str, Any]:

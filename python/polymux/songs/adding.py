@@ -274,7 +274,10 @@ class Addition:
         """Writes a song with its recording; gives what it was."""
         recording = self._recording(found)
         if found.row is not None:
-            group = self.group_of(recording, found) if recording != found.row.recording else None
+            group = None
+            if recording != found.row.recording:
+                # Another recording in the same file leaves the group; no song has such a number.
+                group = self.group_of(recording, found) or recording
             self._table.replace(
                 found.row, found.path, state, found.content_hash, tags, recording, group
             )

@@ -330,12 +330,10 @@ class Catalogue:
         from polymux._native import media
 
         problems = self._database.problems()
-        self._index.verify()
+        damaged = self._index.verify()
         missing = [row.song() for row in self._table.every() if not _is_there(row.path)]
         stale = [row.song() for row in self._table.stale(media.parameters_hash())]
-        return CheckReport(
-            tuple(problems), tuple(self._index.damaged), tuple(missing), tuple(stale)
-        )
+        return CheckReport(tuple(problems), tuple(damaged), tuple(missing), tuple(stale))
 
     def stats(self) -> CatalogueStatistics:
         """How much it holds.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from polymux._text import display_name
@@ -11,7 +13,7 @@ from polymux.songs.connection import Connection
 from polymux.songs.failures import is_damaged
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 #: "pmxs": what tells a catalogue from any other database.
@@ -110,6 +112,7 @@ class Database:
     def __init__(self, path: Path) -> None:
         """Opens it, and brings the tables up to date."""
         self._name = display_name(path.as_posix())
+        self._own = threading.local()
         self.writer = Connection(path)
         try:
             self._open()
@@ -153,9 +156,24 @@ class Database:
         self.writer.rows("INSERT INTO facts VALUES ('first_sequence', ?)", (first,))
         self.writer.rows("INSERT INTO sqlite_sequence (name, seq) VALUES ('changes', ?)", (first,))
 
-    def transaction(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
         """All of what is written in it, or nothing."""
-        return self.writer.transaction()
+        with self.writer.transaction():
+            self._own.writes = True
+            try:
+                yield
+            finally:
+                self._own.writes = False
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """What a statement reads.
+
+        Within a transaction of this thread the connection that writes is asked: a large one keeps
+        readers out where there is no write-ahead log, and its thread would wait for itself.
+        """
+        connection = self.writer if getattr(self._own, "writes", False) else self.reader
+        return connection.rows(statement, values)
 
     def span(self) -> tuple[int, int]:
         """The number before the first change, and that of the last one."""

@@ -26,6 +26,8 @@ _LARGEST_DELTA_BYTES = 64 << 20
 #: A reader that finds so much which no segment has makes one, where nobody writes.
 _WORTH_A_SEGMENT_BYTES = 8 << 20
 _CHANGES_AT_ONCE = 200
+#: A disk on which each new segment is damaged at once is none to go on with.
+_MOST_REBUILDS = 3
 
 
 class CatalogueIndex:
@@ -55,6 +57,7 @@ class CatalogueIndex:
         self._covered = 0
         self._delta_bytes = 0
         self._must_publish = False
+        self._anew: SongIndex | None = None
         #: Files that could not be used, as they were found.
         self.damaged: list[str] = []
 
@@ -64,29 +67,44 @@ class CatalogueIndex:
             native = self._native
             if native is None or native.refresh():
                 native = self._opened()
-            version = self._database.version()
-            if version != self._seen:
-                native = self._caught_up(native)
-                self._seen = version
-            if self._must_publish or self._delta_bytes >= _WORTH_A_SEGMENT_BYTES:
-                self._publish_if_free(native)
+            for _ in range(_MOST_REBUILDS):
+                if self._anew is not None:
+                    native, self._anew = self._anew, None
+                    self._covered, self._seen = 0, None
+                    self._delta_bytes, self._must_publish = 0, True
+                version = self._database.version()
+                if version != self._seen:
+                    self._caught_up(native)
+                    self._seen = version
+                if self._must_publish or self._delta_bytes >= _WORTH_A_SEGMENT_BYTES:
+                    self._publish_if_free(native)
+                if self._anew is None:
+                    break
+            # Whoever asked before keeps what was whole; nobody gets one that is only being made.
+            self._native = native
             return native
 
     def publish(self) -> None:
         """Makes segments of all that is in memory alone. By whoever holds the lock."""
-        native = self.current()
-        with self._lock:
-            if self._delta_bytes > 0 or self._must_publish:
+        for _ in range(_MOST_REBUILDS):
+            native = self.current()
+            with self._lock:
+                if self._delta_bytes == 0 and not self._must_publish:
+                    return
                 self._publish(native)
+                if self._anew is None:
+                    return
 
-    def verify(self) -> None:
-        """Reads all segments; makes them anew where one is damaged."""
+    def verify(self) -> list[str]:
+        """Reads all segments; makes them anew where one is damaged. Gives what was."""
         native = self.current()
         with self._lock:
             damaged = native.verify()
             if damaged:
-                self._begin_anew(native, damaged)
+                self._begin_anew(damaged)
+            found, self.damaged = self.damaged, []
         self.current()
+        return found
 
     def statistics(self) -> dict[str, int]:
         """What the native index tells of itself."""
@@ -105,21 +123,24 @@ class CatalogueIndex:
         # Numbers that this database has not given are those of another one, or of a lost one.
         is_foreign = self._covered != 0 and not first <= self._covered <= last
         damaged = native.damaged()
-        if damaged or is_foreign:
-            self._begin_anew(native, damaged)
+        # Parts without a number are what a writer left that found one of them damaged.
+        is_in_parts = self._covered == 0 and native.statistics()["segments"] > 0
+        if damaged or is_foreign or is_in_parts:
+            self._begin_anew(damaged)
         elif self._covered == 0 and last > first:
             self._must_publish = True
-        self._native, self._seen = native, None
+        self._seen = None
         return native
 
-    def _begin_anew(self, native: SongIndex, damaged: list[tuple[str, str]]) -> None:
-        self.damaged += [f"{name}: {why}" for name, why in damaged]
-        native.reset()
-        self._covered = 0
-        self._seen = None
-        self._must_publish = True
+    def _begin_anew(self, damaged: list[tuple[str, str]]) -> None:
+        """Another native index is made of the whole database; the old one still answers."""
+        from polymux._native import media
 
-    def _caught_up(self, native: SongIndex) -> SongIndex:
+        self.damaged += [f"{name}: {why}" for name, why in damaged]
+        self._anew = media.SongIndex(str(self._folder))
+        self._anew.reset()
+
+    def _caught_up(self, native: SongIndex) -> None:
         while True:
             changes = self._database.reader.rows(
                 "SELECT sequence, removed FROM changes WHERE sequence > ? ORDER BY sequence "
@@ -127,7 +148,7 @@ class CatalogueIndex:
                 (self._covered, _CHANGES_AT_ONCE),
             )
             if not changes:
-                return native
+                return
             first, last = changes[0][0], changes[-1][0]
             removed = [number for _, number in changes if number is not None]
             if removed:
@@ -138,6 +159,8 @@ class CatalogueIndex:
             self._covered = last
             if self._delta_bytes >= _LARGEST_DELTA_BYTES:
                 self._publish_if_free(native)
+                if self._anew is not None:
+                    return
 
     def _add(self, native: SongIndex, first: int, last: int) -> None:
         """The recordings that came by some changes, but for those that are gone since."""
@@ -174,5 +197,5 @@ class CatalogueIndex:
         self._must_publish = False
         damaged = native.damaged()
         if damaged:
-            # Found out by merging; the next to ask waits for the index to be made anew.
-            self._begin_anew(native, damaged)
+            # Found out by merging.
+            self._begin_anew(damaged)

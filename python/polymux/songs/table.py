@@ -101,7 +101,7 @@ class SongTable:
     def __init__(self, database: Database) -> None:
         """Keeps it."""
         self._database = database
-        self._read = database.reader.rows
+        self._read = database.rows
         self._write = database.writer.rows
 
     def get(self, number: int) -> SongRow | None:

@@ -60,11 +60,12 @@ class Model(Backend):
         return [dict(one.values) for one in self.asked if one.operation == "chat"]
 
     def material(self, number: int) -> str:
-        """What lies between the two marks."""
+        """What lies between the two marks, but for the title."""
         text = self.chats[number]["messages"][1]["content"]
         mark = re.search("=== [0-9a-f]{16} ===", text)
         assert mark is not None
-        return str(text.split(mark[0])[1]).strip()
+        material = str(text.split(mark[0])[1]).strip()
+        return re.sub(r"^Title: [^\n]+\n\n", "", material)
 
 
 class Served(PolymuxServer):
@@ -92,6 +93,7 @@ def test_captions_are_read_where_there_are_any(site: Server, tmp_path: Path) -> 
         told = server.model.chats[0]["messages"]
         assert "nothing for you to do" in told[0]["content"]
         assert "banana" not in told[0]["content"]
+        assert re.search(r"=== [0-9a-f]{16} ===\nTitle: high.mp4", told[1]["content"])
         assert server.model.chats[0].get("tools") is None
         assert site.requests[-1].target == "/captions.vtt"
         assert client.summarize_video(site.url("/page/high.mp4")).text == "summary 1"

@@ -96,6 +96,32 @@ def test_a_confined_process(tmp_path: Path) -> None:
     go(body())
 
 
+def test_a_process_with_a_model_has_no_network_and_all_files(tmp_path: Path) -> None:
+    from polymux.server.backends import model_confinement
+    from polymux.server.settings import ServerSettings, StoreSettings
+
+    settings = ServerSettings(store=StoreSettings(tmp_path / "store"))
+
+    async def body() -> None:
+        server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        file = tmp_path / "model"
+        file.write_bytes(b"x")
+        how = QUICK._replace(confinement=model_confinement(settings))
+        async with engine(tmp_path, how, port=port) as (service, backend):
+            done = (await service.call(asked(f"try {file}"))).output
+            assert backend.process is not None
+            in_force = backend.process.in_force
+        server.close()
+        assert "no new privileges" in in_force
+        assert "limit CORE 0" in in_force
+        assert "own network namespace" in in_force
+        assert not done["connect"]
+        assert done[f"read {file}"]
+
+    go(body())
+
+
 def test_doctor_tells_what_is_in_force(tmp_path: Path) -> None:
     """The same as the process that opens strangers' files has, limits aside."""
     from polymux.server.backends import media_confinement

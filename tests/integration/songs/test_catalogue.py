@@ -241,6 +241,46 @@ def test_a_cover_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
         assert cover.data == picture.read_bytes()
 
 
+def test_damage_that_merging_finds_leaves_nothing_out_and_nothing_twice(
+    tmp_path: Path, music: Path, snippets: list[Path]
+) -> None:
+    """Bodies are not read at the start, so nobody has seen it before."""
+    files = [music / "song 0.flac", music / "song 1.mp3"]
+    with polymux.Catalogue(tmp_path / "whole") as catalogue:
+        catalogue.add(files)
+        whole = catalogue._index.statistics()["postings"]
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        catalogue.add(files[0])
+    for segment in (tmp_path / "catalogue" / "segments").iterdir():
+        if segment.stat().st_size > 4096:
+            content = bytearray(segment.read_bytes())
+            middle = len(content) // 2
+            content[middle : middle + 64] = bytes(64)
+            segment.write_bytes(content)
+    for _ in range(2):
+        with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+            catalogue.add(files[1])
+            assert catalogue._index.statistics()["postings"] == whole
+            for number in range(2):
+                assert catalogue.identify(snippets[number]) is not None
+            assert catalogue.identify(snippets[4]) is None
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        assert catalogue.check().is_whole
+
+
+def test_another_recording_in_the_same_file_leaves_its_group(tmp_path: Path) -> None:
+    one, copy = tmp_path / "music/one.wav", tmp_path / "music/copy.wav"
+    catalogue_songs.song(one, 1)
+    shutil.copy(one, copy)
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        catalogue.add([one, copy])
+        assert len({song.group_id for song in catalogue.songs()}) == 1
+        one.unlink()
+        catalogue_songs.song(one, 2)
+        assert catalogue.add(one).updated == 1
+        assert len({song.group_id for song in catalogue.songs()}) == 2
+
+
 def test_the_older_library_keeps_no_log(
     tmp_path: Path, music: Path, snippets: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

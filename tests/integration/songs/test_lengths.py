@@ -53,6 +53,19 @@ def test_a_mix_of_half_an_hour(tmp_path: Path) -> None:
     check_mix(tmp_path, 30)
 
 
+def test_a_long_recording_is_written_without_apsw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a transaction is more than the memory of the connection, and keeps readers out."""
+    monkeypatch.setattr("polymux.songs.connection.apsw", None)
+    path = mix(tmp_path / "mix.wav", 6)
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        assert catalogue.stats().library.startswith("sqlite3")
+        catalogue._database.writer.rows("PRAGMA cache_size = 4")
+        assert catalogue.add(path).added == 1
+        assert catalogue.identify(cut(tmp_path, 1_003, 21.7, 6.0)) is not None
+
+
 @pytest.mark.long
 def test_a_mix_of_three_hours(tmp_path: Path) -> None:
     check_mix(tmp_path, 180)

@@ -1,4 +1,4 @@
-// Every number that decides how songs are told apart. Measured: docs/song.md says how, and how to
+// The numbers that decide how songs are told apart. Measured: docs/song.md says how, and how to
 // measure again with music of one's own.
 #pragma once
 
@@ -10,24 +10,24 @@ namespace polymux::song {
 /// One window of the short-time Fourier transform, and which of its peaks are kept.
 struct WindowParameters {
     int length_samples = 0;
-    /// Both windows have a frame every `hop_samples`; the longer one may compute only each
+    /// Both windows have a frame every `hop_samples`; of songs the longer one may compute only each
     /// `stride`-th of them.
     int stride = 1;
 
-    /// Peaks of a song: the largest within these many frames and bins on each side, and of those
-    /// the most prominent ones of each second in each of `bands` bands.
-    int song_box_frames = 0;
-    int song_box_bins = 0;
-    int song_peaks_per_band = 0;
+    /// Peaks of a song: the largest within these many computed frames and bins on each side, and of
+    /// those the most prominent ones of each second in each of `bands` bands.
+    int song_box_frames = 10;
+    int song_box_bins = 14;
+    int song_peaks_per_band = 5;
 
     /// Every peak of a snippet that a song's peak may be found at: dense.
-    int dense_box_frames = 0;
-    int dense_box_bins = 0;
-    int dense_peaks_per_second = 0;
+    int dense_box_frames = 2;
+    int dense_box_bins = 2;
+    int dense_peaks_per_second = 250;
 
     /// How far off a snippet's peak may lie, on each side.
-    int tolerance_frames = 0;
-    float tolerance_bins = 0;
+    int tolerance_frames = 1;
+    float tolerance_bins = 0.6F;
 };
 
 /// How a candidate is decided upon: a logistic regression, fitted to generated music of which wrong
@@ -63,26 +63,9 @@ struct Parameters {
     int bands = 4;  ///< Spaced evenly on a logarithmic scale.
 
     /// The first finds candidates and judges them, the second judges them once more.
-    std::array<WindowParameters, 2> windows = {WindowParameters{.length_samples = 2048,
-                                                                .stride = 1,
-                                                                .song_box_frames = 10,
-                                                                .song_box_bins = 14,
-                                                                .song_peaks_per_band = 5,
-                                                                .dense_box_frames = 2,
-                                                                .dense_box_bins = 2,
-                                                                .dense_peaks_per_second = 250,
-                                                                .tolerance_frames = 1,
-                                                                .tolerance_bins = 0.6F},
-                                               WindowParameters{.length_samples = 4096,
-                                                                .stride = 2,
-                                                                .song_box_frames = 10,
-                                                                .song_box_bins = 14,
-                                                                .song_peaks_per_band = 5,
-                                                                .dense_box_frames = 2,
-                                                                .dense_box_bins = 2,
-                                                                .dense_peaks_per_second = 250,
-                                                                .tolerance_frames = 1,
-                                                                .tolerance_bins = 0.6F}};
+    std::array<WindowParameters, 2> windows = {
+        WindowParameters{.length_samples = 2048},
+        WindowParameters{.length_samples = 4096, .stride = 2}};
 
     /// Pairs of peaks of the first window, which make the keys of the index.
     int pair_fan = 4;  ///< Of a song: each peak with the next so many.
