@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -162,6 +163,18 @@ TEST_CASE("of two channels that are opposite to each other the louder one is tak
     append_mono(std::vector<float>{1, 3, 5, 7}, MonoChoice::right, mono);
     append_mono(std::vector<float>{1, 3, 5, 7}, MonoChoice::middle, mono);
     CHECK(mono == std::vector<float>{3, 7, 2, 6});
+}
+
+TEST_CASE("samples that are no numbers are silence") {
+    constexpr float none = std::numeric_limits<float>::quiet_NaN();
+    constexpr float endless = std::numeric_limits<float>::infinity();
+    std::vector<float> mono;
+    append_mono(std::vector<float>{none, 1, endless, 3, -endless, none, 1e30F, 5},
+                MonoChoice::middle, mono);
+    CHECK(mono == std::vector<float>{0.5F, 1.5F, 0, 2.5F});
+    ChannelPowers powers;
+    powers.take(std::vector<float>{none, 0.5F, 0.5F, 0.5F, endless, 0});
+    CHECK(powers.choice() == MonoChoice::middle);
 }
 
 TEST_CASE("parameters that decide what is stored change the hash, others do not") {

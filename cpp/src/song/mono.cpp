@@ -1,11 +1,19 @@
 #include "song/mono.hpp"
 
+#include <cmath>
+
 namespace polymux::song {
 
 namespace {
 
 constexpr double most_side_over_middle = 100.0;  // 20 dB.
 constexpr std::size_t block_samples = 4'096;
+/// Files of floats may hold anything: no number, or one whose square is none.
+constexpr float loudest = 1e6F;
+
+float sound(float sample) noexcept {
+    return std::abs(sample) <= loudest ? sample : 0.0F;
+}
 
 }  // namespace
 
@@ -23,8 +31,8 @@ void ChannelPowers::take_block(std::span<const float> samples) {
     float right_power = 0;
     float product = 0;
     for (std::size_t index = 0; index + 1 < samples.size(); index += 2) {
-        const float left = samples[index];
-        const float right = samples[index + 1];
+        const float left = sound(samples[index]);
+        const float right = sound(samples[index + 1]);
         left_power += left * left;
         right_power += right * right;
         product += left * right;
@@ -49,13 +57,13 @@ void append_mono(std::span<const float> samples, MonoChoice choice, std::vector<
     float* to = mono.data() + before;
     if (choice == MonoChoice::middle) {
         for (std::size_t index = 0; index < frames; ++index) {
-            to[index] = 0.5F * (samples[2 * index] + samples[2 * index + 1]);
+            to[index] = 0.5F * (sound(samples[2 * index]) + sound(samples[2 * index + 1]));
         }
         return;
     }
     const std::size_t channel = choice == MonoChoice::right ? 1 : 0;
     for (std::size_t index = 0; index < frames; ++index) {
-        to[index] = samples[2 * index + channel];
+        to[index] = sound(samples[2 * index + channel]);
     }
 }
 

@@ -30,7 +30,8 @@ private:
     double right_ = 0;
 };
 
-/// Appends one channel of interleaved pairs.
+/// Appends one channel of interleaved pairs; silence for samples that are no numbers, or far too
+/// loud for any.
 void append_mono(std::span<const float> samples, MonoChoice choice, std::vector<float>& mono);
 
 }  // namespace polymux::song

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::size_t bucket_count = 1U << 18U;
 constexpr std::uint32_t bucket_frames = 2;
+/// A hundred times what half a minute of music gives in a large catalogue.
+constexpr std::size_t most_hits = 4'000'000;
 
 std::size_t bucket_of(std::uint32_t begin) noexcept {
     return (begin / bucket_frames) % bucket_count;
@@ -93,7 +95,7 @@ void Votes::look_up(const Segment& segment, float speed) {
         append_keys(pair, speed);
     }
     segment.find_each(keys_, [&](std::size_t index, std::span<const std::uint32_t> postings) {
-        if (postings.size() > parameters_.most_postings) {
+        if (postings.size() > parameters_.most_postings || hits_.size() > most_hits) {
             return;
         }
         for (const std::uint32_t posting : postings) {
