@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,8 +134,9 @@ def downloaders() -> list[int]:
     """The process ids of this process's engines, all of them downloaders, and of their ways out."""
     found = [os.getpid()]
     for pid in found:
-        for task in Path(f"/proc/{pid}/task").glob("*/children"):
-            found += [int(one) for one in _text(task).split()]
+        with suppress(OSError):  # It may have gone.
+            for task in Path(f"/proc/{pid}/task").glob("*/children"):
+                found += [int(one) for one in _text(task).split()]
     words = {pid: _text(Path(f"/proc/{pid}/cmdline")) for pid in found[1:]}
     return [pid for pid, line in words.items() if "polymux.engines.child" in line]
 

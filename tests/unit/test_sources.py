@@ -20,6 +20,7 @@ CLIENTS = {"requests", "httpx", "httpcore", "aiohttp", "urllib3", "ftplib", "tel
 #: Where programs are started, each without a shell.
 STARTERS = {
     "cli/installation.py",
+    "cli/listening.py",
     "engines/confinement.py",
     "engines/process.py",
     "engines/tesseract.py",

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from polymux.server.settings import ServerSettings
 
 _DAY_S = 86400.0
+#: Of requests, places, seconds and days alike: far more than anybody means.
+_LARGEST_QUOTA = 1_000_000
 _LARGEST_PORT = 65535
 
 
@@ -192,8 +194,11 @@ def _add(file: Any, options: argparse.Namespace) -> tuple[str, Key]:
     limits = ("requests_per_minute", "concurrent", "longest_estimate", "expires")
     for name in limits:
         value = getattr(options, name)
-        if value is not None and not value > 0:
-            raise InvalidRequestError(f"--{name.replace('_', '-')} {value:g}: must be above 0")
+        if value is not None and not 0 < value <= _LARGEST_QUOTA:
+            raise InvalidRequestError(
+                f"--{name.replace('_', '-')} {value:g}: must be above 0, and at most "
+                f"{_LARGEST_QUOTA:,}"
+            )
     end = None if options.expires is None else time.time() + options.expires * _DAY_S
     made: tuple[str, Key] = file.add(
         options.name,

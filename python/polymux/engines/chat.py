@@ -139,6 +139,8 @@ class ChatEngine(Engine):
             sink.log(f"{name}: the local engine does not know it and leaves it out")
         if "max_completion_tokens" in request.given:
             body["max_tokens"] = values["max_completion_tokens"]
+        if isinstance(values.get("tool_choice"), dict):
+            body["tools"], body["tool_choice"] = _named_tool(values), "required"
         if values.get("image_url"):
             body["messages"] = _with_picture(body["messages"], values["image_url"])
         body["messages"] = _with_pixels(body["messages"], values)
@@ -291,6 +293,25 @@ def _wants_gpu(library: Any, device: str) -> bool:
         raise refusal(
             errors.NoBackendError,
             "device is gpu, and the installed xllamacpp finds none: install its build for your GPU",
+        )
+    return found
+
+
+def _named_tool(values: Mapping[str, Any]) -> list[Any]:
+    """The one tool that `tool_choice` names: the library takes no names.
+
+    Raises:
+        BadRequestError: There is no such tool.
+    """
+    wanted = (values["tool_choice"].get("function") or {}).get("name")
+    tools = values.get("tools") or []
+    found = [one for one in tools if (one.get("function") or {}).get("name") == wanted]
+    if not found:
+        raise refusal(
+            errors.BadRequestError,
+            "tool_choice names a function that none of the tools has",
+            code="invalid_request",
+            param="tool_choice",
         )
     return found
 

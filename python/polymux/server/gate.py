@@ -69,13 +69,16 @@ class Gate:
     Args:
         settings: Hosts, origins, and whether it listens on loopback alone.
         keys: The keys.
+        quotas: What they have used so far. Default: nothing.
     """
 
-    def __init__(self, settings: ServerSettings, keys: KeyFile) -> None:
+    def __init__(
+        self, settings: ServerSettings, keys: KeyFile, quotas: Quotas | None = None
+    ) -> None:
         """Nobody has come in."""
         self._settings = settings
         self._keys = keys
-        self._quotas = Quotas()
+        self.quotas = quotas or Quotas()
         #: One that was found right: most callers name the same.
         self._known_host: bytes | None = None
 
@@ -225,7 +228,7 @@ class Gate:
         if access.key is None:
             yield
             return
-        with self._quotas.request(access.key):
+        with self.quotas.request(access.key):
             yield
 
 

@@ -48,6 +48,7 @@ class ServerState:
         """Nothing runs."""
         self.settings = settings
         self._path = path
+        self._keeps_origins = False
         self._backends = backends
         self.keys = KeyFile(settings.key_file)
         self.gate = Gate(settings, self.keys)
@@ -167,6 +168,11 @@ class ServerState:
     def watch_file(self, path: Path | None) -> None:
         """Names the file that `reload` reads."""
         self._path = path
+        if path is not None:
+            # The command line's stand in the place of the file's, after a reload too.
+            self._keeps_origins = (
+                self.settings.allowed_origins != read_settings(path).allowed_origins
+            )
 
     def reload(self) -> None:
         """Reads the settings again; what is open goes on. Engines and the store stay as they are.
@@ -195,8 +201,10 @@ class ServerState:
                 summaries=old.summaries,
                 routes=old.routes,
             )
+            if self._keeps_origins:
+                settings = replace(settings, allowed_origins=old.allowed_origins)
             keys = KeyFile(settings.key_file)
             keys.keys()
             self.settings, self.keys = settings, keys
-            self.gate = Gate(settings, keys)
+            self.gate = Gate(settings, keys, self.gate.quotas)
         _log.info("the configuration was read again")

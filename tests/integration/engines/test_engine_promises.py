@@ -1,0 +1,333 @@
+"""What engines promise beside their answers: progress, ends between steps, times, shut doors."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy
+import polymux
+import pytest
+from polymux.engines.process import EngineProcess
+from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.server.settings import EngineSettings
+from polymux.service.store import Store
+from polymux.service.work import Sink, Upload, Work
+from support.chat_model import model_path
+from support.polymux_server import PolymuxServer
+from support.supervised import TESTS
+from support.weights import upscaler, whisper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+    from polymux.service.media_store import Draft
+
+    Drafts = Callable[[int], Draft]
+
+#: No process is ended by force here: what ends early has looked whether it should.
+PATIENT = Supervision(threads=1, grace_s=200)
+CHAPTERS = (
+    "The weather is fine today, and the children are playing in the garden.",
+    "Tomorrow morning we will travel to London by train, and visit an old museum.",
+    "Please bring two bottles of water, some bread and cheese, and a good book.",
+    "In the evening there will be music in the park, and everybody is welcome.",
+)
+
+
+def go(body: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(body, 250))
+
+
+@pytest.fixture
+def frames(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """All that processes say of work, also when nobody listens any more."""
+    heard: list[Any] = []
+    handle = EngineProcess._handle
+
+    def listen(self: EngineProcess, frame: Any) -> None:
+        heard.append(frame)
+        handle(self, frame)
+
+    monkeypatch.setattr(EngineProcess, "_handle", listen)
+    return heard
+
+
+def steps(frames: list[Any]) -> list[float]:
+    return [one.header["progress"] for one in frames if one.kind == "progress"]
+
+
+async def left_at_the_first_step(
+    backend: EngineBackend, work: Work, frames: list[Any], drafts: Drafts
+) -> None:
+    """Begins, and leaves when progress is told; the process must end the work by itself."""
+    process = await backend._ready()
+    frames.clear()
+    begun = asyncio.Event()
+
+    class Leaving(Sink):
+        def report(self, progress: float) -> None:
+            super().report(progress)
+            begun.set()
+
+    task = asyncio.create_task(backend.run(work, Leaving(lambda: None, drafts)))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [one.kind for one in frames if one.kind in ("done", "failed", "cancelled")] == [
+        "cancelled"
+    ]
+    assert backend.process is process
+    assert process.busy == 0
+
+
+async def to_the_end(backend: EngineBackend, work: Work, frames: list[Any], drafts: Drafts) -> Any:
+    frames.clear()
+    return await backend.run(work, Sink(lambda: None, drafts))
+
+
+def picture(path: Path, height: int, width: int, channels: int) -> Work:
+    """A picture to enlarge, as the media engine hands it on."""
+    shape = (height, width, channels)
+    numpy.random.default_rng(1).integers(0, 255, shape, numpy.uint8).tofile(path)
+    facts = {"width": width, "height": height, "channels": channels, "bits": 8}
+    pixels = Upload(path, "pixels", "", path.stat().st_size)
+    values = {"pictures": [facts], "pixels_0": pixels, "scale": 2}
+    return Work("upscale_image", "B", "", values, frozenset(("scale",)))
+
+
+def test_every_tile_is_told_of_and_may_be_the_last(tmp_path: Path, frames: list[Any]) -> None:
+    async def body() -> None:
+        options = {"model": str(upscaler()), "factor": 2, "tile": 32}
+        backend = EngineBackend("up", "upscale", ["upscale_image"], options, supervision=PATIENT)
+        store = Store(tmp_path / "s", cap_bytes=1 << 26)
+        # 6 columns and 8 rows of tiles.
+        work = picture(tmp_path / "pixels", 256, 192, 3)
+        try:
+            await left_at_the_first_step(backend, work, frames, store.media.draft)
+            assert 1 <= len(steps(frames)) < 24
+            await to_the_end(backend, work, frames, store.media.draft)
+            assert steps(frames) == pytest.approx([number / 48 for number in range(1, 49)])
+            # Transparency goes through the network a second time.
+            await to_the_end(
+                backend, picture(tmp_path / "more", 64, 33, 4), frames, store.media.draft
+            )
+            assert steps(frames) == pytest.approx([number / 8 for number in range(1, 9)])
+        finally:
+            await backend.close()
+            store.close()
+
+    go(body())
+
+
+@pytest.fixture(scope="module")
+def talk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Longer than Whisper takes at once, which is half a minute: spoken by a program."""
+    path = tmp_path_factory.mktemp("talk") / "talk.wav"
+    words = " ".join(CHAPTERS * 2)
+    subprocess.run(["espeak-ng", "-s", "120", "-w", str(path), words], check=True)
+    return path
+
+
+def test_every_segment_is_told_of_and_may_be_the_last(
+    tmp_path: Path, talk: Path, frames: list[Any]
+) -> None:
+    async def body() -> None:
+        options = {"model": str(whisper(tmp_path)), "compute": "int8", "beam": 1}
+        backend = EngineBackend("speech", "speech", ["transcribe"], options, supervision=PATIENT)
+        store = Store(tmp_path / "s", cap_bytes=1 << 26)
+        path = tmp_path / "samples"
+        path.write_bytes(polymux.decode_audio(talk).samples.cast("B"))
+        given = Upload(path, "samples", "", path.stat().st_size)
+        values = {"samples": given, "batch_size": 1, "language": "en", "timestamp": "chunk"}
+        work = Work("transcribe", "", "", values, frozenset(values))
+        try:
+            await left_at_the_first_step(backend, work, frames, store.media.draft)
+            early = steps(frames)
+            product = await to_the_end(backend, work, frames, store.media.draft)
+            told = steps(frames)
+            ends = [one["timestamp"][1] for one in product.output["chunks"]]
+            duration_s = product.metrics["audio_seconds"]
+            assert duration_s > 35
+            assert len(told) == len(ends) > 3
+            assert told == sorted(told)
+            assert told == pytest.approx([min(1.0, end / duration_s) for end in ends], abs=1e-3)
+            assert told[0] < 0.5 < 0.9 < told[-1]
+            assert 1 <= len(early) < len(told)
+            assert early[-1] < 0.9
+        finally:
+            await backend.close()
+            store.close()
+
+    go(body())
+
+
+#: A package that notes what it is asked for.
+NOTING = """
+from pathlib import Path
+
+HERE = Path(__file__).parent
+(HERE / "imported").touch()
+
+
+def __getattr__(name):
+    if not name.startswith("__"):
+        with (HERE / "asked").open("a") as notes:
+            notes.write(name + " ")
+    raise AttributeError(name)
+"""
+
+
+def test_samples_come_from_the_core_and_not_from_pyav(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library of the model imports PyAV, and nothing asks it for anything."""
+    package = tmp_path / "packages" / "av"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(NOTING)
+    monkeypatch.setenv("PYTHONPATH", f"{package.parent}{os.pathsep}{TESTS}")
+    spoken = tmp_path / "spoken.wav"
+    subprocess.run(["espeak-ng", "-w", str(spoken), CHAPTERS[0]], check=True)
+    options = {"model": str(whisper(tmp_path)), "compute": "int8", "beam": 1}
+    engines = {"speech": EngineSettings("speech", options, threads=1)}
+    with polymux.Local(engines=engines) as local:
+        mp3 = local.convert_to_mp3(spoken).read()
+        for sent in (spoken, ("spoken.mp3", mp3)):
+            assert "children are playing" in local.transcribe(sent).text
+    assert (package / "imported").exists()
+    assert not (package / "asked").exists(), (package / "asked").read_text()
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[polymux.Client]:
+    options = {"model": str(model_path()), "context": 512}
+    engines = {"chat": EngineSettings("chat", options, threads=1)}
+    folder = tmp_path_factory.mktemp("chat") / "s"
+    with (
+        PolymuxServer(folder, engines=engines) as running,
+        polymux.Client(running.url, running.key) as made,
+    ):
+        yield made
+
+
+def usage_is_whole(usage: Any) -> None:
+    times = [usage[name] for name in ("prompt_time", "completion_time", "total_time")]
+    assert all(isinstance(one, float) and one > 0 for one in times), usage
+    assert times[0] + times[1] == pytest.approx(times[2], abs=2e-6)
+    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
+
+
+def test_times_and_tokens_add_up(client: polymux.Client) -> None:
+    wanted: dict[str, Any] = {"max_completion_tokens": 12, "temperature": 0.0, "seed": 1}
+    whole = client.chat("Name three colours.", **wanted).json()["usage"]
+    usage_is_whole(whole)
+    stream = client.chat(
+        "Name three animals.", stream=True, stream_options={"include_usage": True}, **wanted
+    )
+    *_, last = [one.json() for one in stream]
+    usage_is_whole(last["usage"])
+
+
+@pytest.mark.parametrize("name", ["gpt-4o", "gpt-3.5-turbo", "gpt-4"])
+def test_all_names_of_freellm_are_the_local_chat_s(client: polymux.Client, name: str) -> None:
+    ask = [{"role": "user", "content": "Say hello."}]
+    assert client.free_chat(ask, model=name).text
+    assert "".join(client.free_chat(ask, model=name, stream=True).texts())
+
+
+def listening(pid: int) -> tuple[list[str], list[str]]:
+    """Local addresses where a process listens by TCP, and paths of its listening Unix sockets."""
+    process = Path(f"/proc/{pid}")
+    links = []
+    for one in (process / "fd").iterdir():
+        try:
+            links.append(str(one.readlink()))
+        except FileNotFoundError:
+            continue
+    own = {one[len("socket:[") : -1] for one in links if one.startswith("socket:[")}
+    addresses, paths = [], []
+    for table in ("tcp", "tcp6"):
+        for line in (process / "net" / table).read_text("ascii").splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and fields[9] in own:
+                addresses.append(fields[1])
+    for line in (process / "net" / "unix").read_text().splitlines()[1:]:
+        fields = line.split(maxsplit=7)
+        if int(fields[3], 16) & 0x10000 and fields[6] in own:
+            paths.append(fields[7] if len(fields) > 7 else "")
+    return addresses, paths
+
+
+def test_nothing_of_a_chat_s_process_listens_where_others_come() -> None:
+    """By no TCP, and on one Unix socket, whose folder is gone."""
+
+    async def body() -> None:
+        own = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+        port = own.sockets[0].getsockname()[1]
+        # What looks for listeners finds one where there is one.
+        assert f"0100007F:{port:04X}" in listening(os.getpid())[0]
+        own.close()
+        options = {"model": str(model_path()), "context": 256}
+        backend = EngineBackend("chat", "chat", ["chat"], options, supervision=PATIENT)
+        try:
+            process = await backend._ready()
+            addresses, paths = listening(process.pid or 0)
+            assert addresses == []
+            (path,) = paths
+            assert Path(path).is_absolute()
+            assert Path(path).parent.name.startswith("polymux-chat-")
+            assert not Path(path).parent.exists()
+        finally:
+            await backend.close()
+
+    go(body())
+
+
+#: Looks at the socket while it has a name; it is asked without the key.
+LOOKING = """
+import json, os, socket, stat, sys
+from pathlib import Path
+
+import xllamacpp
+from polymux.engines.chat import ChatEngine
+
+os.umask(0)
+made, told = xllamacpp.Server, {}
+
+
+def server(parameters):
+    found = made(parameters)
+    path = Path(parameters.hostnames[0])
+    told["names"] = len(parameters.hostnames)
+    told["mode"] = stat.S_IMODE(path.parent.stat().st_mode)
+    told["owner"] = path.parent.stat().st_uid == os.getuid()
+    told["is_socket"] = stat.S_ISSOCK(path.stat().st_mode)
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(path))
+        body = b'{"messages": [{"role": "user", "content": "x"}], "max_tokens": 1}'
+        head = f"POST /v1/chat/completions HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: {len(body)}"
+        connection.sendall(head.encode() + b"\\r\\nConnection: close\\r\\n\\r\\n" + body)
+        told["answer"] = connection.recv(100).decode("latin-1").split()[1]
+    return found
+
+
+xllamacpp.Server = server
+ChatEngine().load({"model": sys.argv[1], "context": 256})
+sys.__stdout__.write(json.dumps(told))
+sys.__stdout__.flush()
+os._exit(0)
+"""
+
+
+def test_the_socket_of_a_chat_s_library_lies_in_a_folder_of_nobody_else() -> None:
+    """And who could open it all the same would need a key."""
+    command = [sys.executable, "-c", LOOKING, str(model_path())]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    told = json.loads(said.stdout.strip().splitlines()[-1])
+    assert told == {"names": 1, "mode": 0o700, "owner": True, "is_socket": True, "answer": "401"}

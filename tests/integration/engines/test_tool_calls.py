@@ -1,0 +1,160 @@
+"""Tools of a chat with a real model: its template tells of them, and its calls come as calls."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux.server.settings import EngineSettings
+from support.chat_model import model_path
+from support.polymux_server import PolymuxServer
+from support.tool_model import with_tools
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CITIES = ("Rome", "Oslo", "Cairo")
+QUESTION = {"role": "user", "content": "What is the weather in Paris?"}
+STEADY: dict[str, Any] = {"temperature": 0.0, "seed": 1, "max_completion_tokens": 64}
+
+
+def tool(name: str, **city: Any) -> dict[str, Any]:
+    fields = {"city": {"type": "string", **(city or {"maxLength": 12})}}
+    parameters = {"type": "object", "properties": fields, "required": ["city"]}
+    about = {"name": name, "description": "Tells the weather.", "parameters": parameters}
+    return {"type": "function", "function": about}
+
+
+WEATHER = tool("weather_of")
+
+
+def called(city: str, number: int) -> list[dict[str, Any]]:
+    """A question, and the call that was its answer."""
+    function = {"name": "weather_of", "arguments": json.dumps({"city": city})}
+    call = {"id": f"call_{number}", "type": "function", "function": function}
+    return [
+        {"role": "user", "content": f"What is the weather in {city}?"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+    ]
+
+
+#: So small a model calls a tool where it sees how it has called it before.
+TALK = [one for number, city in enumerate(CITIES) for one in called(city, number)] + [QUESTION]
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[polymux.Client]:
+    """Of a server with two models: the small one as it is, and with a template for tools."""
+    folder = tmp_path_factory.mktemp("tools")
+    knowing = {"model": str(with_tools(folder / "knowing.gguf")), "context": 1024}
+    plain = {"model": str(model_path()), "context": 1024}
+    engines = {
+        "knowing": EngineSettings("chat", knowing, threads=1),
+        "plain": EngineSettings("chat", plain, threads=1),
+    }
+    with (
+        PolymuxServer(folder / "s", engines=engines) as running,
+        polymux.Client(running.url, running.key) as made,
+    ):
+        yield made
+
+
+def asked(client: polymux.Client, messages: Any = TALK, **more: Any) -> Any:
+    """The answer as JSON."""
+    return client.chat(messages, **{"model": "knowing", **STEADY, **more}).json()
+
+
+def tokens(answer: Any) -> int:
+    count: int = answer["usage"]["prompt_tokens"]
+    return count
+
+
+def test_tools_reach_the_template(client: polymux.Client) -> None:
+    alone = [QUESTION]
+    without = tokens(asked(client, alone))
+    one = tokens(asked(client, alone, tools=[WEATHER]))
+    two = tokens(asked(client, alone, tools=[WEATHER, tool("time_of")]))
+    # The name, the description and the parameters, at least.
+    assert one > without + 20
+    assert two > one + 20
+
+
+@pytest.mark.parametrize("choice", [None, "auto", "required"])
+def test_a_call_comes_as_a_call(client: polymux.Client, choice: str | None) -> None:
+    more = {} if choice is None else {"tool_choice": choice}
+    (found,) = asked(client, tools=[WEATHER], **more)["choices"]
+    assert found["finish_reason"] == "tool_calls"
+    (call,) = found["message"]["tool_calls"]
+    assert call["type"] == "function"
+    assert call["id"]
+    assert call["function"]["name"] == "weather_of"
+    assert json.loads(call["function"]["arguments"]) == {"city": "Paris"}
+    assert not found["message"].get("content")
+
+
+def test_arguments_keep_to_the_tool_s_schema(client: polymux.Client) -> None:
+    """By a grammar: left to itself, the model would say Paris."""
+    bound = tool("weather_of", enum=["Bern", "Lima"])
+    (found,) = asked(client, tools=[bound], tool_choice="required")["choices"]
+    (call,) = found["message"]["tool_calls"]
+    assert json.loads(call["function"]["arguments"])["city"] in ("Bern", "Lima")
+
+
+def test_no_tool_is_called_where_none_is_to_be(client: polymux.Client) -> None:
+    """The words of a call are words then."""
+    (found,) = asked(client, tools=[WEATHER], tool_choice="none")["choices"]
+    assert found["finish_reason"] in ("stop", "length")
+    assert not found["message"].get("tool_calls")
+    assert found["message"]["content"]
+
+
+def test_a_call_in_pieces(client: polymux.Client) -> None:
+    """The name once, the arguments bit by bit."""
+    stream = client.chat(TALK, model="knowing", tools=[WEATHER], stream=True, **STEADY)
+    choices = [choice for one in stream for choice in one.json()["choices"]]
+    bits = [call for one in choices for call in one["delta"].get("tool_calls") or ()]
+    names = [one["function"]["name"] for one in bits if one["function"].get("name")]
+    assert names == ["weather_of"]
+    arguments = [one["function"].get("arguments") or "" for one in bits]
+    assert len([one for one in arguments if one]) > 2
+    assert json.loads("".join(arguments)) == {"city": "Paris"}
+    assert choices[-1]["finish_reason"] == "tool_calls"
+
+
+def test_what_a_tool_has_said_is_read(client: polymux.Client) -> None:
+    """Its answer is part of the next prompt."""
+    before = called("Paris", 7)
+    said = {"role": "tool", "tool_call_id": "call_7", "content": "sunshine and 21 degrees"}
+    without = tokens(asked(client, before[:1], tools=[WEATHER]))
+    answer = asked(client, [*before, said], tools=[WEATHER], tool_choice="none")
+    assert tokens(answer) > without + 20
+    assert answer["choices"][0]["message"]["content"]
+
+
+def test_a_template_without_tools_answers_in_words(client: polymux.Client) -> None:
+    """As the documentation says: nothing of the tools is in the prompt, and nothing is called."""
+    alone = [QUESTION]
+    without = asked(client, alone, model="plain")
+    told = asked(client, alone, model="plain", tools=[WEATHER])
+    assert tokens(told) == tokens(without)
+    assert told["choices"][0]["message"]["content"]
+    assert not told["choices"][0]["message"].get("tool_calls")
+
+
+@pytest.mark.parametrize("name", ["weather_of", "time_of"])
+def test_the_tool_that_is_named_is_called(client: polymux.Client, name: str) -> None:
+    """Whatever the model would rather call."""
+    choice = {"type": "function", "function": {"name": name}}
+    tools = [WEATHER, tool("time_of")]
+    (found,) = asked(client, tools=tools, tool_choice=choice)["choices"]
+    (call,) = found["message"]["tool_calls"]
+    assert call["function"]["name"] == name
+
+
+def test_a_tool_that_nobody_offered_cannot_be_named(client: polymux.Client) -> None:
+    named = {"type": "function", "function": {"name": "nothing"}}
+    with pytest.raises(polymux.BadRequestError) as caught:
+        client.chat([QUESTION], tools=[WEATHER], tool_choice=named)
+    assert caught.value.param == "tool_choice"

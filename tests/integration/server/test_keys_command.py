@@ -1,0 +1,156 @@
+"""`polymux keys` as people run it, and what a server that runs meanwhile makes of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from support import commands
+from support.polymux_server import CHAT, HELLO, PolymuxServer
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEY = re.compile(r"pmx_[A-Za-z0-9_-]{43}\n")
+
+
+class Keys:
+    """The command, for one store; remembers all that it has ever said."""
+
+    def __init__(self, home: Path, store: Path) -> None:
+        self.home = home
+        self.store = store
+        self.said = ""
+
+    def __call__(self, *words: str, code: int = 0) -> str:
+        """What it says on standard output."""
+        done = commands.run("keys", *words, "--store", self.store, cwd=self.home, code=code)
+        self.said += done.stdout.decode() + done.stderr.decode()
+        return done.stdout.decode()
+
+    def made(self, *words: str) -> str:
+        """The key, which is alone on standard output."""
+        out = self(*words)
+        assert KEY.fullmatch(out), out
+        return out.strip()
+
+    def listed(self) -> list[dict[str, object]]:
+        found: list[dict[str, object]] = json.loads(self("list", "--json"))
+        return found
+
+    @property
+    def file(self) -> Path:
+        return self.store / "keys.json"
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Keys:
+    home = tmp_path / "home"
+    home.mkdir()
+    return Keys(home, tmp_path / "s")
+
+
+def test_keys_over_their_lives(server: PolymuxServer, keys: Keys) -> None:
+    """Each counts from the next request on, without a word to the server."""
+    first = keys.made("add", "website")
+    assert server.json(CHAT, HELLO, key=first).status == 200
+    second = keys.made("rotate", "website")
+    assert second != first
+    assert server.json(CHAT, HELLO, key=first).status == 401
+    assert server.json(CHAT, HELLO, key=second).status == 200
+    (one,) = (one for one in keys.listed() if one["name"] == "website")
+    assert str(one["id"]) in keys("rm", str(one["id"]))
+    assert server.json(CHAT, HELLO, key=second).status == 401
+    assert [one["name"] for one in keys.listed()] == ["test"]
+    assert server.json(CHAT, HELLO).status == 200
+
+
+def test_a_key_is_shown_once(keys: Keys) -> None:
+    """Neither a list nor a later change shows one again, and no file has it."""
+    first = keys.made("add", "website")
+    second = keys.made("rotate", "website")
+    third = keys.made("add", "other")
+    for words in (("list",), ("list", "--json"), ("rm", "other"), ("list",)):
+        keys(*words)
+    for one in (first, second, third):
+        assert keys.said.count(one) == 1
+        for path in [*keys.store.rglob("*"), *keys.home.rglob("*")]:
+            assert path.is_dir() or one not in path.read_text("utf-8", "replace"), path
+    assert "sha256" not in keys.said
+    assert keys.file.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_a_key_may_do(tmp_path: Path, keys: Keys) -> None:
+    """Its scopes, its rate, how much at once; a rotated one may do the same, and no more."""
+    keys.made("add", "narrow", "--scope", "chat", "--scope", "metrics")
+    slow = ("--requests-per-minute", "1", "--concurrent", "3", "--longest-estimate", "60")
+    keys.made("add", "slow", *slow, "--expires", "2")
+    with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:
+        key = keys.made("rotate", "narrow")
+        assert server.json(CHAT, HELLO, key=key).status == 200
+        answer = server.ask("GET", "/api/v1/predictions", key=key)
+        assert (answer.status, answer.json()["code"]) == (403, "forbidden")
+        key = keys.made("rotate", "slow")
+        assert [server.json(CHAT, HELLO, key=key).status for _ in range(2)] == [200, 429]
+    found = {str(one["name"]): one for one in keys.listed()}
+    assert found["narrow"]["scopes"] == ["chat", "metrics"]
+    limits = ("requests_per_minute", "concurrent", "longest_estimate_s")
+    assert [found["slow"][name] for name in limits] == [1, 3, 60]
+    assert [found["narrow"][name] for name in limits] == [None, None, None]
+    assert str(found["slow"]["expires_at"]) > str(found["slow"]["created_at"])
+    lines = keys("list").splitlines()
+    assert [one.split()[1] for one in lines] == [str(one["name"]) for one in keys.listed()]
+    assert "scopes chat,metrics  expires never" in "\n".join(lines)
+
+
+def test_a_key_whose_time_is_over(server: PolymuxServer, keys: Keys) -> None:
+    key = keys.made("add", "short", "--expires", "1e-9")
+    answer = server.json(CHAT, HELLO, key=key)
+    assert (answer.status, answer.json()["code"]) == (401, "unauthorized")
+    # A new key in its place does not live longer than it should have.
+    assert server.json(CHAT, HELLO, key=keys.made("rotate", "short")).status == 401
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("rm", "nobody"), "no key"),
+        (("rotate", "nobody"), "no key"),
+        (("rm", "twice"), "2 keys"),
+        (("rotate", "twice"), "2 keys"),
+        (("add", "x", "--scope", "nonsense"), "nonsense"),
+        (("add", "x", "--concurrent", "0"), "--concurrent 0"),
+        (("add", "x", "--requests-per-minute", "nan"), "--requests-per-minute nan"),
+        (("add", "x", "--expires", "-1"), "--expires -1"),
+    ],
+)
+def test_what_cannot_be_done_changes_nothing(keys: Keys, words: tuple[str, ...], told: str) -> None:
+    keys.made("add", "twice")
+    keys.made("add", "twice")
+    before, keys.said = keys.file.read_bytes(), ""
+    assert keys(*words, code=2) == ""
+    assert told in keys.said
+    assert keys.file.read_bytes() == before
+
+
+def test_keys_of_the_settings_file(tmp_path: Path, keys: Keys) -> None:
+    """`--config` names the store, or a file of keys elsewhere."""
+    settings = tmp_path / "polymux.toml"
+    elsewhere = tmp_path / "elsewhere" / "keys.json"
+    settings.write_text(f'keys = "{elsewhere}"\n[store]\nfolder = "{keys.store}"\n')
+    done = commands.run("keys", "add", "website", "--config", settings, cwd=keys.home)
+    assert KEY.fullmatch(done.stdout.decode())
+    assert elsewhere.stat().st_mode & 0o777 == 0o600
+    assert not keys.file.exists()
+    listed = commands.run("keys", "list", "--config", settings, cwd=keys.home).stdout.decode()
+    assert listed.split()[1] == "website"
+
+
+def test_a_name_that_would_drive_a_terminal(keys: Keys) -> None:
+    keys.made("add", "a\x1b[31mred\nb")
+    (line,) = keys("list").splitlines()
+    assert "\x1b" not in keys.said
+    assert "red" in line

@@ -1,0 +1,183 @@
+"""`polymux serve` in a process of its own: settings read again, lines of its log, TLS."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import signal
+import threading
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+import polymux
+import pytest
+from polymux.errors import TLSError
+from servers.certificates import Authority
+from support import commands
+from support.served import until
+from support.serving import ServedProgram
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+READ_AGAIN = "the configuration was read again"
+STAYED = "the configuration stays as it was"
+OPERATIONS = "/api/v1/operations"
+PAGE = ("Origin", "https://site.example")
+OTHER_PAGE = ("Origin", "https://other.example")
+NAMED = ("Host", "tools.example")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[ServedProgram]:
+    """A server that runs; its connections may rest for a while."""
+    with ServedProgram(tmp_path, "[limits]\nkeep_alive_s = 120\n") as running:
+        yield running.start()
+
+
+def read_again(program: ServedProgram, settings: str, told: str = READ_AGAIN) -> None:
+    """Has the server read settings, and waits until it has told what it makes of them."""
+    before = program.told.count(told)
+    program.settings.write_text(settings)
+    program.signal(signal.SIGHUP)
+    until(lambda: program.told.count(told) > before, 60)
+
+
+def test_sighup_changes_who_may_ask(program: ServedProgram) -> None:
+    """Hosts and origins, to and fro; the process and its open connections are the same."""
+    plain, pid = program.settings.read_text(), program.pid
+
+    def statuses() -> list[int]:
+        asked = [(), (PAGE,), (OTHER_PAGE,), (NAMED,)]
+        return [program.request("GET", OPERATIONS, headers=one).status for one in asked]
+
+    with closing(http.client.HTTPConnection("127.0.0.1", program.port, timeout=60)) as open_one:
+        own = {"Authorization": f"Bearer {program.key}"}
+        open_one.request("GET", OPERATIONS, headers=own)
+        assert open_one.getresponse().read()
+        socket = open_one.sock
+        assert statuses() == [200, 403, 403, 421]
+        hosts = 'allowed_hosts = ["tools.example", "127.0.0.1"]\n'
+        read_again(program, f'allowed_origins = ["{PAGE[1]}"]\n{hosts}{plain}')
+        assert statuses() == [200, 200, 403, 200]
+        answer = program.request("GET", OPERATIONS, headers=[PAGE])
+        assert answer.headers["access-control-allow-origin"] == PAGE[1]
+        # Where something is wrong with it, all stays.
+        read_again(program, f"nonsense = 1\n{plain}", STAYED)
+        assert "nonsense is not known" in program.told
+        assert statuses() == [200, 200, 403, 200]
+        read_again(program, f'allowed_origins = ["{OTHER_PAGE[1]}"]\n{plain}')
+        assert statuses() == [200, 403, 200, 421]
+        open_one.request("GET", OPERATIONS, headers=own | dict([OTHER_PAGE]))
+        assert open_one.getresponse().read()
+        assert open_one.sock is socket
+    assert program.pid == pid
+    assert program.stop() == 0
+
+
+def test_each_line_has_the_id_that_its_answer_has(program: ServedProgram) -> None:
+    """Once each, with the status and the key's id; never the key."""
+    mine = [("X-Request-ID", "mine-1")]
+    asked = [
+        ("GET", program.request("GET", OPERATIONS), OPERATIONS),
+        ("GET", program.request("GET", OPERATIONS, headers=mine), OPERATIONS),
+        ("GET", program.request("GET", OPERATIONS, key="pmx_wrong"), OPERATIONS),
+        ("GET", program.request("GET", "/nowhere"), "/nowhere"),
+        ("DELETE", program.request("DELETE", OPERATIONS), OPERATIONS),
+        ("POST", program.request("POST", "/api/v1/convert2mp3", b"{"), "/api/v1/convert2mp3"),
+    ]
+    assert [answer.status for _, answer, _ in asked] == [200, 200, 401, 404, 405, 415]
+    assert asked[1][1].headers["x-request-id"] == "mine-1"
+    ids = [answer.headers["x-request-id"] for _, answer, _ in asked]
+    assert len(set(ids)) == len(ids)
+    until(lambda: all(f"id={one}" in program.told for one in ids), 60)
+    assert program.stop() == 0
+    for (method, answer, path), name in zip(asked, ids, strict=True):
+        (line,) = (one for one in program.log if one.endswith(f"id={name}"))
+        told = rf".* INFO polymux\.access: {method} {path} {answer.status} [\d.]+ ms key=(\S+) id="
+        found = re.match(told, line)
+        assert found, line
+        knows = answer.status in (200, 415)
+        assert re.fullmatch(r"[0-9a-f]{8}", found[1]) if knows else found[1] == "-"
+        if answer.status != 200:
+            assert answer.json()["request_id"] == name
+    assert program.key not in program.told
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@contextmanager
+def serving(home: Path, *words: str | Path) -> Iterator[str]:
+    """The address of a server with these options; it must stop as it should."""
+    process = commands.started("serve", "--port", "0", "--store", home / "s", *words, cwd=home)
+    said: list[str] = []
+    told = threading.Event()
+
+    def read() -> None:
+        assert process.stderr is not None
+        for line in process.stderr:
+            said.append(line.decode())
+            if "serving on " in said[-1]:
+                told.set()
+        told.set()
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    try:
+        assert told.wait(commands.LONGEST_S)
+        (line,) = (one for one in said if "serving on " in one)
+        yield line.split("serving on ")[1].split(";")[0]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(commands.LONGEST_S) == 0, said
+    finally:
+        process.kill()
+        process.wait()
+        reader.join(10)
+        process.stderr.close()  # type: ignore[union-attr]
+        process.stdout.close()  # type: ignore[union-attr]
+
+
+def test_tls_by_options(tmp_path: Path, authority: Authority) -> None:
+    """Its address, and the links that it gives, are those of TLS; without it nobody is answered."""
+    made = commands.run("keys", "add", "website", "--store", tmp_path / "s", cwd=tmp_path)
+    key = made.stdout.decode().strip()
+    good = authority.certificate()
+    with serving(tmp_path, "--tls-cert", good.chain, "--tls-key", good.key) as url:
+        assert url.startswith("https://127.0.0.1:")
+        with polymux.Client(url, key, verify=authority.ca, retry=0) as client:
+            assert list(client.predictions.list()) == []
+        with (
+            polymux.Client(url, key, retry=0) as client,
+            pytest.raises(TLSError, match="certificate"),
+        ):
+            list(client.predictions.list())
+        port = int(url.rpartition(":")[2])
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as plain:
+            plain.request("GET", "/healthz")
+            with pytest.raises((http.client.HTTPException, OSError)):
+                plain.getresponse()
+
+
+def test_tls_by_options_that_do_not_fit(tmp_path: Path, authority: Authority) -> None:
+    """One line, no traceback, and no server without TLS instead."""
+    good, other = authority.certificate(), authority.certificate("wrong_name")
+    for words, told in (
+        (("--tls-cert", good.chain), "--tls-cert and --tls-key are given together"),
+        (("--tls-key", good.key), "--tls-cert and --tls-key are given together"),
+        (("--tls-cert", good.chain, "--tls-key", other.key), "the certificate or its key"),
+        (
+            ("--tls-cert", tmp_path / "none.pem", "--tls-key", good.key),
+            "the certificate or its key",
+        ),
+    ):
+        done = commands.run(
+            "serve", "--port", "0", "--store", tmp_path / "s", *words, cwd=tmp_path, code=2
+        )
+        said = done.stderr.decode()
+        assert told in said
+        assert len(said.splitlines()) == 1
+        assert "serving on" not in said

@@ -1,0 +1,254 @@
+"""Silent streams, keys that ask for too much at once, lines of the log, files of unknown types."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.server.settings import Limits
+from polymux.server.streaming import KEEP_ALIVE
+from polymux.service.failures import engine_failed
+from polymux.service.work import Made, Product
+from support.polymux_server import CHAT, CONVERT, HELLO, Box, PolymuxServer, form, parsed
+from support.served import until
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from polymux.service.work import Sink, Work
+    from support.polymux_server import Answer
+
+SILENT_S = 0.2
+STREAMED = {**HELLO, "stream": True}
+FILES = "/replicate/v1/files"
+
+
+def sent(server: PolymuxServer, path: str, value: Any = None, key: str = "") -> socket.socket:
+    """A connection on which a request was sent, and nothing was read."""
+    body = b"" if value is None else json.dumps(value).encode()
+    lines = [
+        f"{'GET' if value is None else 'POST'} {path} HTTP/1.1",
+        f"Host: {server.address[0]}:{server.address[1]}",
+        f"Authorization: Bearer {key or server.key}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        "Connection: close",
+    ]
+    connection = server.connect()
+    connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
+    return connection
+
+
+def read_until(connection: socket.socket, enough: Callable[[bytes], bool]) -> bytes:
+    """What came until it was enough."""
+    data = b""
+    while not enough(data):
+        piece = connection.recv(65536)
+        assert piece, data
+        data += piece
+    return data
+
+
+def rest_of(connection: socket.socket, data: bytes) -> Answer:
+    """The answer that begins with what has come already."""
+    while piece := connection.recv(65536):
+        data += piece
+    return parsed(data)
+
+
+@pytest.mark.parametrize("chunks", [[], [{"choices": []}]])
+def test_a_silent_chat_is_told_that_it_goes_on(
+    tmp_path: Path, chunks: list[dict[str, Any]]
+) -> None:
+    """Comments come before the first piece and behind it, no sooner than they should."""
+    assert Limits().streams_keep_alive_s == 15
+    box = Box()
+
+    def make() -> list[Scripted]:
+        box.backend = Scripted()
+        box.backend.chunks = chunks
+        box.backend.gate.clear()
+        return [box.backend]
+
+    limits = Limits(streams_keep_alive_s=SILENT_S)
+    with PolymuxServer(tmp_path / "s", make, limits=limits) as server:
+        began = time.monotonic()
+        with sent(server, CHAT, STREAMED) as connection:
+            data = read_until(connection, lambda data: data.count(KEEP_ALIVE) >= 3)
+            assert time.monotonic() - began >= 3 * SILENT_S * 0.99
+            server.loop.call_soon_threadsafe(box.backend.gate.set)
+            answer = rest_of(connection, data)
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    # Each is a whole comment between events: what reads events does not see it.
+    found = [one for one in answer.body.decode().split("\n\n") if one]
+    events = [one.removeprefix("data: ") for one in found if one != ": keep-alive"]
+    assert [json.loads(one) for one in events[:-1]] == chunks
+    assert events[-1] == "[DONE]"
+
+
+def test_a_silent_job_s_events_are_told_so_too(tmp_path: Path) -> None:
+    box = Box()
+
+    def make() -> list[Scripted]:
+        box.backend = Scripted()
+        box.backend.gate.clear()
+        return [box.backend]
+
+    limits = Limits(streams_keep_alive_s=SILENT_S)
+    with PolymuxServer(tmp_path / "s", make, limits=limits) as server:
+        body, headers = form(("file", ("a.wav", b"x")))
+        job = server.ask("POST", CONVERT, body, [*headers, ("Prefer", "respond-async")]).json()
+        until(lambda: box.backend.began)
+        with sent(server, f"/api/v1/predictions/{job['id']}/events") as connection:
+            data = read_until(connection, lambda data: data.count(KEEP_ALIVE) >= 2)
+            server.loop.call_soon_threadsafe(box.backend.gate.set)
+            answer = rest_of(connection, data)
+    found = [one for one in answer.body.decode().split("\n\n") if one and one[0] != ":"]
+    assert json.loads(found[-1].partition("data: ")[2])["status"] == "succeeded"
+
+
+def test_a_key_has_so_many_requests_at_once(server: PolymuxServer, box: Box) -> None:
+    """One more is refused before any work; a place is free when an answer has ended."""
+    limited, _ = server.keys.add("limited", concurrent=2)
+    box.backend.gate.clear()
+    # One in a stream, one that waits for its answer.
+    box.backend.chunks = [{"choices": []}]
+    with (
+        sent(server, CHAT, STREAMED, limited) as first,
+        sent(server, CHAT, HELLO, limited) as second,
+    ):
+        until(lambda: len(box.backend.began) == 2)
+        refused = server.json(CHAT, HELLO, key=limited)
+        assert (refused.status, refused.json()["code"]) == (429, "rate_limited")
+        assert int(refused.headers["retry-after"]) >= 1
+        assert "2 requests at once" in refused.json()["error"]
+        # Whatever the address; and other keys have places of their own.
+        assert server.ask("GET", "/api/v1/predictions", key=limited).status == 429
+        assert server.ask("GET", "/api/v1/predictions").status == 200
+        assert len(box.backend.began) == 2
+        server.loop.call_soon_threadsafe(box.backend.gate.set)
+        assert b"[DONE]" in rest_of(first, b"").body
+        assert rest_of(second, b"").status == 200
+    assert server.json(CHAT, HELLO, key=limited).status == 200
+
+
+@pytest.mark.parametrize("end", ["leaves", "fails"])
+def test_a_place_of_a_key_is_given_back_however_it_ends(
+    server: PolymuxServer, box: Box, end: str
+) -> None:
+    limited, _ = server.keys.add("limited", concurrent=1)
+    box.backend.gate.clear()
+    with sent(server, CHAT, HELLO, limited) as first:
+        until(lambda: box.backend.began)
+        assert server.ask("GET", "/api/v1/predictions", key=limited).status == 429
+        if end == "fails":
+            box.backend.failure = engine_failed("broke")
+            server.loop.call_soon_threadsafe(box.backend.gate.set)
+            assert rest_of(first, b"").status == 500
+    until(lambda: server.ask("GET", "/api/v1/predictions", key=limited).status == 200)
+
+
+def test_a_key_that_is_rotated_keeps_its_places(server: PolymuxServer, box: Box) -> None:
+    """Else a new key for the asking would be as many requests as one likes."""
+    limited, _ = server.keys.add("limited", concurrent=1)
+    box.backend.gate.clear()
+    with sent(server, CHAT, HELLO, limited) as first:
+        until(lambda: box.backend.began)
+        new, _ = server.keys.rotate("limited")
+        assert server.ask("GET", "/api/v1/predictions", key=new).status == 429
+        server.loop.call_soon_threadsafe(box.backend.gate.set)
+        assert rest_of(first, b"").status == 200
+    assert server.ask("GET", "/api/v1/predictions", key=new).status == 200
+
+
+def test_what_fails_unexpectedly_is_found_in_the_log(
+    server: PolymuxServer, box: Box, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The answer tells no more than the id, under which the log has the rest."""
+    box.backend.failure = RuntimeError("canary of our own")
+    with caplog.at_level(logging.INFO):
+        whole = server.json(CHAT, HELLO)
+        box.backend.chunks = [{"choices": []}]
+        cut = server.json(CHAT, STREAMED)
+    assert (whole.status, whole.json()["code"]) == (500, "internal")
+    assert b"canary" not in whole.body + cut.body
+    assert whole.json()["request_id"] == whole.headers["x-request-id"]
+    for answer, words in ((whole, "request"), (cut, "stream")):
+        name = answer.headers["x-request-id"]
+        (told,) = (one for one in caplog.records if one.getMessage().startswith(f"{words} {name}"))
+        assert told.exc_info is not None
+        assert str(told.exc_info[1]) == "canary of our own"
+
+
+class Making(Scripted):
+    """Makes a file of any type."""
+
+    content_type = "audio/mpeg"
+    file_name = "a.mp3"
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        draft = sink.draft(len(self.data))
+        draft.path.write_bytes(self.data)
+        return Product({"response": Made(draft, self.content_type, self.file_name)})
+
+
+def is_saved_and_never_run(answer: Answer, content_type: str) -> bool:
+    policy = answer.headers["content-security-policy"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "sandbox" in policy
+    assert "default-src 'none'" in policy
+    assert answer.headers["content-type"] == content_type
+    return answer.headers["content-disposition"].startswith("attachment;")
+
+
+@pytest.mark.parametrize(
+    ("content_type", "file_name", "is_saved"),
+    [
+        ("application/x-of-nobody", "a.xyz", True),
+        ("application/octet-stream", "a", True),
+        ("text/html", "a.html", True),
+        ("image/svg+xml", "a.svg", True),
+        ("application/xhtml+xml", "a.xhtml", True),
+        ("image/png", "a.png", False),
+        ("audio/mpeg", "a.mp3", False),
+    ],
+)
+def test_files_that_nobody_knows_are_saved(
+    tmp_path: Path, content_type: str, file_name: str, is_saved: bool
+) -> None:
+    """S08: whole, in part, and asked for by HEAD."""
+    backend = Making()
+    backend.data = b"<script>alert(1)</script>"
+    backend.content_type, backend.file_name = content_type, file_name
+    with PolymuxServer(tmp_path / "s", lambda: [backend]) as server:
+        body, headers = form(("file", ("a.wav", b"x")))
+        made = server.ask("POST", CONVERT, body, headers).json()["response"]
+        path = made.removeprefix(server.url)
+        for method, fields in (("GET", []), ("GET", [("Range", "bytes=0-6")]), ("HEAD", [])):
+            answer = server.ask(method, path, headers=fields, key=None)
+            assert answer.status == (206 if fields else 200)
+            assert is_saved_and_never_run(answer, content_type) is is_saved
+            assert f'filename="{file_name}"' in answer.headers["content-disposition"]
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [("text/html", "text/html"), ("no type at all", "application/octet-stream")],
+)
+def test_files_that_were_sent_are_saved(server: PolymuxServer, said: str, kept: str) -> None:
+    """What its sender calls a page is no page of this server."""
+    page = b"<script>alert(1)</script>"
+    body, headers = form(("content", ("a.html", page, said)))
+    told = server.ask("POST", FILES, body, headers)
+    assert told.status == 201, told.body
+    path = told.json()["urls"]["download"].removeprefix(server.url)
+    answer = server.ask("GET", path)
+    assert answer.body == page
+    assert is_saved_and_never_run(answer, kept)

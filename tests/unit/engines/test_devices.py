@@ -1,0 +1,132 @@
+"""Which device a model is put on: what is asked of the libraries, where they see a GPU or none."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.engines.chat import ChatEngine
+from polymux.engines.speech import SpeechEngine
+from polymux.errors import NoBackendError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+CPU, GPU, INTEGRATED = "cpu", "gpu", "igpu"
+
+
+@pytest.fixture
+def chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, Any]]:
+    """Loads a chat engine where the library sees `devices`; gives its facts and its parameters."""
+    model = tmp_path / "small.gguf"
+    model.write_bytes(b"GGUF")
+
+    def load(*devices: str, **options: Any) -> tuple[Any, Any]:
+        made: list[Any] = []
+        library = ModuleType("xllamacpp")
+        told = {
+            "CommonParams": lambda: SimpleNamespace(
+                model=SimpleNamespace(), mmproj=SimpleNamespace(),
+                cpuparams=SimpleNamespace(), cpuparams_batch=SimpleNamespace(),
+            ),
+            "Server": made.append,
+            "get_device_info": lambda: [{"name": one, "type": one} for one in devices],
+            "ggml_backend_dev_type": SimpleNamespace(
+                GGML_BACKEND_DEVICE_TYPE_CPU=CPU,
+                GGML_BACKEND_DEVICE_TYPE_GPU=GPU,
+                GGML_BACKEND_DEVICE_TYPE_IGPU=INTEGRATED,
+            ),
+        }  # fmt: skip
+        for name, value in told.items():
+            setattr(library, name, value)
+        monkeypatch.setitem(sys.modules, "xllamacpp", library)
+        facts = ChatEngine().load({"model": str(model), **options})
+        (parameters,) = made
+        return facts, parameters
+
+    return load
+
+
+@pytest.mark.parametrize("devices", [(CPU, GPU), (GPU,), (INTEGRATED, CPU)])
+@pytest.mark.parametrize("options", [{}, {"device": "auto"}, {"device": "gpu"}])
+def test_a_chat_takes_the_gpu_that_is_there(
+    chat: Callable[..., tuple[Any, Any]], devices: tuple[str, ...], options: dict[str, Any]
+) -> None:
+    facts, parameters = chat(*devices, **options)
+    assert facts["device"] == "gpu"
+    assert parameters.n_gpu_layers == -1  # All of them.
+    assert parameters.mmproj_use_gpu is True
+    assert parameters.n_batch == parameters.n_ubatch == 512
+
+
+@pytest.mark.parametrize(
+    ("devices", "options"),
+    [((CPU,), {}), ((), {"device": "auto"}), ((CPU,), {"device": "cpu"}),
+     ((CPU, GPU), {"device": "cpu"})],
+)  # fmt: skip
+def test_without_a_gpu_or_against_it_a_chat_stays_on_the_processor(
+    chat: Callable[..., tuple[Any, Any]], devices: tuple[str, ...], options: dict[str, Any]
+) -> None:
+    # Layers that are told of change nothing where there is nothing to put them on.
+    facts, parameters = chat(*devices, gpu_layers=20, **options)
+    assert facts["device"] == "cpu"
+    assert parameters.n_gpu_layers == 0
+    assert parameters.mmproj_use_gpu is False
+    assert parameters.n_batch == parameters.n_ubatch == 64
+
+
+def test_layers_and_batches_that_are_told_of_are_kept(
+    chat: Callable[..., tuple[Any, Any]],
+) -> None:
+    _, parameters = chat(CPU, GPU, gpu_layers=12, batch=128)
+    assert parameters.n_gpu_layers == 12
+    assert parameters.n_batch == parameters.n_ubatch == 128
+
+
+def test_a_gpu_that_is_wanted_and_missing_is_told_of(
+    chat: Callable[..., tuple[Any, Any]],
+) -> None:
+    with pytest.raises(NoBackendError, match="device is gpu"):
+        chat(CPU, device="gpu")
+
+
+@pytest.fixture
+def speech(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
+    """Loads a speech engine; gives what its library was asked for."""
+    folder = tmp_path / "whisper"
+    folder.mkdir()
+    for name in ("config.json", "model.bin", "tokenizer.json"):
+        (folder / name).write_bytes(b"{}")
+
+    def load(**options: Any) -> dict[str, Any]:
+        asked: dict[str, Any] = {}
+        library = ModuleType("faster_whisper")
+
+        def model(path: str, **more: Any) -> object:
+            asked.update(more, path=path)
+            return object()
+
+        library.WhisperModel = model  # type: ignore[attr-defined]
+        library.BatchedInferencePipeline = lambda model: model  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "faster_whisper", library)
+        SpeechEngine().load({"model": str(folder), **options})
+        assert asked["path"] == str(folder)
+        assert asked["local_files_only"] is True
+        return asked
+
+    return load
+
+
+@pytest.mark.parametrize(
+    ("options", "device"),
+    [({}, "auto"), ({"device": "auto"}, "auto"), ({"device": "cpu"}, "cpu"),
+     ({"device": "cuda"}, "cuda")],
+)  # fmt: skip
+def test_speech_leaves_the_choice_to_its_library_unless_it_is_told(
+    speech: Callable[..., dict[str, Any]], options: dict[str, Any], device: str
+) -> None:
+    """By ``auto`` CTranslate2 takes a GPU where it finds one."""
+    assert speech(**options)["device"] == device
