@@ -52,10 +52,8 @@ def _seconds(text: str) -> float:
 
 def run(command: Command, options: argparse.Namespace) -> int:
     """Asks the catalogue of this computer, or what every operation asks; the exit code."""
-    if not _is_meant(options):
-        return calls.run(command, options)
-    if _is_empty(options):
-        # What `Local` says then names all that could be asked.
+    # Of a catalogue that nobody has made, `Local` says what else could be asked.
+    if not _is_meant(options) or _is_empty(options):
         return calls.run(command, options)
     from polymux.cli import failures
     from polymux.cli.operation_arguments import extra_body_of, values_of

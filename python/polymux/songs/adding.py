@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from polymux.songs.tags import SongTags
 
 _PIECE_BYTES = 1 << 20
-#: Peaks that wait for their segment: see `polymux.songs.index`.
-_LARGEST_DELTA_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
@@ -102,7 +100,6 @@ class Addition:
         self._failed: list[FailedFile] = []
         self._missing: list[bytes] = []
         self._audio_s = 0.0
-        self._unpublished_bytes = 0
 
     def run(self, paths: list[bytes]) -> AddReport:
         """Looks at all files, and writes down what is new."""
@@ -265,9 +262,6 @@ class Addition:
         with self._database.transaction():
             outcome = self._put(found, found.tags, found.state)
         self._audio_s += found.duration_s
-        if self._unpublished_bytes >= _LARGEST_DELTA_BYTES:
-            self._index.publish()
-            self._unpublished_bytes = 0
         return outcome
 
     def _put(self, found: Examined, tags: SongTags, state: FileState) -> str:
@@ -303,7 +297,6 @@ class Addition:
         like = self._table.recording_like(digest_of(parts), self._parameters)
         if like is not None:
             return like
-        self._unpublished_bytes += sum(len(one[2]) + len(one[3]) for one in parts)
         return self._table.add_recording(parts, found.duration_s, self._parameters)
 
     def _same(self, found: Examined) -> list[int]:

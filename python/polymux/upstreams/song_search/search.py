@@ -6,22 +6,17 @@ import asyncio
 import random
 import time
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakValueDictionary
 
-from polymux.upstreams.song_search.failing import Trouble, TroubleKind, told
-from polymux.upstreams.song_search.pacing import BackOff, TokenBucket
+from polymux.upstreams.song_search.failing import Trouble, told
+from polymux.upstreams.song_search.lanes import Lane, Lanes
 from polymux.upstreams.song_search.songs import folded
+from polymux.upstreams.song_search.source import SongSource
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from polymux.upstreams.song_search.cache import SongCache
     from polymux.upstreams.song_search.songs import Song
-    from polymux.upstreams.song_search.source import SongSource
-
-#: A turn is waited for only where so much is left for the answer.
-_LEAST_FOR_ANSWER_S = 1.0
-_NO_TIME = "there was no time left for its answer"
 
 
 class Found(NamedTuple):
@@ -38,27 +33,7 @@ class Found(NamedTuple):
     others: tuple[str, ...]
 
 
-class _Lane:
-    """A catalogue with its pace."""
-
-    def __init__(self, source: SongSource, bucket: TokenBucket, pause: BackOff) -> None:
-        self.source = source
-        self.bucket = bucket
-        self.pause = pause
-
-    def check(self) -> None:
-        """Raises while it is left alone.
-
-        Raises:
-            Trouble: What it had failed with.
-        """
-        left_s, trouble = self.pause.left_s, self.pause.trouble
-        if left_s > 0 and trouble is not None:
-            reason = f"left alone for {left_s:.0f} s, as {trouble.reason}"
-            raise Trouble(trouble.kind, reason, left_s, counts=False)
-
-
-class SongSearch:
+class SongSearch(Lanes[SongSource]):
     """Searches of some catalogues. Belongs to one event loop.
 
     The first that has any song gives the answer; results of two are never mixed.
@@ -83,16 +58,8 @@ class SongSearch:
         chance: Callable[[], float] = random.random,
     ) -> None:
         """Nothing is asked."""
-        self._lanes = [
-            _Lane(one, TokenBucket(one.rate, clock, sleep), BackOff(clock, chance))
-            for one in sources
-        ]
+        super().__init__(sources, deadline_s, clock=clock, sleep=sleep, chance=chance)
         self._cache = cache
-        self._asking: WeakValueDictionary[tuple[str, str, int], asyncio.Lock] = (
-            WeakValueDictionary()
-        )
-        self._deadline_s = deadline_s
-        self._clock = clock
 
     async def search(self, text: str, limit: int, proxy: str = "") -> Found:
         """Songs by name.
@@ -126,68 +93,25 @@ class SongSearch:
         return Found((), "", tuple(others))
 
     async def _ask(
-        self, lane: _Lane, text: str, limit: int, proxy: str, until: float
+        self, lane: Lane[SongSource], text: str, limit: int, proxy: str, until: float
     ) -> Sequence[Song]:
-        """What a catalogue says, or has said; who asks the same meanwhile waits for that."""
+        """What a catalogue says, or has said."""
         if proxy:
             return await self._in_turn(lane, text, limit, proxy, until)
-        key = (lane.source.name, folded(text), limit)
-        one = self._asking.setdefault(key, asyncio.Lock())
-        try:
-            async with asyncio.timeout(until - self._clock()):
-                await one.acquire()
-        except TimeoutError:
-            raise Trouble(TroubleKind.LATE, _NO_TIME) from None
-        try:
+        async with self._alone((lane.source.name, folded(text), limit), until):
             return await self._in_turn(lane, text, limit, proxy, until)
-        finally:
-            one.release()
 
     async def _in_turn(
-        self, lane: _Lane, text: str, limit: int, proxy: str, until: float
+        self, lane: Lane[SongSource], text: str, limit: int, proxy: str, until: float
     ) -> Sequence[Song]:
         name = lane.source.name
         kept = self._cache.find(name, text, limit)
         if kept is not None:
             return kept
-        lane.check()
-        left_s = until - self._clock() - _LEAST_FOR_ANSWER_S
-        later_s = await lane.bucket.take(max(left_s, 0.0))
-        if later_s is not None:
-            raise Trouble(TroubleKind.LIMITED, "the limit of requests to it is reached", later_s)
-        if lane.pause.left_s > 0:
-            lane.bucket.give_back()
-            lane.check()  # Others have failed while this waited for its turn.
-        return await self._answer(lane, text, limit, proxy, until)
-
-    async def _answer(
-        self, lane: _Lane, text: str, limit: int, proxy: str, until: float
-    ) -> Sequence[Song]:
-        asked_at = self._clock()
-        try:
-            async with asyncio.timeout(until - asked_at):
-                songs = await lane.source.search(text, limit, proxy)
-        except TimeoutError:
-            raise Trouble(TroubleKind.LATE, _NO_TIME) from None
-        except Trouble as trouble:
-            # A failure of the caller's own proxy says nothing of the catalogue.
-            if trouble.counts and not proxy:
-                lane.pause.failed(trouble, asked_at)
-            raise
+        await self._wait_for_turn(lane, until)
+        # A failure of the caller's own proxy says nothing of the catalogue.
+        asked = lane.source.search(text, limit, proxy)
+        songs = await self._answered(lane, asked, until, counts=not proxy)
         if not proxy:
-            lane.pause.succeeded(asked_at)
-            self._cache.keep(lane.source.name, text, limit, songs)
+            self._cache.keep(name, text, limit, songs)
         return songs
-
-    def resting(self) -> str:
-        """The catalogues that are left alone now, and why; empty where there is none."""
-        return "; ".join(
-            f"{lane.source.name} is left alone for {lane.pause.left_s:.0f} s: {trouble.reason}"
-            for lane in self._lanes
-            if lane.pause.left_s > 0 and (trouble := lane.pause.trouble) is not None
-        )
-
-    def close(self) -> None:
-        """Closes all connections. Idempotent."""
-        for lane in self._lanes:
-            lane.source.close()
