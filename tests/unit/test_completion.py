@@ -26,7 +26,7 @@ CASES = [
     (["predictions", "wait", "--sa"], ["--save"]),
     (["completion", ""], ["bash", "zsh", "fish"]),
     (["models", ""], ["list", "info", "pull", "add", "rm"]),
-    (["models", "add", "x", "--family", ""], ["chat", "speech", "upscale"]),
+    (["models", "add", "x", "--family", ""], ["chat", "speech", "upscale", "diffusion"]),
     (["request", ""], NAMES),
     (["operations", "read"], ["read-text"]),
     (["stt", "--form"], ["--format"]),

@@ -71,6 +71,7 @@ def findings(config: str | None = None) -> dict[str, Any]:
         "ffmpeg_program": _ffmpeg_program(),
         "numpy": _has_module("numpy"),
         "engines": _engines(),
+        "generation": _generation(config),
         "confinement": _confinement(),
         "server": _has_module("fastapi") and _has_module("uvicorn"),
         "mcp": _has_module("mcp"),
@@ -156,6 +157,21 @@ def _models_of(engine: str) -> dict[str, Any]:
     return {"models": names, "pull": recommended and recommended.name}
 
 
+def _generation(config: str | None) -> dict[str, Any]:
+    """By the models that the settings of an engine for it name, where they name one."""
+    from pathlib import Path
+
+    from polymux.models.health import generation
+
+    if config is None:
+        return generation()
+    from polymux.server.settings import read_settings
+
+    engines = read_settings(Path(config)).engines or {}
+    named = [one.options.get("models") for one in engines.values() if one.family == "diffusion"]
+    return generation(named[0] if named else None)
+
+
 def _songs(config: str | None) -> dict[str, Any]:
     from pathlib import Path
 
@@ -231,6 +247,7 @@ def _with_models(engine: dict[str, Any]) -> str:
 
 def _lines(found: dict[str, Any]) -> list[str]:
     from polymux.downloads import health
+    from polymux.models import health as generation
     from polymux.songs import health as songs
 
     media, program = found["media"], found["ffmpeg_program"]
@@ -263,6 +280,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
             lines.append(f"ok       the engine {name}: {engine['does']}{_with_models(engine)}")
         else:
             lines.append(f"absent   the engine {name}: {engine['does']} ('{engine['remedy']}')")
+    lines += generation.lines(found["generation"])
     confined = [one for one in found["confinement"] if one.startswith(("landlock", "own network"))]
     if len(confined) == 2:
         lines.append(f"ok       confinement of what opens strangers' files: {', '.join(confined)}")

@@ -14,6 +14,7 @@ from polymux.cli.terminal import transfer_line, write_json, write_line
 from polymux.errors import InputNotFoundError, InvalidRequestError
 from polymux.models import catalogue
 from polymux.models.failures import ModelError
+from polymux.models.repositories import resolved
 
 if TYPE_CHECKING:
     import argparse
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from polymux.cli.terminal import Screen
+    from polymux.fetching import FetchPolicy
     from polymux.models.catalogue import Model
     from polymux.models.folder import Installed, ModelsFolder
 
@@ -116,35 +118,49 @@ def pull(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> i
             )
         else:
             screen.say(f"{model.name} is here already")
-    for model in missing:
+    policy = _policy(options.allow_host)
+    for number, model in enumerate(missing):
+        missing[number] = resolved(model, policy)
         # Whoever is asked must see what about.
-        _tell(model, screen.say if options.yes else screen.complain)
+        _tell(model, missing[number], screen.say if options.yes else screen.complain)
     question = "Fetch it, under this licence?" if len(missing) == 1 else "Fetch them?"
     if missing and not options.yes and not agreed(question, screen, "fetched"):
         return exit_codes.FAILURE
     for model in missing:
-        _pull(model, folder, screen)
+        _pull(model, folder, screen, policy)
     _print([folder.get(one.name) for one in models], options, folder, several=True)
     return exit_codes.SUCCESS
 
 
-def _tell(model: Model, show: Callable[[str], object]) -> None:
+def _tell(known: Model, model: Model, show: Callable[[str], object]) -> None:
     show(f"{model.name}: {model.title}")
     show(f"  licence   {model.license} ({model.license_source})")
     if model.license_note:
         show(f"  note      {model.license_note}")
     show(f"  download  {size(model.download_bytes or 0)}; {size(model.bytes or 0)} on disk")
-    for source in model.sources:
-        show(f"  from      {source}")
+    for origin in model.origins:
+        show(f"  from      {origin}")
+    if not known.wanted:
+        return
+    pinned = {one.name for one in known.files}
+    show("  hashes    as the repository tells them now, as nobody has noted them before:")
+    for one in model.files:
+        if one.name not in pinned:
+            part = one.parts[0]
+            digest = part.sha256 or f"git {part.source.git_oid}"
+            made = " (a pickle there: its numbers are taken, and nothing of it is run)"
+            show(f"            {digest}  {one.name}{made if one.converted else ''}")
 
 
-def _pull(
-    model: Model, folder: ModelsFolder, screen: Screen, hosts: Sequence[str] = ()
-) -> Installed:
+def _policy(hosts: Sequence[str]) -> FetchPolicy:
     from polymux.fetching import FetchPolicy
+
+    return FetchPolicy(allowed_hosts=tuple(hosts))
+
+
+def _pull(model: Model, folder: ModelsFolder, screen: Screen, policy: FetchPolicy) -> Installed:
     from polymux.models.pulling import pull as fetch
 
-    policy = FetchPolicy(allowed_hosts=tuple(hosts))
     try:
         with Line(screen) as line:
             return fetch(model, folder, policy=policy, on_progress=line)
@@ -175,7 +191,7 @@ def add(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> in
     else:
         _check_url(options)
         model = pulling.of_url(options.name, options.url, options.sha256, license=options.license)
-        made = _pull(model, folder, screen, options.allow_host)
+        made = _pull(model, folder, screen, _policy(options.allow_host))
     _print([made], options, folder)
     return exit_codes.SUCCESS
 

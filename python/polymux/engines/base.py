@@ -98,6 +98,9 @@ class EngineSink(ABC):
     def chunk(self, data: Mapping[str, Any]) -> None:
         """A piece of a streamed answer."""
 
+    def preview(self, data: bytes, content_type: str) -> None:  # noqa: B027 - most have nobody
+        """A small picture of what is being made, in the place of the last. Default: unseen."""
+
     @abstractmethod
     def draft(self, expected_bytes: int = 0) -> Path:
         """Where to write a file; it does not exist yet.

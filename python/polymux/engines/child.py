@@ -25,7 +25,7 @@ from polymux.engines.base import Cancelled, EngineSink, Produced, Request, Token
 from polymux.engines.families import engine_of
 from polymux.engines.frames import Frame, FrameReader, encoded
 from polymux.service.failures import StoreError, described, restored
-from polymux.service.work import Upload
+from polymux.service.work import LARGEST_PREVIEW_BYTES, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -250,6 +250,11 @@ class _Sink(EngineSink):
 
     def chunk(self, data: Mapping[str, Any]) -> None:
         self._child.chunk(self._number, data)
+
+    def preview(self, data: bytes, content_type: str) -> None:
+        if len(data) <= LARGEST_PREVIEW_BYTES:
+            header = {"kind": "preview", "id": self._number, "content_type": content_type}
+            self._child.send(header, data)
 
     def draft(self, expected_bytes: int = 0) -> Path:
         return self._child.draft(self._number, expected_bytes)

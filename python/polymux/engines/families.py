@@ -15,6 +15,7 @@ FAMILIES = {
     "speech": ("polymux.engines.speech", "SpeechEngine"),
     "rapidocr": ("polymux.engines.rapidocr", "RapidOcrEngine"),
     "tesseract": ("polymux.engines.tesseract", "TesseractEngine"),
+    "diffusion": ("polymux.engines.diffusion.engine", "DiffusionEngine"),
     "upscale": ("polymux.engines.upscale", "UpscaleEngine"),
 }
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 #: What other engines ask this one for; no operation of the interface has such a name.
 DECODE_AUDIO = "decode_audio"
 LOAD_PICTURES = "load_pictures"
+LOAD_FRAMES = "load_frames"
 REMUX = "remux"
 #: Beside a conversion's fields: what the page says that a file comes from, and its picture.
 PAGE_TAGS, PAGE_COVER = "page_tags", "page_cover"
@@ -69,7 +70,7 @@ class MediaEngine(Engine):
         return {"build": media.build_info()["version"]}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        """Does one of the eight."""
+        """Does one of the nine."""
         if request.operation == "convert_to_mp3":
             return self._convert(request, sink, token)
         if request.operation == REMUX:
@@ -83,6 +84,8 @@ class MediaEngine(Engine):
                 request.values["file"], request.values, self._most_pixels, sink, token
             )
             return Output({"pictures": pictures})
+        if request.operation == LOAD_FRAMES:
+            return self._frames(request, sink, token)
         if request.operation == MEASURE_SOUND:
             info = polymux.probe(request.values["file"].path, limits=self._limits)
             return Output({"duration_s": info.duration_s})
@@ -192,6 +195,46 @@ class MediaEngine(Engine):
             "duration_s": audio.duration_s,
         }
         return Output(value)
+
+    def _frames(self, request: Request, sink: EngineSink, token: Token) -> Output:
+        """Frames for models of video: ``width`` x ``height``, ``frames`` at most, ``fps``.
+
+        The file has nothing but their samples, three bytes a pixel.
+        """
+        from polymux._video import read_frames
+
+        wanted = request.values
+        width, height, most = int(wanted["width"]), int(wanted["height"]), int(wanted["frames"])
+        path = sink.draft(width * height * 3 * most)
+        try:
+            found = read_frames(
+                wanted["file"].path,
+                path,
+                width=width,
+                height=height,
+                fps=int(wanted["fps"]),
+                most_frames=most,
+                cancel=token,
+                limits=self._limits,
+                frame_pixels=self._most_pixels,
+                overwrite=False,
+            )
+        except errors.OperationCancelledError:
+            raise Cancelled from None
+        except errors.OutputError as error:
+            with reported("a file cannot be written"):
+                raise OSError(error.errno, error.strerror) from error
+        if found.damaged_packets:
+            sink.log(f"{found.damaged_packets} damaged packets were skipped")
+        return Output(
+            {
+                "samples": Produced(path, "application/octet-stream", "frames.rgb"),
+                "frames": found.frames,
+                "width": found.width,
+                "height": found.height,
+                "fps": int(wanted["fps"]),
+            }
+        )
 
     def _signature(self, source: Upload, token: Token) -> Output:
         """What others' servers recognise a song by."""

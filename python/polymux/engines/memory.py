@@ -24,6 +24,7 @@ _SPEECH_BYTES = 250 * _MIB
 _UPSCALE_BYTES = 300 * _MIB
 _RAPIDOCR_BYTES = 900 * _MIB
 _TESSERACT_BYTES = 100 * _MIB
+_DIFFUSION_BYTES = 800 * _MIB
 _KEY_VALUE_BYTES = 2  # Of each number that llama.cpp keeps of a token: 16-bit floats.
 _DEFAULT_CONTEXT = 4096
 _RETRY_AFTER_S = 30.0
@@ -44,7 +45,24 @@ def needed_bytes(family: str, options: Mapping[str, Any]) -> int | None:
             return 2 * (model / "model.bin").stat().st_size + _SPEECH_BYTES
         if family == "upscale":
             return 2 * model.with_suffix(".bin").stat().st_size + _UPSCALE_BYTES
+        if family == "diffusion":
+            return _diffusion_bytes(options)
     return {"rapidocr": _RAPIDOCR_BYTES, "tesseract": _TESSERACT_BYTES}.get(family)
+
+
+def _diffusion_bytes(options: Mapping[str, Any]) -> int:
+    """Of the largest model and what works with it; models that rest are given up for it."""
+    from polymux.models.torch_device import number_bytes
+    from polymux.models.weights import weight_bytes
+
+    each = number_bytes(str(options.get("device", "auto")), str(options.get("dtype", "auto")))
+    sizes = {
+        role: weight_bytes(Path(one["path"]), each)
+        for role, one in dict(options.get("models") or {}).items()
+    }
+    beside = sizes.pop("detail:controlnet", 0)
+    needed = [size + (beside if role.startswith("detail:") else 0) for role, size in sizes.items()]
+    return max(needed, default=beside) + _DIFFUSION_BYTES
 
 
 class MemoryBudget:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.engines import measures
 from polymux.engines.media import DECODE_AUDIO, LOAD_PICTURES
+from polymux.models.choosing import remedy
 from polymux.service.backend import Backend, Health
 from polymux.service.failures import engine_failed, refusal
 from polymux.service.work import Made, Product, Sink, Upload
@@ -67,7 +68,12 @@ class PreparedBackend(Backend):
     def refuse(self, work: Work) -> None:
         """Addresses are no files, and variants without an engine are none of this one's."""
         if self._variant and work.variant != self._variant:
-            raise refusal(errors.NoBackendError, f"no engine here does {work.model}", param="model")
+            steps = remedy(work.operation, work.variant, work.values)
+            raise refusal(
+                errors.NoBackendError,
+                f"no engine here does {work.model}{': ' if steps else ''}{steps}",
+                param="model",
+            )
         refuse_addresses(work, self._field)
         self._engine.refuse(work)
 

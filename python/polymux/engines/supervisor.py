@@ -270,6 +270,8 @@ class EngineBackend(Backend):
             sink.report(float(header["progress"]))
         elif frame.kind == "log":
             sink.log(str(header["line"]))
+        elif frame.kind == "preview":
+            sink.preview(frame.payload, str(header["content_type"]))
         elif frame.kind == "draft":
             await process.send({"kind": "draft", "id": header["id"], **_room(sink, header, drafts)})
         elif frame.kind == "chunk":

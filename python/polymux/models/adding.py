@@ -12,7 +12,7 @@ from polymux.errors import InputUnreadableError, InvalidRequestError
 from polymux.models.failures import writing
 from polymux.models.families import checked_name, layout_of
 from polymux.models.folder import kept_of
-from polymux.models.manifest import Kept, Manifest, check_file_name
+from polymux.models.manifest import Kept, Manifest, check_file_name, is_within
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,8 +37,8 @@ def add(
 
     Args:
         name: What it shall be called.
-        path: A GGUF file, a folder in CTranslate2's form, a ``.param`` file of ncnn, or a folder
-            with one of these.
+        path: A GGUF file, a folder in CTranslate2's form, a ``.param`` file of ncnn, a folder with
+            one of these, a folder in diffusers' form, or a LoRA's ``.safetensors`` file.
         folder: Of models.
         family: What it is for. Default: what it looks like.
         license: As SPDX has it, or words; noted for people.
@@ -54,7 +54,7 @@ def add(
     """
     checked_name(name)
     layout = layout_of(path, family)
-    _check_place(layout, folder)
+    _check_place(layout, folder, copy=copy)
     with folder.workspace(name) as work:
         files = work / "files"
         with writing(files):
@@ -78,7 +78,7 @@ def add(
             raise
 
 
-def _check_place(layout: Layout, folder: ModelsFolder) -> None:
+def _check_place(layout: Layout, folder: ModelsFolder, *, copy: bool) -> None:
     if layout.folder.resolve().is_relative_to(folder.path.resolve()):
         raise InvalidRequestError(
             f"{display_name(os.fspath(layout.folder))} lies in the folder of models already: "
@@ -91,6 +91,11 @@ def _check_place(layout: Layout, folder: ModelsFolder) -> None:
             raise InvalidRequestError(
                 f"the file {display_name(name)} begins with a dot: give it another name"
             ) from None
+        if "/" in name and not copy and not is_within(layout.folder, name):
+            raise InvalidRequestError(
+                f"the file {display_name(name)} is a link that leads out of the model's folder: "
+                "--copy takes what it leads to"
+            )
 
 
 def _hashed(layout: Layout, on_progress: OnProgress | None) -> tuple[Kept, ...]:
@@ -108,6 +113,8 @@ def _copied(layout: Layout, files: Path, on_progress: OnProgress | None) -> tupl
             source = (layout.folder / name).open("rb", buffering=0)
         except OSError as error:
             raise _unreadable(layout, error) from error
+        with writing(files / name):
+            (files / name).parent.mkdir(parents=True, exist_ok=True)
         with source, writing(files / name), (files / name).open("xb") as target:
             total = os.fstat(source.fileno()).st_size
             while piece := source.read(_PIECE_BYTES):

@@ -1,28 +1,40 @@
-"""The catalogue: which models can be pulled, from where, under which licence, which bytes."""
+"""The catalogue: which models can be pulled, from where, under which licence, which bytes.
+
+Most are pinned, every byte. Of some nobody here knows the hashes: for those the catalogue names
+repositories, whose own lists `polymux.models.repositories` asks and trusts on first use.
+"""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from polymux._text import display_name, shown
 from polymux.models import manifest
 from polymux.models.failures import ModelError
 from polymux.models.families import FAMILIES, is_name
+from polymux.models.tables import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 #: The catalogue of this package.
 FILE = Path(__file__).with_name("catalogue.toml")
+#: Beside it: the models of diffusion.
+FURTHER = "catalogue-diffusion.toml"
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}")
 _MEMBER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+/-]{0,299}")
+_BEGINNING = re.compile(r"[0-9a-f]{0,64}")
+_MOST_FOLDERS = 4
+_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
+_REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
+_SHOWN_DIGITS = 12
 _PROJECT = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _VERSION = re.compile(r"[0-9][0-9a-z.]*")
 _WHEEL = re.compile(r"[A-Za-z0-9_.]+(-[A-Za-z0-9_.]+){4,5}\.whl")
@@ -30,15 +42,19 @@ _WHEEL = re.compile(r"[A-Za-z0-9_.]+(-[A-Za-z0-9_.]+){4,5}\.whl")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Something to fetch: a wheel, or what is at an address.
+    """Something to fetch: a wheel, what is at an address, or a file of a repository.
 
     Attributes:
         file: Name of the file.
-        sha256: Of the whole file, in hexadecimal digits.
+        sha256: Of the whole file, in hexadecimal digits; empty where `git_oid` says what it is.
         bytes: Its length; None where nobody knows.
         project: Of a wheel.
         version: Of a wheel.
-        url: Where it is; empty for a wheel.
+        url: Where it is; empty for a wheel and for a repository's.
+        repository: Whose file it is, such as ``"owner/model"``; else empty.
+        revision: Of the repository: a commit, or a branch.
+        path: In the repository.
+        git_oid: Git's SHA-1 of it as a blob, which repositories tell of small files.
     """
 
     file: str
@@ -47,10 +63,42 @@ class Source:
     project: str = ""
     version: str = ""
     url: str = ""
+    repository: str = ""
+    revision: str = ""
+    path: str = ""
+    git_oid: str = ""
+
+    @property
+    def origin(self) -> str:
+        """As people are told where a model comes from."""
+        if self.repository:
+            return f"{self.repository} at {self.revision[:_SHOWN_DIGITS]}"
+        return str(self)
 
     def __str__(self) -> str:
-        """As people are told where a model comes from."""
+        """As people are told of it when it fails."""
+        if self.repository:
+            return f"{self.path} of {self.repository}"
         return self.url or f"the wheel {self.file} of {self.project} {self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a model needs of a repository that alone knows the hashes.
+
+    Attributes:
+        repository: Such as ``"owner/model"``.
+        revision: A commit, or a branch.
+        path: Of a file, or of a folder, ``"."`` for the top.
+        name: What the file is called here; empty for a folder, whose needed files keep their names.
+        sha256_begins: With which digits the file's SHA-256 begins, where that much is known.
+    """
+
+    repository: str
+    revision: str
+    path: str
+    name: str = ""
+    sha256_begins: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +113,13 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of a model, put together of its parts."""
+    """A file of a model: put together of its parts, or safetensors `converted` out of a pickle."""
 
     name: str
     sha256: str
     bytes: int | None
     parts: tuple[Part, ...]
+    converted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +135,9 @@ class Model:
         license_note: What to know beyond it; mostly empty.
         paths: Which of its files the engine's options of these names are; ``"."`` is its folder.
         options: Further options that the engine needs for it.
-        files: What it consists of.
+        files: What it consists of, as far as its bytes are known.
+        wanted: What else it consists of, as repositories will tell.
+        about_bytes: What it takes with that, about; None where all is known.
     """
 
     name: str
@@ -98,6 +149,30 @@ class Model:
     paths: Mapping[str, str]
     options: Mapping[str, Any]
     files: tuple[File, ...]
+    wanted: tuple[Wanted, ...] = ()
+    about_bytes: int | None = None
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """Where it comes from, each once."""
+        named = [one.origin for one in self.sources]
+        folders = [one.rpartition("/")[0] for one in named]
+        # Of many files that lie together at an address, the place alone.
+        together = [
+            f"{folder}/" if "://" in one and folders.count(folder) > 1 else one
+            for one, folder in zip(named, folders, strict=True)
+        ]
+        open_ones = (f"{one.repository} at {one.revision[:_SHOWN_DIGITS]}" for one in self.wanted)
+        return tuple(dict.fromkeys([*together, *open_ones]))
+
+    @property
+    def repositories(self) -> tuple[str, ...]:
+        """The repositories that it comes from, each once."""
+        named = (
+            *(one.repository for one in self.sources),
+            *(one.repository for one in self.wanted),
+        )
+        return tuple(dict.fromkeys(one for one in named if one))
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -106,13 +181,13 @@ class Model:
 
     @property
     def bytes(self) -> int | None:
-        """What it takes on disk; None where nobody knows."""
-        return _sum([one.bytes for one in self.files])
+        """What it takes on disk, about where `about_bytes` says so; None where nobody knows."""
+        return self.about_bytes or _sum([one.bytes for one in self.files])
 
     @property
     def download_bytes(self) -> int | None:
-        """What is fetched for it; None where nobody knows."""
-        return _sum([one.bytes for one in self.sources])
+        """What is fetched for it, about where `about_bytes` says so; None where nobody knows."""
+        return self.about_bytes or _sum([one.bytes for one in self.sources])
 
 
 def _sum(counts: list[int | None]) -> int | None:
@@ -132,14 +207,13 @@ def read(path: Path) -> tuple[Model, ...]:
         plain = tomllib.loads(path.read_text("utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ModelError(f"the catalogue {name} cannot be read: {error}") from error
-    table = _Table(f"the catalogue {name}", plain)
+    table = Table(f"the catalogue {name}", plain)
     sources = {}
     for key, one in table.take("source", dict, {}).items():
-        sources[key] = _source(_Table(f"{table.where}: source.{key}", one))
-    models = [
-        _model(_Table(f"{table.where}: model {number}", one), sources)
-        for number, one in enumerate(table.take("model", list, []), 1)
-    ]
+        sources[key] = _source(Table(f"{table.where}: source.{key}", one))
+    models: list[Model] = []
+    for number, one in enumerate(table.take("model", list, []), 1):
+        models.append(_model(Table(f"{table.where}: model {number}", one), sources, models))
     table.end()
     names = [one.name for one in models]
     for twice in {one for one in names if names.count(one) > 1}:
@@ -149,7 +223,7 @@ def read(path: Path) -> tuple[Model, ...]:
 
 def all_models() -> tuple[Model, ...]:
     """The models of this package's catalogue."""
-    return read(FILE)
+    return read(FILE) + (read(further) if (further := FILE.with_name(FURTHER)).is_file() else ())
 
 
 def find(name: str) -> Model | None:
@@ -162,47 +236,17 @@ def recommended(family: str) -> Model | None:
     return next((one for one in all_models() if one.family == family), None)
 
 
-class _Table:
-    """A table of the file, whose members are taken one by one, checked; what is left is wrong."""
-
-    def __init__(self, where: str, plain: object) -> None:
-        self.where = where
-        if not isinstance(plain, dict):
-            self.fail("must be a table")
-        self._left = dict(plain)
-
-    def fail(self, what: str) -> NoReturn:
-        raise ModelError(f"{self.where}: {what}")
-
-    def take(self, key: str, kind: type[Any], default: Any = None) -> Any:
-        """A member of that type; one without a default must be there."""
-        value = self._left.pop(key, default)
-        if not isinstance(value, kind) or isinstance(value, bool):
-            self.fail(f"{key} must be there, and of the type {kind.__name__}")
-        return value
-
-    def text(self, key: str, form: re.Pattern[str] | None = None, default: str = "") -> str:
-        """A text of that form; without a default it must be there and not be empty."""
-        value: str = self.take(key, str, default)
-        if form is not None and not form.fullmatch(value):
-            self.fail(f"{key}={shown(value)} is not of its form")
-        return value
-
-    def size(self) -> int:
-        value: int = self.take("bytes", int)
-        if not 0 < value < 1 << 50:
-            self.fail(f"bytes={value} is no size of a file")
-        return value
-
-    def has(self, key: str) -> bool:
-        return key in self._left
-
-    def end(self) -> None:
-        if self._left:
-            self.fail(f"{', '.join(sorted(self._left))} is not known")
-
-
-def _source(table: _Table) -> Source:
+def _source(table: Table) -> Source:
+    if table.has("repository"):
+        made = Source(
+            file="",
+            sha256="",
+            bytes=None,
+            repository=table.text("repository", _REPOSITORY),
+            revision=table.text("revision", _REVISION),
+        )
+        table.end()
+        return made
     is_wheel = not table.has("url")
     made = Source(
         file=table.text("file", _WHEEL if is_wheel else _FILE_NAME),
@@ -218,7 +262,7 @@ def _source(table: _Table) -> Source:
     return made
 
 
-def _model(table: _Table, sources: Mapping[str, Source]) -> Model:
+def _model(table: Table, sources: Mapping[str, Source], before: Sequence[Model]) -> Model:
     name = table.take("name", str)
     if not is_name(name):
         table.fail(f"{shown(name)} cannot be a model's name")
@@ -226,6 +270,7 @@ def _model(table: _Table, sources: Mapping[str, Source]) -> Model:
     family = table.take("family", str)
     if family not in FAMILIES:
         table.fail(f"there is no family {shown(family)}")
+    shared = _shared(table, before) if table.has("with") else ()
     made = Model(
         name=name,
         family=family,
@@ -235,13 +280,41 @@ def _model(table: _Table, sources: Mapping[str, Source]) -> Model:
         license_note=table.text("license_note"),
         paths=table.take("paths", dict),
         options=table.take("options", dict, {}),
-        files=tuple(
-            _file(_Table(f"{table.where}: file {number}", one), sources)
-            for number, one in enumerate(table.take("file", list), 1)
+        files=shared
+        + tuple(
+            _file(Table(f"{table.where}: file {number}", one), sources)
+            for number, one in enumerate(table.take("file", list, []), 1)
         ),
+        wanted=tuple(
+            _wanted(Table(f"{table.where}: wanted {number}", one), sources)
+            for number, one in enumerate(table.take("wanted", list, []), 1)
+        ),
+        about_bytes=table.size("about_bytes") if table.has("about_bytes") else None,
     )
     table.end()
-    names = [one.name for one in made.files]
+    _check_model(table, made)
+    return made
+
+
+def _shared(table: Table, before: Sequence[Model]) -> tuple[File, ...]:
+    """The files of a model further up that this one has too."""
+    inner = Table(f"{table.where}: with", table.take("with", dict))
+    name, without = inner.take("model", str), inner.take("without", list, [])
+    inner.end()
+    found = next((one for one in before if one.name == name), None)
+    if found is None:
+        inner.fail(f"there is no model {shown(name)} before it")
+    if not set(without) <= {one.name for one in found.files}:
+        inner.fail(f"without={shown(without)} is none of the files of {name}")
+    return tuple(one for one in found.files if one.name not in without)
+
+
+def _check_model(table: Table, made: Model) -> None:
+    names = [one.name for one in made.files] + [one.name for one in made.wanted if one.name]
+    if not names and not made.wanted:
+        table.fail("file must be there, or wanted")
+    if bool(made.wanted) != (made.about_bytes is not None):
+        table.fail("about_bytes belongs to what is wanted, and must be there with it")
     if manifest.FILE_NAME in names:
         table.fail(f"{manifest.FILE_NAME} is the manifest's name")
     if len(set(names)) < len(names):
@@ -251,19 +324,58 @@ def _model(table: _Table, sources: Mapping[str, Source]) -> Model:
             table.fail(f"paths.{key}={shown(value)} is none of its files")
     if "model" not in made.paths:
         table.fail("paths.model must be there")
+
+
+def _wanted(table: Table, sources: Mapping[str, Source]) -> Wanted:
+    source = _source_of(table, sources)
+    if not source.repository:
+        table.fail("only what a repository has can be wanted without its hash")
+    is_file = table.has("name")
+    path = table.text("path", None if is_file else re.compile(r"\.|" + _MEMBER.pattern))
+    begins = table.text("sha256_begins", _BEGINNING)
+    made = Wanted(source.repository, source.revision, path, table.text("name"), begins)
+    for one in (made.path, made.name):
+        if one not in ("", ".") and not is_plain_path(one):
+            table.fail(f"{shown(one)} is no plain path")
+    if is_file and made.path in ("", "."):
+        table.fail("path must be that of a file")
+    table.end()
     return made
 
 
-def _file(table: _Table, sources: Mapping[str, Source]) -> File:
-    name, sha256, size = table.text("name", _FILE_NAME), table.text("sha256", _SHA256), table.size()
+def _source_of(table: Table, sources: Mapping[str, Source]) -> Source:
+    key = table.take("source", str)
+    source = sources.get(key)
+    if source is None:
+        table.fail(f"there is no source {shown(key)}")
+    return source
+
+
+def is_plain_path(text: str) -> bool:
+    """Whether it names a file in a folder or a few folders below it, and nothing else.
+
+    Example:
+        >>> from polymux.models.catalogue import is_plain_path
+        >>> is_plain_path("unet/config.json"), is_plain_path("../config.json")
+        (True, False)
+    """
+    parts = text.split("/")
+    return len(parts) <= _MOST_FOLDERS and all(_FILE_NAME.fullmatch(one) for one in parts)
+
+
+def _file(table: Table, sources: Mapping[str, Source]) -> File:
+    name, sha256, size = table.text("name"), table.text("sha256", _SHA256), table.size()
+    if not is_plain_path(name):
+        table.fail(f"name={shown(name)} is not of its form")
     if table.has("part"):
         parts = []
         for number, one in enumerate(table.take("part", list), 1):
-            inner = _Table(f"{table.where}: part {number}", one)
+            inner = Table(f"{table.where}: part {number}", one)
             found = _part(inner, sources, inner.text("sha256", _SHA256), inner.size())
+            inner.end()
             parts.append(found)
     else:
-        parts = [_part(table, sources, sha256, size, end=False)]
+        parts = [_part(table, sources, sha256, size, name)]
     table.end()
     if not parts or sum(one.bytes or 0 for one in parts) != size:
         table.fail(f"the parts of {name} are not as long as the whole")
@@ -271,19 +383,18 @@ def _file(table: _Table, sources: Mapping[str, Source]) -> File:
 
 
 def _part(
-    table: _Table, sources: Mapping[str, Source], sha256: str, size: int, *, end: bool = True
+    table: Table, sources: Mapping[str, Source], sha256: str, size: int, name: str = ""
 ) -> Part:
-    key = table.take("source", str)
-    source = sources.get(key)
-    if source is None:
-        table.fail(f"there is no source {shown(key)}")
+    source = _source_of(table, sources)
     member = ""
     if not source.url:
-        member = table.text("member", _MEMBER)
+        member = table.text("member", _MEMBER, name if source.repository else "")
         if any(one in ("", ".", "..") for one in member.split("/")):
             table.fail(f"member={shown(member)} is no plain path")
     elif source.sha256 != sha256:
-        table.fail(f"it is the whole of {key}, whose SHA-256 is another")
-    if end:
-        table.end()
+        table.fail(f"it is the whole of {source.file}, whose SHA-256 is another")
+    if source.repository:
+        file = member.rpartition("/")[2]
+        source = replace(source, file=file, sha256=sha256, bytes=size, path=member)
+        member = ""
     return Part(source, member, sha256, size)

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux._text import display_name
 from polymux.models import catalogue
+from polymux.models.casting import cast_of, loras_of
 from polymux.models.families import FAMILIES, is_name
 from polymux.models.folder import ModelsFolder
+from polymux.models.roles import needed_roles, possible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +28,12 @@ _WITHOUT_MODEL = {
     "download_music": ("yt_dlp", "download"),
     "summarize_video": ("yt_dlp", "download"),
 }
+
+
+#: What requests mostly name, or leave to the default.
+_MOSTLY = {"sd_model": "juggernaut_reborn", "video_model": "xl"}
+#: The variant that is meant where none is said.
+_FIRST = "A"
 
 
 class Chosen(NamedTuple):
@@ -50,10 +58,15 @@ def chosen(family: str, options: Mapping[str, Any], folder: ModelsFolder | None 
         family: The engine's.
         options: As settings have them. What they say counts before what is known of the model.
         folder: Of models. Default: the user's.
+
+    Raises:
+        InvalidRequestError: Settings name a role that there is not.
     """
     if family not in FAMILIES:
         return Chosen(dict(options))
     folder = folder or ModelsFolder()
+    if FAMILIES[family].has_roles:
+        return _cast(family, options, folder)
     wanted = options.get("model")
     if wanted is None or wanted == "":
         found = folder.default(family)
@@ -74,22 +87,42 @@ def chosen(family: str, options: Mapping[str, Any], folder: ModelsFolder | None 
     return Chosen({**named, **found.engine_options(), **own})
 
 
+def _cast(family: str, options: Mapping[str, Any], folder: ModelsFolder) -> Chosen:
+    """Of an engine whose models have roles: each with what plays it, and the LoRAs."""
+    found = cast_of(options.get("models") or {}, folder)
+    loras = {**loras_of(folder), **(options.get("loras") or {})}
+    made = {**options, "models": found.models, "loras": loras}
+    return Chosen(made, "" if found.models else f"no {family} model is installed: {_pull(family)}")
+
+
 def available(folder: ModelsFolder | None = None) -> dict[str, list[Installed]]:
-    """Family to its models that are fit, the default one first; of installed engines alone."""
+    """Family to its models that are fit, the default one first; of installed engines alone.
+
+    One whose models have roles is there when the roles that an operation needs are played.
+    """
     found: dict[str, list[Installed]] = {}
-    for model in (folder or ModelsFolder()).installed():
+    folder = folder or ModelsFolder()
+    for model in folder.installed():
         about = FAMILIES.get(model.family)
         if about is not None and not model.problem and find_spec(about.package) is not None:
             found.setdefault(model.family, []).append(model)
+    for family in [one for one in found if FAMILIES[one].has_roles]:
+        if not possible(cast_of({}, folder).models):
+            del found[family]
     return found
 
 
-def remedy(operation: str) -> str:
+def remedy(operation: str, variant: str = "", values: Mapping[str, Any] | None = None) -> str:
     """What would make this machine able to do an operation; empty where nothing would.
+
+    Args:
+        operation: Its name.
+        variant: Of it, ``"A"`` or another; for what generates alone.
+        values: Of the request, for those that name a model. Default: what requests mostly name.
 
     Example:
         >>> from polymux.models.choosing import remedy
-        >>> remedy("generate_video")
+        >>> remedy("parse_json")
         ''
     """
     if operation in ("search_music", "identify_song"):
@@ -97,9 +130,17 @@ def remedy(operation: str) -> str:
     if operation in _WITHOUT_MODEL:
         package, extra = _WITHOUT_MODEL[operation]
         return _install(extra) if find_spec(package) is None else ""
+    named = {**_MOSTLY, **(values or {})}
+    roles = needed_roles(operation, variant, named)
+    if roles:
+        return _remedy_of_roles(roles)
     for family, about in FAMILIES.items():
         if operation in about.operations:
-            return _remedy_of(family)
+            return (
+                _remedy_of_roles(needed_roles(operation, _FIRST, named))
+                if about.has_roles
+                else _remedy_of(family)
+            )
     return ""
 
 
@@ -123,6 +164,19 @@ def _remedy_of(family: str) -> str:
         steps.append(
             f"what the engine {family} needs is installed, so name it in the settings "
             f"([engines.{family}]), or begin again without any"
+        )
+    return "; ".join(steps)
+
+
+def _remedy_of_roles(roles: tuple[str, ...]) -> str:
+    about = FAMILIES["diffusion"]
+    steps = [] if find_spec(about.package) is not None else [_install(about.extra)]
+    problems = cast_of({}).problems
+    steps += [problems[role] for role in roles if role in problems]
+    if not steps:
+        steps.append(
+            "what the engine diffusion needs is installed, so name it in the settings "
+            "([engines.diffusion]), or begin again without any"
         )
     return "; ".join(steps)
 

@@ -23,12 +23,14 @@ class Family(NamedTuple):
         package: The module that it needs.
         extra: What brings that.
         form: What its model is.
+        has_roles: Whether it needs several, each in its role (`polymux.models.roles`).
     """
 
     operations: tuple[str, ...]
     package: str
     extra: str
     form: str
+    has_roles: bool = False
 
 
 FAMILIES = {
@@ -41,6 +43,14 @@ FAMILIES = {
     ),
     "upscale": Family(
         ("upscale_image",), "ncnn", "upscale", "a .param file of ncnn with its .bin beside it"
+    ),
+    "diffusion": Family(
+        ("generate_image", "upscale_image", "generate_video", "generate_music"),
+        "diffusers",
+        "diffusion",
+        "a folder as diffusers' save_pretrained writes it, its weights in safetensors, or a LoRA "
+        "in one .safetensors file",
+        has_roles=True,
     ),
 }
 
@@ -60,7 +70,7 @@ class Layout:
     Attributes:
         family: The engine that it is for.
         folder: Where its files are.
-        files: Their names.
+        files: Their names, with ``/`` where they lie in folders of it.
         paths: Which of them the engine's options of these names are; ``"."`` is the folder.
         options: Further options that the engine needs for it.
     """
@@ -135,7 +145,8 @@ def layout_of(path: Path, family: str | None = None) -> Layout:
 
 
 def _recognised(path: Path, family: str | None) -> Layout | None:
-    for one, look in {"chat": _chat, "speech": _speech, "upscale": _upscale}.items():
+    looks = {"chat": _chat, "speech": _speech, "upscale": _upscale, "diffusion": _diffusion}
+    for one, look in looks.items():
         found = look(path) if family in (None, one) else None
         if found is not None:
             return found
@@ -210,6 +221,23 @@ def _upscale(path: Path) -> Layout | None:
     factor = _FACTOR.search(param.stem)
     options = {} if factor is None else {"factor": int(factor[1] or factor[2])}
     return Layout("upscale", param.parent, (param.name, weights), {"model": param.name}, options)
+
+
+def _diffusion(path: Path) -> Layout | None:
+    from polymux.models import diffusion_folders
+
+    if path.is_file():
+        if path.suffix != ".safetensors":
+            return None
+        diffusion_folders.check_lora(path)
+        return Layout("diffusion", path.parent, (path.name,), {"model": path.name})
+    names = diffusion_folders.files_of(path)
+    if names is not None:
+        return Layout("diffusion", path, names, {"model": "."})
+    found = _named(path, ".safetensors")
+    if len(found) != 1:
+        return None
+    return _diffusion(found[0])
 
 
 def _named(folder: Path, suffix: str) -> list[Path]:

@@ -6,7 +6,7 @@ import fcntl
 import hashlib
 import os
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,8 @@ from polymux.config import models_folder
 from polymux.errors import InputNotFoundError, OutputExistsError, OutputRefusedError, PolymuxError
 from polymux.models import manifest as manifests
 from polymux.models.failures import ModelError, writing
-from polymux.models.families import checked_name, is_name, layout_of
-from polymux.models.manifest import Kept, Manifest
+from polymux.models.families import FAMILIES, checked_name, is_name, layout_of
+from polymux.models.manifest import Kept, Manifest, is_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -111,8 +111,11 @@ class ModelsFolder:
 
     def default(self, family: str) -> Installed | None:
         """The model that an engine takes where none is named: of those without a problem the first
-        by name; None where there is none.
+        by name; None where there is none, and for a family whose models have roles.
         """  # noqa: D205 - one sentence
+        about = FAMILIES.get(family)
+        if about is not None and about.has_roles:
+            return None
         of_family = (one for one in self.installed() if one.family == family and not one.problem)
         return next(of_family, None)
 
@@ -147,7 +150,7 @@ class ModelsFolder:
                 name, found.family, "", "put into the folder of models by hand", found.paths,
                 found.options, kept,
             )  # fmt: skip
-            return Installed(manifest, found.folder, "found")
+            return Installed(manifest, found.folder, "found", _problem(manifest, found.folder))
         return None
 
     def is_begun(self, name: str) -> bool:
@@ -233,7 +236,9 @@ class ModelsFolder:
         own = [] if model.kind == "linked" else [one.name for one in model.manifest.files]
         with writing(folder):
             for name in own:
-                (folder / name).unlink(missing_ok=True)
+                if is_within(folder, os.path.dirname(name)):  # noqa: PTH120 - a name, not a path
+                    (folder / name).unlink(missing_ok=True)
+            _remove_empty(folder, own)
             # Last: what is half removed is still known to be a model, and can be removed again.
             (folder / manifests.FILE_NAME).unlink(missing_ok=True)
             left = sorted(folder.iterdir())
@@ -306,8 +311,19 @@ def sha256_of(path: Path, told: Callable[[int], object] | None = None) -> str:
     return digest.hexdigest()
 
 
+def _remove_empty(folder: Path, names: list[str]) -> None:
+    """Removes the folders of these files, the lowest first, where nothing else lies in them."""
+    below = {parent for name in names for parent in (folder / name).parents}
+    for one in sorted(below, key=lambda path: len(path.parts), reverse=True):
+        if one != folder and one.is_relative_to(folder) and not one.is_symlink():
+            with suppress(OSError):  # It is not empty, or is gone.
+                one.rmdir()
+
+
 def _problem(manifest: Manifest, folder: Path) -> str:
     for one in manifest.files:
+        if "/" in one.name and not is_within(folder, one.name):
+            return f"{one.name} leads out of the model's folder"
         try:
             size = (folder / one.name).stat().st_size
         except OSError:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 FILE_NAME = "polymux-model.json"
 _FORMAT = 1
 _LARGEST_BYTES = 1 << 20
+_MOST_PARTS = 4
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -143,11 +144,22 @@ def _check(made: Manifest) -> None:
 
 
 def check_file_name(name: object) -> None:
-    """A file of the folder itself: whoever writes a manifest cannot have another read or removed.
+    """A file of the folder or of one below it: a manifest cannot have another read or removed.
 
     Raises:
-        ValueError: It is a path, hidden, or the manifest.
+        ValueError: It leads elsewhere, has a hidden part, or is the manifest.
     """
-    plain = isinstance(name, str) and name not in ("", FILE_NAME) and not name.startswith(".")
-    if not plain or "/" in str(name) or "\0" in str(name):
+    parts = name.split("/") if isinstance(name, str) else []
+    plain = all(one != "" and not one.startswith(".") for one in parts)
+    if not 1 <= len(parts) <= _MOST_PARTS or name == FILE_NAME or "\0" in str(name) or not plain:
         raise ValueError("a file's name is a path")
+
+
+def is_within(folder: Path, name: str) -> bool:
+    """Whether no link leads from a folder's file out of the folder.
+
+    Args:
+        folder: Of the model.
+        name: Of the file, as manifests have it.
+    """
+    return (folder / name).resolve().is_relative_to(folder.resolve())

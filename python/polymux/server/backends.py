@@ -15,11 +15,14 @@ from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.bringing import Bringer, addressed
 from polymux.engines import measures
 from polymux.engines.conversations import ChatBackend
+from polymux.engines.diffusion.backend import DiffusionBackend
 from polymux.engines.memory import MemoryBudget, needed_bytes
 from polymux.engines.prepared import reading, refuse_addresses, speech, upscaling
 from polymux.engines.supervisor import EngineBackend, Supervision
 from polymux.engines.without_model import WithoutModel
+from polymux.models.casting import cast_of
 from polymux.models.choosing import available, chosen
+from polymux.models.families import FAMILIES
 from polymux.server.settings import EngineSettings
 from polymux.server.upstream_settings import upstreams_of
 from polymux.songs.addresses import SignedAddresses
@@ -73,6 +76,7 @@ OPERATIONS = {
     "rapidocr": ("read_text",),
     "tesseract": ("read_text",),
     "upscale": ("upscale_image",),
+    "diffusion": ("generate_image", "upscale_image", "generate_video", "generate_music"),
 }
 #: What a process that opens strangers' files may read: libraries, and what they need to start.
 _READABLE = (
@@ -113,7 +117,7 @@ def backends_of(
     pages = pages_of(settings)
     bringer = bringer_of(settings, pages)
     backends = [
-        addressed(_backend(name, one, settings, memory, media), bringer)
+        addressed(_backend(name, one, settings, memory, media, bringer), bringer)
         for name, one in engines.items()
     ]
     if pages is not None:
@@ -180,6 +184,9 @@ def installed_engines() -> dict[str, EngineSettings]:
         found.append("tesseract")
     engines = {name: EngineSettings(name) for name in found}
     for family, (first, *others) in available().items():
+        if FAMILIES[family].has_roles:
+            engines[family] = EngineSettings(family)
+            continue
         engines[family] = EngineSettings(family, {"model": first.name})
         # Chats ask for a model by its name; other requests cannot.
         for one in others if family == "chat" else ():
@@ -193,9 +200,11 @@ def _backend(
     settings: ServerSettings,
     memory: MemoryBudget,
     media: Backend,
+    bringer: Bringer,
 ) -> Backend:
     if engine.family == "media":
         return media
+    wanted = engine.options.get("models") or {}
     options, problem = chosen(engine.family, engine.options)
     engine = replace(engine, options=options)
     if problem:
@@ -203,6 +212,9 @@ def _backend(
         operations = engine.operations or OPERATIONS[engine.family]
         return WithoutModel(name, operations, problem, names)
     made = _engine(name, engine, settings, memory)
+    if engine.family == "diffusion":
+        accepted = options.get("non_commercial") is True
+        return DiffusionBackend(made, media, cast_of(wanted), bringer, non_commercial=accepted)
     if engine.family == "chat":
         sees = bool(engine.options.get("mmproj"))
         names = chat_names(name, engine)

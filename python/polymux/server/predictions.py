@@ -127,8 +127,12 @@ class PredictionEvents(PredictionEndpoint):
         )
 
     async def _events(self, job: Job) -> AsyncGenerator[bytes]:
+        seen = None
         async for one in self.state.service.jobs.events(job):
-            yield event(described_job(self.state, one), "prediction")
+            told = described_job(self.state, one)
+            if one.preview is not None and one.preview != seen and not one.ended:
+                seen = told["preview"] = one.preview
+            yield event(told, "prediction")
 
 
 def _cursor(query: bytes) -> int | None:

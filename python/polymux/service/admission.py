@@ -145,8 +145,8 @@ def check_estimate(work: Work, estimate: Estimate, memory_limit_bytes: int | Non
         raise refusal(
             errors.UnprocessableEntityError,
             f"this would take about {estimate.seconds:.0f} s, and this key may ask for "
-            f"{limit_s:.0f} s{_because(estimate)}: ask for less, choose a smaller model, or have "
-            "the key's limit raised",
+            f"{limit_s:.0f} s{_because(estimate)}: {_instead(estimate)}, or have the key's limit "
+            "raised",
             code="estimate_over_limit",
         )
     needed = estimate.memory_bytes
@@ -154,10 +154,13 @@ def check_estimate(work: Work, estimate: Estimate, memory_limit_bytes: int | Non
         raise refusal(
             errors.UnprocessableEntityError,
             f"this would take about {needed >> 20} MiB of memory, and the server has "
-            f"{memory_limit_bytes >> 20} MiB for it{_because(estimate)}: ask for less or choose a "
-            "smaller model",
+            f"{memory_limit_bytes >> 20} MiB for it{_because(estimate)}: {_instead(estimate)}",
             code="estimate_over_limit",
         )
+
+
+def _instead(estimate: Estimate) -> str:
+    return estimate.remedies or "ask for less or choose a smaller model"
 
 
 def _because(estimate: Estimate) -> str:

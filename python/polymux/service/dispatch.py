@@ -163,7 +163,7 @@ class Service:
             raise reasons[0]
         from polymux.models.choosing import remedy
 
-        steps = remedy(work.operation)
+        steps = remedy(work.operation, work.variant, work.values)
         raise refusal(
             errors.NoBackendError,
             f"nothing here can do {work.operation}: {steps}{'; ' if steps else ''}`polymux doctor` "

@@ -52,6 +52,7 @@ class Job:
         created_at: Seconds since 1970; so are the next two, None before.
         idempotency: The caller's key and the hash of what it asked for; None where it gave none.
         asked: What a door keeps of the request in its own words; None for nothing.
+        preview: A small picture of what is being made, as a ``data:`` URL; never written down.
     """
 
     id: str
@@ -71,6 +72,7 @@ class Job:
     completed_at: float | None = None
     idempotency: tuple[str, str] | None = None
     asked: dict[str, Any] | None = None
+    preview: str | None = None
 
     @property
     def ended(self) -> bool:
@@ -234,7 +236,8 @@ _COLUMNS = ("id", "owner", "operation", "status", "created_at", "completed_at", 
 
 
 def _record(job: Job) -> str:
-    plain = {name: value for name, value in asdict(job).items() if name not in _COLUMNS}
+    kept_apart = (*_COLUMNS, "preview")
+    plain = {name: value for name, value in asdict(job).items() if name not in kept_apart}
     return json.dumps(plain, ensure_ascii=True, allow_nan=False)
 
 

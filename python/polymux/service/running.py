@@ -56,6 +56,7 @@ class _Running:
         if self.sink is not None:
             self.job.logs = list(self.sink.lines)
             self.job.progress = self.sink.progress
+            self.job.preview = self.sink.shown
             if self.sink.said is not None:
                 # The list itself, which grows: a copy for each piece would be costly.
                 self.job.output = self.sink.said
@@ -198,7 +199,7 @@ class Jobs:
                 "predict_time", round(ended.completed_at - ended.started_at, 6)
             )
         ended.metrics["total_time"] = round(ended.completed_at - ended.created_at, 6)
-        ended.logs, ended.progress = list(sink.lines), sink.progress
+        ended.logs, ended.progress, ended.preview = list(sink.lines), sink.progress, None
         if ended.error is not None and ended.error["status"] in _FOR_NOW:
             ended.idempotency = None  # The same request, asked again, shall have another chance.
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import secrets
 from dataclasses import dataclass, field
 from functools import cache
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 
 _SHOWN_DATA = 1024
+#: Of a preview: a small picture.
+LARGEST_PREVIEW_BYTES = 256 << 10
+_PREVIEWS = ("image/jpeg", "image/png")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +146,12 @@ def without_data(value: Any) -> Any:
 def _defaults(operation: str, variant: str) -> dict[str, Any]:
     described = contract.operation(operation)
     shape = next(one for one in described.variants if one.id == variant)
-    return {one.name: one.default for one in shape.fields if one.default is not None}
+    # What the interface leaves open is the model's own.
+    found = {
+        one.name: one.raw.get("upstream_default") if one.default is None else one.default
+        for one in shape.fields
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +162,13 @@ class Estimate:
         seconds: Of work, without waiting; None where nobody knows.
         memory_bytes: More than is in use without it; None where nobody knows.
         why: What the numbers come from, for people.
+        remedies: What would take less, for people; empty for the usual.
     """
 
     seconds: float | None = None
     memory_bytes: int | None = None
     why: str = ""
+    remedies: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +219,8 @@ class Sink:
         self.progress: float | None = None
         #: The answer so far, where it comes in pieces; else None.
         self.said: list[str] | None = None
+        #: The last preview, as a ``data:`` URL; None before the first.
+        self.shown: str | None = None
 
     def log(self, line: str) -> None:
         """A line for the job's log: what was clamped, left out, or put in another's place."""
@@ -226,6 +239,18 @@ class Sink:
         """The next piece of an answer that comes in pieces."""
         self.said = [] if self.said is None else self.said
         self.said.append(text)
+        self._on_change()
+
+    def preview(self, data: bytes, content_type: str) -> None:
+        """A small picture of what is being made, in the place of the one before.
+
+        Raises:
+            ValueError: It is none, or a large one.
+        """
+        if content_type not in _PREVIEWS or len(data) > LARGEST_PREVIEW_BYTES:
+            raise ValueError(content_type)
+        text = base64.b64encode(data).decode("ascii")
+        self.shown = f"data:{content_type};base64,{text}"
         self._on_change()
 
     def part(self, begin: float, end: float) -> Sink:
@@ -254,6 +279,9 @@ class _Part(Sink):
 
     def say(self, text: str) -> None:
         self._whole.say(text)
+
+    def preview(self, data: bytes, content_type: str) -> None:
+        self._whole.preview(data, content_type)
 
     def report(self, progress: float) -> None:
         self._whole.report(self._begin + self._share * min(1.0, max(0.0, progress)))

@@ -225,6 +225,8 @@ def input_of(work: Work, sink: Sink) -> dict[str, Any]:
 def _value(field: Field, work: Work, model: Model) -> Any:
     """None for what is not sent."""
     wanted = field.name in work.given or not field.extension or field.name in model.told
+    if "upstream_default" in field.raw:
+        wanted = field.name in work.given  # The model knows its own.
     value = work.values.get(field.name) if wanted else None
     if field.name == "language" and value is not None:
         return None if str(value).lower() in _NO_LANGUAGE else name_of(str(value))

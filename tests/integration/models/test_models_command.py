@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support import repositories
 from support.commands import LONGEST_S, Shell, environment
 from support.models import (
     GGUF,
@@ -41,10 +42,11 @@ class Home:
         self.models = folder / FOLDER
         self.words = [*program(catalogue), "models"]
         self.index: Index | None = None
+        self.more: dict[str, str] = {}
 
     def environment(self) -> dict[str, str]:
         more = {} if self.index is None else self.index.environment
-        return environment(self.folder, **more)
+        return environment(self.folder, **more, **self.more)
 
     def run(self, *words: str | Path, code: int = 0) -> tuple[str, str]:
         done = subprocess.run(
@@ -321,3 +323,54 @@ def test_a_model_at_an_address(home: Home) -> None:
 def test_wrong_words(home: Home, gguf: Path, words: tuple[str, ...]) -> None:
     home.run("add", "mine", *words, code=2)
     assert not home.models.exists()
+
+
+def test_a_repository_s_own_hashes_are_shown_first(home: Home) -> None:
+    """What nobody has noted before comes before the question, and the licence before that."""
+    files = repositories.pipeline() | {"LICENSE.md": b"the licence"}
+    files["vae/diffusion_pytorch_model.bin"] = repositories.pickled({"w": (bytes(4), (1,))})
+    weights = "diffusion_pytorch_model.safetensors"
+    del files[f"vae/{weights}"]
+    folders = "".join(
+        f'{{source = "r", path = "{one}"}},' for one in (".", "unet", "vae", "tokenizer")
+    )
+    catalogue = home.folder / "catalogue.toml"
+    catalogue.write_text(f"""
+[source.r]
+repository = "{repositories.NAME}"
+revision = "main"
+[[model]]
+name = "painter"
+family = "diffusion"
+title = "paints"
+license = "CC0-1.0"
+license_source = "this test"
+about_bytes = 5000
+paths = {{ model = "." }}
+wanted = [{folders}]
+""")
+    home.words[home.words.index("models") - 1] = str(catalogue)
+    with repositories.hub({repositories.NAME: files}) as hub:
+        home.more = {"POLYMUX_MODELS_URL": hub.url}
+        (one,) = home.json("list")
+        assert (one["bytes"], one["about"], one["roles"]) == (5000, True, [])
+        assert "about 5.0 kB" in home.run("list")[0]
+        allowed = ["--allow-host", hub.storage.removeprefix("http://")]
+        told = home.run("pull", "painter", *allowed, code=2)[1]
+        lines = [line.strip() for line in told.splitlines()]
+        assert lines[0] == "painter: paints"
+        assert f"from      {repositories.NAME} at {repositories.COMMIT[:12]}" in lines
+        digest = sha256(files[f"unet/{weights}"])
+        assert f"{digest}  unet/{weights}" in lines
+        assert any(line.startswith("git ") and line.endswith("unet/config.json") for line in lines)
+        assert any("a pickle there" in line for line in lines)
+        assert hub.asked == []
+        home.run("pull", "painter", *allowed, "--yes")
+        (one,) = home.json("list")
+        assert (one["state"], one["about"], one["title"]) == ("installed", False, "paints")
+        assert home.json("info", "painter", "--verify")["damaged"] == []
+        assert contents(home.models)[f"painter/unet/{weights}"] == files[f"unet/{weights}"]
+        # A service that refuses is said in one sentence.
+        home.json("rm", "painter", "--yes")
+        hub.status["/tree/"] = 403
+        assert "agreed to its terms" in home.run("pull", "painter", "--yes", code=1)[1]

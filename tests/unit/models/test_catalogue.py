@@ -12,6 +12,7 @@ from polymux.cli import models as command
 from polymux.models import catalogue
 from polymux.models.failures import ModelError
 from polymux.models.families import FAMILIES
+from polymux.models.roles import ROLES
 from polymux.server.backends import OPERATIONS
 from support.models import sha256
 from support.native_build import ROOT
@@ -22,12 +23,22 @@ if TYPE_CHECKING:
 
 MODELS = {one.name: one for one in catalogue.all_models()}
 #: Of SPDX's list, those that models in the catalogue are under.
-LICENSES = {"Apache-2.0", "MIT", "BSD-3-Clause"}
+LICENSES = {"Apache-2.0", "MIT", "BSD-3-Clause", "CC-BY-NC-4.0"}
+#: Those that SPDX has no name for.
+OTHER_LICENSES = {
+    "CreativeML Open RAIL++-M", "CreativeML Open RAIL-M", "OpenRAIL",
+    "Playground v2.5 Community License", "Stability AI Community License",
+}  # fmt: skip
 #: What engines take for a model beside its paths.
-OPTIONS = {"chat": set(), "speech": set(), "upscale": {"factor", "input", "output"}}
+OPTIONS = {
+    "chat": set(), "speech": set(), "upscale": {"factor", "input", "output"}, "diffusion": set(),
+}  # fmt: skip
+#: Models that come in packages, which the tests have.
+PACKAGED = [name for name, one in MODELS.items() if one.family != "diffusion"]
+PAINTERS = [name for name, one in MODELS.items() if one.family == "diffusion"]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", PACKAGED)
 def test_it_names_the_bytes_of_the_packages(name: str) -> None:
     """All files of a model, as they lie in the installed packages: by length and SHA-256."""
     for file in MODELS[name].files:
@@ -47,14 +58,53 @@ def test_its_wheels_are_those_that_the_tests_install() -> None:
         for line in (ROOT / "requirements" / "weights.txt").read_text().splitlines()
         if "==" in line
     )
-    named = {source.project: source.version for one in MODELS.values() for source in one.sources}
-    assert named == pinned
-    plain = tomllib.loads(catalogue.FILE.read_text())
-    used = {source.sha256 for one in MODELS.values() for source in one.sources}
-    assert {one["sha256"] for one in plain["source"].values()} == used
+    sources = [source for one in MODELS.values() for source in one.sources]
+    named = {one.project: one.version for one in sources if one.project}
+    assert named == {project: pinned.get(project) for project in named}
+    # The others are compared with what polymux makes itself.
+    assert set(pinned) - set(named) <= {"invisible-watermark"}
+    files = [catalogue.FILE, catalogue.FILE.with_name(catalogue.FURTHER)]
+    told = [one for file in files for one in tomllib.loads(file.read_text())["source"].values()]
+    whole = {one.sha256 for one in sources if not one.repository}
+    assert {one["sha256"] for one in told if "sha256" in one} == whole
+    repositories = {name for one in MODELS.values() for name in one.repositories}
+    assert {one["repository"] for one in told if "repository" in one} == repositories
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("role", ROLES)
+def test_each_role_has_a_model(role: str) -> None:
+    model = MODELS[ROLES[role].model]
+    assert model.family == "diffusion"
+    assert model.paths == {"model": "."}
+
+
+@pytest.mark.parametrize("name", PAINTERS)
+def test_what_it_says_of_a_model_of_diffusion(name: str) -> None:
+    """Its own commit where all is pinned; where not, the repository's list will tell."""
+    model = MODELS[name]
+    assert model.license in LICENSES | OTHER_LICENSES
+    assert model.license_source
+    assert model.title
+    assert (model.bytes or 0) > 1_000_000
+    revisions = {one.revision for one in model.sources if one.repository and not model.wanted}
+    assert all(re.fullmatch("[0-9a-f]{40}", one) for one in revisions)
+    names = [file.name for file in model.files]
+    assert not any(one.endswith((".bin", ".ckpt", ".onnx", ".msgpack")) for one in names)
+    if not model.wanted:
+        assert sum(one.bytes or 0 for one in model.files) == model.bytes
+    # What may not be used in trade says so, for the engine's own check.
+    assert ("-NC" in model.license) == ("non_commercial" in model.license_note)
+
+
+def test_the_light_painter_is_the_base_with_another_network() -> None:
+    base, light = MODELS["sdxl-base-1.0"], MODELS["sdxl-lightning-4step"]
+    unet = "unet/diffusion_pytorch_model.fp16.safetensors"
+    assert {one.name for one in base.files} - {one.name for one in light.files} == {unet}
+    (own,) = light.wanted
+    assert (own.repository, own.name) == ("ByteDance/SDXL-Lightning", unet)
+
+
+@pytest.mark.parametrize("name", PACKAGED)
 def test_what_it_says_of_a_model(name: str) -> None:
     model = MODELS[name]
     assert model.license in LICENSES
@@ -122,6 +172,38 @@ source = "u"
 """
 
 
+SHA = "34" * 32
+REPOSITORY = f"""
+[source.r]
+repository = "owner/model"
+revision = "main"
+[[model]]
+name = "base"
+family = "diffusion"
+title = "a model"
+license = "MIT"
+license_source = "here"
+paths = {{ model = "." }}
+file = [
+    {{ name = "model_index.json", bytes = 9, source = "r", sha256 = "{"12" * 32}" }},
+    {{ name = "unet/w.safetensors", member = "w", bytes = 7, source = "r", sha256 = "{SHA}" }},
+]
+[[model]]
+name = "other"
+family = "diffusion"
+title = "a model"
+license = "MIT"
+license_source = "here"
+paths = {{ model = "." }}
+about_bytes = 100
+with = {{ model = "base", without = ["unet/w.safetensors"] }}
+wanted = [
+    {{ source = "r", path = "vae" }},
+    {{ source = "r", path = "own/w", name = "unet/w.safetensors", sha256_begins = "ab" }},
+]
+"""
+
+
 def read(tmp_path: Path, text: str) -> tuple[catalogue.Model, ...]:
     path = tmp_path / f"{sha256(text.encode())}.toml"
     path.write_text(text)
@@ -185,3 +267,51 @@ def test_two_of_one_name_and_no_file(tmp_path: Path) -> None:
         read(tmp_path, GOOD + GOOD[GOOD.index("[[model]]") :])
     with pytest.raises(ModelError, match="cannot be read"):
         catalogue.read(tmp_path / "nothing.toml")
+
+
+def test_repositories(tmp_path: Path) -> None:
+    base, other = read(tmp_path, REPOSITORY)
+    assert [(one.path, one.file, one.sha256) for one in base.sources] == [
+        ("model_index.json", "model_index.json", "12" * 32), ("w", "w", "34" * 32),
+    ]  # fmt: skip
+    assert (base.bytes, base.download_bytes, base.origins) == (16, 16, ("owner/model at main",))
+    assert (other.files, other.bytes) == (base.files[:1], 100)
+    assert [(one.path, one.name, one.sha256_begins) for one in other.wanted] == [
+        ("vae", "", ""), ("own/w", "unet/w.safetensors", "ab"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ('repository = "owner/model"', 'repository = "owner"', "repository="),
+        ('repository = "owner/model"', 'repository = "../../model"', "repository="),
+        ('revision = "main"', 'revision = "../main"', "revision="),
+        ('revision = "main"', "", "revision="),
+        ('name = "unet/w.safetensors", member', 'name = "../w.safetensors", member', "of its form"),
+        ('name = "unet/w.safetensors", member', 'name = "/w.safetensors", member', "of its form"),
+        ('name = "unet/w.safetensors", member', 'name = "a/b/c/d/w", member', "of its form"),
+        ('name = "unet/w.safetensors", member', 'name = "unet/.w", member', "of its form"),
+        ('member = "w"', 'member = "../w"', "member="),
+        ('path = "vae"', 'path = "../vae"', "path="),
+        ('path = "vae"', 'path = "vae/.."', "no plain path"),
+        ('path = "own/w"', 'path = "."', "must be that of a file"),
+        ('name = "unet/w.safetensors", sha256_b', 'name = "../w", sha256_b', "no plain path"),
+        (
+            'name = "unet/w.safetensors", sha256_b',
+            'name = "model_index.json", sha256_b',
+            "one name",
+        ),
+        ('sha256_begins = "ab"', 'sha256_begins = "AB"', "sha256_begins="),
+        ("about_bytes = 100", "", "about_bytes belongs"),
+        ('model = "base"', 'model = "nothing"', "no model 'nothing' before it"),
+        ('without = ["unet/w.safetensors"]', 'without = ["x"]', "is none of the files of base"),
+        ('{ source = "r", path = "vae" }', '{ source = "s", path = "vae" }', "no source 's'"),
+    ],
+)
+def test_what_is_wrong_with_repositories_is_named(
+    tmp_path: Path, before: str, after: str, words: str
+) -> None:
+    assert before in REPOSITORY
+    with pytest.raises(ModelError, match=words):
+        read(tmp_path, REPOSITORY.replace(before, after, 1))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from polymux.downloads.settings import DownloadSettings
+from polymux.errors import InvalidRequestError
 from polymux.models import adding, choosing
 from polymux.models.folder import ModelsFolder
 from polymux.server.backends import backends_of, installed_engines
 from polymux.server.settings import EngineSettings, ServerSettings, StoreSettings
 from support.models import GGUF
+from support.repositories import pipeline, safetensors
 
 
 @pytest.fixture
@@ -113,7 +116,7 @@ def test_what_a_server_begins_with(folder: ModelsFolder, tmp_path: Path) -> None
 
 
 def test_remedies(folder: ModelsFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert choosing.remedy("generate_video") == ""
+    assert choosing.remedy("parse_json") == ""
     assert choosing.remedy("read_text") == ""
     assert "pull whisper-base'" in choosing.remedy("transcribe")
     assert "pip install" not in choosing.remedy("transcribe")
@@ -126,3 +129,76 @@ def test_remedies(folder: ModelsFolder, monkeypatch: pytest.MonkeyPatch) -> None
     assert "models pull" not in choosing.remedy("chat")
     assert choosing.available() == {}
     assert importlib.util.find_spec("polymux") is not None
+
+
+def painter(folder: ModelsFolder, tmp_path: Path, name: str) -> Path:
+    """A model in diffusers' form, installed under that name."""
+    place = tmp_path / f"own-{name}"
+    for file, data in pipeline().items():
+        (place / file).parent.mkdir(parents=True, exist_ok=True)
+        (place / file).write_bytes(data)
+    adding.add(name, place, folder)
+    return place
+
+
+def test_roles_are_cast_by_name_and_by_settings(folder: ModelsFolder, tmp_path: Path) -> None:
+    problem = choosing.chosen("diffusion", {}).problem
+    assert "no diffusion model is installed: 'polymux models pull sdxl-base-1.0'" in problem
+    base = painter(folder, tmp_path, "sdxl-base-1.0")
+    mine = painter(folder, tmp_path, "mine")
+    lora = tmp_path / "more.safetensors"
+    lora.write_bytes(safetensors(unet__lora_A=(2,)))
+    adding.add("more_details", lora, folder)
+    found = choosing.chosen("diffusion", {"device": "cpu", "loras": {"own": "/o.safetensors"}})
+    assert not found.problem
+    assert found.options["device"] == "cpu"
+    # A LoRA plays no role: prompts name it.
+    assert found.options["loras"] == {"more_details": str(lora), "own": "/o.safetensors"}
+    (cast,) = found.options["models"].items()
+    assert cast[0] == "picture:B"
+    assert (cast[1]["path"], cast[1]["name"]) == (str(base), "sdxl-base-1.0")
+    assert "instead_of" not in cast[1]
+    named = {"models": {"picture:A": "mine", "music": str(mine), "picture:C": "more_details"}}
+    models = choosing.chosen("diffusion", named).options["models"]
+    assert set(models) == {"picture:A", "picture:B", "music"}
+    assert models["picture:A"]["instead_of"] == "sdxl-lightning-4step"
+    assert models["music"]["path"] == str(mine)
+    with pytest.raises(InvalidRequestError, match="'picture:Z' is no role"):
+        choosing.chosen("diffusion", {"models": {"picture:Z": "mine"}})
+
+
+def test_what_can_be_done_with_what_is_there(
+    folder: ModelsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "diffusion" not in choosing.available()
+    # A refiner alone does nothing; nor does a model for detail without its ControlNet.
+    painter(folder, tmp_path, "sdxl-refiner-1.0")
+    painter(folder, tmp_path, "juggernaut-reborn")
+    assert "diffusion" not in choosing.available()
+    painter(folder, tmp_path, "control-v11f1e-sd15-tile")
+    assert [one.name for one in choosing.available()["diffusion"]] == [
+        "control-v11f1e-sd15-tile", "juggernaut-reborn", "sdxl-refiner-1.0",
+    ]  # fmt: skip
+    monkeypatch.setattr(choosing, "find_spec", lambda name: None)
+    assert choosing.available() == {}
+
+
+def test_remedies_of_generation(folder: ModelsFolder, tmp_path: Path) -> None:
+    """Each operation says what it needs: by its variant, and by what the request names."""
+
+    def remedy(operation: str, variant: str = "", **values: object) -> list[str]:
+        return re.findall(r"models pull ([^']*)'", choosing.remedy(operation, variant, values))
+
+    assert remedy("generate_image", "A") == remedy("generate_image") == ["sdxl-lightning-4step"]
+    assert remedy("generate_image", "C") == ["playground-v2.5-1024px-aesthetic"]
+    assert remedy("generate_video") == ["zeroscope-v2-xl"]
+    assert remedy("generate_video", "", video_model="576w") == ["zeroscope-v2-576w"]
+    assert remedy("generate_music") == ["riffusion-model-v1"]
+    assert remedy("upscale_image", "A") == ["juggernaut-reborn", "control-v11f1e-sd15-tile"]
+    drawn = "flat2DAnimerge_v45Sharp.safetensors"
+    assert remedy("upscale_image", "A", sd_model=drawn)[0] == "flat2d-animerge-v4.5-sharp"
+    # The other engine for larger pictures needs no model of these.
+    assert "[engines.upscale]" in choosing.remedy("upscale_image", "B")
+    assert "[engines.upscale]" in choosing.remedy("upscale_image")
+    painter(folder, tmp_path, "riffusion-model-v1")
+    assert "[engines.diffusion]" in choosing.remedy("generate_music")

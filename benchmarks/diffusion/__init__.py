@@ -1,0 +1,1 @@
+"""Diffusion: our engine against plain diffusers, on the same weights, in one process."""

@@ -1,0 +1,237 @@
+"""Diffusion as the service sees it: files opened by the media engine, addresses fetched before.
+
+An engine of diffusion gets samples alone: pictures and videos of strangers are opened by the
+process that is confined for it, and LoRA weights are safetensors, whose reader believes nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.engines.diffusion.engine import ESTIMATE
+from polymux.engines.diffusion.estimates import ESTIMATED, HAS_MASK, IMAGE_SIZE
+from polymux.engines.diffusion.loras import FILE
+from polymux.engines.diffusion.picture_files import FACTS, SAMPLES
+from polymux.engines.media import LOAD_FRAMES, LOAD_PICTURES, MEASURE_PICTURE
+from polymux.engines.prepared import upload_of
+from polymux.models import catalogue
+from polymux.models.roles import needed_roles
+from polymux.service.backend import Backend, Health
+from polymux.service.failures import engine_failed, refusal
+from polymux.service.work import Estimate, Product, Sink
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from contextlib import AbstractAsyncContextManager
+
+    from polymux.downloads.bringing import Bringer
+    from polymux.models.casting import Cast
+    from polymux.service.media_store import Draft
+    from polymux.service.work import Work
+
+_PICTURES = ("image", "mask")
+_VIDEO = "init_video"
+#: Fields that are addresses of weights.
+_WEIGHTS = ("replicate_weights", "lora_links", "custom_sd_model")
+#: Fields that choose the model of a role, as refusals name them.
+_CHOICES = {"upscale_image": "sd_model", "generate_video": "video_model"}
+#: What nothing here can do, and what does not ask for it.
+_UNABLE = {
+    "remove_watermark": (False, "nothing here takes marks out of videos"),
+    "handfix": ("disabled", "nothing here repairs hands"),
+}
+#: Of the progress, that is the files' when some lie at addresses.
+_SHARE = 0.1
+_REMEDIES = {
+    "generate_image": "ask for a smaller picture or fewer steps",
+    "upscale_image": "ask for a smaller scale_factor or fewer steps",
+    "generate_video": "ask for fewer frames, fewer steps or a smaller size",
+    "generate_music": "ask for fewer steps",
+}
+
+
+class DiffusionBackend(Backend):
+    """An engine of diffusion behind the media engine.
+
+    Args:
+        engine: What does the work.
+        media: What opens files: a backend of the media engine.
+        cast: Which model has which role.
+        bringer: What fetches weights from addresses.
+        non_commercial: Whether models may be used whose licence allows no more.
+    """
+
+    def __init__(
+        self,
+        engine: Backend,
+        media: Backend,
+        cast: Cast,
+        bringer: Bringer,
+        *,
+        non_commercial: bool = False,
+    ) -> None:
+        """Nothing is loaded."""
+        self.name = engine.name
+        self.operations = engine.operations
+        self._engine = engine
+        self._media = media
+        self._cast = cast
+        self._bringer = bringer
+        self._non_commercial = non_commercial
+
+    def refuse(self, work: Work) -> None:
+        """What it lacks a model for, and what nothing here does."""
+        roles = needed_roles(work.operation, work.variant, work.values)
+        if not roles:
+            raise refusal(errors.NoBackendError, f"no engine here does {work.model}", param="model")
+        param = _CHOICES.get(work.operation, "model")
+        if work.values.get("refine", "no_refiner") != "no_refiner":
+            roles, param = (*roles, "picture:refiner"), "refine"
+        for role in roles:
+            problem = self._problem(role)
+            if problem:
+                raise refusal(errors.NoBackendError, problem, param=param)
+        for name, (none, words) in _UNABLE.items():
+            if work.values.get(name, none) != none:
+                raise refusal(
+                    errors.NoBackendError,
+                    f"{name}: {words}; an upstream may ('polymux doctor' tells of those)",
+                    param=name,
+                )
+
+    def _problem(self, role: str) -> str:
+        """Why a role cannot be played, and what to do; empty where it can."""
+        if role not in self._cast.models:
+            return self._cast.problems.get(role, f"there is no model for {role}")
+        name = self._cast.models[role]["name"]
+        known = catalogue.find(name)
+        if known is None or "-NC" not in known.license or self._non_commercial:
+            return ""
+        return (
+            f"the model {name} is under {known.license}, for purposes that are not commercial: the "
+            "option non_commercial = true of the engine says that yours are none"
+        )
+
+    def health(self) -> Health:
+        """The engine's."""
+        return self._engine.health()
+
+    async def estimate(self, work: Work) -> Estimate:
+        """By the model's shape, the size of what is made, and how fast the device is."""
+        values = {name: one for name, one in work.values.items() if name not in _FILES}
+        size = await self._measured(work)
+        if size is not None and not ("mask" in work.values and work.operation == "generate_image"):
+            values[IMAGE_SIZE] = size
+        values |= {ESTIMATED: work.operation, HAS_MASK: "mask" in work.values}
+        asked = replace(work, operation=ESTIMATE, values=values, given=frozenset())
+        told = (await self._engine.run(asked, Sink(_nothing, _no_draft))).output
+        return Estimate(
+            float(told["seconds"]),
+            int(told["memory_bytes"]),
+            str(told["why"]),
+            f"{_REMEDIES[work.operation]}, choose another model, or have it done by an upstream",
+        )
+
+    async def _measured(self, work: Work) -> list[int] | None:
+        """Width and height of the request's picture, where it has one."""
+        file = work.values.get("image")
+        if file is None:
+            return None
+        step = replace(work, operation=MEASURE_PICTURE, values={"file": file}, given=frozenset())
+        facts = (await self._media.run(step, Sink(_nothing, _no_draft))).output
+        return [int(facts["width"]), int(facts["height"])]
+
+    def prepared(self, work: Work, sink: Sink) -> AbstractAsyncContextManager[Work] | None:
+        """Fetches weights from the addresses that the request names."""
+        named = [name for name in _WEIGHTS if work.values.get(name)]
+        return self._brought(work, sink, named) if named else None
+
+    @asynccontextmanager
+    async def _brought(self, work: Work, sink: Sink, named: list[str]) -> AsyncIterator[Work]:
+        drafts: list[Draft] = []
+        try:
+            values = dict(work.values)
+            for number, name in enumerate(named):
+                part = sink.part(_SHARE * number / len(named), _SHARE * (number + 1) / len(named))
+                values[name + FILE] = await self._fetched(str(values[name]), name, part, drafts)
+            yield replace(work, values=values)
+        finally:
+            for draft in drafts:
+                draft.discard(beside=True)
+
+    async def _fetched(self, url: str, name: str, sink: Sink, drafts: list[Draft]) -> Any:
+        try:
+            return await self._bringer.bring(url, sink, drafts)
+        except errors.APIStatusError as error:
+            error.param = name
+            raise
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        """Opens the files, then has the work done."""
+        drafts: list[Draft] = []
+        try:
+            values = {name: one for name, one in work.values.items() if name not in _FILES}
+            for name in _PICTURES:
+                if name in work.values:
+                    values |= await self._picture(work, name, sink, drafts)
+            if _VIDEO in work.values:
+                values |= await self._frames(work, sink, drafts)
+            return await self._engine.run(replace(work, values=values), sink)
+        finally:
+            for draft in drafts:
+                draft.discard()
+
+    async def _picture(
+        self, work: Work, name: str, sink: Sink, drafts: list[Draft]
+    ) -> dict[str, Any]:
+        asked = {"file": work.values[name], "pages": 1, "mode": "rgb"}
+        product = await self._opened(work, LOAD_PICTURES, asked, name, sink)
+        facts = product.output["pictures"][0]
+        samples = upload_of(facts.pop("pixels"), drafts)
+        return {name + SAMPLES: samples, name + FACTS: facts}
+
+    async def _frames(self, work: Work, sink: Sink, drafts: list[Draft]) -> dict[str, Any]:
+        asked = {
+            "file": work.values[_VIDEO],
+            "width": work.values["width"],
+            "height": work.values["height"],
+            "frames": work.values["num_frames"],
+            "fps": work.values["fps"],
+        }
+        product = await self._opened(work, LOAD_FRAMES, asked, _VIDEO, sink)
+        facts = dict(product.output)
+        samples = upload_of(facts.pop("samples"), drafts)
+        return {_VIDEO + SAMPLES: samples, _VIDEO + FACTS: facts}
+
+    async def _opened(
+        self, work: Work, step: str, asked: Mapping[str, Any], name: str, sink: Sink
+    ) -> Product:
+        quiet = Sink(_nothing, sink.draft)
+        opening = replace(work, operation=step, values=dict(asked), given=frozenset())
+        try:
+            product = await self._media.run(opening, quiet)
+        except errors.APIStatusError as error:
+            error.param = error.param or name
+            raise
+        for line in quiet.lines:
+            sink.log(f"{name}: {line}")
+        return product
+
+    async def close(self) -> None:
+        """Both processes end; the media engine's may have been ended already."""
+        await self._engine.close()
+        await self._media.close()
+
+
+_FILES = (*_PICTURES, _VIDEO)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _no_draft(_: int) -> Draft:
+    raise engine_failed("what is measured makes no file")

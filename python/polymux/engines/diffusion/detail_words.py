@@ -1,0 +1,87 @@
+"""Prompts as Stable Diffusion's network takes them: of any length, with weights.
+
+CLIP reads 77 tokens at once. Longer prompts are read in chunks, and what comes of them follows one
+another: attention minds no length. Weights multiply what comes of a token; what all of it is on
+average stays the same, so that the network still knows its kind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from polymux.engines.diffusion.detail_prompts import Prompt
+
+    #: Numbers of tokens and their weights.
+    Chunk = tuple[list[int], list[float]]
+
+#: Below it an average is none to go by.
+_TINY = 1e-6
+
+
+def encoded(prompts: Sequence[Prompt], tokenizer: Any, encoder: Any, device: Any) -> Any:
+    """What the network is told of some prompts.
+
+    Args:
+        prompts: At least one.
+        tokenizer: CLIP's.
+        encoder: CLIP's.
+        device: Where it is told.
+
+    Returns:
+        A tensor of prompts, tokens (77 for each chunk; as many for all), width.
+    """
+    import torch
+
+    chunked = [_chunks(one, tokenizer) for one in prompts]
+    most = max(map(len, chunked))
+    empty = _chunk([], [], tokenizer)
+    with torch.inference_mode():
+        return torch.cat(
+            [_read([*one, *[empty] * (most - len(one))], encoder, device) for one in chunked]
+        )
+
+
+def _read(chunks: Sequence[Chunk], encoder: Any, device: Any) -> Any:
+    import torch
+
+    ids = torch.tensor([numbers for numbers, _ in chunks], device=device)
+    weights = torch.tensor([one for _, one in chunks], device=device)
+    plain = encoder(ids)[0]
+    width = plain.shape[-1]
+    if bool((weights == 1).all()):
+        return plain.reshape(1, -1, width)
+    weighed = plain.float() * weights[:, :, None]
+    before, after = plain.float().mean(), weighed.mean()
+    if abs(float(after)) > _TINY:
+        weighed = weighed * (before / after)
+    return weighed.to(plain.dtype).reshape(1, -1, width)
+
+
+def _chunks(prompt: Prompt, tokenizer: Any) -> list[Chunk]:
+    found = []
+    room = tokenizer.model_max_length - 2
+    for part in prompt.parts:
+        numbers: list[int] = []
+        weights: list[float] = []
+        for words in part:
+            tokens = tokenizer(words.text, add_special_tokens=False, verbose=False).input_ids
+            numbers += tokens
+            weights += [words.weight] * len(tokens)
+        for first in range(0, max(1, len(numbers)), room):
+            end = first + room
+            found.append(_chunk(numbers[first:end], weights[first:end], tokenizer))
+    return found
+
+
+def _chunk(numbers: list[int], weights: list[float], tokenizer: Any) -> Chunk:
+    """Begin and end around it, and so many paddings that all are of a length."""
+    missing = tokenizer.model_max_length - 2 - len(numbers)
+    padding = tokenizer.pad_token_id
+    begin, end = tokenizer.bos_token_id, tokenizer.eos_token_id
+    return (
+        [begin, *numbers, end, *[padding] * missing],
+        [1.0, *weights, 1.0, *[1.0] * missing],
+    )

@@ -1,0 +1,174 @@
+"""Folders of models, as diffusers' `save_pretrained` writes them: what is in one, and its parts.
+
+https://huggingface.co/docs/diffusers/using-diffusers/loading: ``model_index.json`` names the class
+of the pipeline, and of each part the library and the class. Weights are safetensors alone: other
+forms are pickles, and those run whatever they contain.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.engines.models import hash_of
+from polymux.models.diffusion_folders import (
+    APART,
+    CHECKPOINT,
+    INDEX,
+    has_pickles,
+    has_weights,
+    variant_of,
+)
+from polymux.service.failures import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_LARGEST_INDEX_BYTES = 1 << 20
+#: Whose classes a folder may name; whatever else stands there would be imported.
+_LIBRARIES = ("diffusers", "transformers")
+#: What the libraries raise at folders that are not what they should be.
+_FAILURES = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError, IndexError)
+
+
+def index_of(path: Path) -> dict[str, Any]:
+    """What the index of a folder says.
+
+    Raises:
+        NoBackendError: It has none, or one that names what is not taken.
+    """
+    file = path / INDEX
+    try:
+        with file.open("rb") as opened:
+            plain = json.loads(opened.read(_LARGEST_INDEX_BYTES))
+    except (OSError, ValueError):
+        plain = None
+    if not isinstance(plain, dict) or not isinstance(plain.get("_class_name"), str):
+        raise _unfit(path, f"it has no {INDEX} that names a pipeline")
+    for name, one in plain.items():
+        if isinstance(one, list) and one[:1] != [None] and one[0] not in _LIBRARIES:
+            raise _unfit(path, f"its {name} is of {one[0]}, and not of diffusers or transformers")
+    return plain
+
+
+def loaded(path: Path, dtype: Any) -> dict[str, Any]:
+    """The parts of a model, in memory.
+
+    Raises:
+        NoBackendError: Something is missing, or only there as a pickle.
+    """
+    import diffusers
+
+    index = index_of(path)
+    absent = {name: None for name in APART if name in index}
+    kind = getattr(diffusers, index["_class_name"], None)
+    if kind is None:
+        raise _unfit(path, f"diffusers has no {index['_class_name']}")
+    try:
+        if (path / CHECKPOINT).is_file():
+            made = kind.from_single_file(
+                str(path / CHECKPOINT),
+                config=str(path),
+                local_files_only=True,
+                torch_dtype=dtype,
+                **absent,
+            )
+        else:
+            made = kind.from_pretrained(
+                path,
+                dtype=dtype,
+                use_safetensors=True,
+                local_files_only=True,
+                trust_remote_code=False,
+                variant=variant_of(path),
+                **absent,
+            )
+    except _FAILURES as error:
+        raise _unfit(path, _why(path, error)) from error
+    parts: dict[str, Any] = dict(made.components)
+    # Such as whether a refiner wants a score of beauty: pipelines are told again.
+    parts |= {name: one for name, one in made.config.items() if isinstance(one, (bool, int))}
+    for one in parts.values():
+        if hasattr(one, "eval"):
+            one.eval()
+            one.requires_grad_(requires_grad=False)
+    return parts
+
+
+def loaded_one(path: Path, kind: str, dtype: Any) -> Any:
+    """A part that has a folder of its own, such as a ControlNet or a decoder.
+
+    Args:
+        path: The folder, with its ``config.json``.
+        kind: Class of diffusers.
+        dtype: Of its weights.
+
+    Raises:
+        NoBackendError: Something is missing, or only there as a pickle.
+    """
+    import diffusers
+
+    return loaded_by(getattr(diffusers, kind), path, dtype)
+
+
+def loaded_by(kind: Any, path: Path, dtype: Any) -> Any:
+    """The same, by the class itself: of diffusers, or of transformers.
+
+    Raises:
+        NoBackendError: Something is missing, or only there as a pickle.
+    """
+    try:
+        made = kind.from_pretrained(
+            path,
+            dtype=dtype,
+            use_safetensors=True,
+            local_files_only=True,
+            variant=variant_of(path),
+        )
+    except _FAILURES as error:
+        raise _unfit(path, _why(path, error)) from error
+    made.eval()
+    made.requires_grad_(requires_grad=False)
+    return made
+
+
+def pipeline(kind: Any, parts: Mapping[str, Any]) -> Any:
+    """A pipeline of a class over parts that are in memory already; parts that it lacks are none."""
+    known = inspect.signature(kind.__init__).parameters
+    given = {name: one for name, one in parts.items() if name in known}
+    missing = {
+        name: None
+        for name, one in known.items()
+        if name not in given and name != "self" and one.default is inspect.Parameter.empty
+    }
+    if "requires_safety_checker" in known:
+        given["requires_safety_checker"] = False
+    if "add_watermarker" in known:
+        given["add_watermarker"] = False
+    return kind(**given, **missing)
+
+
+def weight_bytes(path: Path) -> int:
+    """What a model's weights take on disk."""
+    return sum(one.stat().st_size for one in path.rglob("*.safetensors"))
+
+
+def version(path: Path) -> str:
+    """SHA-256 of the largest file of weights: the one that paints."""
+    files = sorted(path.rglob("*.safetensors"), key=lambda one: (one.stat().st_size, one.name))
+    return hash_of(files[-1]) if files else "hidden"
+
+
+def _why(path: Path, error: Exception) -> str:
+    for place in (path, *(one for one in path.glob("*/") if one.name not in APART)):
+        names = [one.name for one in place.glob("*")]
+        if has_pickles(names) and not has_weights(names):
+            return "its weights are pickles, which are not opened: convert them to safetensors"
+    return f"{type(error).__name__}: {error}".replace(f"{path}", "the folder")[:300]
+
+
+def _unfit(path: Path, why: str) -> errors.NoBackendError:
+    return refusal(errors.NoBackendError, f"the model {path.name} cannot be used: {why}")

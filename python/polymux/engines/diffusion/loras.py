@@ -1,0 +1,88 @@
+"""LoRA weights: laid over a model for one request, and taken off after it. Never made part of it.
+
+Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.engines.models import missing_package
+from polymux.service.failures import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from polymux.engines.base import EngineSink
+    from polymux.service.work import Upload
+
+#: What was fetched from the address of a request's weights, beside the field's name.
+FILE = "_file"
+_REQUESTED = "replicate_weights"
+
+
+@contextmanager
+def applied(pipeline: Any, values: Mapping[str, Any], sink: EngineSink) -> Iterator[None]:
+    """While a request is worked on: its weights, by the weight ``lora_scale``."""
+    file: Upload | None = values.get(_REQUESTED + FILE)
+    if file is None:
+        yield
+        return
+    with laid_over(pipeline, {"request": (file.path, float(values["lora_scale"]))}, _REQUESTED):
+        sink.log(f"LoRA weights of {file.size_bytes} bytes at {values['lora_scale']:g}")
+        yield
+
+
+@contextmanager
+def laid_over(
+    pipeline: Any, weights: Mapping[str, tuple[Path, float]], param: str
+) -> Iterator[None]:
+    """While something is worked on: weights by their names, with how much of each.
+
+    Args:
+        pipeline: Of diffusers.
+        weights: Name to file, safetensors, and scale.
+        param: The field that they are of.
+
+    Raises:
+        BadRequestError: A file is no LoRA, or one for another model.
+        NoBackendError: The package that it takes is missing.
+    """
+    try:
+        import peft  # noqa: F401 - diffusers needs it
+    except ImportError:
+        raise missing_package("LoRA", "peft", "diffusion") from None
+    try:
+        for name, (path, _) in weights.items():
+            _lay(pipeline, name, path, param)
+        if weights:
+            pipeline.set_adapters(list(weights), [scale for _, scale in weights.values()])
+        yield
+    finally:
+        if weights:
+            pipeline.unload_lora_weights()
+
+
+def _lay(pipeline: Any, name: str, path: Path, param: str) -> None:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        state = load_file(path)
+        pipeline.load_lora_weights(state, adapter_name=name)
+    except (SafetensorError, OSError, ValueError, KeyError, RuntimeError, TypeError) as error:
+        raise refusal(
+            errors.BadRequestError,
+            f"{param}: these are no LoRA weights for this model, as safetensors "
+            f"({type(error).__name__})",
+            param=param,
+        ) from error
+    if not any(name in known for known in pipeline.get_list_adapters().values()):
+        raise refusal(
+            errors.BadRequestError,
+            f"{param}: nothing in these weights fits the model",
+            param=param,
+        )

@@ -1,0 +1,102 @@
+"""SDXL's refiner: over the last steps of a picture's making, or over the finished picture.
+
+Podell et al., "SDXL: Improving Latent Diffusion Models for High-Resolution Image Synthesis", 2023.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from polymux import errors
+from polymux.engines.diffusion import schedulers
+from polymux.models.casting import why_missing
+from polymux.service.failures import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from polymux.engines.diffusion.steps import Steps
+    from polymux.engines.diffusion.studio import Studio
+
+_ROLE = "picture:refiner"
+#: Of a refiner that goes over a finished picture, where no number of steps is given.
+_STRENGTH = 0.3
+
+
+class Refiner(NamedTuple):
+    """What goes over a picture.
+
+    Attributes:
+        share: Of the steps, that are the base's; None where the base does them all.
+        told_steps: What the refiner's pipeline is told to do.
+        steps: How many of them it does.
+    """
+
+    share: float | None
+    told_steps: int
+    steps: int
+
+    @property
+    def base_arguments(self) -> dict[str, Any]:
+        """What the base's pipeline is told beside the others."""
+        ends = {} if self.share is None else {"denoising_end": self.share}
+        return {"output_type": "latent", **ends}
+
+
+def refiner_of(studio: Studio, values: Mapping[str, Any], *, is_xl: bool) -> Refiner | None:
+    """What the request wants; None for none.
+
+    Raises:
+        NoBackendError: It wants one that is not there, or the model takes none.
+    """
+    wanted = values.get("refine", "no_refiner")
+    if wanted == "no_refiner":
+        return None
+    if not is_xl or not studio.has(_ROLE):
+        why = why_missing(_ROLE) if is_xl else "the model takes no refiner"
+        raise refusal(errors.NoBackendError, f"refine={wanted}: {why}", param="refine")
+    count = int(values["num_inference_steps"])
+    if wanted == "expert_ensemble_refiner":
+        share = float(values.get("high_noise_frac", 0.8))
+        share = min(max(share, 1.0 / count), 1.0)
+        return None if share == 1.0 else Refiner(share, count, count - int(count * share))
+    given = values.get("refine_steps")
+    if given is None:
+        return Refiner(None, count, int(count * _STRENGTH))
+    # So many steps of a picture's third: img2img does that share of what it is told.
+    return Refiner(None, max(1, round(int(given) / _STRENGTH)), int(given))
+
+
+def first_share(refiner: Refiner | None) -> float:
+    """The share of the steps that the base does."""
+    return 1.0 if refiner is None or refiner.share is None else refiner.share
+
+
+def refined(
+    studio: Studio,
+    refiner: Refiner,
+    latents: Any,
+    values: Mapping[str, Any],
+    generator: Any,
+    steps: Steps,
+) -> Any:
+    """The picture that comes of the base's latents."""
+    scheduler = schedulers.of_pictures(
+        str(values["scheduler"]), studio.parts(_ROLE)["scheduler"].config
+    )
+    how: dict[str, Any] = {"strength": _STRENGTH}
+    if refiner.share is not None:
+        how = {"denoising_start": refiner.share}
+    with studio.pipeline("StableDiffusionXLImg2ImgPipeline", _ROLE, scheduler) as pipeline:
+        # Of the base, there is a batch of one left to do.
+        batch = latents[None] if latents.ndim == 3 else latents
+        return pipeline(
+            prompt=str(values["prompt"]),
+            negative_prompt=str(values.get("negative_prompt") or "") or None,
+            image=batch,
+            num_inference_steps=refiner.told_steps,
+            guidance_scale=float(values["guidance_scale"]),
+            generator=generator,
+            callback_on_step_end=steps,
+            **how,
+        ).images[0]

@@ -1,0 +1,98 @@
+"""The schedulers of the interface, by their names there, as classes of diffusers with options.
+
+The names are those of the Replicate models' ``scheduler`` fields.
+https://huggingface.co/docs/diffusers/api/schedulers/overview has the classes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from polymux import errors
+from polymux.service.failures import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Scheduler(NamedTuple):
+    """A class of diffusers.
+
+    Attributes:
+        kind: Its name.
+        options: Beside what the model's own configuration says.
+        passes: How often a step asks the model.
+    """
+
+    kind: str
+    options: Mapping[str, Any] = {}
+    passes: int = 1
+
+
+_KARRAS = {"use_karras_sigmas": True}
+_SDE = {"algorithm_type": "sde-dpmsolver++"}
+_PICTURES = {
+    "K_EULER": Scheduler("EulerDiscreteScheduler"),
+    "K_EULER_ANCESTRAL": Scheduler("EulerAncestralDiscreteScheduler"),
+    "DDIM": Scheduler("DDIMScheduler"),
+    # Without its first steps by Runge-Kutta's method, as Stable Diffusion was published with it.
+    "PNDM": Scheduler("PNDMScheduler", {"skip_prk_steps": True}),
+    "HeunDiscrete": Scheduler("HeunDiscreteScheduler", passes=2),
+    "DPMSolverMultistep": Scheduler("DPMSolverMultistepScheduler"),
+    "KarrasDPM": Scheduler("DPMSolverMultistepScheduler", _KARRAS),
+    "DPM++2MKarras": Scheduler("DPMSolverMultistepScheduler", _KARRAS),
+    "DPM++2MSDE": Scheduler("DPMSolverMultistepScheduler", _SDE),
+    "DPMSolver++": Scheduler(
+        "EDMDPMSolverMultistepScheduler",
+        {"sigma_min": 0.002, "sigma_max": 80.0, "sigma_data": 0.5, "rho": 7.0, "solver_order": 2},
+    ),
+}
+#: What Stable Diffusion was trained with, for configurations that do not say it.
+_TRAINED = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear"}
+
+
+def of_pictures(name: str, config: Mapping[str, Any], **options: Any) -> Any:
+    """A new scheduler for pictures.
+
+    Args:
+        name: As requests call it.
+        config: The model's own scheduler's.
+        options: Beside both.
+
+    Raises:
+        BadRequestError: There is none of that name.
+    """
+    return made(_named(name), config, **options)
+
+
+def passes_of_pictures(name: str) -> int:
+    """How often a step of that scheduler asks the model.
+
+    Raises:
+        BadRequestError: There is none of that name.
+    """
+    return _named(name).passes
+
+
+def made(which: Scheduler, config: Mapping[str, Any], **options: Any) -> Any:
+    """A new scheduler of a class, with the model's configuration as far as it fits."""
+    import diffusers
+
+    kind = getattr(diffusers, which.kind)
+    plain = {name: one for name, one in config.items() if not name.startswith("_")}
+    # What others' solvers were told is none of this one's.
+    for name in ("algorithm_type", "solver_type", "solver_order"):
+        plain.pop(name, None)
+    plain = {**_TRAINED, **plain} if "beta_start" not in plain else plain
+    return kind.from_config(plain, **{**which.options, **options})
+
+
+def _named(name: str) -> Scheduler:
+    found = _PICTURES.get(name)
+    if found is None:
+        raise refusal(
+            errors.BadRequestError,
+            f"scheduler={name!r}: no solver here has that name; there are: {', '.join(_PICTURES)}",
+            param="scheduler",
+        )
+    return found

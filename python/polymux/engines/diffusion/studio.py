@@ -1,0 +1,302 @@
+"""The models of diffusion, loaded once and shared, and the device that they are on.
+
+A request gets a pipeline of its own over the shared parts, with its own scheduler: two with
+different ones do not mix. One piece of work at a time has the device.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.engines.diffusion import folders
+from polymux.engines.models import missing_package, threads
+from polymux.service.failures import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import torch
+
+_MIB = 1 << 20
+#: Beside the weights, so much of them again is used while it works.
+_WORKING_SHARE = 1.3
+_MOST_PIXELS = 2048 * 2048
+#: Above that, a decoder works in tiles: its memory grows with the pixels.
+_UNTILED_PIXELS = 1280 * 1280
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A model in its role.
+
+    Attributes:
+        role: As `polymux.models.roles` calls it.
+        name: Of the model.
+        path: Its folder.
+        instead_of: The model that belongs there, where this is a substitute; else empty.
+        version: SHA-256 of its largest file.
+    """
+
+    role: str
+    name: str
+    path: Path
+    instead_of: str
+    version: str
+
+
+class Studio:
+    """Models and a device.
+
+    Args:
+        options: ``models`` (role to ``path``, ``name``, and perhaps ``instead_of``, ``version``),
+            ``device`` (``"auto"``: CUDA where there is one), ``dtype`` (``"auto"``: bfloat16 or
+            float16 on CUDA, float32 on a processor), ``offload`` (``"auto"``: where the device is
+            short of memory; ``"none"``, ``"model"``, ``"sequential"``), ``most_pixels`` of a
+            picture that is made (2048 x 2048), ``loras`` (name to path of its weights),
+            ``non_commercial`` (whether such weights may be used: false), ``tiny_decoder`` (whether
+            the role ``picture:decoder`` decodes: false), ``previews`` (true), ``enlarger`` (path of
+            a network of ncnn, a .param file, by which detail begins; Lanczos' filter without) and
+            ``enlarger_factor`` (4), ``most_detail_pixels`` of what detail makes (64 million).
+
+    Raises:
+        NoBackendError: A package is missing, or the device is not there.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        """Loads no model."""
+        try:
+            import diffusers
+            import torch
+            import transformers
+        except ImportError as error:
+            package = error.name or "diffusers"
+            raise missing_package("generation", package, "diffusion") from None
+        _hush(diffusers, transformers)
+        torch.set_num_threads(threads())
+        self._torch = torch
+        self.options = dict(options)
+        self.device = _device(torch, str(options.get("device", "auto")))
+        self.dtype = _dtype(torch, self.device, str(options.get("dtype", "auto")))
+        self.most_pixels = int(options.get("most_pixels", _MOST_PIXELS))
+        self.untiled_pixels = int(options.get("untiled_pixels", _UNTILED_PIXELS))
+        self._members = {
+            role: Member(
+                role,
+                str(one.get("name", "")),
+                Path(one["path"]),
+                str(one.get("instead_of", "")),
+                str(one.get("version", "")),
+            )
+            for role, one in dict(options.get("models", {})).items()
+        }
+        #: Folder to its parts, the longest unused first.
+        self._loaded: dict[Path, dict[str, Any]] = {}
+        #: Held by whoever works with the device.
+        self.lock = threading.Lock()
+
+    def member(self, role: str) -> Member:
+        """The model in a role.
+
+        Raises:
+            NoBackendError: There is none.
+        """
+        found = self._members.get(role)
+        if found is None:
+            raise refusal(errors.NoBackendError, f"no model here has the role {role}")
+        if not found.version:
+            found = Member(
+                found.role, found.name, found.path, found.instead_of, folders.version(found.path)
+            )
+            self._members[role] = found
+        return found
+
+    def has(self, role: str) -> bool:
+        """Whether there is a model in a role."""
+        return role in self._members
+
+    def is_loaded(self, role: str) -> bool:
+        """Whether the model in a role is in memory."""
+        return role in self._members and self._members[role].path in self._loaded
+
+    def parts(self, role: str) -> dict[str, Any]:
+        """The parts of a model by their names, loaded where they are not: unet, vae, and so on.
+
+        Raises:
+            NoBackendError: The folder is no model, or holds pickles instead of safetensors.
+        """
+        path = self.member(role).path
+        parts = self._loaded.pop(path, None)
+        if parts is None:
+            self._make_room(folders.weight_bytes(path))
+            parts = folders.loaded(path, self.dtype)
+        self._loaded[path] = parts
+        return parts
+
+    def part(self, role: str, kind: str) -> Any:
+        """A model that is a part by itself, such as a ControlNet, loaded where it is not.
+
+        Args:
+            role: Of the model.
+            kind: Its class in diffusers.
+
+        Raises:
+            NoBackendError: The folder holds none, or holds pickles.
+        """
+        path = self.member(role).path
+        parts = self._loaded.pop(path, None)
+        if parts is None:
+            self._make_room(folders.weight_bytes(path))
+            parts = {"whole": folders.loaded_one(path, kind, self.dtype)}
+        self._loaded[path] = parts
+        return parts["whole"]
+
+    def safety_checker(self, role: str) -> Any:
+        """The check of what pictures show, on the device.
+
+        Raises:
+            NoBackendError: The folder holds none, or holds pickles.
+        """
+        from diffusers.pipelines.stable_diffusion import safety_checker as module
+
+        path = self.member(role).path
+        parts = self._loaded.pop(path, None)
+        if parts is None:
+            made = folders.loaded_by(module.StableDiffusionSafetyChecker, path, self.dtype)
+            parts = {"whole": made.to(self.device)}
+        self._loaded[path] = parts
+        return parts["whole"]
+
+    def prepare_decoder(self, decoder: Any, size: tuple[int, int]) -> None:
+        """Has it work on one picture at a time, and in tiles where that is large."""
+        if hasattr(decoder, "enable_slicing"):
+            decoder.enable_slicing()
+        if not hasattr(decoder, "enable_tiling"):
+            return
+        if size[0] * size[1] > self.untiled_pixels:
+            decoder.enable_tiling()
+        else:
+            decoder.disable_tiling()
+
+    def _make_room(self, needed_bytes: int) -> None:
+        """Gives up models that were not used for the longest time."""
+        from polymux.engines.memory import machine_free_bytes
+
+        while self._loaded:
+            free = machine_free_bytes()
+            if free is None or free >= needed_bytes * _WORKING_SHARE:
+                return
+            oldest = next(iter(self._loaded))
+            del self._loaded[oldest]
+            self._free()
+
+    def _free(self) -> None:
+        gc.collect()
+        if self.device.type == "cuda":
+            self._torch.cuda.empty_cache()
+
+    @contextmanager
+    def pipeline(self, kind: str, role: str, scheduler: Any, **others: Any) -> Iterator[Any]:
+        """A pipeline over a model's parts, on the device, for one request.
+
+        Args:
+            kind: Class of diffusers, such as ``"StableDiffusionXLPipeline"``.
+            role: Of the model.
+            scheduler: Of this request alone.
+            others: Parts in the place of the model's, or beside them.
+        """
+        import diffusers
+
+        made = folders.pipeline(
+            getattr(diffusers, kind), self.parts(role) | {"scheduler": scheduler} | others
+        )
+        made.set_progress_bar_config(disable=True)
+        how = self._place(made)
+        try:
+            yield made
+        finally:
+            if how != "none":
+                made.remove_all_hooks()
+                made.to("cpu")
+            del made
+            if self.device.type == "cuda":
+                self._free()
+
+    def _place(self, pipeline: Any) -> str:
+        """Puts its parts on the device: all, or one after the other where that is short."""
+        how = str(self.options.get("offload", "auto"))
+        if self.device.type == "cpu":
+            return "none"
+        if how == "auto":
+            sizes = [
+                _size_bytes(one)
+                for one in pipeline.components.values()
+                if isinstance(one, self._torch.nn.Module) and _is_off(one)
+            ]
+            free, _ = self._torch.cuda.mem_get_info(self.device)
+            if sum(sizes) * _WORKING_SHARE <= free:
+                how = "none"
+            else:
+                how = "model" if max(sizes) * _WORKING_SHARE <= free else "sequential"
+        if how == "none":
+            pipeline.to(self.device)
+        elif how == "model":
+            pipeline.enable_model_cpu_offload(device=self.device)
+        else:
+            pipeline.enable_sequential_cpu_offload(device=self.device)
+        return how
+
+    def generator(self, seed: int) -> torch.Generator:
+        """The source of noise for a seed: the processor's, so that all devices begin alike."""
+        return self._torch.Generator("cpu").manual_seed(seed % (1 << 63))
+
+
+def _hush(*libraries: Any) -> None:
+    """What libraries say is nobody's business unless something is wrong."""
+    for library in libraries:
+        library.utils.logging.set_verbosity_error()
+        library.utils.logging.disable_progress_bar()
+
+
+def _device(torch: Any, wanted: str) -> Any:
+    if wanted == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(wanted)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise refusal(
+            errors.NoBackendError, f"device={wanted!r}: must be auto, cpu, cuda or cuda:N"
+        )
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise refusal(errors.NoBackendError, f"device={wanted!r}: torch finds no CUDA device here")
+    return device
+
+
+def _dtype(torch: Any, device: Any, wanted: str) -> Any:
+    if wanted == "auto":
+        if device.type == "cpu":
+            wanted = "float32"
+        else:
+            wanted = "bfloat16" if torch.cuda.is_bf16_supported() else "float16"
+    if wanted not in ("float32", "float16", "bfloat16"):
+        raise refusal(
+            errors.NoBackendError,
+            f"dtype={wanted!r}: must be auto, float32, float16 or bfloat16",
+        )
+    return getattr(torch, wanted)
+
+
+def _is_off(module: Any) -> bool:
+    """Whether it is not on the device yet."""
+    return bool(module.device.type == "cpu")
+
+
+def _size_bytes(module: Any) -> int:
+    return sum(one.numel() * one.element_size() for one in module.parameters())

@@ -1,0 +1,326 @@
+"""Videos from texts, and from videos: `generate_video`.
+
+A model's folder says what pipeline it is: Wan, the text-to-video family of zeroscope, AnimateDiff.
+With `init_video` the work begins with its frames: the share `init_weight` of the steps is left out,
+so that 1 keeps the video as it is, and 0 ignores it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from polymux import errors
+from polymux.engines.base import Cancelled, Output, Produced
+from polymux.engines.diffusion import folders, schedulers
+from polymux.engines.diffusion.picture_files import FACTS, SAMPLES
+from polymux.engines.diffusion.steps import Steps
+from polymux.models.roles import needed_roles
+from polymux.service.failures import refusal
+from polymux.service.media_store import reported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from polymux.engines.base import EngineSink, Request, Token
+    from polymux.engines.diffusion.studio import Studio
+    from polymux.service.work import Upload
+
+    Frames = NDArray[np.uint8]
+
+
+class Family(NamedTuple):
+    """Pipelines of diffusers over the same parts.
+
+    Attributes:
+        text: Class for texts.
+        video: Class for videos.
+        is_old: Whether it calls ``callback`` instead of ``callback_on_step_end``.
+        scheduler: What its models are used with; empty for their own.
+    """
+
+    text: str
+    video: str
+    is_old: bool = False
+    scheduler: str = ""
+
+
+_WAN = Family("WanPipeline", "WanVideoToVideoPipeline")
+_TEXT_TO_VIDEO = Family(
+    "TextToVideoSDPipeline",
+    "VideoToVideoSDPipeline",
+    is_old=True,
+    scheduler="DPMSolverMultistepScheduler",
+)
+_ANIMATE = Family("AnimateDiffPipeline", "AnimateDiffVideoToVideoPipeline")
+_FAMILIES = {
+    kind: family
+    for family in (_WAN, _TEXT_TO_VIDEO, _ANIMATE)
+    for kind in (family.text, family.video)
+}
+#: What Wan's transformer joins to one, whatever its decoder makes of a cell.
+_WAN_GRID_PX = 16
+#: Of the size of raw frames, that an MP4 of good quality rarely has.
+_COMPRESSED = 20
+
+
+class Plan(NamedTuple):
+    """What is to be made, and how.
+
+    Attributes:
+        role: Of the model.
+        family: Of its pipelines.
+        size: Width and height that were asked for.
+        frames: How many the video will have.
+        worked_size: What the model works on: on its grid, and not smaller.
+        worked_frames: The same for frames.
+        begun_with: Frames of `init_video`, as many as `frames`; None where nothing is kept of any.
+        asked_steps: Of a whole denoising.
+        steps: That are done.
+    """
+
+    role: str
+    family: Family
+    size: tuple[int, int]
+    frames: int
+    worked_size: tuple[int, int]
+    worked_frames: int
+    begun_with: Frames | None
+    asked_steps: int
+    steps: int
+
+
+def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Output:
+    """Makes the videos of a request, one after the other.
+
+    Raises:
+        BadRequestError: The model does not make so many frames.
+        RequestTooLargeError: The frames would become too large.
+        NoBackendError: A model or a package is missing.
+        InternalServerError: The disk is full (code ``storage_full``).
+    """
+    values = request.values
+    plan = _plan(studio, request, sink)
+    seed = values.get("seed")
+    seed = random.SystemRandom().randrange(1 << 32) if seed is None else int(seed)
+    sink.log(f"seed: {seed}")
+    count = int(values["batch_size"])
+    steps = Steps(sink, token, count * plan.steps)
+    began = time.monotonic()
+    files = []
+    for number in range(count):
+        frames = _painted(studio, plan, values, seed + number, steps)
+        name = f"video-{number + 1}.mp4"
+        files.append(_written(frames, plan, int(values["fps"]), name, sink, token))
+    rate = steps.done / max(1e-9, time.monotonic() - began)
+    metrics = {"steps": float(steps.done), "steps_per_s": rate, "frames": float(plan.frames)}
+    return Output(files, studio.member(plan.role).version, metrics)
+
+
+def _plan(studio: Studio, request: Request, sink: EngineSink) -> Plan:
+    values = request.values
+    role = needed_roles(request.operation, request.variant, values)[0]
+    member = studio.member(role)
+    if member.instead_of:
+        sink.log(f"{member.name} paints in the place of {member.instead_of}")
+    kind = str(folders.index_of(member.path)["_class_name"])
+    family = _FAMILIES.get(kind)
+    if family is None:
+        raise refusal(errors.NoBackendError, f"the model {member.name} ({kind}) makes no videos")
+    size = int(values["width"]), int(values["height"])
+    _check_size(size, studio.most_pixels)
+    asked = int(values.get("num_inference_steps") or values["num_inferences_steps"])
+    begun_with, left_out = _begun_with(values, asked, sink)
+    frames = int(values["num_frames"]) if begun_with is None else len(begun_with)
+    parts = studio.parts(role)
+    grid_px, stride = _grid(family, parts)
+    worked_size = (_up(size[0], grid_px), _up(size[1], grid_px))
+    worked_frames = _up(frames - 1, stride) + 1
+    _check_frames(worked_frames, parts)
+    _tell_of_grid(size, worked_size, frames, worked_frames, sink)
+    return Plan(
+        role,
+        family,
+        size,
+        frames,
+        worked_size,
+        worked_frames,
+        begun_with,
+        asked,
+        asked - left_out,
+    )
+
+
+def _begun_with(
+    values: Mapping[str, Any], asked: int, sink: EngineSink
+) -> tuple[Frames | None, int]:
+    """The frames to begin with, and how many of the steps are left out for their sake."""
+    facts = values.get("init_video" + FACTS)
+    if facts is None:
+        return None, 0
+    left_out = round(float(values["init_weight"]) * asked)
+    if left_out == 0:
+        sink.log(f"init_weight={values['init_weight']:g}: nothing is kept of init_video")
+        return None, 0
+    import numpy
+
+    file: Upload = values["init_video" + SAMPLES]
+    shape = (facts["frames"], facts["height"], facts["width"], 3)
+    frames = numpy.fromfile(file.path, numpy.uint8).reshape(shape)
+    if len(frames) < int(values["num_frames"]):
+        sink.log(
+            f"init_video has {len(frames)} frames at {facts['fps']} frames/s: the video gets as "
+            f"many, and not the {values['num_frames']} that were asked for"
+        )
+    return frames[: int(values["num_frames"])], left_out
+
+
+def _check_size(size: tuple[int, int], most_pixels: int) -> None:
+    if size[0] * size[1] > most_pixels:
+        raise refusal(
+            errors.RequestTooLargeError,
+            f"{size[0]} x {size[1]}: that are {size[0] * size[1] / 1e6:.1f} megapixels, and "
+            f"{most_pixels / 1e6:.1f} are the most",
+        )
+
+
+def _grid(family: Family, parts: Mapping[str, Any]) -> tuple[int, int]:
+    """Of what sides are multiples, and of what the frames after the first."""
+    config = parts["vae"].config
+    if family is not _WAN:
+        return int(2 ** (len(config.block_out_channels) - 1)), 1
+    cell_px = int(config.get("scale_factor_spatial") or 8)
+    patch = int(parts["transformer"].config.patch_size[1])
+    return max(_WAN_GRID_PX, cell_px * patch), int(config.get("scale_factor_temporal") or 4)
+
+
+def _up(number: int, multiple: int) -> int:
+    return -(-number // multiple) * multiple
+
+
+def _check_frames(frames: int, parts: Mapping[str, Any]) -> None:
+    """Layers of motion know so many places in time, and no more."""
+    config: Any = parts["unet"].config if "unet" in parts else {}
+    most = config.get("motion_max_seq_length")
+    if most is not None and frames > most:
+        raise refusal(
+            errors.BadRequestError,
+            f"num_frames={frames}: this model makes {most} at most",
+            param="num_frames",
+        )
+
+
+def _tell_of_grid(
+    size: tuple[int, int],
+    worked_size: tuple[int, int],
+    frames: int,
+    worked_frames: int,
+    sink: EngineSink,
+) -> None:
+    if worked_size != size:
+        sink.log(
+            f"the model works on {worked_size[0]} x {worked_size[1]}: what is above "
+            f"{size[0]} x {size[1]} is cut off"
+        )
+    if worked_frames != frames:
+        sink.log(f"the model makes {worked_frames} frames: those after {frames} are cut off")
+
+
+def _painted(studio: Studio, plan: Plan, values: Any, seed: int, steps: Steps) -> Iterator[Frames]:
+    """The frames of one video, made at once and given one by one."""
+    if plan.begun_with is not None and plan.steps == 0:
+        return iter(plan.begun_with)
+    own = studio.parts(plan.role)["scheduler"]
+    if plan.family.scheduler:
+        scheduler = schedulers.made(schedulers.Scheduler(plan.family.scheduler), own.config)
+    else:
+        scheduler = type(own).from_config(own.config)
+    which = plan.family.text if plan.begun_with is None else plan.family.video
+    with studio.pipeline(which, plan.role, scheduler) as pipeline:
+        decoder = pipeline.vae
+        with steps.watching(getattr(decoder, "encoder", None), getattr(decoder, "decoder", None)):
+            studio.prepare_decoder(decoder, plan.worked_size)
+            arguments = _arguments(plan, values, studio.generator(seed), steps)
+            made = pipeline(**arguments).frames[0]
+    return _cut(made, plan)
+
+
+def _arguments(plan: Plan, values: Any, generator: Any, steps: Steps) -> dict[str, Any]:
+    """Of the pipeline."""
+    named: dict[str, Any] = {
+        "prompt": str(values["prompt"]),
+        "negative_prompt": str(values.get("negative_prompt") or ""),
+        "num_inference_steps": plan.asked_steps,
+        "guidance_scale": float(values["guidance_scale"]),
+        "generator": generator,
+        "output_type": "np",
+    }
+    if plan.family.is_old:
+        named |= {"callback": steps.legacy, "callback_steps": 1}
+    else:
+        named["callback_on_step_end"] = steps
+    if plan.begun_with is not None:
+        # A little above the share, which the pipelines round down to steps.
+        strength = min(1.0, (plan.steps + 0.25) / plan.asked_steps)
+        named |= {"video": _pictures(plan.begun_with, plan), "strength": strength}
+    else:
+        named["num_frames"] = plan.worked_frames
+    if plan.begun_with is None or not plan.family.is_old:
+        named |= {"width": plan.worked_size[0], "height": plan.worked_size[1]}
+    return named
+
+
+def _pictures(frames: Frames, plan: Plan) -> list[Any]:
+    """As pipelines take them, on the model's grid: borders and the last frame are repeated."""
+    import numpy
+    from PIL import Image
+
+    right = plan.worked_size[0] - frames.shape[2]
+    below = plan.worked_size[1] - frames.shape[1]
+    after = plan.worked_frames - len(frames)
+    grown = numpy.pad(frames, ((0, after), (0, below), (0, right), (0, 0)), mode="edge")
+    return [Image.fromarray(one) for one in grown]
+
+
+def _cut(made: Any, plan: Plan) -> Iterator[Frames]:
+    """Eight bits each, of the size and number that were asked for."""
+    import numpy
+
+    width, height = plan.size
+    for one in made[: plan.frames]:
+        shown = numpy.nan_to_num(one[:height, :width].astype(numpy.float32))
+        yield (shown.clip(0.0, 1.0) * 255.0).round().astype(numpy.uint8)
+
+
+def _written(
+    frames: Iterator[Frames], plan: Plan, fps: int, name: str, sink: EngineSink, token: Token
+) -> Produced:
+    """An MP4 of them; the token is looked at before each."""
+    import numpy
+
+    from polymux._video import write_video
+
+    width, height = plan.size
+    path = sink.draft(width * height * 3 * plan.frames // _COMPRESSED)
+    try:
+        made = write_video(
+            path,
+            (numpy.ascontiguousarray(one).data for one in frames),
+            width=width,
+            height=height,
+            fps=fps,
+            cancel=token,
+            overwrite=False,
+        )
+    except errors.OperationCancelledError:
+        raise Cancelled from None
+    except errors.OutputError as error:
+        with reported("a file cannot be written"):
+            raise OSError(error.errno, error.strerror) from error
+    if name.endswith("-1.mp4"):
+        sink.log(f"encoded as {made.codec} by {made.encoder}")
+    return Produced(path, "video/mp4", name)

@@ -1,0 +1,80 @@
+"""What `polymux doctor` says of generation: which models play which roles, and on which device."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+from polymux.models.casting import cast_of, loras_of
+from polymux.models.families import FAMILIES
+from polymux.models.folder import ModelsFolder
+from polymux.models.roles import ROLES, possible
+from polymux.models.torch_device import device
+
+
+def generation(
+    wanted: dict[str, Any] | None = None, folder: ModelsFolder | None = None
+) -> dict[str, Any]:
+    """Who plays which role, what lacks, and what torch would work on. No model is loaded.
+
+    Args:
+        wanted: Role to the name or path of its model, as settings have it. Default: none named.
+        folder: Of models. Default: the user's.
+
+    Returns:
+        ``ok`` (whether at least one operation can be done), ``installed`` (the engine's package),
+        ``remedy``, ``device`` (its members as a table), ``operations``, ``roles`` (name to
+        ``title``, ``model``, ``instead_of`` and ``problem``) and ``loras``.
+
+    Raises:
+        InvalidRequestError: Settings name a role that there is not.
+    """
+    folder = folder or ModelsFolder()
+    found = cast_of(wanted or {}, folder)
+    about = FAMILIES["diffusion"]
+    installed = find_spec(about.package) is not None
+    operations = possible(found.models)
+    roles = {
+        role: {
+            "title": one.title,
+            "model": found.models.get(role, {}).get("name"),
+            "instead_of": found.models.get(role, {}).get("instead_of"),
+            "problem": found.problems.get(role),
+        }
+        for role, one in ROLES.items()
+    }
+    return {
+        "ok": installed and bool(operations),
+        "installed": installed,
+        "remedy": f"pip install 'polymux[{about.extra}]'",
+        "device": device()._asdict() if installed else None,
+        "operations": [f"{name} {variant}".strip() for name, variant in operations],
+        "roles": roles,
+        "loras": sorted(loras_of(folder)),
+    }
+
+
+def lines(found: dict[str, Any]) -> list[str]:
+    """The same for people."""
+    if not found["installed"]:
+        return [f"absent   the engine diffusion: pictures, video and music ('{found['remedy']}')"]
+    can = ", ".join(found["operations"])
+    said = [
+        f"ok       the engine diffusion: {can}"
+        if found["ok"]
+        else "absent   the engine diffusion: pictures, video and music, once it has models",
+        f"         {_device(found['device'])}",
+    ]
+    for role, one in found["roles"].items():
+        if one["model"] is not None:
+            instead = f" instead of {one['instead_of']}" if one["instead_of"] else ""
+            said.append(f"         {role}: {one['model']}{instead}")
+    lacking = [role for role, one in found["roles"].items() if one["model"] is None]
+    said += [f"         {role}: {found['roles'][role]['problem']}" for role in lacking]
+    return said
+
+
+def _device(found: dict[str, Any]) -> str:
+    if found["cuda"]:
+        return f"torch {found['torch']} on {', '.join(found['names'])}, in {found['dtype']}"
+    return f"torch {found['torch']} on the processor, in {found['dtype']}: {found['why']}"

@@ -1,0 +1,287 @@
+"""Repositories of models, as Hugging Face serves them: what is in one, and which files are needed.
+
+https://huggingface.co/docs/hub/api: ``/api/models/REPOSITORY/revision/REVISION`` names the commit,
+``/api/models/REPOSITORY/tree/COMMIT?recursive=1`` its files, with the SHA-256 of the large ones
+(git LFS's name for them, https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md) and git's SHA-1
+of the small ones, and ``/REPOSITORY/resolve/COMMIT/PATH`` is a file. Where the catalogue does not
+know a hash, the repository's own is shown, trusted, and noted: on first use, and on no later one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote, urlsplit
+
+from polymux._text import shown
+from polymux.errors import InvalidRequestError
+from polymux.models import diffusion_folders
+from polymux.models.catalogue import File, Part, Source, is_plain_path
+from polymux.models.failures import ModelError
+
+if TYPE_CHECKING:
+    from polymux.fetching import Fetched, FetchPolicy
+    from polymux.models.catalogue import Model, Wanted
+
+#: Where repositories are, unless ``POLYMUX_MODELS_URL`` says otherwise.
+ADDRESS = "https://huggingface.co"
+_LIST_BYTES = 16 << 20
+_MOST_PAGES = 20
+_LARGEST_BYTES = 1 << 50
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_SHA1 = re.compile(r"[0-9a-f]{40}")
+_NEXT = re.compile(r"<([^>]*)>\s*;\s*rel=\"?next\"?")
+_TOP_FILES = re.compile(r"(model_index|config|preprocessor_config)\.json|LICENSE(\.md|\.txt)?")
+#: Of statuses that say that somebody may not have it.
+_CLOSED = (401, 403)
+
+
+class Entry(NamedTuple):
+    """A file of a repository: one of its two hashes is known."""
+
+    path: str
+    bytes: int
+    sha256: str
+    git_oid: str
+
+
+class Tree(NamedTuple):
+    """The files of a repository at a commit."""
+
+    repository: str
+    commit: str
+    entries: dict[str, Entry]
+
+
+def base_url() -> str:
+    """Where repositories are, without a slash at the end.
+
+    Raises:
+        InvalidRequestError: ``POLYMUX_MODELS_URL`` is no address.
+    """
+    named = os.environ.get("POLYMUX_MODELS_URL", "") or ADDRESS
+    parts = urlsplit(named)
+    if parts.scheme not in ("https", "http") or not parts.netloc or "@" in parts.netloc:
+        raise InvalidRequestError(
+            "POLYMUX_MODELS_URL must be an address such as https://models.example, without a name "
+            "and a password"
+        )
+    return named.rstrip("/")
+
+
+def address(source: Source) -> str:
+    """Where a repository's file is fetched from."""
+    revision, path = quote(source.revision, safe=""), quote(source.path)
+    return f"{base_url()}/{source.repository}/resolve/{revision}/{path}"
+
+
+def policy_of(policy: FetchPolicy | None) -> FetchPolicy:
+    """The same, with the host that ``POLYMUX_MODELS_URL`` names, as whoever set it has meant it."""
+    from polymux.fetching import FetchPolicy
+
+    policy = policy or FetchPolicy()
+    if not os.environ.get("POLYMUX_MODELS_URL"):
+        return policy
+    return replace(policy, allowed_hosts=(*policy.allowed_hosts, urlsplit(base_url()).netloc))
+
+
+def resolved(model: Model, policy: FetchPolicy | None = None) -> Model:
+    """The model with all its files, lengths and hashes, as its repositories tell them.
+
+    Args:
+        model: Of the catalogue; one that is pinned comes back as it is, and nothing is asked.
+        policy: What may be fetched beyond the public Internet. Default: nothing.
+
+    Raises:
+        ModelError: A repository is not there, is closed, tells nonsense, has pickles alone, or has
+            another file than the one that the catalogue knows.
+        TransportError: It cannot be reached.
+        URLRefusedError: Its address leads to where nothing is fetched from.
+    """
+    if not model.wanted:
+        return model
+    keys = dict.fromkeys((one.repository, one.revision) for one in model.wanted)
+    listed = {key: tree_of(*key, policy) for key in keys}
+    files = [_current(one, listed) for one in model.files]
+    names = {one.name for one in files}
+    for one in model.wanted:
+        for file in _files_of(one, listed[one.repository, one.revision]):
+            if file.name not in names:
+                names.add(file.name)
+                files.append(file)
+    return replace(model, files=tuple(files), wanted=(), about_bytes=None)
+
+
+def _current(file: File, trees: dict[tuple[str, str], Tree]) -> File:
+    """A file that the catalogue knows, where the list has it too: at the list's commit."""
+    part = file.parts[0]
+    source = part.source
+    tree = trees.get((source.repository, source.revision))
+    if tree is None:
+        return file
+    entry = tree.entries.get(source.path)
+    if entry is None or entry.sha256 not in ("", source.sha256):
+        raise ModelError(
+            f"{source} is another file now than the one that the catalogue knows: it was not taken"
+        )
+    part = replace(part, source=replace(source, revision=tree.commit))
+    return replace(file, parts=(part,))
+
+
+def tree_of(repository: str, revision: str, policy: FetchPolicy | None = None) -> Tree:
+    """What is in a repository.
+
+    Args:
+        repository: Such as ``"owner/model"``.
+        revision: A commit, or a branch.
+        policy: What may be fetched beyond the public Internet. Default: nothing.
+
+    Raises:
+        ModelError: It is not there, is closed, or tells nonsense.
+        TransportError: It cannot be reached.
+        URLRefusedError: Its address leads to where nothing is fetched from.
+    """
+    policy = policy_of(policy)
+    place = f"{base_url()}/api/models/{repository}"
+    about, _ = _asked(repository, f"{place}/revision/{quote(revision, safe='')}", policy)
+    commit = about.get("sha") if isinstance(about, dict) else None
+    if not isinstance(commit, str) or not _SHA1.fullmatch(commit):
+        raise ModelError(f"{repository} tells no commit for its revision {revision}")
+    if about.get("gated") not in (None, False):
+        raise ModelError(closed(repository))
+    entries: dict[str, Entry] = {}
+    url = f"{place}/tree/{commit}?recursive=1"
+    for _ in range(_MOST_PAGES):
+        plain, fetched = _asked(repository, url, policy)
+        for one in plain if isinstance(plain, list) else [None]:
+            entry = _entry(repository, one)
+            if entry is not None and entries.setdefault(entry.path, entry) is not entry:
+                raise ModelError(f"the list of {repository} names {shown(entry.path)} twice")
+        following = _NEXT.search(fetched.header("link") or "")
+        if following is None:
+            return Tree(repository, commit, entries)
+        url = following[1]
+        if not url.startswith(f"{base_url()}/"):
+            raise ModelError(f"the list of {repository} goes on at another place")
+    raise ModelError(f"the list of {repository} has no end")
+
+
+def _asked(repository: str, url: str, policy: FetchPolicy) -> tuple[Any, Fetched]:
+    from polymux.fetching import FetchLimits, fetch
+
+    fetched = fetch(url, policy=policy, limits=FetchLimits(body_bytes=_LIST_BYTES))
+    if not fetched.ok:
+        raise ModelError(refused(repository, fetched.status))
+    try:
+        return json.loads(fetched.data or b""), fetched
+    except (ValueError, RecursionError):
+        raise ModelError(f"what is told of {repository} is no JSON") from None
+
+
+def refused(repository: str, status: int) -> str:
+    """What is said of a status that is none of success."""
+    if status in _CLOSED:
+        return closed(repository)
+    if status == 404:
+        return f"there is no repository {repository}, or not that revision or file of it"
+    if status == 429:
+        return f"{repository} is asked for too often: try again later"
+    return f"{repository} was answered with status {status}"
+
+
+def closed(repository: str) -> str:
+    """What is said of a repository that asks who one is."""
+    return (
+        f"{repository} is not there, or is open to accounts alone that have agreed to its terms, "
+        "and polymux has none: fetch it by hand, then 'polymux models add NAME FOLDER' takes the "
+        "folder"
+    )
+
+
+def _entry(repository: str, plain: Any) -> Entry | None:
+    """A file of the list; None for what is no file.
+
+    Raises:
+        ModelError: It is none, or its path leads out of the repository.
+    """
+    path = plain.get("path") if isinstance(plain, dict) else None
+    if not isinstance(path, str):
+        raise ModelError(f"the list of {repository} is none of files")
+    parts = path.split("/")
+    if any(one in ("", ".", "..") for one in parts) or "\\" in path or not path.isprintable():
+        raise ModelError(f"the list of {repository} names {shown(path)}, which leads elsewhere")
+    if plain.get("type") != "file":
+        return None
+    large = plain.get("lfs")
+    told = large if isinstance(large, dict) else plain
+    size, oid = told.get("size"), told.get("oid")
+    form = _SHA256 if told is large else _SHA1
+    right = isinstance(oid, str) and form.fullmatch(oid) is not None
+    if not right or not isinstance(size, int) or not 0 <= size < _LARGEST_BYTES:
+        raise ModelError(f"the list of {repository} tells no size or no hash of {path}")
+    return Entry(path, size, *((oid, "") if told is large else ("", oid)))
+
+
+def _files_of(wanted: Wanted, tree: Tree) -> list[File]:
+    if wanted.name:
+        entry = tree.entries.get(wanted.path)
+        if entry is None:
+            raise ModelError(f"{tree.repository} has no file {wanted.path}")
+        if not entry.sha256.startswith(wanted.sha256_begins):
+            raise ModelError(
+                f"{wanted.path} of {tree.repository} is another file than the one that is meant: "
+                f"its SHA-256 does not begin with {wanted.sha256_begins}"
+            )
+        return [_file(wanted.name, entry, tree)]
+    folder = "" if wanted.path == "." else f"{wanted.path}/"
+    inside = {
+        path.removeprefix(folder): one
+        for path, one in tree.entries.items()
+        if path.startswith(folder) and "/" not in path.removeprefix(folder)
+    }
+    if not inside:
+        raise ModelError(f"{tree.repository} has no folder {wanted.path}")
+    names = diffusion_folders.needed_names(inside, (diffusion_folders.HALF, ""))
+    if not folder:
+        names = [name for name in inside if _is_of_the_top(name, names, inside)]
+    names = [name for name in names if is_plain_path(name)]
+    files = [_file(folder + name, inside[name], tree) for name in names]
+    needs = "config.json" in inside and diffusion_folders.INDEX not in inside
+    if needs and not diffusion_folders.has_weights(names):
+        files.append(_pickled(tree, wanted.path, folder, inside))
+    return files
+
+
+def _is_of_the_top(name: str, needed: list[str], inside: dict[str, Entry]) -> bool:
+    """Whether a file of the top is needed: beside folders of parts, no weights are."""
+    if diffusion_folders.weights_of(name) is not None:
+        return name in needed and diffusion_folders.INDEX not in inside
+    return _TOP_FILES.fullmatch(name) is not None
+
+
+def _pickled(tree: Tree, place: str, folder: str, inside: dict[str, Entry]) -> File:
+    """The weights of a part that are a pickle alone: what is fetched, and what is made of it."""
+    found = diffusion_folders.convertible(inside)
+    if found is not None:
+        made = _file(folder + found[1], inside[found[0]], tree)
+        return replace(made, sha256="", bytes=inside[found[0]].bytes, converted=True)
+    where = tree.repository if place == "." else f"{place} in {tree.repository}"
+    if diffusion_folders.has_pickles(inside):
+        raise ModelError(diffusion_folders.pickles(f"the weights of {where}"))
+    raise ModelError(f"there are no weights of {where}")
+
+
+def _file(name: str, entry: Entry, tree: Tree) -> File:
+    source = Source(
+        file=entry.path.rpartition("/")[2],
+        sha256=entry.sha256,
+        bytes=entry.bytes,
+        repository=tree.repository,
+        revision=tree.commit,
+        path=entry.path,
+        git_oid=entry.git_oid,
+    )
+    return File(name, entry.sha256, entry.bytes, (Part(source, "", entry.sha256, entry.bytes),))

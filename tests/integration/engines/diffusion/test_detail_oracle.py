@@ -1,0 +1,106 @@
+"""In one tile, detail is what diffusers' own pipeline paints; prompts are told as they weigh."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy
+import pytest
+import torch
+from polymux.engines.diffusion.detail_prompts import parsed
+from polymux.engines.diffusion.detail_schedulers import named
+from polymux.engines.diffusion.detail_words import encoded
+from polymux.engines.diffusion.schedulers import made as scheduler_of
+from support import detail_models, diffusing
+from support.detail_models import ROLE, made, picture
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from polymux.engines.diffusion.engine import DiffusionEngine
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> DiffusionEngine:
+    return diffusing.engine(detail_models.models(tmp_path_factory.mktemp("detail")), previews=False)
+
+
+def by_diffusers(engine: DiffusionEngine, pixels: Any, scheduler: str) -> Any:
+    """What its pipeline makes of the same; its first latents are the encoder's best, not drawn."""
+    studio = engine.studio
+    parts = studio.parts(ROLE)
+    plain = torch.from_numpy(pixels.transpose(2, 0, 1).copy())[None].float() / 255
+    solver = scheduler_of(named(scheduler), parts["scheduler"].config)
+    control = studio.part("detail:controlnet", "ControlNetModel")
+    with (
+        torch.inference_mode(),
+        studio.pipeline(
+            "StableDiffusionControlNetImg2ImgPipeline", ROLE, solver, controlnet=control
+        ) as pipeline,
+    ):
+        latents = parts["vae"].encode(plain * 2 - 1).latent_dist.mode()
+        found = pipeline(
+            prompt="a barn",
+            negative_prompt="rain",
+            image=latents * parts["vae"].config.scaling_factor,
+            control_image=plain,
+            strength=0.5,
+            num_inference_steps=8,
+            guidance_scale=6.0,
+            controlnet_conditioning_scale=0.6,
+            generator=studio.generator(1337),
+            output_type="np",
+        ).images[0]
+    return numpy.rint(found * 255)
+
+
+@pytest.mark.parametrize(
+    "scheduler", ["Euler", "Euler a", "DPM++ 3M SDE Karras", "DPM++ SDE", "DDIM", "Heun", "UniPC"]
+)
+def test_one_tile_is_what_diffusers_paints(
+    engine: DiffusionEngine, tmp_path: Path, scheduler: str
+) -> None:
+    pixels = picture(128, 128)
+    found = made(
+        engine, tmp_path, pixels, scale_factor=1, scheduler=scheduler, num_inference_steps=8,
+        negative_prompt="rain",
+    )  # fmt: skip
+    expected = by_diffusers(engine, pixels, scheduler)
+    assert abs(found.astype(float) - expected).max() <= 1
+
+
+def told(engine: DiffusionEngine, *prompts: str) -> Any:
+    parts = engine.studio.parts(ROLE)
+
+    def encoder(ids: Any) -> tuple[Any]:
+        # A trained one's numbers are not zero on average.
+        return (parts["text_encoder"](ids)[0] + 0.5,)
+
+    return encoded([parsed(one) for one in prompts], parts["tokenizer"], encoder, "cpu")
+
+
+def test_weights_multiply_and_the_mean_stays(engine: DiffusionEngine) -> None:
+    plain, weighed = told(engine, "a barn"), told(engine, "a (barn:1.5)")
+    assert float(weighed.mean()) == pytest.approx(float(plain.mean()), rel=1e-4)
+    # Begin, "a", the four letters of "barn", end and paddings.
+    ratio = (weighed / plain)[0]
+    usual = float(ratio[0, 0])
+    assert usual < 1
+    expected = torch.full_like(ratio, usual)
+    expected[2:6] *= 1.5
+    assert torch.allclose(ratio, expected, rtol=1e-4)
+
+
+def test_brackets_that_weigh_nothing_change_nothing(engine: DiffusionEngine) -> None:
+    assert torch.equal(told(engine, "a (barn:1)"), told(engine, "a barn"))
+
+
+@pytest.mark.parametrize(
+    ("prompt", "chunks"), [("", 1), ("x" * 75, 1), ("x" * 76, 2), ("x" * 151, 3), ("a BREAK b", 2)]
+)
+def test_long_prompts_are_read_in_chunks(engine: DiffusionEngine, prompt: str, chunks: int) -> None:
+    found = told(engine, "short", prompt)
+    assert found.shape == (2, 77 * chunks, 32)
+    assert torch.equal(found[0, :77], told(engine, "short")[0])
+    if chunks > 1:
+        assert torch.equal(found[0, 77:154], told(engine, "")[0])

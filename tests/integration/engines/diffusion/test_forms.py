@@ -1,0 +1,147 @@
+"""The forms that models are pulled in: halves, one file for all, safetensors out of pickles."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from polymux import errors
+from polymux.engines.diffusion import folders
+from polymux.models.diffusion_folders import CHECKPOINT, variant_of
+from polymux.models.families import layout_of
+from polymux.models.pickled import convert
+from polymux.models.weights import weight_bytes
+from safetensors.torch import load_file, save_file
+from support import detail_models, diffusion_models
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PARTS = ("unet", "vae", "text_encoder")
+#: Diffusers' names of a decoder with four blocks, to those of the original.
+_SHARED = [
+    (r"encoder\.down_blocks\.(\d)\.resnets", r"encoder.down.\1.block"),
+    (r"encoder\.down_blocks\.(\d)\.downsamplers\.0", r"encoder.down.\1.downsample"),
+    (r"mid_block\.resnets\.0", "mid.block_1"),
+    (r"mid_block\.resnets\.1", "mid.block_2"),
+    (r"mid_block\.attentions\.0\.group_norm", "mid.attn_1.norm"),
+    (r"mid_block\.attentions\.0\.to_out\.0", "mid.attn_1.proj_out"),
+    (r"mid_block\.attentions\.0\.to_([qkv])", r"mid.attn_1.\1"),
+    (r"conv_shortcut", "nin_shortcut"),
+    (r"conv_norm_out", "norm_out"),
+]
+
+
+def same(found: Any, wanted: Any) -> bool:
+    """Whether two modules have the same numbers, as far as half precision tells them apart."""
+    one, other = found.state_dict(), wanted.state_dict()
+    return one.keys() == other.keys() and all(
+        torch.allclose(one[name].float(), other[name].float(), atol=1e-3) for name in one
+    )
+
+
+def shared_decoder(vae: Any) -> dict[str, Any]:
+    """A decoder's weights as people share them, within a whole model."""
+    weights = {}
+    for name, value in vae.state_dict().items():
+        for known, other in _SHARED:
+            name = re.sub(known, other, name)
+        # Blocks of the way up count from the other end.
+        name = re.sub(
+            r"decoder\.up_blocks\.(\d)\.(resnets|upsamplers\.0)",
+            lambda found: (
+                f"decoder.up.{3 - int(found[1])}."
+                + {"resnets": "block", "upsamplers.0": "upsample"}[found[2]]
+            ),
+            name,
+        )
+        is_square = "attn_1" in name and value.dim() == 2
+        weights[f"first_stage_model.{name}"] = value[:, :, None, None] if is_square else value
+    return {name: one.contiguous().clone() for name, one in weights.items()}
+
+
+@pytest.fixture
+def painter(tmp_path: Path) -> Path:
+    return diffusion_models.stable_diffusion(tmp_path / "sd")
+
+
+def halved(path: Path, *parts: str) -> None:
+    """The weights of these parts, in half precision alone."""
+    for part in parts:
+        (plain,) = (path / part).glob("*.safetensors")
+        numbers = {name: one.half() for name, one in load_file(plain).items()}
+        save_file(numbers, plain.with_suffix(".fp16.safetensors"), {"format": "pt"})
+        plain.unlink()
+
+
+@pytest.mark.parametrize("parts", [("unet",), PARTS])
+def test_half_precision(painter: Path, parts: tuple[str, ...]) -> None:
+    """Some parts or all: what is there is loaded, as wide as the engine wants it."""
+    before = folders.loaded(painter, torch.float32)
+    halved(painter, *parts)
+    layout_of(painter, "diffusion")
+    found = folders.loaded(painter, torch.float32)
+    for part in PARTS:
+        assert same(found[part], before[part])
+        assert next(found[part].parameters()).dtype == torch.float32
+
+
+def test_a_part_in_half_precision(painter: Path) -> None:
+    before = folders.loaded_one(painter / "unet", "UNet2DConditionModel", torch.float32)
+    halved(painter, "unet")
+    assert same(folders.loaded_one(painter / "unet", "UNet2DConditionModel", torch.float32), before)
+
+
+def test_all_weights_in_one_file(painter: Path, tmp_path: Path) -> None:
+    """As Stable Diffusion is mostly shared, beside the small files of the folder."""
+    before = folders.loaded(painter, torch.float32)
+    file = detail_models.checkpoint(tmp_path / "one", before["unet"], before["text_encoder"])
+    save_file(load_file(file) | shared_decoder(before["vae"]), painter / CHECKPOINT)
+    for one in painter.rglob("*/*.safetensors"):
+        one.unlink()
+    assert CHECKPOINT in layout_of(painter, "diffusion").files
+    found = folders.loaded(painter, torch.float32)
+    for part in PARTS:
+        assert same(found[part], before[part])
+    (painter / CHECKPOINT).write_bytes(b"no weights")
+    with pytest.raises(errors.NoBackendError, match="cannot be used"):
+        folders.loaded(painter, torch.float32)
+
+
+def test_pickles_that_became_safetensors(painter: Path) -> None:
+    """What torch itself has saved; views of one storage, and numbers of other kinds too."""
+    before = folders.loaded(painter, torch.float32)
+    (plain,) = (painter / "unet").glob("*.safetensors")
+    numbers = load_file(plain)
+    pickle = plain.with_suffix(".bin")
+    torch.save(numbers, pickle)
+    plain.unlink()
+    with pytest.raises(errors.NoBackendError, match="pickles"):
+        folders.loaded(painter, torch.float32)
+    convert(pickle, plain)
+    assert same(folders.loaded(painter, torch.float32)["unet"], before["unet"])
+    whole = torch.arange(12.0)
+    views = {
+        "first": whole[:6].view(2, 3), "last": whole[6:], "half": whole.half(), "one": whole[3],
+        "words": torch.arange(5), "rough": whole.bfloat16(), "none": torch.empty(0, 4),
+        "bits": torch.tensor([True, False]), "own": torch.nn.Parameter(whole.clone()),
+    }  # fmt: skip
+    torch.save({"state_dict": views, "epoch": 3}, pickle)
+    other = plain.with_name("other.safetensors")
+    convert(pickle, other)
+    found = load_file(other)
+    assert found.keys() == views.keys()
+    assert all(torch.equal(found[name], views[name]) for name in views)
+    assert all(found[name].dtype == views[name].dtype for name in views)
+
+
+def test_the_memory_that_weights_take(painter: Path) -> None:
+    parts = folders.loaded(painter, torch.float32)
+    # What is no parameter, such as a table of positions, is loaded too.
+    count = sum(one.numel() for part in PARTS for one in parts[part].parameters())
+    assert count * 4 <= weight_bytes(painter, 4) < count * 4 * 1.01
+    halved(painter, *PARTS)
+    assert variant_of(painter) == "fp16"
+    assert count * 2 <= weight_bytes(painter, 2) < count * 2 * 1.01

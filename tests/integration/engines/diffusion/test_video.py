@@ -1,0 +1,264 @@
+"""Videos of the diffusion engine, by tiny models with random weights: plumbing, not beauty."""
+
+from __future__ import annotations
+
+import os
+import threading
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy
+import pytest
+from polymux import errors
+from polymux.engines.base import Cancelled, Request, Token
+from polymux.engines.diffusion import video
+from polymux.engines.diffusion.picture_files import FACTS, SAMPLES
+from polymux.engines.diffusion.studio import Studio
+from polymux.service.work import Upload
+from support import diffusing, video_models
+from support.video_files import drawn, facts_of, frames_of, likeness
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+#: What the names of the interface stand for here.
+TEXT_TO_VIDEO, ANIMATED, WAN, PICTURES = "xl", "576w", "potat1", "animov-512x"
+ALL = (TEXT_TO_VIDEO, ANIMATED, WAN)
+WIDTH, HEIGHT = 48, 32
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory: pytest.TempPathFactory) -> Studio:
+    folder = tmp_path_factory.mktemp("videos")
+    makers = {
+        TEXT_TO_VIDEO: video_models.text_to_video,
+        ANIMATED: video_models.animate_diff,
+        WAN: video_models.wan,
+        PICTURES: video_models.no_video,
+    }
+    models = {
+        f"video:{name}": {"path": str(maker(folder / name)), "name": name, "version": "f" * 64}
+        for name, maker in makers.items()
+    }
+    os.environ["POLYMUX_THREADS"] = "1"
+    return Studio({"models": models, "most_pixels": WIDTH * HEIGHT * 4})
+
+
+def request(model: str, **given: Any) -> Request:
+    asked = {
+        "prompt": "waves on a beach",
+        "video_model": model,
+        "width": WIDTH,
+        "height": HEIGHT,
+        "num_frames": 5,
+        "num_inferences_steps": 4,
+        "guidance_scale": 3.0,
+        "fps": 10,
+        "seed": 7,
+    }
+    return diffusing.request("generate_video", **asked | given)
+
+
+def begun_with(
+    folder: Path, count: int, width: int = WIDTH, height: int = HEIGHT
+) -> dict[str, Any]:
+    """A request's video, as the backend hands it on."""
+    frames = numpy.stack([drawn(width, height, number) for number in range(count)])
+    path = folder / f"frames-{count}-{width}-{height}"
+    path.write_bytes(frames.tobytes())
+    facts = {"frames": count, "width": width, "height": height, "fps": 10}
+    upload = Upload(path, "frames.rgb", "application/octet-stream", frames.nbytes)
+    return {"init_video" + SAMPLES: upload, "init_video" + FACTS: facts}
+
+
+def made_by(studio: Studio, asked: Request, sink: diffusing.HeardSink) -> list[Path]:
+    output = video.make(studio, asked, sink, diffusing.token())
+    assert [one.content_type for one in output.value] == ["video/mp4"] * len(output.value)
+    return [one.path for one in output.value]
+
+
+def pixels(studio: Studio, sink: diffusing.HeardSink, asked: Request) -> NDArray[Any]:
+    (path,) = made_by(studio, asked, sink)
+    return frames_of(path)
+
+
+@pytest.mark.parametrize("model", ALL)
+def test_each_pipeline_makes_an_mp4(studio: Studio, sink: diffusing.HeardSink, model: str) -> None:
+    output = video.make(studio, request(model, num_frames=6, fps=7), sink, diffusing.token())
+    (file,) = output.value
+    assert file.file_name == "video-1.mp4"
+    codec, *facts = facts_of(file.path)
+    assert facts == [WIDTH, HEIGHT, Fraction(7), 6]
+    assert codec in ("h264", "vp9")
+    assert (output.metrics["steps"], output.metrics["frames"]) == (4.0, 6.0)
+    assert sink.progress == sorted(sink.progress)
+    assert len(sink.progress) == 4
+    assert "seed: 7" in sink.lines
+    assert any(line.startswith(f"encoded as {codec} by ") for line in sink.lines)
+    assert ("the model makes 9 frames: those after 6 are cut off" in sink.lines) == (model == WAN)
+
+
+@pytest.mark.parametrize("model", ALL)
+def test_seeds_repeat_and_a_batch_has_the_seeds_that_follow(
+    studio: Studio, sink: diffusing.HeardSink, model: str
+) -> None:
+    both = made_by(studio, request(model, batch_size=2, num_inferences_steps=2), sink)
+    assert len(both) == 2
+    assert len(sink.progress) == 4
+    second = made_by(studio, request(model, seed=8, num_inferences_steps=2), sink)
+    assert both[1].read_bytes() == second[0].read_bytes()
+    assert both[0].read_bytes() != both[1].read_bytes()
+
+
+@pytest.mark.parametrize("model", ALL)
+def test_init_weight_says_how_much_of_the_video_is_kept(
+    studio: Studio, sink: diffusing.HeardSink, tmp_path: Path, model: str
+) -> None:
+    begun = begun_with(tmp_path, 5)
+    asked = request(model, **begun)
+    kept = pixels(studio, sink, asked._replace(values={**asked.values, "init_weight": 1.0}))
+    for number, frame in enumerate(kept):
+        assert likeness(frame, drawn(WIDTH, HEIGHT, number)) > 28
+    assert sink.progress == []
+    ignored = made_by(studio, asked._replace(values={**asked.values, "init_weight": 0.0}), sink)
+    without = made_by(studio, request(model), sink)
+    assert ignored[0].read_bytes() == without[0].read_bytes()
+    sink.progress.clear()
+    between = pixels(studio, sink, asked._replace(values={**asked.values, "init_weight": 0.25}))
+    assert len(sink.progress) == 3
+    assert between.shape == kept.shape
+    assert not numpy.array_equal(between, frames_of(without[0]))
+    other = begun_with(tmp_path, 5, WIDTH, HEIGHT)
+    other_frames = 255 - numpy.fromfile(other["init_video" + SAMPLES].path, numpy.uint8)
+    other["init_video" + SAMPLES].path.write_bytes(other_frames.tobytes())
+    changed = pixels(studio, sink, asked._replace(values={**asked.values, "init_weight": 0.25}))
+    assert not numpy.array_equal(between, changed)
+
+
+@pytest.mark.parametrize("model", ALL)
+def test_the_videos_of_one_model_share_its_weights(
+    studio: Studio, sink: diffusing.HeardSink, tmp_path: Path, model: str
+) -> None:
+    made_by(studio, request(model, num_inferences_steps=1), sink)
+    before = {name: id(one) for name, one in studio.parts(f"video:{model}").items()}
+    made_by(
+        studio,
+        request(model, num_inferences_steps=2, init_weight=0.5, **begun_with(tmp_path, 5)),
+        sink,
+    )
+    assert {name: id(one) for name, one in studio.parts(f"video:{model}").items()} == before
+
+
+@pytest.mark.parametrize("model", ALL)
+def test_cancelling_ends_within_a_step(studio: Studio, tmp_path: Path, model: str) -> None:
+    token = Token()
+    sink = diffusing.HeardSink(tmp_path, lambda _: token.cancel())
+    with pytest.raises(Cancelled):
+        video.make(studio, request(model, num_inferences_steps=30), sink, token)
+    assert len(sink.progress) == 1
+    assert sink._drafts == 0
+    # What was cut short leaves the model as it was.
+    fresh = diffusing.HeardSink(tmp_path)
+    assert len(made_by(studio, request(model, num_inferences_steps=1), fresh)) == 1
+
+
+@pytest.mark.parametrize("model", ALL)
+def test_cancelling_while_frames_are_decoded_ends_there(
+    studio: Studio, tmp_path: Path, model: str
+) -> None:
+    token = Token()
+    last = threading.Event()
+
+    def heard(progress: float) -> None:
+        if progress >= 0.94:
+            last.set()
+            token.cancel()
+
+    sink = diffusing.HeardSink(tmp_path, heard)
+    with pytest.raises(Cancelled):
+        video.make(studio, request(model, num_inferences_steps=2), sink, token)
+    assert last.is_set()
+    assert sink._drafts == 0
+
+
+def test_cancelling_while_frames_are_encoded_leaves_no_file(studio: Studio, tmp_path: Path) -> None:
+    token = Token()
+
+    class Sink(diffusing.HeardSink):
+        def draft(self, expected_bytes: int = 0) -> Path:
+            token.cancel()
+            return super().draft(expected_bytes)
+
+    sink = Sink(tmp_path)
+    with pytest.raises(Cancelled):
+        video.make(studio, request(TEXT_TO_VIDEO), sink, token)
+    assert list((tmp_path / str(id(sink))).iterdir()) == []
+
+
+def test_a_short_video_gives_as_many_frames_and_a_long_one_is_cut(
+    studio: Studio, sink: diffusing.HeardSink, tmp_path: Path
+) -> None:
+    short = request(WAN, init_weight=0.5, **begun_with(tmp_path, 3))
+    assert len(pixels(studio, sink, short)) == 3
+    assert any("init_video has 3 frames at 10 frames/s" in line for line in sink.lines)
+    assert any("the model makes 5 frames: those after 3" in line for line in sink.lines)
+    long = request(TEXT_TO_VIDEO, init_weight=0.5, num_frames=4, **begun_with(tmp_path, 9))
+    assert len(pixels(studio, sink, long)) == 4
+
+
+def test_sizes_off_the_models_grid_are_worked_on_larger_and_cut(
+    studio: Studio, sink: diffusing.HeardSink, tmp_path: Path
+) -> None:
+    size = {"width": 40, "height": 24}
+    frames = pixels(studio, sink, request(WAN, **size))
+    assert frames.shape == (5, 24, 40, 3)
+    assert "the model works on 48 x 32: what is above 40 x 24 is cut off" in sink.lines
+    begun = begun_with(tmp_path, 5, 40, 24)
+    assert pixels(studio, sink, request(WAN, **size, **begun)).shape == (5, 24, 40, 3)
+    sink.lines.clear()
+    assert pixels(studio, sink, request(TEXT_TO_VIDEO, **size)).shape == (5, 24, 40, 3)
+    assert not any("works on" in line for line in sink.lines)
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "kind", "words"),
+    [
+        (ANIMATED, {"num_frames": 9}, errors.BadRequestError, "num_frames=9: .* 8 at most"),
+        (TEXT_TO_VIDEO, {"width": 512}, errors.RequestTooLargeError, "512 x 32"),
+        (PICTURES, {}, errors.NoBackendError, "makes no videos"),
+    ],
+)
+def test_what_a_model_cannot_make_is_refused(
+    studio: Studio,
+    sink: diffusing.HeardSink,
+    model: str,
+    given: dict[str, Any],
+    kind: type[errors.PolymuxError],
+    words: str,
+) -> None:
+    with pytest.raises(kind, match=words):
+        video.make(studio, request(model, **given), sink, diffusing.token())
+    assert sink._drafts == 0
+
+
+def test_words_and_guidance_count(studio: Studio, sink: diffusing.HeardSink) -> None:
+    plain = pixels(studio, sink, request(TEXT_TO_VIDEO, guidance_scale=8.0))
+    for given in (
+        {"prompt": "a city"},
+        {"negative_prompt": "sea"},
+        {"guidance_scale": 1.0},
+        {"num_inferences_steps": 5},
+    ):
+        other = pixels(studio, sink, request(TEXT_TO_VIDEO, **{"guidance_scale": 8.0} | given))
+        assert not numpy.array_equal(plain, other)
+
+
+def test_a_full_disk_is_told(studio: Studio, tmp_path: Path) -> None:
+    class Sink(diffusing.HeardSink):
+        def draft(self, expected_bytes: int = 0) -> Path:
+            return super().draft(expected_bytes).parent / "none" / "draft"
+
+    with pytest.raises((OSError, errors.PolymuxError)):
+        video.make(studio, request(TEXT_TO_VIDEO, num_inferences_steps=1), Sink(tmp_path), Token())

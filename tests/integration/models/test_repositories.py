@@ -1,0 +1,310 @@
+"""Models out of repositories on loopback: what is asked for, checked, refused, and noted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from polymux.errors import OutputFailedError, URLRefusedError
+from polymux.fetching import FetchPolicy
+from polymux.models import catalogue, pulling, repositories
+from polymux.models.failures import ModelError
+from polymux.models.folder import ModelsFolder
+from support.models import contents, sha256
+from support.repositories import COMMIT, NAME, Hub, hub, pickled, pipeline, safetensors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from polymux.models.catalogue import Model
+    from polymux.models.folder import Installed
+
+FOLDERS = (".", "unet", "vae", "tokenizer")
+WEIGHTS = "diffusion_pytorch_model.safetensors"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ModelsFolder:
+    return ModelsFolder(tmp_path / "models")
+
+
+@pytest.fixture
+def offered(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    with hub({NAME: pipeline()}) as found:
+        monkeypatch.setenv("POLYMUX_MODELS_URL", f"{found.url}/")
+        yield found
+
+
+def model(tmp_path: Path, wanted: str = "", files: str = "", family: str = "diffusion") -> Model:
+    """Of the test's catalogue: all folders of the repository, unless something else is said."""
+    lines = wanted or "".join(f'{{source = "r", path = "{one}"}},' for one in FOLDERS)
+    text = f"""
+[source.r]
+repository = "{NAME}"
+revision = "main"
+[source.other]
+repository = "other/painter"
+revision = "main"
+[[model]]
+name = "tiny"
+family = "{family}"
+title = "a model"
+license = "CC-BY-NC-4.0"
+license_source = "here"
+license_note = "a note"
+about_bytes = 1000
+paths = {{ model = "." }}
+file = [{files}]
+wanted = [{lines}]
+"""
+    path = tmp_path / f"{sha256(text.encode())}.toml"
+    path.write_text(text)
+    return catalogue.read(path)[0]
+
+
+def pull(found: Hub, one: Model, folder: ModelsFolder) -> Installed:
+    """The storage's host must be allowed: only that of POLYMUX_MODELS_URL is by itself."""
+    policy = FetchPolicy(allowed_hosts=(found.storage.removeprefix("http://"),))
+    return pulling.pull(one, folder, policy=policy)
+
+
+def test_a_pipeline(offered: Hub, folder: ModelsFolder, tmp_path: Path) -> None:
+    """What is needed comes, whole and checked; pickles, other variants and other forms do not."""
+    needless = {
+        "README.md": b"words",
+        ".gitattributes": b"",
+        "whole.safetensors": b"all of it",
+        "unet/diffusion_pytorch_model.bin": b"a pickle",
+        "unet/diffusion_flax_model.msgpack": b"flax",
+        "unet/model.onnx": b"onnx",
+        "unet/diffusion_pytorch_model.non_ema.safetensors": safetensors(a=(9,)),
+        "safety_checker/model.safetensors": b"apart",
+    }
+    needed = pipeline() | {"LICENSE.md": b"the licence"}
+    offered.files[NAME] = needed | needless
+    offered.page = 4
+    made = pull(offered, model(tmp_path), folder)
+    assert sorted(offered.asked) == sorted(needed)
+    kept = contents(folder.path / "tiny")
+    manifest = json.loads(kept.pop("polymux-model.json"))
+    assert kept == needed
+    assert {one["name"]: one["sha256"] for one in manifest["files"]} == {
+        name: sha256(data) for name, data in needed.items()
+    }
+    assert manifest["source"] == f"{NAME} at {COMMIT[:12]}"
+    assert (made.problem, made.kind, made.family) == ("", "owned", "diffusion")
+    assert made.engine_options() == {"model": str(folder.path / "tiny")}
+    assert folder.damage(made) == []
+    (folder.path / "tiny" / "unet" / "config.json").write_bytes(b"x" * 39)
+    assert folder.damage(made) == ["unet/config.json"]
+    assert folder.remove("tiny") == []
+    assert list(folder.path.iterdir()) == []
+
+
+def test_half_precision_is_taken_where_both_are(
+    offered: Hub, folder: ModelsFolder, tmp_path: Path
+) -> None:
+    half = pipeline({"unet": "diffusion_pytorch_model.fp16.safetensors"})
+    offered.files[NAME] = half | {f"unet/{WEIGHTS}": safetensors(a=(99,))}
+    pull(offered, model(tmp_path), folder)
+    assert sorted(offered.asked) == sorted(half)
+
+
+def test_pieces_and_their_list(offered: Hub, folder: ModelsFolder, tmp_path: Path) -> None:
+    files = pipeline({"unet": "diffusion_pytorch_model-00001-of-00002.safetensors"})
+    files["unet/diffusion_pytorch_model-00002-of-00002.safetensors"] = safetensors(z=(1,))
+    files["unet/diffusion_pytorch_model.safetensors.index.json"] = b"{}"
+    offered.files[NAME] = files | {
+        "unet/diffusion_pytorch_model.safetensors.index.bf16.json": b"{}"
+    }
+    pull(offered, model(tmp_path), folder)
+    assert sorted(offered.asked) == sorted(files)
+
+
+def test_files_of_two_repositories_in_one_folder(
+    offered: Hub, folder: ModelsFolder, tmp_path: Path
+) -> None:
+    painter = safetensors(own=(4,))
+    offered.files["other/painter"] = {"painter_4step.safetensors": painter}
+    wanted = "".join(f'{{source = "r", path = "{one}"}},' for one in FOLDERS)
+    own = f'{{source = "other", path = "painter_4step.safetensors", name = "unet/{WEIGHTS}"}},'
+    made = pull(offered, model(tmp_path, own + wanted), folder)
+    assert (folder.path / "tiny" / "unet" / WEIGHTS).read_bytes() == painter
+    assert f"unet/{WEIGHTS}" not in offered.asked
+    assert made.manifest.source.startswith("other/painter at")
+    assert NAME in made.manifest.source
+
+
+def test_what_the_catalogue_knows_counts(
+    offered: Hub, folder: ModelsFolder, tmp_path: Path
+) -> None:
+    """A pinned file is compared with the list before anything is fetched."""
+
+    def pinned(data: bytes) -> str:
+        return (
+            f'{{name = "unet/{WEIGHTS}", bytes = {len(data)}, sha256 = "{sha256(data)}", '
+            'source = "r"},'
+        )
+
+    good = offered.files[NAME][f"unet/{WEIGHTS}"]
+    with pytest.raises(ModelError, match="another file now than the one that the catalogue knows"):
+        pull(offered, model(tmp_path, files=pinned(good + b"?")), folder)
+    assert offered.asked == []
+    pull(offered, model(tmp_path, files=pinned(good)), folder)
+    assert folder.get("tiny").problem == ""
+    begins = f'{{source = "r", path = "unet/{WEIGHTS}", name = "x", sha256_begins = "%s"}},'
+    found = repositories.resolved(model(tmp_path, begins % sha256(good)[:10]))
+    assert found.files[0].sha256 == sha256(good)
+    with pytest.raises(ModelError, match="does not begin with 0123"):
+        repositories.resolved(model(tmp_path, begins % "0123"))
+
+
+@pytest.mark.parametrize("path", [f"unet/{WEIGHTS}", "unet/config.json"])
+def test_bytes_that_differ_from_the_list(
+    offered: Hub, folder: ModelsFolder, tmp_path: Path, path: str
+) -> None:
+    data = offered.files[NAME][path]
+    offered.sent[path] = data[:-1] + b"?"
+    with pytest.raises(ModelError, match="is not what it should be"):
+        pull(offered, model(tmp_path), folder)
+    assert folder.find("tiny") is None
+    assert offered.sent[path] not in contents(folder.path).values()
+    # What was whole is kept, and not asked for again.
+    offered.sent.clear()
+    before, offered.asked = set(offered.asked), []
+    pull(offered, model(tmp_path), folder)
+    assert path in offered.asked
+    assert set(offered.asked) & before == {path}
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../evil.json", "/etc/evil.json", "unet/../../evil.json", "unet//e.json", "a\\b", "a\n"],
+)
+def test_a_list_that_leads_elsewhere(
+    offered: Hub, folder: ModelsFolder, tmp_path: Path, path: str
+) -> None:
+    offered.listed["unet/config.json"] = {"path": path}
+    with pytest.raises(ModelError, match="leads elsewhere"):
+        pull(offered, model(tmp_path), folder)
+    assert offered.asked == []
+    assert contents(folder.path) == {}
+
+
+@pytest.mark.parametrize(
+    ("lie", "words"),
+    [
+        ({"size": -1}, "no size or no hash"),
+        ({"size": "9"}, "no size or no hash"),
+        ({"oid": "0" * 39}, "no size or no hash"),
+        ({"oid": None}, "no size or no hash"),
+        ({"lfs": {"oid": "zz", "size": 3}}, "no size or no hash"),
+        ({"path": "vae/config.json"}, "twice"),
+        ({"path": 5}, "none of files"),
+    ],
+)
+def test_a_list_of_nonsense(
+    offered: Hub, folder: ModelsFolder, tmp_path: Path, lie: dict[str, object], words: str
+) -> None:
+    offered.listed["unet/config.json"] = lie
+    with pytest.raises(ModelError, match=words):
+        pull(offered, model(tmp_path), folder)
+    assert offered.asked == []
+
+
+def test_a_list_that_says_more_than_the_disk_has(
+    offered: Hub, folder: ModelsFolder, tmp_path: Path
+) -> None:
+    data = offered.files[NAME][f"unet/{WEIGHTS}"]
+    offered.listed[f"unet/{WEIGHTS}"] = {"lfs": {"oid": sha256(data), "size": 1 << 49}}
+    with pytest.raises(OutputFailedError, match="are free there"):
+        pull(offered, model(tmp_path), folder)
+    assert offered.asked == []
+
+
+@pytest.mark.parametrize(
+    ("where", "status", "words"),
+    [
+        ("/revision/", 401, "agreed to its terms.*models add NAME FOLDER"),
+        ("/tree/", 403, "agreed to its terms"),
+        ("/resolve/", 401, "agreed to its terms"),
+        ("/revision/", 404, f"there is no repository {NAME}"),
+        ("/tree/", 429, "try again later"),
+        ("/tree/", 500, "status 500"),
+    ],
+)
+def test_a_service_that_refuses(
+    offered: Hub, folder: ModelsFolder, tmp_path: Path, where: str, status: int, words: str
+) -> None:
+    offered.status[where] = status
+    with pytest.raises(ModelError, match=words):
+        pull(offered, model(tmp_path), folder)
+    assert folder.find("tiny") is None
+
+
+def test_terms_that_must_be_agreed_to(offered: Hub, folder: ModelsFolder, tmp_path: Path) -> None:
+    offered.about["gated"] = "auto"
+    with pytest.raises(ModelError, match="agreed to its terms"):
+        pull(offered, model(tmp_path), folder)
+    offered.about = {"sha": "main"}
+    with pytest.raises(ModelError, match="tells no commit"):
+        pull(offered, model(tmp_path), folder)
+
+
+def test_files_and_folders_that_there_are_not(
+    offered: Hub, folder: ModelsFolder, tmp_path: Path
+) -> None:
+    with pytest.raises(ModelError, match="has no file x"):
+        pull(offered, model(tmp_path, '{source = "r", path = "x", name = "y"},'), folder)
+    with pytest.raises(ModelError, match="has no folder scheduler"):
+        pull(offered, model(tmp_path, '{source = "r", path = "scheduler"},'), folder)
+    del offered.files[NAME][f"vae/{WEIGHTS}"]
+    with pytest.raises(ModelError, match="there are no weights of vae"):
+        pull(offered, model(tmp_path), folder)
+
+
+def test_the_storage_is_judged_like_any_address(
+    offered: Hub, folder: ModelsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(URLRefusedError):
+        pulling.pull(model(tmp_path), folder)
+    monkeypatch.setenv("POLYMUX_MODELS_URL", "file:///etc")
+    with pytest.raises(ValueError, match="POLYMUX_MODELS_URL must be an address"):
+        pulling.pull(model(tmp_path), folder)
+
+
+def test_pickles_are_read_as_data(offered: Hub, folder: ModelsFolder, tmp_path: Path) -> None:
+    """Their numbers become safetensors; nothing of them runs, and they are not kept."""
+    numbers = bytes(range(24))
+    files = pipeline({"unet": "diffusion_pytorch_model.bin"})
+    files["unet/diffusion_pytorch_model.bin"] = pickled({"w.x": (numbers, (2, 3))})
+    offered.files[NAME] = files
+    made = pull(offered, model(tmp_path), folder)
+    kept = contents(folder.path / "tiny")
+    assert "unet/diffusion_pytorch_model.bin" not in kept
+    data = kept[f"unet/{WEIGHTS}"]
+    assert data.endswith(numbers)
+    assert b'"w.x": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}' in data
+    assert "pickles there, converted" in made.manifest.source
+    assert folder.damage(made) == []
+    assert hashlib.sha256(data).hexdigest() in {one.sha256 for one in made.manifest.files}
+
+
+def test_a_pickle_that_wants_more(offered: Hub, folder: ModelsFolder, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    evil = b"cos\nsystem\n(X" + len(f"touch {mark}").to_bytes(4, "little")
+    evil += f"touch {mark}".encode() + b"tR0"
+    files = pipeline({"unet": "diffusion_pytorch_model.bin"})
+    files["unet/diffusion_pytorch_model.bin"] = pickled({"w": (bytes(4), (1,))}, evil)
+    offered.files[NAME] = files
+    with pytest.raises(ModelError, match=r"without running it.*os\.system"):
+        pull(offered, model(tmp_path), folder)
+    assert not mark.exists()
+    assert folder.find("tiny") is None
+    # Pieces of pickles are not taken: there is a sentence for them.
+    offered.files[NAME] = pipeline({"unet": "diffusion_pytorch_model-00001-of-00002.bin"})
+    with pytest.raises(ModelError, match=r"pickles alone.*docs/models\.md"):
+        pull(offered, model(tmp_path), folder)

@@ -1,0 +1,98 @@
+"""Engines of diffusion in the tests' own process, and requests for them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy
+import torch
+from polymux.contract import operation
+from polymux.engines.base import EngineSink, Request, Token
+from polymux.engines.diffusion.engine import DiffusionEngine
+from polymux.engines.diffusion.picture_files import FACTS, SAMPLES
+from polymux.service.work import Upload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from PIL.Image import Image
+
+#: More are slower: the models are tiny, and other tests want processors too.
+torch.set_num_threads(1)
+
+
+class HeardSink(EngineSink):
+    """Keeps all that it is told; `on_report` is called with each progress."""
+
+    def __init__(self, folder: Path, on_report: Callable[[float], object] | None = None) -> None:
+        self.folder = folder
+        self.lines: list[str] = []
+        self.progress: list[float] = []
+        self.previews: list[bytes] = []
+        self._on_report = on_report
+        self._drafts = 0
+
+    def log(self, line: str) -> None:
+        self.lines.append(line)
+
+    def report(self, progress: float) -> None:
+        self.progress.append(progress)
+        if self._on_report is not None:
+            self._on_report(progress)
+
+    def chunk(self, data: Mapping[str, Any]) -> None:
+        raise AssertionError(data)
+
+    def preview(self, data: bytes, content_type: str) -> None:
+        assert content_type == "image/jpeg"
+        self.previews.append(data)
+
+    def draft(self, expected_bytes: int = 0) -> Path:
+        self._drafts += 1
+        folder = self.folder / str(id(self))
+        folder.mkdir(exist_ok=True)
+        return folder / f"draft-{self._drafts}"
+
+
+def engine(models: Mapping[str, Path], **options: Any) -> DiffusionEngine:
+    """One that has loaded nothing yet; models by their roles, named as what belongs there."""
+    from polymux.models.roles import ROLES
+
+    os.environ["POLYMUX_THREADS"] = "1"
+    made = DiffusionEngine()
+    cast = {
+        role: {"path": str(path), "name": ROLES[role].model, "version": "f" * 64}
+        for role, path in models.items()
+    }
+    device = os.environ.get("POLYMUX_TEST_DEVICE", "cpu")
+    made.load({"models": cast, "device": device, **options})
+    return made
+
+
+def request(name: str, variant: str = "", /, **given: Any) -> Request:
+    """One with the contract's defaults, as the service hands it on."""
+    shape = next(one for one in operation(name).variants if one.id == variant)
+    defaults = {
+        one.name: one.raw.get("upstream_default") if one.default is None else one.default
+        for one in shape.fields
+    }
+    values = {name: one for name, one in defaults.items() if one is not None}
+    return Request(name, variant, shape.model or "", values | given, frozenset(given))
+
+
+def picture(name: str, image: Image, folder: Path) -> dict[str, Any]:
+    """A request's picture, as the backend hands it on."""
+    samples = numpy.asarray(image.convert("RGB"))
+    path = folder / f"{name}-{samples.shape[1]}x{samples.shape[0]}-{abs(hash(samples.tobytes()))}"
+    path.write_bytes(samples.tobytes())
+    facts = {"width": image.width, "height": image.height, "channels": 3, "bits": 8}
+    return {
+        name + SAMPLES: Upload(path, "pixels", "application/octet-stream", samples.nbytes),
+        name + FACTS: facts,
+    }
+
+
+def token() -> Token:
+    return Token()

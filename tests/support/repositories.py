@@ -1,0 +1,188 @@
+"""Repositories of models on loopback: the lists that Hugging Face serves, and its storage."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from support.models import sha256
+from support.web import Exchange, Server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+COMMIT = "c0ffee" * 6 + "abcd"
+NAME = "owner/model"
+_SMALL = (".json", ".txt", ".md")
+
+
+def safetensors(**shapes: tuple[int, ...]) -> bytes:
+    """A file of safetensors whose numbers are zeros, in half precision."""
+    head: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    place = 0
+    for name, shape in shapes.items():
+        count = 2
+        for one in shape:
+            count *= one
+        span = [place, place + count]
+        head[name.replace("__", ".")] = {"dtype": "F16", "shape": shape, "data_offsets": span}
+        place = span[1]
+    data = json.dumps(head).encode()
+    return struct.pack("<Q", len(data)) + data + bytes(place)
+
+
+def pipeline(weights: Mapping[str, str] | None = None) -> dict[str, bytes]:
+    """The files of a pipeline in diffusers' form: of its parts, unet and vae have weights.
+
+    Args:
+        weights: Part to the name of its weights. Default: the plain ones.
+    """
+    index = {
+        "_class_name": "StableDiffusionPipeline",
+        "unet": ["diffusers", "UNet2DConditionModel"],
+        "vae": ["diffusers", "AutoencoderKL"],
+        "tokenizer": ["transformers", "CLIPTokenizer"],
+        "safety_checker": ["stable_diffusion", "StableDiffusionSafetyChecker"],
+        "feature_extractor": [None, None],
+    }
+    plain = "diffusion_pytorch_model.safetensors"
+    named = {"unet": plain, "vae": plain, **(weights or {})}
+    return {
+        "model_index.json": json.dumps(index).encode(),
+        "unet/config.json": b'{"_class_name": "UNet2DConditionModel"}',
+        f"unet/{named['unet']}": safetensors(a=(3, 5), b=(7,)),
+        "vae/config.json": b'{"_class_name": "AutoencoderKL"}',
+        f"vae/{named['vae']}": safetensors(c=(2,)),
+        "tokenizer/vocab.json": b"{}",
+        "tokenizer/merges.txt": b"#version: 0.2\n",
+    }
+
+
+@dataclass
+class Hub:
+    """Repositories, what they do instead, and what they were asked for.
+
+    Attributes:
+        files: Repository to path to content.
+        listed: Path to members that its entry in the list has instead of the true ones.
+        sent: Path to what is sent instead of the content.
+        status: Part of an address to the status of answers to it.
+        about: Members of what is told of a repository.
+        page: How many files a page of a list has.
+        asked: The paths of the files that were asked for.
+    """
+
+    files: dict[str, dict[str, bytes]]
+    listed: dict[str, dict[str, Any]] = field(default_factory=dict)
+    sent: dict[str, bytes] = field(default_factory=dict)
+    status: dict[str, int] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
+    page: int = 100
+    asked: list[str] = field(default_factory=list)
+    url: str = ""
+    storage: str = ""
+
+    async def answer(self, exchange: Exchange) -> None:
+        target = exchange.target
+        refused = next((code for part, code in self.status.items() if part in target), None)
+        owner_name = "/".join(target.removeprefix("/api/models").strip("/").split("/")[:2])
+        if refused is not None or owner_name not in self.files:
+            await exchange.answer(refused or 404)
+        elif "/revision/" in target:
+            await exchange.answer(200, json.dumps({"sha": COMMIT, **self.about}).encode())
+        elif f"/tree/{COMMIT}" in target:
+            await self._list(exchange, owner_name)
+        elif f"/resolve/{COMMIT}/" in target or "/resolve/main/" in target:
+            path = unquote(target.split("/resolve/")[1].partition("/")[2])
+            self.asked.append(path)
+            # Large files lie with somebody else.
+            await exchange.answer(302, b"", f"Location: {self.storage}/{owner_name}/{path}")
+        else:
+            await exchange.answer(404)
+
+    async def _list(self, exchange: Exchange, repository: str) -> None:
+        names = sorted(self.files[repository])
+        query = exchange.target.partition("cursor=")[2]
+        first = int(query or 0)
+        entries: list[Any] = [{"type": "directory", "path": "unet", "oid": "0" * 40, "size": 0}]
+        entries += [
+            entry(path, self.files[repository][path]) | self.listed.get(path, {})
+            for path in names[first : first + self.page]
+        ]
+        headers = []
+        if first + self.page < len(names):
+            following = f"{self.url}{exchange.target.partition('&')[0]}&cursor={first + self.page}"
+            headers = [f'Link: <{following}>; rel="next"']
+        await exchange.answer(200, json.dumps(entries).encode(), *headers)
+
+    async def store(self, exchange: Exchange) -> None:
+        owner, name, path = unquote(exchange.target.strip("/")).split("/", 2)
+        data = self.sent.get(path, self.files[f"{owner}/{name}"].get(path))
+        await (exchange.answer(404) if data is None else exchange.answer(200, data))
+
+
+def entry(path: str, data: bytes) -> dict[str, Any]:
+    """A file as the list has it: a small one by git's name, a large one by SHA-256."""
+    blob = hashlib.sha1(f"blob {len(data)}\0".encode() + data, usedforsecurity=False).hexdigest()
+    plain: dict[str, Any] = {"type": "file", "path": path, "size": len(data), "oid": blob}
+    if not path.endswith(_SMALL):
+        plain["lfs"] = {"oid": sha256(data), "size": len(data), "pointerSize": 130}
+    return plain
+
+
+@contextmanager
+def hub(files: Mapping[str, Mapping[str, bytes]]) -> Iterator[Hub]:
+    """A service with these repositories, and another for the storage."""
+    made = Hub({name: dict(one) for name, one in files.items()})
+    with Server(made.answer) as server, Server(made.store) as storage:
+        made.url, made.storage = server.url().rstrip("/"), storage.url().rstrip("/")
+        yield made
+
+
+def pickled(tensors: Mapping[str, tuple[bytes, tuple[int, ...]]], more: bytes = b"") -> bytes:
+    """What torch.save writes of a table of numbers of 32 bits: name to bytes and shape.
+
+    Args:
+        tensors: The table.
+        more: Of the pickle's program, before its end.
+    """
+    import io
+    import zipfile
+
+    program = b"\x80\x02ccollections\nOrderedDict\n)R("
+    for number, (name, (_, shape)) in enumerate(tensors.items()):
+        program += _text(name) + _tensor(str(number), shape)
+    program += b"u" + more + b"."
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("weights/data.pkl", program)
+        archive.writestr("weights/byteorder", b"little")
+        for number, (data, _) in enumerate(tensors.values()):
+            archive.writestr(f"weights/data/{number}", data)
+    return file.getvalue()
+
+
+def _text(words: str) -> bytes:
+    data = words.encode()
+    return b"X" + struct.pack("<I", len(data)) + data
+
+
+def _numbers(values: tuple[int, ...]) -> bytes:
+    return b"(" + b"".join(b"J" + struct.pack("<i", one) for one in values) + b"t"
+
+
+def _tensor(key: str, shape: tuple[int, ...]) -> bytes:
+    steps, step = [], 1
+    for one in reversed(shape):
+        steps.append(step)
+        step *= one
+    place = b"(" + _text("storage") + b"ctorch\nFloatStorage\n" + _text(key) + _text("cpu")
+    place += b"J" + struct.pack("<i", step) + b"tQ"
+    rest = b"K\x00" + _numbers(shape) + _numbers(tuple(reversed(steps)))
+    rest += b"\x89ccollections\nOrderedDict\n)R"
+    return b"ctorch._utils\n_rebuild_tensor_v2\n(" + place + rest + b"tR"

@@ -1,0 +1,139 @@
+"""What a detailed enlargement comes to: sizes, passes, tiles, work, refusals."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from polymux import errors
+from polymux.engines.diffusion import detail_plan, detail_schedulers
+from polymux.engines.diffusion.detail_plan import factors, planned, spans, units
+
+WITHOUT_COUNTERPART = ["DPM fast", "DPM adaptive", "DPM++ 2S a", "DPM++ 2S a Karras", "Restart"]
+
+
+@pytest.mark.parametrize(
+    ("factor", "expected"),
+    [
+        (0.3, [0.3]), (1, [1]), (1.5, [1.5]), (2, [2]), (3, [2, 1.5]), (4, [2, 2]),
+        (4.7, [2, 2, 1.175]), (10, [2, 2, 2, 1.25]),
+    ],
+)  # fmt: skip
+def test_no_pass_is_above_two_and_the_remainder_is_last(
+    factor: float, expected: list[float]
+) -> None:
+    assert factors(factor) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("factor", [0.01, 0.5, 1, 1.5, 2, 3, 4.7, 10])
+@pytest.mark.parametrize("size", [(1, 1), (3000, 1), (37, 53), (640, 480)])
+def test_the_size_is_the_factor_rounded(factor: float, size: tuple[int, int]) -> None:
+    plan = planned({"scale_factor": factor}, *size)
+    assert plan.size == tuple(max(1, round(side * factor)) for side in size)
+    for one in plan.passes:
+        assert all(side % 64 == 0 for side in one.canvas)
+        assert all(0 <= a - b < 64 for a, b in zip(one.canvas, one.size, strict=True))
+
+
+def test_each_pass_invents_less_and_has_another_seed() -> None:
+    values = {"scale_factor": 8, "creativity": 0.5, "multistep_factor": 0.8, "seed": 7}
+    passes = planned(values, 10, 10).passes
+    assert [one.creativity for one in passes] == pytest.approx([0.5, 0.4, 0.32])
+    assert [one.steps for one in passes] == [9, 7, 5]
+    assert [one.seed for one in passes] == [7, 8, 9]
+
+
+def test_more_than_all_is_not_invented() -> None:
+    values = {"scale_factor": 4, "creativity": 0.9, "multistep_factor": 2}
+    assert [one.steps for one in planned(values, 10, 10).passes] == [16, 18]
+
+
+@pytest.mark.parametrize(
+    ("creativity", "steps", "done"),
+    [(0, 18, 0), (0.01, 18, 1), (0.35, 18, 6), (1, 1, 1), (0.3, 10, 3)],
+)
+def test_the_last_steps_are_done(creativity: float, steps: int, done: int) -> None:
+    values = {"creativity": creativity, "num_inference_steps": steps}
+    assert planned(values, 10, 10).passes[0].steps == done
+
+
+def test_downscaling_comes_first_and_never_enlarges() -> None:
+    values = {"downscaling": True, "downscaling_resolution": 100, "scale_factor": 3}
+    assert planned(values, 400, 200).start == (100, 50)
+    assert planned(values, 400, 200).size == (300, 150)
+    assert planned(values, 3000, 1).start == (100, 1)
+    assert planned(values, 90, 20).start == (90, 20)
+
+
+def test_too_many_pixels_are_refused_with_both_numbers() -> None:
+    plan = planned({"scale_factor": 10}, 1000, 1000)
+    with pytest.raises(
+        errors.RequestTooLargeError, match=r"10000 x 10000.*100\.0.*and 64 are"
+    ) as caught:
+        detail_plan.check(plan, "png")
+    assert caught.value.status == 413
+    assert caught.value.param == "scale_factor"
+    detail_plan.check(planned({"scale_factor": 2}, 4000, 4000), "png")
+
+
+@pytest.mark.parametrize(("kind", "side"), [("webp", 16_384), ("jpg", 65_501)])
+def test_sides_that_a_format_cannot_say_are_refused(kind: str, side: int) -> None:
+    plan = planned({"scale_factor": 1}, side, 1)
+    with pytest.raises(errors.RequestTooLargeError, match=f"{side} x 1 ") as caught:
+        detail_plan.check(plan, kind)
+    assert caught.value.param == "output_format"
+    detail_plan.check(plan, "png")
+
+
+@pytest.mark.parametrize("around", [False, True])
+@pytest.mark.parametrize(("tile", "overlap"), [(16, 4), (112, 14), (144, 18)])
+@pytest.mark.parametrize("length", [1, 8, 15, 16, 17, 29, 96, 145, 750, 751])
+def test_tiles_cover_an_axis(length: int, tile: int, overlap: int, *, around: bool) -> None:
+    found = spans(length, tile, overlap, around=around)
+    assert found[0].first == 0
+    assert found[-1].end == length + (min(overlap, length) if around else 0)
+    assert all(one.size <= tile for one in found)
+    for one, other in itertools.pairwise(found):
+        assert one.end - other.first == one.after == other.before >= overlap
+    assert (found[0].before > 0) == (found[-1].after > 0) == around
+
+
+@pytest.mark.parametrize("name", WITHOUT_COUNTERPART)
+def test_a_solver_that_nothing_does_is_refused_with_those_that_there_are(name: str) -> None:
+    with pytest.raises(errors.BadRequestError) as caught:
+        planned({"scheduler": name}, 10, 10)
+    assert caught.value.status == 400
+    assert caught.value.param == "scheduler"
+    assert f"{name!r}" in str(caught.value)
+    assert "there are: DPM++ 2M, DPM++ 2M Karras" in str(caught.value)
+
+
+def test_units_are_what_goes_through_the_network() -> None:
+    # One tile of 512 x 512, six steps, each with the prompt and without.
+    values = {"scale_factor": 2, "creativity": 0.5, "num_inference_steps": 12, "scheduler": "Euler"}
+    assert units(values, 256, 256) == pytest.approx(6 * 2 * 0.262144)
+    assert units(values | {"dynamic": 1}, 256, 256) == pytest.approx(6 * 0.262144)
+    assert units(values | {"scheduler": "Heun"}, 256, 256) == pytest.approx(11 * 2 * 0.262144)
+    assert units(values | {"creativity": 0}, 256, 256) == 0
+    twice = units(values | {"scale_factor": 4, "multistep_factor": 1}, 256, 256)
+    assert twice > 4.9 * units(values, 256, 256)
+
+
+def test_what_tiles_share_costs_twice() -> None:
+    values = {"scale_factor": 1, "creativity": 1, "num_inference_steps": 1, "dynamic": 1}
+    one = units(values | {"tiling_width": 64, "tiling_height": 64, "scheduler": "Euler"}, 512, 512)
+    many = units(values | {"tiling_width": 16, "tiling_height": 16, "scheduler": "Euler"}, 512, 512)
+    assert one == pytest.approx(0.262144)
+    # Five tiles of 16 cells along 64 cells.
+    assert many == pytest.approx((5 * 16 * 8) ** 2 / 1e6)
+
+
+def test_all_but_those_without_counterpart_are_there() -> None:
+    from polymux import contract
+
+    shape = next(one for one in contract.operation("upscale_image").variants if one.id == "A")
+    names = next(one for one in shape.fields if one.name == "scheduler").choices
+    assert len(names) == 30
+    for name in names:
+        if name not in WITHOUT_COUNTERPART:
+            assert detail_schedulers.calls(name, 1) == 1

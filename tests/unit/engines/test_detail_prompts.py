@@ -1,0 +1,73 @@
+"""Prompts with weights, networks and parts, as AUTOMATIC1111's page describes them."""
+
+from __future__ import annotations
+
+import pytest
+from polymux.engines.diffusion.detail_prompts import parsed
+
+LESS = 1 / 1.1
+CASES = [
+    ("", []),
+    ("a barn", [("a barn", 1)]),
+    ("a (red) barn", [("a ", 1), ("red", 1.1), (" barn", 1)]),
+    ("((red))", [("red", 1.21)]),
+    ("[dull]", [("dull", LESS)]),
+    ("([even])", [("even", 1.1 * LESS)]),
+    ("(red:1.5)", [("red", 1.5)]),
+    ("(red: 0.5 )", [("red", 0.5)]),
+    ("(red:.25)", [("red", 0.25)]),
+    ("(red:-1)", [("red", -1)]),
+    ("((red:1.5) big)", [("red", 1.65), (" big", 1.1)]),
+    ("(worst quality, low quality:2) x", [("worst quality, low quality", 2), (" x", 1)]),
+    (r"smile \(happy\) \\", [("smile (happy) \\", 1)]),
+    (r"(a \) b:2)", [("a ) b", 2)]),
+    ("at 10:30", [("at 10:30", 1)]),
+    ("(ratio:wide)", [("ratio:wide", 1.1)]),
+    ("never (closed", [("never ", 1), ("closed", 1.1)]),
+    ("never ((closed [twice", [("never ", 1), ("closed ", 1.21), ("twice", 1.1)]),
+    ("not opened) there] x:2)", [("not opened) there] x:2)", 1)]),
+    ("()", []),
+    ("[]x", [("x", 1)]),
+    ("back\\slash", [("back\\slash", 1)]),
+    ("été (日本:1.2)", [("été ", 1), ("日本", 1.2)]),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), CASES, ids=[text for text, _ in CASES])
+def test_weights(text: str, words: list[tuple[str, float]]) -> None:
+    (part,) = parsed(text).parts
+    assert [one.text for one in part] == [one for one, _ in words]
+    assert [one.weight for one in part] == pytest.approx([weight for _, weight in words])
+
+
+def test_break_makes_parts_also_within_brackets() -> None:
+    parts = parsed("a (b BREAK c:2) BREAKFAST BREAK").parts
+    assert [[tuple(one) for one in part] for part in parts] == [
+        [("a ", 1), ("b", 2)],
+        [("c", 2), (" BREAKFAST", 1)],
+        [],
+    ]
+
+
+def test_networks_are_named_and_no_words() -> None:
+    prompt = parsed("x <lora:more_details:0.5> <LoRA:b v2.0> <lyco:c:1:0.2><lora:d:odd>, y")
+    assert prompt.loras == (("more_details", 0.5), ("b v2.0", 1.0), ("c", 1.0), ("d", 1.0))
+    assert "".join(one.text for one in prompt.parts[0]) == "x   , y"
+    assert prompt.left_out == ()
+
+
+def test_what_nothing_here_does_is_said() -> None:
+    prompt = parsed("<hypernet:anime:1> (bad) JuggernautNegative-neg, easynegative, badhandv42")
+    assert [line.partition(":")[0] for line in prompt.left_out] == [
+        "<hypernet", "JuggernautNegative-neg", "easynegative",
+    ]  # fmt: skip
+    assert [one.text.strip() for one in prompt.parts[0]][-1] == ", , badhandv42"
+
+
+def test_less_than_signs_are_words() -> None:
+    assert parsed("a < b > c <3").parts[0][0].text == "a < b > c <3"
+
+
+@pytest.mark.parametrize("text", ["(" * 5000, "[" * 5000 + "]" * 5000, "\\" * 4999, "<lora:" * 999])
+def test_nothing_is_too_odd(text: str) -> None:
+    assert len(parsed(text).parts) == 1

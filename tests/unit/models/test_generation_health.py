@@ -1,0 +1,131 @@
+"""What `polymux doctor` says of generation: roles, models, the device; and memory."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from polymux.engines.memory import needed_bytes
+from polymux.models import adding, choosing, health, torch_device
+from polymux.models.folder import ModelsFolder
+from support.repositories import pipeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelsFolder:
+    """With a model for pictures, whose 24 numbers are in half precision."""
+    made = ModelsFolder(tmp_path / "models")
+    for file, data in pipeline().items():
+        (tmp_path / "own" / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "own" / file).write_bytes(data)
+    adding.add("sdxl-base-1.0", tmp_path / "own", made)
+    monkeypatch.setenv("POLYMUX_MODELS", str(made.path))
+    return made
+
+
+def told(torch: str, *, cuda: bool = False) -> torch_device.Device:
+    names = ("NVIDIA Quick",) if cuda else ()
+    return torch_device.Device(
+        torch, cuda, names, "bfloat16" if cuda else "float32", "none is seen"
+    )
+
+
+def test_roles_models_and_device(folder: ModelsFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "device", lambda: told("2.13.0", cuda=True))
+    found = health.generation({"music": "sdxl-base-1.0"})
+    assert json.loads(json.dumps(found))["ok"] is True
+    assert found["operations"] == ["generate_image B", "generate_music"]
+    assert found["roles"]["picture:B"]["model"] == "sdxl-base-1.0"
+    lines = "\n".join(health.lines(found))
+    assert "ok       the engine diffusion: generate_image B, generate_music\n" in lines
+    assert "torch 2.13.0 on NVIDIA Quick, in bfloat16" in lines
+    assert "music: sdxl-base-1.0 instead of riffusion-model-v1" in lines
+    assert "'polymux models pull zeroscope-v2-xl' fetches it" in lines
+    assert str(folder.path) not in lines
+
+
+def test_without_models_and_without_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "device", lambda: told("2.13.0+cpu"))
+    found = health.generation(folder=ModelsFolder(tmp_path / "none"))
+    assert (found["ok"], found["operations"]) == (False, [])
+    lines = health.lines(found)
+    assert lines[0].endswith("once it has models")
+    assert lines[1].strip() == "torch 2.13.0+cpu on the processor, in float32: none is seen"
+    monkeypatch.setattr(health, "find_spec", lambda name: None)
+    (line,) = health.lines(health.generation(folder=ModelsFolder(tmp_path / "none")))
+    assert "pip install 'polymux[diffusion]'" in line
+
+
+def test_the_device_is_found_without_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its version and the driver say most; only where there may be a card torch itself is asked."""
+    monkeypatch.setattr(torch_device, "version", lambda name: "2.13.0+cpu")
+    assert torch_device.device().why == "this torch was built for processors alone"
+    assert not torch_device.might_have_cuda()
+    monkeypatch.setattr(torch_device, "version", lambda name: "2.13.0")
+    monkeypatch.setattr(torch_device, "_DRIVER", tmp_path / "driver")
+    assert torch_device.device().why == "there is no driver of NVIDIA's"
+    assert torch_device.number_bytes("auto", "auto") == 4
+    (tmp_path / "driver").touch()
+    assert torch_device.might_have_cuda()
+    assert torch_device.number_bytes("auto", "auto") == 2
+    assert torch_device.number_bytes("cpu", "auto") == 4
+    assert torch_device.number_bytes("cuda:1", "float32") == 4
+    said = {"cuda": True, "names": ["NVIDIA Quick"], "bfloat16": False}
+    for ask, cuda, why in (
+        (f"print('''{json.dumps(said)}''')", True, ""),
+        (f"print('''{json.dumps(said | {'cuda': False})}''')", False, "torch sees no CUDA device"),
+        ("1 / 0", False, "torch did not answer"),
+    ):
+        monkeypatch.setattr(torch_device, "_ASK", ask)
+        found = torch_device.device()
+        assert (found.cuda, found.why) == (cuda, why)
+        assert found.dtype == ("float16" if cuda else "float32")
+
+    def missing(name: str) -> str:
+        raise torch_device.PackageNotFoundError(name)
+
+    monkeypatch.setattr(torch_device, "version", missing)
+    assert torch_device.device().why == "torch is not installed"
+
+
+def test_memory_that_it_will_take(folder: ModelsFolder, tmp_path: Path) -> None:
+    """The largest model as it is loaded, with what works beside it, and the libraries."""
+
+    def needed(**options: object) -> int:
+        chosen = choosing.chosen("diffusion", {"device": "cpu", **options})
+        found = needed_bytes("diffusion", chosen.options)
+        assert found is not None
+        return found
+
+    libraries = needed_bytes("diffusion", {"models": {}})
+    assert libraries is not None
+    assert needed() - libraries == 24 * 4
+    assert needed(dtype="bfloat16") - libraries == 24 * 2
+    both = {"detail:controlnet": "sdxl-base-1.0", "detail:juggernaut_reborn": "sdxl-base-1.0"}
+    assert needed(models=both) - libraries == 2 * 24 * 4
+    (tmp_path / "own" / "unet" / "diffusion_pytorch_model.safetensors").write_bytes(b"cut")
+    models = {"music": {"path": str(tmp_path / "own"), "name": "own"}}
+    assert needed_bytes("diffusion", {"models": models}) is None
+
+
+def test_nothing_heavy_is_imported(folder: ModelsFolder) -> None:
+    """What servers and commands ask before an engine runs needs neither torch nor diffusers."""
+    program = (
+        "import sys; from polymux.models import health, choosing; health.generation(); "
+        "choosing.available(); print([one for one in ('torch', 'diffusers', 'numpy') "
+        "if one in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+    assert importlib.util.find_spec("polymux") is not None

@@ -1,0 +1,61 @@
+"""Previews: small pictures of what is being made, told while it is made, and never kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from polymux.service.records import Job, _job, _record
+from polymux.service.work import LARGEST_PREVIEW_BYTES, Sink
+
+if TYPE_CHECKING:
+    from polymux.service.media_store import Draft
+
+JPEG = b"\xff\xd8\xff\xe0 a picture"
+
+
+def no_draft(_: int) -> Draft:
+    raise AssertionError
+
+
+def test_the_last_preview_is_shown_and_told_of() -> None:
+    changes = []
+    sink = Sink(lambda: changes.append(1), no_draft)
+    assert sink.shown is None
+    sink.preview(JPEG, "image/jpeg")
+    sink.preview(b"\x89PNG", "image/png")
+    assert sink.shown == "data:image/png;base64,iVBORw=="
+    assert len(changes) == 2
+
+
+def test_a_part_of_the_work_shows_it_for_the_whole() -> None:
+    sink = Sink(lambda: None, no_draft)
+    sink.part(0.5, 1.0).preview(JPEG, "image/jpeg")
+    assert (sink.shown or "").startswith("data:image/jpeg;base64,")
+
+
+@pytest.mark.parametrize(
+    ("data", "content_type"),
+    [
+        (JPEG, "text/html"),
+        (JPEG, "image/svg+xml"),
+        (b"x" * (LARGEST_PREVIEW_BYTES + 1), "image/jpeg"),
+    ],
+)
+def test_what_is_no_small_picture_is_none(data: bytes, content_type: str) -> None:
+    sink = Sink(lambda: None, no_draft)
+    with pytest.raises(ValueError, match=content_type.replace("+", r"\+")):
+        sink.preview(data, content_type)
+    assert sink.shown is None
+
+
+def test_a_preview_is_not_written_down() -> None:
+    job = Job(
+        "a" * 26, "key", "generate_image", "m", "v", {}, 1.0, preview="data:image/png;base64,"
+    )
+    assert "preview" not in _record(job)
+    columns = {
+        "id": job.id, "owner": "key", "operation": "generate_image", "status": "starting",
+        "created_at": 1.0, "completed_at": None, "idempotency_key": None, "record": _record(job),
+    }  # fmt: skip
+    assert _job(columns).preview is None  # type: ignore[arg-type]
