@@ -69,7 +69,8 @@ def _add_keys(commands: Any) -> None:
         "--scope",
         metavar="OPERATION",
         action="append",
-        help="an operation that it may use, 'predictions' or 'metrics'; repeatable; default all",
+        help="an operation that it may use, 'predictions', 'metrics' or 'administration'; "
+        "repeatable; default all",
     )
     add.add_argument("--requests-per-minute", metavar="N", type=float)
     add.add_argument("--concurrent", metavar="N", type=int, help="requests at once")
@@ -184,8 +185,9 @@ def _add(file: Any, options: argparse.Namespace) -> tuple[str, Key]:
     from polymux._text import shown
     from polymux.errors import InvalidRequestError
 
-    known = {one.name for one in contract.operations()} | {"predictions", "metrics", "operations",
-                                                            "openapi", "docs"}  # fmt: skip
+    known = {one.name for one in contract.operations()} | {
+        "administration", "docs", "metrics", "openapi", "operations", "predictions",
+    }  # fmt: skip
     for scope in options.scope or ():
         if scope not in known:
             raise InvalidRequestError(

@@ -11,12 +11,15 @@ from fastapi import APIRouter, FastAPI
 from starlette.routing import Route
 
 from polymux import contract
+from polymux.server.administration import PATH as ADMINISTRATION
+from polymux.server.administration import Administration
 from polymux.server.doors import mcp, openai, replicate
 from polymux.server.doors.openai.shape import OpenAiNotFound
 from polymux.server.endpoint import NotFound, Preflight
 from polymux.server.facts import Alive, Docs, MetricsEndpoint, OpenApi, Operations, Ready
 from polymux.server.files import MediaEndpoint
 from polymux.server.operations import OperationEndpoint
+from polymux.server.page import PageEndpoint, PageRedirect
 from polymux.server.predictions import (
     PATH,
     PredictionCancel,
@@ -67,7 +70,8 @@ def create_app(config: Config = None, *, backends: Sequence[Backend] | None = No
         telemetry={"tracing": False, "metrics": False, "logs": False},  # See `tracing`.
     )
     app.state.polymux = state
-    routes = _routes(state)
+    # The first address of an application of somebody else's is theirs.
+    routes = [*_routes(state), Route("/", PageRedirect(state), methods=None)]
     app.router.routes.extend(routes)
     app.add_middleware(_Front, state=state, routes=routes)
     return app
@@ -145,6 +149,7 @@ def _routes(state: ServerState) -> list[Route]:
         (f"{PATH}/{{id}}/events", PredictionEvents(state)),
         ("/api/v1/operations", Operations(state)),
         ("/api/v1/readiness", Ready(state)),
+        (ADMINISTRATION, Administration(state)),
         ("/media/{name}", MediaEndpoint(state)),
         ("/songs/{id}", SongPage(state)),
         ("/songs/{id}/cover", SongCover(state)),
@@ -153,6 +158,9 @@ def _routes(state: ServerState) -> list[Route]:
         ("/metrics", MetricsEndpoint(state)),
         ("/openapi.json", OpenApi(state)),
         ("/docs", Docs(state)),
+        ("/page", PageRedirect(state)),
+        ("/page/", PageEndpoint(state)),
+        ("/page/{name}", PageEndpoint(state)),
     ]
     if state.settings.openai_door:
         endpoints += openai.routes(state)

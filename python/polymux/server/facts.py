@@ -68,6 +68,7 @@ class Operations(Endpoint):
     """``GET /api/v1/operations``: the contract."""
 
     name = "operations"
+    every_key = True
 
     async def handle(self, asked: Asked) -> None:
         """As ``polymux operations --json`` prints it."""

@@ -42,8 +42,8 @@ class Key:
         name: What people call it.
         sha256: Of the key, 64 hexadecimal digits.
         created_at: Seconds since 1970.
-        scopes: Operations that it may use, such as ``"transcribe"``, and ``"metrics"``; None for
-            all.
+        scopes: Operations that it may use, such as ``"transcribe"``, ``"metrics"``, and
+            ``"administration"``; None for all.
         requests_per_minute: None for no limit.
         concurrent: How many requests at once; None for no limit.
         longest_estimate_s: Work that is thought to take longer is refused; None for no limit.

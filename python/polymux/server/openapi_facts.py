@@ -169,6 +169,7 @@ def _facts() -> dict[str, Any]:
     ready["503"] = json_answer("No.", _STATE)
     contract = {"200": json_answer("The contract.", {"type": "array"})}
     document = {"200": json_answer("This document.", {"type": "object"})}
+    glance = {"200": json_answer("Everything, as it is now.", {"type": "object"})}
     page = text("One page.", "text/html")
     public: dict[str, Any] = {"security": []}
     local: dict[str, Any] = {"security": _KEY_OR_LOOPBACK}
@@ -177,6 +178,9 @@ def _facts() -> dict[str, Any]:
         "/readyz": fact("is_ready", "Whether it takes work", ready, **public),
         "/api/v1/readiness": fact("readiness", "Whether it takes work", ready, **public),
         "/api/v1/operations": fact("operations", "The contract", contract | fact_errors()),
+        "/api/v1/administration": fact(
+            "administration", "Engines, models, memory, keys, upstreams", glance | fact_errors()
+        ),
         "/metrics": fact(
             "metrics", "Counters", text("For Prometheus.", "text/plain") | fact_errors(), **local
         ),

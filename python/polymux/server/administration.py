@@ -1,0 +1,177 @@
+"""What whoever runs a server wants to see at a glance: engines, models, memory, keys, upstreams."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import defaultdict
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from polymux._version import __version__
+from polymux.engines.memory import machine_free_bytes, resident_bytes
+from polymux.models.folder import ModelsFolder
+from polymux.server.answers import send_json
+from polymux.server.endpoint import Endpoint
+from polymux.service.records import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from polymux.server.endpoint import Asked
+    from polymux.server.keys import Key
+    from polymux.server.metrics import Metrics
+    from polymux.server.state import ServerState
+    from polymux.service.dispatch import Service
+
+PATH = "/api/v1/administration"
+_FIRST_FAILURE = 400
+
+
+class Administration(Endpoint):
+    """``GET /api/v1/administration``: for keys of all scopes, and of this one."""
+
+    name = "administration"
+
+    async def handle(self, asked: Asked) -> None:
+        """Everything, as it is now; no key, no hash of one, and no path."""
+        service = self.state.service
+        body = {
+            "version": __version__,
+            "engines": _backends(self.state, service, upstream=False),
+            "upstreams": _backends(self.state, service, upstream=True),
+            "keys": _keys(self.state),
+            "requests": requests_of(self.state.metrics),
+            "store": {
+                "used_bytes": service.store.media.used_bytes,
+                "limit_bytes": self.state.settings.store.bytes,
+                "keep_s": self.state.settings.store.keep_s,
+                "jobs_running": service.jobs.count,
+            },
+            "models": await asyncio.to_thread(_models),
+            "memory": {
+                **await asyncio.to_thread(_memory),
+                "engines_limit_bytes": self.state.settings.limits.engines_memory_bytes,
+            },
+        }
+        await send_json(asked.send, 200, body, request_id=asked.access.request_id)
+
+
+def _backends(state: ServerState, service: Service, *, upstream: bool) -> list[dict[str, Any]]:
+    """The engines, or the upstreams, in the order in which they are asked."""
+    found = []
+    for name, backend in service.backends.items():
+        settings = state.settings.upstreams.get(name)
+        if (settings is not None) is not upstream:
+            continue
+        health, place = backend.health(), service.places[name]
+        told = {
+            "name": name,
+            "state": health.state,
+            "detail": health.detail,
+            "operations": sorted(backend.operations),
+            "models": None if backend.models is None else list(backend.models),
+            "slots": backend.slots,
+            "running": place.running,
+            "waiting": place.waiting,
+        }
+        if settings is not None:
+            told |= {"kind": settings.kind, "host": urlsplit(settings.base_url).hostname or ""}
+        found.append(told)
+    return found
+
+
+def _keys(state: ServerState) -> list[dict[str, Any]]:
+    used: dict[str, int] = defaultdict(int)
+    for name, labels, value in _samples(state.metrics):
+        if name == "polymux_key_requests_total":
+            used[labels["key"]] += int(value)
+    keys = state.keys.keys()
+    return [_key(one, used[one.id]) for one in keys]
+
+
+def _key(key: Key, requests: int) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "created_at": moment(key.created_at),
+        "expires_at": moment(key.expires_at),
+        "scopes": None if key.scopes is None else list(key.scopes),
+        "requests_per_minute": key.requests_per_minute,
+        "concurrent": key.concurrent,
+        "longest_estimate_s": key.longest_estimate_s,
+        "requests": requests,
+    }
+
+
+def requests_of(metrics: Metrics) -> list[dict[str, Any]]:
+    """What was asked for since the start: how often, how often in vain, how long it took.
+
+    Args:
+        metrics: The server's counters.
+
+    Example:
+        >>> from polymux.server.administration import requests_of
+        >>> from polymux.server.metrics import Metrics
+        >>> metrics = Metrics()
+        >>> metrics.note("chat", 200, 0.5, None)
+        >>> metrics.note("chat", 503, 0.1, None)
+        >>> requests_of(metrics)
+        [{'operation': 'chat', 'requests': 2, 'failures': 1, 'mean_s': 0.3}]
+    """
+    counts: dict[str, int] = defaultdict(int)
+    failures: dict[str, int] = defaultdict(int)
+    seconds: dict[str, float] = defaultdict(float)
+    for name, labels, value in _samples(metrics):
+        if name == "polymux_requests_total":
+            counts[labels["operation"]] += int(value)
+            if int(labels["status"]) >= _FIRST_FAILURE:
+                failures[labels["operation"]] += int(value)
+        elif name == "polymux_request_seconds_sum":
+            seconds[labels["operation"]] += value
+    return [
+        {
+            "operation": operation,
+            "requests": count,
+            "failures": failures[operation],
+            "mean_s": round(seconds[operation] / count, 4),
+        }
+        for operation, count in sorted(counts.items())
+    ]
+
+
+def _samples(metrics: Metrics) -> Iterator[tuple[str, dict[str, str], float]]:
+    for family in metrics.registry.collect():
+        for one in family.samples:
+            yield one.name, one.labels, one.value
+
+
+def _models() -> list[dict[str, Any]]:
+    """What is installed; reads the folder of models."""
+    return [
+        {
+            "name": one.name,
+            "family": one.family,
+            "bytes": one.bytes,
+            "license": one.manifest.license,
+            "problem": one.problem,
+        }
+        for one in ModelsFolder().installed()
+    ]
+
+
+def _memory() -> dict[str, int | None]:
+    """What the machine has left, and what the server and the engines' processes hold."""
+    own = os.getpid()
+    found = [own]
+    for pid in found:
+        with suppress(OSError):  # A process or a thread may end meanwhile.
+            for path in Path(f"/proc/{pid}/task").glob("*/children"):
+                found += [int(one) for one in path.read_text("ascii").split()]
+    return {
+        "free_bytes": machine_free_bytes(),
+        "server_bytes": resident_bytes(own),
+        "engines_bytes": sum(resident_bytes(one) for one in found if one != own),
+    }

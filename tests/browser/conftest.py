@@ -1,0 +1,124 @@
+"""A browser on a real server: in no test does anything leave the server, or break the policy."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from browser.house import House
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Route
+
+CHROMIUM = "/usr/bin/chromium"
+#: Without what a browser tells others by itself; and no name but this machine's leads anywhere.
+_ARGUMENTS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+]  # fmt: skip
+_WATCH = """
+window.seen = {violations: [], shifts: []};
+addEventListener("securitypolicyviolation", (event) =>
+  seen.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
+new PerformanceObserver((list) => seen.shifts.push(
+  ...list.getEntries().filter((one) => !one.hadRecentInput).map((one) => one.value)))
+  .observe({type: "layout-shift", buffered: true});
+"""
+#: Engines load their models meanwhile, on a machine that may have other work.
+_WAIT_MS = 60_000
+
+
+@pytest.fixture(scope="session")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with House(tmp_path_factory.mktemp("house")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One for a module: as long as it is there, this thread has an event loop that runs."""
+    try:
+        from playwright.sync_api import expect, sync_playwright
+    except ImportError:
+        pytest.fail("playwright is missing: scripts/setup test installs it", pytrace=False)
+    if not Path(CHROMIUM).exists():
+        pytest.fail("chromium is missing: sudo apt-get install chromium", pytrace=False)
+    expect.set_options(timeout=_WAIT_MS)
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
+        yield launched
+        launched.close()
+
+
+class Guard:
+    """What a page must not do: leave the server, break its policy, fail."""
+
+    def __init__(self, context: BrowserContext, url: str) -> None:
+        self._url = url
+        self.left: list[str] = []
+        self.failed: list[str] = []
+        self.asked: list[str] = []
+        #: What the browser says of answers that a test wants, such as those to wrong keys.
+        self.allowed = "Failed to load resource"
+        context.route("**/*", self._see)
+        context.add_init_script(_WATCH)
+
+    def _see(self, route: Route) -> None:
+        url = route.request.url
+        self.asked.append(url)
+        if url.startswith((f"{self._url}/", "blob:", "data:")):
+            route.continue_()
+        else:
+            self.left.append(url)
+            route.abort()
+
+    def watch(self, page: Page) -> None:
+        page.set_default_timeout(_WAIT_MS)
+        page.on("pageerror", lambda error: self.failed.append(str(error)))
+        page.on("console", self._hear)
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and self.allowed not in message.text:
+            self.failed.append(message.text)
+
+    def check(self, page: Page, key: str) -> None:
+        assert not self.left
+        assert not self.failed
+        assert page.evaluate("seen.violations") == []
+        assert not [url for url in self.asked if key in url]
+
+
+@pytest.fixture
+def opened(house: House, browser: Browser) -> Callable[..., AbstractContextManager[Page]]:
+    """Opens the page in a window of its own, with a key; at the end everything is checked."""
+
+    @contextmanager
+    def opening(
+        place: str = "", *, key: str | None = None, origin: str = "", **options: Any
+    ) -> Iterator[Page]:
+        url = origin or house.url
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **options})
+        guard = Guard(context, url)
+        shown = house.key if key is None else key
+        context.add_init_script(f"sessionStorage.getItem('polymux.key') ?? {_keep(shown)}")
+        page = context.new_page()
+        page.guard = guard  # type: ignore[attr-defined]
+        guard.watch(page)
+        page.goto(f"{url}/page/#/{place}")
+        try:
+            yield page
+            guard.check(page, house.key)
+        finally:
+            context.close()
+
+    return opening
+
+
+def _keep(key: str) -> str:
+    return f"sessionStorage.setItem('polymux.key', '{key}')"

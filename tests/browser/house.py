@@ -1,0 +1,176 @@
+"""A real server with real engines where packages carry them, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import polymux
+from browser.stub_engine import FAMILY, OPERATIONS
+from polymux.server.keys import KeyFile
+from support import catalogue_songs, programs, weights
+from support.chat_model import model_path
+from support.commands import environment
+from support.supervised import TESTS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Self
+
+_READY_WITHIN_S = 60
+_CHANGES_WITHIN_S = 30
+
+
+class House:
+    """Runs ``polymux serve`` with every operation; as a context manager it stops at the end.
+
+    Args:
+        folder: For everything that it keeps.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.samples = Samples(folder / "samples")
+        keys = KeyFile(folder / "store" / "keys.json")
+        self.key, _ = keys.add("Ada's laptop")
+        self.chat_key, _ = keys.add("Website", scopes=("chat", "operations"), concurrent=4)
+        self._config = folder / "polymux.toml"
+        self._config.write_text(_settings(folder, self.samples))
+
+    def __enter__(self) -> Self:
+        self.log = self.folder / "log"
+        words = [sys.executable, "-m", "polymux", "serve", "--config", str(self._config)]
+        own = environment(self.folder, POLYMUX_MODELS=str(self.folder / "models"),
+                          PYTHONPATH=os.fspath(TESTS))  # fmt: skip
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [*words, "--port", "0"], cwd=self.folder, env=own, stdout=log, stderr=log
+            )
+        self.url = self._address()
+        return self
+
+    def _address(self) -> str:
+        until = time.monotonic() + _READY_WITHIN_S
+        while time.monotonic() < until:
+            assert self.process.poll() is None, self.log.read_text()
+            for word in self.log.read_text().replace(";", " ").split():
+                if word.startswith("http://127.0.0.1:"):
+                    return word.rstrip("/")
+            time.sleep(0.05)
+        raise AssertionError(self.log.read_text())
+
+    def __exit__(self, *_: object) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            status = self.process.wait(30)
+        finally:
+            self.process.kill()
+            self.process.wait()
+        log = self.log.read_text()
+        assert status == 0, log
+        assert "Traceback" not in log
+        assert self.key not in log
+
+    def ask(self, path: str) -> Any:
+        """What the server says at an address, under the first key."""
+        wanted = urllib.request.Request(
+            f"{self.url}/{path}", headers={"Authorization": f"Bearer {self.key}"}
+        )
+        with urllib.request.urlopen(wanted, timeout=10) as answer:
+            return json.load(answer)
+
+    def until_at_work(self, engine: str, count: int) -> None:
+        """Waits until an engine does so much at once."""
+        until = time.monotonic() + _CHANGES_WITHIN_S
+        while self._at_work(engine) != count:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+
+    def _at_work(self, engine: str) -> int:
+        engines = self.ask("api/v1/administration")["engines"]
+        return int(next(one["running"] for one in engines if one["name"] == engine))
+
+
+@dataclass
+class Samples:
+    """Small media, made by ffmpeg."""
+
+    folder: Path
+    image: Path = field(init=False)
+    sound: Path = field(init=False)
+    speech: Path = field(init=False)
+    snippet: Path = field(init=False)
+    text: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True)
+        lavfi = ("-f", "lavfi", "-i")
+        make = programs.ffmpeg
+        colours = "n=4:c0=0x1b1d5c:c1=0x4338ca:c2=0xf472b6:c3=0xfbbf24:seed=1:speed=0.00001"
+        make(
+            *lavfi,
+            f"gradients=s=512x384:x0=0:y0=0:x1=512:y1=384:{colours}",
+            "-frames:v",
+            "1",
+            self.folder / "a.png",
+        )
+        make("-i", self.folder / "a.png", "-vf", "scale=256:192", self.folder / "small.jpg")
+        make(*lavfi, "sine=frequency=330:duration=2", self.folder / "a.wav")
+        make("-i", self.folder / "a.wav", self.folder / "a.mp3")
+        make(*lavfi, "testsrc=s=192x144:d=2:r=10", "-pix_fmt", "yuv420p", self.folder / "a.mp4")
+        make(*lavfi, "mandelbrot=s=32x24:r=10", "-frames:v", "1", self.folder / "tiny.png")
+        self.image, self.sound = self.folder / "tiny.png", self.folder / "a.wav"
+        self.speech = self.folder / "speech.wav"
+        words = "The quick brown fox jumps over the lazy dog."
+        programs.run("espeak-ng", "-w", self.speech, words)
+        self.text = _written(self.folder / "text.png", "MUSIC 2026")
+
+
+def _written(path: Path, words: str) -> Path:
+    from PIL import Image, ImageDraw, ImageFont
+
+    picture = Image.new("RGB", (420, 100), "white")
+    font = ImageFont.load_default(48)
+    ImageDraw.Draw(picture).text((20, 20), words, "black", font)
+    picture.save(path)
+    return path
+
+
+def _settings(folder: Path, samples: Samples) -> str:
+    music = folder / "music"
+    catalogue_songs.song(music / "a.flac", 2, title="Blue Danube", artist="Strauss")
+    catalogue_songs.song(music / "b.flac", 1, title="Known", artist="Somebody")
+    with polymux.Catalogue(folder / "songs") as catalogue:
+        catalogue.add(music)
+    samples.snippet = catalogue_songs.snippet(samples.folder, 2)
+    engines = {
+        "media": {"threads": 1},
+        "rapidocr": {"threads": 1},
+        "assistant": {"family": "chat", "threads": 1, "options": {
+            "model": str(model_path()), "names": ["smollm2"], "context": 512}},
+        "speech": {"threads": 1, "options": {"model": str(weights.whisper(folder / "models"))}},
+        "upscale": {"threads": 1, "options": {"model": str(weights.upscaler()), "factor": 2}},
+        "stub": {"family": FAMILY, "slots": 4, "operations": list(OPERATIONS),
+                 "options": {"samples": str(samples.folder)}},
+    }  # fmt: skip
+    lines = [
+        f"songs = {{ catalogue = {json.dumps(str(folder / 'songs'))} }}",
+        "download = { enabled = false }",
+        f"store = {{ folder = {json.dumps(str(folder / 'store'))} }}",
+        'routes = { free_chat = ["stub"], chat = [{ backend = "stub", models = ["stub"] }, '
+        '"assistant"] }',
+    ]
+    for name, table in engines.items():
+        options = table.pop("options", {})
+        lines.append(f"[engines.{name}]")
+        lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+        lines.append(f"[engines.{name}.options]")
+        lines += [f"{key} = {json.dumps(value)}" for key, value in options.items()]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,261 @@
+"""Who may, and who can: keys, keyboard, screen readers, narrow screens, both colour schemes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import socket
+import threading
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from PIL import Image
+from playwright.sync_api import expect
+from polymux.server import lifespan, router
+from polymux.server.keys import KeyFile
+from polymux.server.settings import ServerSettings, StoreSettings
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from browser.house import House
+    from playwright.sync_api import Page
+
+    Opened = Callable[..., AbstractContextManager[Page]]
+
+KEPT = Path(__file__).parents[2] / "docs" / "images"
+#: Where new pictures go, for `scripts/screenshots`.
+WANTED = os.environ.get("POLYMUX_SCREENSHOTS")
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+PHONE = {"width": 360, "height": 740}
+
+
+def show_playground(page: Page) -> None:
+    expect(page.locator("a.operation")).to_have_count(14)
+
+
+def show_operation(page: Page) -> None:
+    page.locator("[name=prompt]").fill("the sky over a city at dusk")
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator("figure img")).to_be_visible()
+    page.locator("figure img").evaluate("(one) => one.decode()")
+    page.evaluate("scrollTo(0, 0)")
+
+
+def show_chat(page: Page) -> None:
+    page.get_by_text("Model and system prompt").click()
+    page.get_by_label("Model", exact=True).fill("stub")
+    page.get_by_text("Model and system prompt").click()
+    page.get_by_label("Message", exact=True).fill("How do I make an MP3?")
+    page.keyboard.press("Enter")
+    expect(page.locator(".bubble.assistant")).to_contain_text("tokens/s")
+
+
+def show_jobs(page: Page) -> None:
+    show_operation(page)
+    page.get_by_role("link", name="Jobs").click()
+    page.locator(".job").first.get_by_text("Result").click()
+    expect(page.locator("figure img")).to_be_visible()
+    page.evaluate("scrollTo(0, 0)")
+
+
+def show_songs(page: Page) -> None:
+    page.get_by_label("Song", exact=True).fill("danube")
+    page.keyboard.press("Enter")
+    expect(page.locator("img.cover")).to_be_visible()
+
+
+def show_server(page: Page) -> None:
+    expect(page.get_by_role("heading", name="Keys and quotas")).to_be_visible()
+
+
+VIEWS = {
+    "playground": ("playground", show_playground),
+    "operation": ("playground/generate_image", show_operation),
+    "chat": ("chat", show_chat),
+    "jobs": ("playground/generate_image", show_jobs),
+    "songs": ("songs", show_songs),
+    "server": ("admin", show_server),
+}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_is_for_everybody(view: str, scheme: str, opened: Opened) -> None:
+    """Nothing that axe finds on a wide screen and on a phone; nothing wider than the phone."""
+    place, show = VIEWS[view]
+    with opened(place, color_scheme=scheme) as page:
+        show(page)
+        picture = page.screenshot(animations="disabled")
+        check_axe(page)
+        page.set_viewport_size(PHONE)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        if scheme == "light":
+            check_axe(page)
+        check_picture(f"{view}-{scheme}", picture)
+
+
+def check_axe(page: Page) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page, options={"runOnly": {"type": "tag", "values": RULES}})
+    assert found.response["passes"], "axe has looked at nothing"
+    told = [
+        f"{one['id']}: {node['html'][:200]} {node['failureSummary']}"
+        for one in found.response["violations"]
+        for node in one["nodes"]
+    ]
+    assert not told, "\n".join(told)
+
+
+def check_picture(name: str, data: bytes) -> None:
+    """As large as the one that is kept, and as little blank."""
+    path = (Path(WANTED) if WANTED else KEPT) / f"page-{name}.png"
+    if WANTED:
+        with Image.open(BytesIO(data)) as now:
+            now.convert("RGB").quantize(256).save(path, optimize=True)
+    if not path.exists():
+        pytest.fail(f"{path.name} is not in docs/images: scripts/screenshots makes it")
+    with Image.open(BytesIO(data)) as now, Image.open(path) as kept:
+        assert now.size == kept.size
+        for one in (now, kept):
+            assert len(one.convert("L").resize((64, 64)).getcolors() or ()) > 8, "it is blank"
+        corner = (now.width - 4, 4)
+        ground = [one.convert("L").getpixel(corner) for one in (now, kept)]
+        assert abs(ground[0] - ground[1]) < 20, "dark is not light"
+
+
+def test_a_wrong_key_is_told_and_a_right_one_opens(opened: Opened, house: House) -> None:
+    with opened("chat", key=" ") as page:
+        page.evaluate("sessionStorage.setItem('polymux.key', 'pmx_wrong')")
+        page.reload()
+        dialog = page.get_by_role("dialog", name="Your key for this server")
+        expect(dialog).to_contain_text("no key, or one that this server does not know")
+        check_axe(page)
+        field = dialog.get_by_label("Key", exact=True)
+        expect(field).to_be_focused()
+        field.fill("pmx_other")
+        page.keyboard.press("Enter")
+        expect(field).to_have_attribute("aria-invalid", "true")
+        assert page.evaluate("sessionStorage.getItem('polymux.key')") == "pmx_wrong"
+        field.fill(house.key)
+        page.keyboard.press("Enter")
+        expect(dialog).to_be_hidden()
+        expect(page.get_by_label("Message", exact=True)).to_be_visible()
+        kept = page.evaluate(
+            "[sessionStorage.getItem('polymux.key'), JSON.stringify(localStorage)]"
+        )
+        assert kept == [house.key, "{}"]
+        assert page.evaluate("document.cookie") == ""
+        page.get_by_role("button", name="Key: one is set; change it").click()
+        dialog.get_by_role("button", name="Forget the key").click()
+        expect(page.get_by_text("This server wants a key")).to_be_visible()
+        assert page.evaluate("sessionStorage.getItem('polymux.key')") is None
+
+
+def test_what_a_key_may_not_see_is_not_offered(opened: Opened, house: House) -> None:
+    with opened("admin", key=house.chat_key) as page:
+        expect(page.get_by_text("this key may not use administration")).to_be_visible()
+        expect(page.get_by_role("link", name="Chat", exact=True)).to_be_visible()
+        expect(page.get_by_role("link", name="Server", exact=True)).to_have_count(0)
+
+
+def test_the_server_at_a_glance(opened: Opened, house: House) -> None:
+    with opened() as page:
+        page.get_by_role("link", name="Server", exact=True).click()
+        for title in (
+            "Engines",
+            "Upstreams",
+            "Models",
+            "Keys and quotas",
+            "Requests since the start",
+        ):
+            expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
+        keys = page.get_by_role("region", name="Keys and quotas")
+        expect(keys).to_contain_text("Ada's laptop")
+        expect(keys).to_contain_text("4 at once")
+        expect(page.get_by_role("region", name="Engines")).to_contain_text("smollm2")
+        assert house.key not in page.content()
+
+
+def test_everything_by_keyboard(opened: Opened) -> None:
+    with opened("playground") as page:
+        show_playground(page)
+        page.keyboard.press("Tab")
+        page.evaluate("document.activeElement.blur()")
+        page.locator(".skip").focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#content")).to_be_focused()
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", name="Chat with failover", level=1)).to_be_visible()
+
+
+def test_colours_are_chosen_and_kept(opened: Opened) -> None:
+    with opened("playground", color_scheme="light") as page:
+        show_playground(page)
+        ground = "getComputedStyle(document.body).backgroundColor"
+        light = page.evaluate(ground)
+        for wanted in ("Light", "Dark"):
+            page.get_by_role("button", name=re.compile("^Colours")).click()
+            expect(page.get_by_role("button", name=f"Colours: {wanted}")).to_be_visible()
+        assert page.evaluate(ground) != light
+        page.reload()
+        expect(page.get_by_role("button", name="Colours: Dark")).to_be_visible()
+        assert page.evaluate(ground) != light
+
+
+def test_a_server_that_has_gone_is_told(opened: Opened) -> None:
+    with opened("jobs") as page:
+        expect(page.locator(".job").or_(page.locator(".empty")).first).to_be_visible()
+        page.context.set_offline(True)
+        page.get_by_role("button", name="Refresh").click()
+        expect(page.get_by_role("alert")).to_contain_text("the server cannot be reached")
+        page.context.set_offline(False)
+        page.get_by_role("button", name="Refresh").click()
+        expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_beneath_a_prefix_of_somebody_s_application(opened: Opened, tmp_path: Path) -> None:
+    """Everything is asked of what lies beneath the prefix; the guard knows nothing else."""
+    place = "playground/convert_to_mp3"
+    with (
+        mounted(tmp_path / "s") as (url, key),
+        opened(place, origin=f"{url}/tools", key=key) as page,
+    ):
+        page.locator("[name=url]").fill("https://media.example/a.wav")
+        page.get_by_role("button", name="Run").click()
+        expect(page.locator(".job")).to_contain_text("Done")
+        made = page.locator("figure[data-kind=audio] audio")
+        expect(made).to_have_attribute("src", re.compile(re.escape(f"{url}/tools/media/")))
+
+
+@contextmanager
+def mounted(folder: Path) -> Iterator[tuple[str, str]]:
+    """An application with the router in it; its address and a key."""
+    settings = ServerSettings(store=StoreSettings(folder))
+    key, _ = KeyFile(settings.key_file).add("test")
+    mine = router(settings, backends=[Scripted()])
+    app = FastAPI(lifespan=lambda _: lifespan(mine))
+    app.include_router(mine, prefix="/tools")
+    listener = socket.create_server(("127.0.0.1", 0))
+    running = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))
+    thread = threading.Thread(target=lambda: asyncio.run(running.serve([listener])), daemon=True)
+    thread.start()
+    while not running.started:
+        assert thread.is_alive()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", key
+    finally:
+        running.should_exit = True
+        thread.join(10)
+        assert not thread.is_alive()

@@ -1,0 +1,197 @@
+"""What goes on while somebody looks: answers that stream, work that is stopped, jobs."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from browser.stub_engine import RELEASE
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from browser.house import House
+    from playwright.sync_api import Locator, Page
+
+    Opened = Callable[..., AbstractContextManager[Page]]
+
+
+def choose(page: Page, model: str) -> None:
+    page.get_by_text("Model and system prompt").click()
+    page.get_by_label("Model", exact=True).fill(model)
+    page.get_by_text("Model and system prompt").click()
+
+
+def say(page: Page, text: str) -> Locator:
+    """Sends a message; gives the answer, which may still grow."""
+    before = page.locator(".bubble.assistant").count()
+    page.get_by_label("Message", exact=True).fill(text)
+    page.keyboard.press("Enter")
+    return page.locator(".bubble.assistant").nth(before)
+
+
+def test_an_answer_is_shown_as_markdown_and_runs_nothing(opened: Opened) -> None:
+    with opened("chat") as page:
+        choose(page, "stub")
+        answer = say(page, "hello")
+        expect(answer.get_by_role("heading", name="Sound in two steps")).to_be_visible()
+        expect(answer.locator("ol > li strong")).to_have_text("Open")
+        expect(answer.locator("td").first).to_have_text("MP3")
+        expect(answer.locator("pre")).to_have_text('print("<b>no markup</b>")')
+        guide = answer.get_by_role("link", name="the guide")
+        expect(guide).to_have_attribute("href", "https://guide.example/mp3")
+        expect(guide).to_have_attribute("rel", "noopener noreferrer nofollow")
+        expect(answer).to_contain_text("<img src=x")
+        expect(answer).to_contain_text("[bad](javascript:alert(1))")
+        expect(answer).to_contain_text("7 tokens in")
+        expect(answer).to_contain_text("tokens/s")
+        assert answer.locator("img, script, iframe").count() == 0
+        assert page.title() == "Chat · polymux"
+
+
+def test_code_is_copied(opened: Opened) -> None:
+    with opened("chat", permissions=["clipboard-read", "clipboard-write"]) as page:
+        choose(page, "stub")
+        answer = say(page, "hello")
+        answer.locator(".code").get_by_role("button", name="Copy").click()
+        expect(answer.get_by_role("button", name="Copied")).to_be_visible()
+        assert page.evaluate("navigator.clipboard.readText()") == 'print("<b>no markup</b>")'
+
+
+def test_stopping_an_answer_ends_the_server_s_work(opened: Opened, house: House) -> None:
+    with opened("chat") as page:
+        choose(page, "stub")
+        answer = say(page, "endless")
+        expect(answer).to_contain_text("word5 ")
+        house.until_at_work("stub", 1)
+        page.get_by_role("button", name="Stop").click()
+        expect(answer).to_contain_text("Stopped")
+        house.until_at_work("stub", 0)
+        page.evaluate("seen.shifts = []")
+        second = say(page, "roles")
+        expect(second).to_contain_text("user assistant user")
+
+
+def test_leaving_the_chat_ends_the_work_too(opened: Opened, house: House) -> None:
+    with opened("chat") as page:
+        choose(page, "stub")
+        expect(say(page, "endless")).to_contain_text("word3 ")
+        page.get_by_role("link", name="Songs").click()
+        house.until_at_work("stub", 0)
+
+
+def test_nothing_moves_while_an_answer_streams(opened: Opened) -> None:
+    with opened("chat") as page:
+        choose(page, "stub")
+        page.evaluate("seen.shifts = []")
+        answer = say(page, "hello")
+        expect(answer).to_contain_text("tokens/s")
+        for _ in range(2):
+            answer = say(page, "endless")
+            expect(answer).to_contain_text("word60 ")
+            page.get_by_role("button", name="Stop").click()
+            expect(answer).to_contain_text("Stopped")
+        assert sum(page.evaluate("seen.shifts")) < 0.01
+
+
+def test_a_real_model_hears_the_system_prompt(opened: Opened) -> None:
+    with opened("chat") as page:
+        page.get_by_text("Model and system prompt").click()
+        expect(page.locator("#chat-models option[value=smollm2]")).to_be_attached()
+        page.get_by_label("Model", exact=True).fill("smollm2")
+        page.get_by_label("System prompt").fill("You answer in one word.")
+        page.get_by_label("Longest answer, in tokens").fill("8")
+        answer = say(page, "Is the sky blue?")
+        expect(answer).to_contain_text("smollm2 ·")
+        expect(answer).to_contain_text("tokens in")
+
+
+def test_a_chat_with_failover(opened: Opened) -> None:
+    with opened("chat") as page:
+        page.get_by_text("Model and system prompt").click()
+        page.get_by_label("Service", exact=True).select_option("free_chat")
+        expect(page.get_by_label("Model", exact=True)).to_have_value("gpt-4o")
+        expect(page.get_by_label("Temperature")).to_be_hidden()
+        expect(say(page, "hello").get_by_role("heading", name="Sound in two steps")).to_be_visible()
+
+
+def test_what_the_server_says_of_a_wrong_model(opened: Opened) -> None:
+    with opened("chat") as page:
+        choose(page, "nobody")
+        answer = say(page, "hello")
+        expect(answer.get_by_role("alert")).to_contain_text("nobody")
+        expect(answer.get_by_role("alert")).to_contain_text("model_not_found")
+
+
+def begin(page: Page, prompt: str) -> Locator:
+    page.locator("[name=prompt]").fill(prompt)
+    page.get_by_role("button", name="Run").click()
+    return page.locator(".job")
+
+
+def test_a_job_shows_how_it_goes_and_is_cancelled(opened: Opened, house: House) -> None:
+    with opened("playground/generate_image") as page:
+        job = begin(page, "held")
+        expect(job).to_contain_text("Running, ")
+        expect(job.get_by_role("img", name="What is being made, so far")).to_be_visible()
+        job.get_by_text("Log").click()
+        expect(job.get_by_role("region", name="Log")).to_contain_text("held until")
+        expect(page.locator("#places .count")).to_have_text("1 running")
+        job.get_by_role("button", name="Cancel").click()
+        expect(job).to_contain_text("Cancelled")
+        house.until_at_work("stub", 0)
+        expect(page.locator("#places .count")).to_have_count(0)
+
+
+def test_a_job_outlives_a_reload(opened: Opened, house: House) -> None:
+    with opened("playground/generate_image") as page:
+        expect(begin(page, "held")).to_contain_text("Running, ")
+        page.reload()
+        expect(page.locator("#places .count")).to_have_text("1 running")
+        page.get_by_role("link", name="Jobs").click()
+        job = page.locator(".job").first
+        expect(job).to_contain_text("Image generation")
+        expect(job).to_contain_text("Running, ")
+        with released(house):
+            expect(job).to_contain_text("Done")
+        expect(job.get_by_role("img", name="held")).to_be_visible()
+        expect(page.locator("#places .count")).to_have_count(0)
+
+
+@contextmanager
+def released(house: House) -> Iterator[None]:
+    """Lets go what is held."""
+    file = house.samples.folder / RELEASE
+    file.touch()
+    yield
+    file.unlink()
+
+
+def test_a_job_is_removed_with_its_files(opened: Opened, house: House) -> None:
+    with opened("playground/generate_image") as page:
+        job = begin(page, "gone soon")
+        expect(job).to_contain_text("Done")
+        id_ = job.get_attribute("data-job")
+        job.get_by_role("button", name="Remove with its files").click()
+        expect(job).to_have_text("Removed.")
+        assert id_ not in {one["id"] for one in house.ask("api/v1/predictions")["results"]}
+
+
+@pytest.mark.parametrize("words", ["danube", "nothing like it"])
+def test_the_songs(opened: Opened, words: str) -> None:
+    with opened("songs") as page:
+        page.get_by_label("Song", exact=True).fill(words)
+        page.get_by_role("button", name="Search").click()
+        if words != "danube":
+            expect(page.get_by_text("No song of that name")).to_be_visible()
+            return
+        song = page.get_by_role("link", name="Blue Danube - Strauss")
+        expect(song).to_be_visible()
+        cover = page.locator("img.cover")
+        assert cover.evaluate("(one) => one.decode().then(() => one.naturalWidth > 0)")
+        with page.context.expect_page() as other:
+            song.click()
+        expect(other.value.get_by_role("heading", name="Blue Danube")).to_be_visible()

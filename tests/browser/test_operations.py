@@ -1,0 +1,164 @@
+"""Every operation through the page, as somebody does it who has never seen it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+from polymux import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from browser.house import House
+    from playwright.sync_api import Locator, Page
+
+    Opened = Callable[..., AbstractContextManager[Page]]
+
+#: Operation to what is filled in, what is sent along, and what the result shows.
+CASES = {
+    "chat": ({"messages": "hello", "model": "stub"}, {}, "Sound in two steps"),
+    "free_chat": ({"messages": "hello"}, {}, "Sound in two steps"),
+    "search_music": ({"song": "danube"}, {}, "Blue Danube - Strauss"),
+    "generate_image": ({"prompt": "a set"}, {}, "image"),
+    "upscale_image": ({}, {"image": "image"}, "image"),
+    "transcribe": ({}, {"audio": "speech"}, "fox"),
+    "generate_video": ({"prompt": "a test"}, {}, "video"),
+    "generate_music": ({"prompt_a": "a tone"}, {}, "audio"),
+    "identify_song": ({}, {"file": "snippet"}, "Blue Danube - Strauss"),
+    "download_video": ({"url": "https://videos.example/1"}, {}, "video"),
+    "summarize_video": ({"url": "https://videos.example/1"}, {}, "A video about sound"),
+    "download_music": ({"query": "a tone"}, {}, "audio"),
+    "convert_to_mp3": ({}, {"file": "sound"}, "audio"),
+    "read_text": ({}, {"file": "text"}, "2026"),
+}
+MEDIA = ("audio", "video", "image")
+
+
+def result(page: Page) -> Locator:
+    return page.get_by_role("region", name="Result", exact=True)
+
+
+def test_all_of_them_are_there(opened: Opened) -> None:
+    with opened() as page:
+        cards = page.locator("a.operation")
+        expect(cards).to_have_count(len(contract.operations()))
+        assert {one.name for one in contract.operations()} == CASES.keys()
+        page.get_by_role("link", name="Conversion to MP3").click()
+        expect(page.get_by_role("heading", name="Conversion to MP3", level=1)).to_be_visible()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_operation(name: str, opened: Opened, house: House) -> None:
+    fields, files, wanted = CASES[name]
+    with opened(f"playground/{name}") as page:
+        if name == "upscale_image":
+            page.get_by_role("radio", name="nightmareai/real-esrgan").check()
+        for field, text in fields.items():
+            page.locator(f"[name={field}]").fill(text)
+        for field, sample in files.items():
+            page.locator(f"[name={field}]").set_input_files(getattr(house.samples, sample))
+        page.get_by_role("button", name="Run").click()
+        shown = result(page)
+        if wanted not in MEDIA:
+            expect(shown.get_by_text(wanted).first).to_be_visible()
+            return
+        made = shown.locator(f"figure[data-kind={wanted}]").first
+        expect(made).to_be_visible()
+        expect(shown.get_by_role("link", name="Download").first).to_be_visible()
+        loads(made.locator({"image": "img"}.get(wanted, wanted)), wanted)
+
+
+def loads(player: Locator, kind: str) -> None:
+    """The browser can show it: it knows its size, or how long it is."""
+    player.scroll_into_view_if_needed()
+    wait = """(one) => new Promise((resolve) => {
+      const know = () => (one.naturalWidth || one.duration) > 0 && resolve(true);
+      for (const kind of ["load", "loadedmetadata"]) one.addEventListener(kind, know);
+      know();
+    })"""
+    assert player.evaluate(wait), kind
+
+
+def test_what_a_form_shows_is_of_the_contract(opened: Opened) -> None:
+    with opened("playground/generate_image") as page:
+        width = page.get_by_label("Width", exact=True)
+        expect(width).to_have_attribute("min", "256")
+        expect(width).to_have_attribute("max", "1280")
+        expect(width).to_have_attribute("step", "8")
+        expect(width).to_have_attribute("placeholder", "1024")
+        expect(page.get_by_text("From 256 to 1280, in steps of 8, in px.").first).to_be_visible()
+        expect(page.get_by_label("Scheduler", exact=True)).to_have_value("K_EULER")
+        expect(page.get_by_label("Seed", exact=True)).to_be_hidden()
+        page.get_by_text("More options").click()
+        expect(page.get_by_label("Seed", exact=True)).to_be_visible()
+        assert page.locator("[name=num_inferences_steps]").count() == 0
+        page.get_by_role("radio", name="lorenzomarines/astra").check()
+        expect(page.get_by_label("Image", exact=True)).to_be_attached()
+
+
+def test_many_settings_are_folded_away(opened: Opened) -> None:
+    with opened("playground/upscale_image") as page:
+        creativity = page.get_by_label("Creativity", exact=True)
+        expect(creativity).to_be_hidden()
+        page.get_by_text("Settings").click()
+        expect(creativity).to_be_visible()
+        expect(page.get_by_label("Image required", exact=True)).to_be_attached()
+
+
+def test_a_file_is_dropped_and_its_upload_is_told(opened: Opened) -> None:
+    with opened("playground/convert_to_mp3") as page:
+        drop = page.evaluate_handle(
+            """() => {
+              const transfer = new DataTransfer();
+              const noise = new Uint8Array(3 << 20);
+              transfer.items.add(new File([noise], "noise.wav", {type: "audio/wav"}));
+              return transfer;
+            }"""
+        )
+        page.evaluate(
+            """() => { window.told = []; new MutationObserver(() => {
+              const bar = document.querySelector(".uploading progress");
+              if (bar) told.push(document.querySelector(".uploading .note").textContent);
+            }).observe(document.body, {subtree: true, childList: true, attributes: true}); }"""
+        )
+        page.locator(".drop").dispatch_event("drop", {"dataTransfer": drop})
+        expect(page.get_by_text("noise.wav")).to_be_visible()
+        page.get_by_role("button", name="Run").click()
+        failure = result(page).get_by_role("alert").first
+        expect(failure).to_contain_text("wav")
+        assert any("Sen" in one for one in page.evaluate("told"))
+
+
+def test_what_the_server_refuses_stands_at_its_field(opened: Opened) -> None:
+    with opened("playground/download_video") as page:
+        page.locator("[name=url]").fill("https://videos.example/1")
+        page.get_by_label("Resolution", exact=True).fill("enormous")
+        page.get_by_role("button", name="Run").click()
+        field = page.get_by_label("Resolution", exact=True)
+        expect(field).to_have_attribute("aria-invalid", "true")
+        expect(page.locator("[data-field=resolution] .field-error")).to_contain_text("enormous")
+        expect(result(page).get_by_role("alert")).to_contain_text("resolution")
+
+
+def test_stopping_what_does_not_stream_ends_the_work(opened: Opened, house: House) -> None:
+    with opened("playground/chat") as page:
+        page.locator("[name=messages]").fill("endless")
+        page.locator("[name=model]").fill("stub")
+        page.get_by_role("button", name="Run").click()
+        expect(result(page)).to_contain_text("the server is at work")
+        house.until_at_work("stub", 1)
+        page.get_by_role("button", name="Stop").click()
+        expect(result(page)).to_contain_text("Stopped")
+        house.until_at_work("stub", 0)
+
+
+def test_a_chat_streams_in_the_playground_too(opened: Opened) -> None:
+    with opened("playground/free_chat") as page:
+        page.locator("textarea[name=messages]").fill("hello")
+        page.get_by_label("Stream", exact=True).check()
+        page.get_by_role("button", name="Run").click()
+        expect(result(page).get_by_role("heading", name="Sound in two steps")).to_be_visible()
+        expect(result(page).locator("table")).to_contain_text("everything")
