@@ -18,8 +18,10 @@ PACKAGES = {
     "ffprobe": "ffmpeg",
     "mpg123": "mpg123",
     "nghttpx": "nghttp2-proxy",
+    "nginx": "nginx-light",
     "sox": "sox",
     "strace": "strace",
+    "systemd-analyze": "systemd",
     "unshare": "util-linux",
 }
 

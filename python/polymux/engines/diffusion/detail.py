@@ -21,7 +21,7 @@ from polymux.engines.diffusion.detail_words import encoded
 from polymux.engines.diffusion.picture_files import picture_of
 from polymux.engines.diffusion.previews import Previews
 from polymux.engines.diffusion.steps import Steps
-from polymux.service.failures import refusal
+from polymux.service.failures import invalid, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,7 +63,7 @@ def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Ou
     values = request.values
     picture = picture_of(request, "image")
     if picture is None:
-        raise refusal(errors.BadRequestError, "image: there is none", param="image")
+        raise invalid("image: there is none", param="image")
     if values.get("handfix", "disabled") != "disabled":
         raise refusal(
             errors.NoBackendError,

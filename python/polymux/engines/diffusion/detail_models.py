@@ -11,7 +11,7 @@ from polymux import errors
 from polymux._text import shown
 from polymux.engines.diffusion import loras
 from polymux.models.roles import ROLES, needed_roles
-from polymux.service.failures import refusal
+from polymux.service.failures import invalid, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -161,8 +161,7 @@ def _check(path: Path) -> None:
 
 
 def _no_model(why: str) -> errors.BadRequestError:
-    return refusal(
-        errors.BadRequestError,
+    return invalid(
         f"{_CUSTOM}: this is no checkpoint of Stable Diffusion 1.5 as safetensors: {why}",
         param=_CUSTOM,
     )

@@ -10,9 +10,8 @@ import inspect
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from polymux import errors
 from polymux.engines.diffusion.schedulers import Scheduler, made
-from polymux.service.failures import refusal
+from polymux.service.failures import invalid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,8 +78,7 @@ def named(name: str) -> Scheduler:
     """
     found = _NAMED.get(name)
     if found is None:
-        raise refusal(
-            errors.BadRequestError,
+        raise invalid(
             f"scheduler={name!r}: no solver here does what this one does; there are: "
             f"{', '.join(_NAMED)}",
             param="scheduler",

@@ -68,7 +68,7 @@ def _work(request: Request, path: Any, kind: str) -> tuple[float, float, str]:
     if request.operation == "generate_video":
         return _video(values, path, kind)
     if request.operation == "generate_music":
-        steps = max(1, int(int(values["num_inference_steps"]) * float(values["denoising"])))
+        steps = int(int(values["num_inference_steps"]) * float(values["denoising"])) + 1
         size = _MUSIC_PX, _MUSIC_PX
         flops = 2 * steps * calibration.flops_of_pass(path, *size)
         flops += 2 * calibration.flops_of_decoding(path, *size)

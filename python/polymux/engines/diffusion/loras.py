@@ -8,9 +8,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from polymux import errors
 from polymux.engines.models import missing_package
-from polymux.service.failures import refusal
+from polymux.service.failures import invalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -74,15 +73,13 @@ def _lay(pipeline: Any, name: str, path: Path, param: str) -> None:
         state = load_file(path)
         pipeline.load_lora_weights(state, adapter_name=name)
     except (SafetensorError, OSError, ValueError, KeyError, RuntimeError, TypeError) as error:
-        raise refusal(
-            errors.BadRequestError,
+        raise invalid(
             f"{param}: these are no LoRA weights for this model, as safetensors "
             f"({type(error).__name__})",
             param=param,
         ) from error
     if not any(name in known for known in pipeline.get_list_adapters().values()):
-        raise refusal(
-            errors.BadRequestError,
+        raise invalid(
             f"{param}: nothing in these weights fits the model",
             param=param,
         )

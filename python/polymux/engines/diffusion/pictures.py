@@ -18,7 +18,7 @@ from polymux.engines.diffusion.picture_files import on_grid, parameters, picture
 from polymux.engines.diffusion.previews import Previews
 from polymux.engines.diffusion.refining import Refiner, first_share, refined, refiner_of
 from polymux.engines.diffusion.steps import Steps
-from polymux.service.failures import refusal
+from polymux.service.failures import invalid, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -147,8 +147,7 @@ def _fitted(
     from PIL import Image as Pictures
 
     if min(image.size) < _SMALLEST_PX:
-        raise refusal(
-            errors.BadRequestError,
+        raise invalid(
             f"image: {image.width} x {image.height} pixels are too few, {_SMALLEST_PX} are the "
             "least on each side",
             param="image",

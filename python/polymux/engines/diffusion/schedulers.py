@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux import errors
-from polymux.service.failures import refusal
+from polymux.service.failures import invalid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,8 +89,7 @@ def made(which: Scheduler, config: Mapping[str, Any], **options: Any) -> Any:
 def _named(name: str) -> Scheduler:
     found = _PICTURES.get(name)
     if found is None:
-        raise refusal(
-            errors.BadRequestError,
+        raise invalid(
             f"scheduler={name!r}: no solver here has that name; there are: {', '.join(_PICTURES)}",
             param="scheduler",
         )

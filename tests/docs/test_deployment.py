@@ -1,0 +1,314 @@
+"""What deploy/ holds: a proxy, a unit, a container file, settings; and backups of a store."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import tomllib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux.service.store import Store
+from servers.certificates import Authority
+from support import programs
+from support.native_build import ROOT
+from support.polymux_server import CHAT, PolymuxServer
+from support.served import ServedProcess, until
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+DEPLOY = ROOT / "deploy"
+WORD = {"choices": [{"index": 0, "delta": {"content": "word"}, "finish_reason": None}]}
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+def as_here(text: str, server: PolymuxServer, certificate: Any, ports: tuple[int, int]) -> str:
+    """The proxy's file with the addresses, the name and the certificate of this test."""
+    text = re.sub(r"\n *listen \[::\][^;]*;", "", text)
+    text = text.replace("listen 80;", f"listen 127.0.0.1:{ports[0]};")
+    text = text.replace("listen 443 ", f"listen 127.0.0.1:{ports[1]} ")
+    text = text.replace("127.0.0.1:8000", f"127.0.0.1:{server.state.settings.port}")
+    text = text.replace("/etc/ssl/tools.example/fullchain.pem", os.fspath(certificate.chain))
+    text = text.replace("/etc/ssl/tools.example/privkey.pem", os.fspath(certificate.key))
+    return text.replace("tools.example", "localhost")
+
+
+class Proxy:
+    """nginx with deploy/nginx.conf, in front of a server whose every step the test decides."""
+
+    def __init__(self, folder: Path) -> None:
+        self.authority = Authority(folder)
+        self.backend: Scripted
+        self.ports = (free_port(), free_port())
+        self.folder = folder
+
+    def make(self) -> list[Scripted]:
+        self.backend = Scripted(slots=4)
+        return [self.backend]
+
+    @contextmanager
+    def running(self) -> Iterator[Proxy]:
+        program = programs.find("nginx")
+        given = {"public_url": "https://localhost", "allowed_hosts": ("localhost",)}
+        with PolymuxServer(self.folder / "store", self.make, **given) as self.server:
+            site = as_here(
+                (DEPLOY / "nginx.conf").read_text(),
+                self.server,
+                self.authority.certificate(),
+                self.ports,
+            )
+            user = "user root;\n" if os.geteuid() == 0 else ""
+            (self.folder / "nginx.conf").write_text(
+                f"{user}daemon off;\npid {self.folder}/pid;\nerror_log stderr;\nevents {{}}\n"
+                f"http {{\naccess_log off;\nclient_body_temp_path {self.folder}/bodies;\n"
+                f"proxy_temp_path {self.folder}/answers;\n{site}}}\n"
+            )
+            command = [program, "-p", self.folder, "-e", "stderr", "-c", self.folder / "nginx.conf"]
+            checked = subprocess.run([*command, "-t"], capture_output=True, text=True, check=False)
+            assert checked.returncode == 0, checked.stderr
+            assert "[warn]" not in checked.stderr
+            with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+                try:
+                    until(lambda: process.poll() is not None or self.listens(), 20)
+                    yield self
+                finally:
+                    process.terminate()
+                    process.wait(20)
+
+    def listens(self) -> bool:
+        with socket.socket() as one:
+            return one.connect_ex(("127.0.0.1", self.ports[1])) == 0
+
+    def client(self) -> polymux.Client:
+        return polymux.Client(
+            f"https://localhost:{self.ports[1]}",
+            self.server.key,
+            verify=os.fspath(self.authority.ca),
+            retry=0,
+            timeout=60,
+        )
+
+    def open(self) -> ssl.SSLSocket:
+        context = ssl.create_default_context(cafile=os.fspath(self.authority.ca))
+        plain = socket.create_connection(("127.0.0.1", self.ports[1]), 20)
+        return context.wrap_socket(plain, server_hostname="localhost")
+
+    def on_loop(self, what: Any) -> None:
+        self.server.loop.call_soon_threadsafe(what)
+
+
+@pytest.fixture(scope="module")
+def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    with Proxy(tmp_path_factory.mktemp("proxy")).running() as made:
+        yield made
+
+
+def test_streams_come_piece_by_piece(proxy: Proxy) -> None:
+    """The first piece is here while the server has not made the end."""
+    proxy.backend.chunks = [WORD]
+    proxy.on_loop(proxy.backend.gate.clear)
+    with proxy.client() as client, client.chat("Hello", stream=True) as stream:
+        assert next(stream).content == "word"
+        proxy.on_loop(proxy.backend.gate.set)
+        assert [chunk.content for chunk in stream] == []
+        assert stream.finished
+
+
+def test_who_leaves_ends_the_work(proxy: Proxy) -> None:
+    proxy.backend.chunks = [WORD]
+    proxy.backend.ended.clear()
+    proxy.on_loop(proxy.backend.gate.clear)
+    try:
+        with proxy.client() as client, client.chat("Hello", stream=True) as stream:
+            assert next(stream).content == "word"
+            assert proxy.backend.ended == []
+        until(lambda: proxy.backend.ended, 20)
+    finally:
+        proxy.on_loop(proxy.backend.gate.set)
+
+
+def test_a_body_larger_than_nginx_takes_by_default(proxy: Proxy) -> None:
+    with proxy.client() as client:
+        made = client.convert_to_mp3(bytes(3 << 20))
+    assert made.url is not None
+    assert made.url.startswith("https://localhost/media/")
+
+
+@pytest.mark.parametrize("length_bytes", [1 << 10, 1 << 30])
+def test_a_wrong_key_is_refused_before_the_body(proxy: Proxy, length_bytes: int) -> None:
+    head = (
+        f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {length_bytes}\r\n\r\n"
+    )
+    with proxy.open() as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 401 ")
+
+
+def test_http_leads_to_https_and_other_names_nowhere(proxy: Proxy) -> None:
+    with socket.create_connection(("127.0.0.1", proxy.ports[0]), 20) as connection:
+        connection.sendall(b"GET /a?b HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = connection.recv(4096)
+    assert answer.startswith(b"HTTP/1.1 301 ")
+    assert b"Location: https://localhost/a?b\r\n" in answer
+    with proxy.open() as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: other.example\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 421 ")
+
+
+def test_the_unit_is_understood_and_takes_rights_away(tmp_path: Path) -> None:
+    """systemd reads it without a word; only the program's place is another here."""
+    text = (DEPLOY / "polymux.service").read_text()
+    unit = tmp_path / "polymux.service"
+    unit.write_text(text.replace("/opt/polymux/bin/polymux", shutil.which("true") or ""))
+    program = programs.find("systemd-analyze")
+    done = subprocess.run(
+        [program, "verify", unit], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    scored = subprocess.run(
+        [program, "security", "--offline=true", "--threshold=30", "--no-pager", unit],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert scored.returncode == 0, scored.stdout
+    assert "exposure level for polymux.service: 2.2 OK" in scored.stdout
+
+
+def test_settings_of_the_page_are_those_of_the_file() -> None:
+    text = (DEPLOY / "polymux.toml").read_text()
+    shown = (ROOT / "docs/deployment.md").read_text()
+    assert re.sub(r"^#.*\n", "", text, flags=re.MULTILINE) in shown
+    done = subprocess.run(
+        [sys.executable, "-m", "polymux", "config", "check", DEPLOY / "polymux.toml"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def instructions(text: str) -> list[tuple[str, str]]:
+    """Name and rest of each, lines that go on joined."""
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    joined = re.sub(r"\\\n\s*", " ", "\n".join(lines))
+    return [
+        (name, rest)
+        for name, _, rest in (line.partition(" ") for line in joined.split("\n"))
+        if name
+    ]
+
+
+def container_problems(text: str) -> list[str]:
+    """What is wrong with a container file, by rules that hold for this one."""
+    found = []
+    steps = instructions(text)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    for name, rest in steps:
+        if name == "FROM" and not re.match(r"[\w./-]+:(?!latest)[\w.-]+( AS \w+)?$", rest):
+            found.append(f"{rest}: an image without a version")
+        if name == "COPY" and not rest.startswith("--from="):
+            *sources, _ = rest.split()
+            found += [f"{one}: is not there" for one in sources if not (ROOT / one).exists()]
+        if name == "RUN" and "apt-get install" in rest:
+            lacking = {"-y", "--no-install-recommends", "update", "/var/lib/apt/lists/*"} - {
+                *rest.split()
+            }
+            found += [f"apt-get without {one}" for one in sorted(lacking)]
+        if name == "RUN" and "pip install" in rest and "--no-cache-dir" not in rest:
+            found.append("pip keeps what it downloads")
+        if name in ("ENTRYPOINT", "CMD", "HEALTHCHECK") and not isinstance(
+            _listed(rest.partition("CMD ")[2] if name == "HEALTHCHECK" else rest), list
+        ):
+            found.append(f"{name} by a shell, which gets the signals")
+        if name == "ARG" and (wrong := {*rest.partition("=")[2].split(",")} - {*extras}):
+            found.append(f"extras that are none: {sorted(wrong)}")
+    users = [rest for name, rest in steps if name == "USER"]
+    if not users or not users[-1].isdigit() or int(users[-1]) == 0:
+        found.append("no user of its own, by number")
+    return found
+
+
+def _listed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+CONTAINER = (DEPLOY / "Containerfile").read_text()
+
+
+def test_nothing_is_wrong_with_the_container_file() -> None:
+    """It is not built here: that would fetch an image."""
+    assert container_problems(CONTAINER) == []
+    named = dict(instructions(CONTAINER))
+    assert json.loads(named["CMD"])[:2] == ["serve", "--config"]
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    assert {".git", ".venv", "build"} <= {*ignored}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("debian:12-slim AS", "debian AS", "an image without a version"),
+        ("debian:12-slim\n", "debian:latest\n", "an image without a version"),
+        ("COPY deploy/polymux.toml", "COPY deploy/nothing.toml", "is not there"),
+        (" --no-install-recommends", "", "apt-get without --no-install-recommends"),
+        ("rm -rf /var/lib/apt/lists/*", "true", "apt-get without /var/lib/apt/lists/"),
+        (" --no-cache-dir", "", "pip keeps"),
+        ('ENTRYPOINT ["polymux"]', "ENTRYPOINT polymux", "ENTRYPOINT by a shell"),
+        ("EXTRAS=server", "EXTRAS=sever", "extras that are none: ['sever']"),
+        ("USER 990\n", "", "no user"),
+        ("USER 990\n", "USER 0\n", "no user"),
+    ],
+)
+def test_planted_faults_of_a_container_file_are_found(old: str, new: str, problem: str) -> None:
+    assert old in CONTAINER
+    assert problem in "; ".join(container_problems(CONTAINER.replace(old, new)))
+
+
+def test_a_copy_of_a_store_at_work_is_whole(tmp_path: Path) -> None:
+    """As docs/deployment.md says: the database by SQLite, then the files."""
+    page = (ROOT / "docs/deployment.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)store = ", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    live, copy = tmp_path / "live", tmp_path / "copy"
+    sound = tmp_path / "a.wav"
+    programs.ffmpeg("-f", "lavfi", "-i", "sine=duration=1", sound)
+    with ServedProcess(live) as server, polymux.Client(server.url, server.key) as client:
+        first = client.convert_to_mp3(sound)
+        (job,) = client.predictions.list()
+        copy.mkdir(mode=0o700)
+        names["copy_database"](live / "store/catalogue.db", copy / "catalogue.db")
+        client.convert_to_mp3(sound)
+        for name in ("keys.json", "link-secrets"):
+            shutil.copy2(live / "store" / name, copy / name)
+        shutil.copytree(live / "store/media", copy / "media")
+        data = first.read()
+    store = Store(copy)
+    try:
+        store.sweep()
+        (file,) = store.media.of_job(job.id)
+        assert store.media.path_of(file).read_bytes() == data
+        # What was made behind the copy of the database belongs to nobody, and is gone.
+        assert len([one for one in (copy / "media").rglob("*") if one.is_file()]) == 1
+    finally:
+        store.close()

@@ -1,0 +1,116 @@
+"""docs/errors.md against the code: the tree, codes, exit codes, and what servers answer."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from functools import cache
+from typing import Any
+
+import pytest
+from polymux import errors
+from polymux._answers import _class_of
+from polymux.cli import exit_codes
+from polymux.cli.failures import code_of
+from polymux.service import failures, records
+from support.native_build import ROOT
+
+PAGE = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
+PACKAGE = ROOT / "python/polymux"
+#: Where answers come from; `doors` have shapes and codes of their own.
+FOLDERS = ("server", "service", "engines", "upstreams", "downloads", "summaries", "songs")
+
+
+def rows(text: str, heading: str) -> list[list[str]]:
+    """Cells of the first table below a heading, without code marks."""
+    part = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    table = [line for line in part.splitlines() if line.startswith("| ")]
+    return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in table[1:]]
+
+
+def public() -> dict[str, type[errors.PolymuxError]]:
+    found = {name: getattr(errors, name) for name in errors.__all__}
+    return {
+        name: one for name, one in found.items() if issubclass(one, errors.PolymuxError)
+    }  # Not `Problem`, which is none.
+
+
+def test_the_tree_is_the_one_of_the_code() -> None:
+    drawn = re.search(r"```text\n(PolymuxError\n.*?)```", PAGE, re.DOTALL)
+    assert drawn is not None
+    assert errors.__doc__ is not None
+    own = errors.__doc__.partition("::\n\n")[2].partition("\n\nAn exception")[0]
+    assert drawn[1].strip() == textwrap.dedent(own).strip()
+
+
+def test_codes_and_exit_codes() -> None:
+    told = {
+        name: (code, int(exit_code)) for name, code, exit_code in rows(PAGE, "Codes and exit codes")
+    }
+    assert told == {name: (one.code, code_of(one("x"))) for name, one in public().items()}
+
+
+def test_commands_tell_the_same_exit_codes() -> None:
+    text = (ROOT / "docs/commands.md").read_text().replace("`", "'")
+    told = dict(rows(text, "Exit codes"))
+    lines = exit_codes.EPILOG.splitlines()[1:]
+    assert told == dict(re.split(r" {2,}", line.strip(), maxsplit=1) for line in lines)
+
+
+@cache
+def answered() -> dict[tuple[int, str], list[str]]:
+    """Status and code to the places that answer so, by the calls of `refusal` in the code."""
+    found: dict[tuple[int, str], list[str]] = {
+        (status, code): ["failures"] for _, status, code in failures._MEDIA
+    }
+    for path in (one for name in FOLDERS for one in (PACKAGE / name).rglob("*.py")):
+        if "doors" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and _name(node.func) == "refusal" and node.args:
+                for told in _told(node):
+                    found.setdefault(told, []).append(f"{path.name}:{node.lineno}")
+    unforeseen = failures.described(ValueError())
+    for told in (unforeseen, failures.described(failures.StoreError("")), records.INTERRUPTED):
+        found[told["status"], told["code"]] = ["failures"]
+    return found
+
+
+def _name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _told(call: ast.Call) -> list[tuple[int, str]]:
+    """What a call of `refusal` answers; nothing where only its run tells."""
+    kind = getattr(errors, _name(call.args[0]), None)
+    given = {one.arg: one.value for one in call.keywords}
+    status: Any = failures._STATUS_OF.get(kind) if kind else None
+    code: Any = kind.code if kind else None
+    if "status" in given:
+        status = getattr(given["status"], "value", None)
+    if "code" in given:
+        code = getattr(given["code"], "value", None)
+    return [(status, code)] if isinstance(status, int) and isinstance(code, str) else []
+
+
+def test_statuses_and_codes_are_those_of_the_code() -> None:
+    told = [(int(status), code) for status, code, _, _ in rows(PAGE, "Statuses and codes")]
+    assert told == sorted(told)
+    found = answered()
+    assert {one: found.get(one) for one in told} == found
+
+
+@pytest.mark.parametrize("row", rows(PAGE, "Statuses and codes"), ids=lambda row: row[1])
+def test_a_client_raises_the_class_that_is_told(row: list[str]) -> None:
+    status, _, name, _ = row
+    assert _class_of(int(status)).__name__ == name
+
+
+def test_places_of_refusals_are_found() -> None:
+    """Were the search broken, every row would look invented."""
+    assert len(answered()) > 30
+    call = ast.parse("refusal(errors.NotFoundError, 'x', code='gone')").body[0]
+    assert isinstance(call, ast.Expr)
+    assert isinstance(call.value, ast.Call)
+    assert _told(call.value) == [(404, "gone")]

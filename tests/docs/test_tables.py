@@ -1,0 +1,140 @@
+"""Tables of the docs that speak of the code: what does what, models, and figures."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from polymux import contract
+from polymux.models.catalogue import all_models
+from polymux.server.backends import OPERATIONS
+from polymux.upstreams.names import OPENAI_OPERATIONS
+from polymux.upstreams.replicate_models import operations_of
+from support.native_build import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+KINDS = ("real model", "real work", "plumbing only", "upstream only")
+#: Backends that are no family of engines, and what they do.
+OTHERS = {
+    "songs": ("search_music", "identify_song"),
+    "song_search": ("search_music",),
+    "song_recognition": ("identify_song",),
+    "download": ("download_video", "download_music"),
+    "summaries": ("summarize_video",),
+}
+
+
+def marked(page: str, name: str) -> str:
+    """The text between two marks of a page."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = re.search(f"<!-- {name}: begin -->\n(.*?)<!-- {name}: end -->", text, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def cells(table: str) -> list[list[str]]:
+    """Rows without header; cells without blanks at their ends."""
+    lines = [line for line in table.splitlines() if line.startswith("|")]
+    return [[one.strip() for one in line.strip("|").split("|")] for line in lines[2:]]
+
+
+WHAT = cells(marked("docs/engines.md", "what does what"))
+
+
+def code_words(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def test_readme_has_the_same_table() -> None:
+    assert marked("README.md", "what does what") == marked("docs/engines.md", "what does what")
+
+
+def test_every_operation_has_its_row() -> None:
+    told = dict.fromkeys(code_words(row[0])[0] for row in WHAT)
+    assert list(told) == [one.name for one in contract.operations()]
+    assert {row[2] for row in WHAT} <= set(KINDS)
+
+
+@pytest.mark.parametrize("row", WHAT, ids=lambda row: row[0])
+def test_engines_and_upstreams_can_do_it(row: list[str]) -> None:
+    (operation,) = code_words(row[0])
+    able = {name: OTHERS.get(name) or OPERATIONS[name] for name in code_words(row[1])}
+    assert {name for name, one in able.items() if operation not in one} == set()
+    assert bool(able) != (row[2] == "upstream only")
+    upstreams = [
+        *(["OpenAI's form"] if operation in OPENAI_OPERATIONS else []),
+        *(["Replicate's form"] if operation in operations_of({}) else []),
+        "polymux",
+    ]
+    assert row[3] == ", ".join(upstreams)
+
+
+def test_no_engine_is_left_out() -> None:
+    told = {(name, code_words(row[0])[0]) for row in WHAT for name in code_words(row[1])}
+    able = {**OPERATIONS, **OTHERS}
+    assert told == {(name, one) for name, operations in able.items() for one in operations}
+
+
+def size(count: int) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{max(1, round(count / 1e6))} MB"
+
+
+def test_models_and_their_licences() -> None:
+    told = [
+        [code_words(name)[0], code_words(family)[0], licence, download.removeprefix("about ")]
+        for name, family, licence, download in cells(marked("docs/engines.md", "models"))
+    ]
+    known = [[one.name, one.family, one.license, size(one.download_bytes)] for one in all_models()]
+    assert told == known, json.dumps(known, indent=1)
+
+
+def benchmark_tables() -> Iterator[tuple[str, str, list[str], list[list[str]]]]:
+    """Section, heading, names of columns and rows of each table of docs/benchmarks.md."""
+    section = heading = ""
+    table: list[str] = []
+    for line in [*(ROOT / "docs/benchmarks.md").read_text(encoding="utf-8").splitlines(), ""]:
+        if line.startswith("|"):
+            table.append(line)
+            continue
+        if len(table) > 2:
+            names = [one.strip() for one in table[0].strip("|").split("|")]
+            yield section, heading, names, cells("\n".join(table))
+        table = []
+        if line.startswith("## "):
+            section = heading = line[3:].strip()
+        elif line.startswith("### "):
+            heading = line[4:].strip()
+
+
+def performance(heading: str) -> list[list[str]]:
+    text = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
+    return cells(text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0])
+
+
+def test_goals_are_counted_rightly() -> None:
+    counted: dict[str, list[bool]] = {}
+    for section, _, names, rows in benchmark_tables():
+        if names[-1] == "met":
+            counted.setdefault(section, []).extend(row[-1] == "yes" for row in rows)
+    told = {
+        re.sub(r"\[(.*)\]\(.*\)", r"\1", name): (int(goals), int(met))
+        for name, goals, met in performance("What was reached, and what was missed")
+    }
+    assert told == {name: (len(goals), sum(goals)) for name, goals in counted.items()}
+
+
+@pytest.mark.parametrize("row", performance("Figures"), ids=lambda row: f"{row[0]}: {row[1]}")
+def test_figures_are_those_of_the_benchmarks(row: list[str]) -> None:
+    heading, name, column, figure = row
+    found = [
+        cell[names.index(column)]
+        for _, own, names, rows in benchmark_tables()
+        if own == heading and column in names
+        for cell in rows
+        if cell[0] == name
+    ]
+    assert figure in found
