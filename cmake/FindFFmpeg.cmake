@@ -1,7 +1,7 @@
-# FFmpeg's four libraries through pkg-config. Gives FFmpeg::FFmpeg. Honours POLYMUX_PRIVATE_DEPS,
+# FFmpeg's five libraries through pkg-config. Gives FFmpeg::FFmpeg. Honours POLYMUX_PRIVATE_DEPS,
 # whose static libraries are then linked into the target, the system's never looked at.
 find_package(PkgConfig REQUIRED)
-set(modules libavformat>=59 libavcodec>=59 libswresample>=4 libavutil>=57)
+set(modules libavformat>=59 libavcodec>=59 libswresample>=4 libswscale>=6 libavutil>=57)
 if(POLYMUX_PRIVATE_DEPS)
     set(ENV{PKG_CONFIG_LIBDIR} "${POLYMUX_PRIVATE_DEPS}/lib/pkgconfig")
     pkg_check_modules(POLYMUX_FFMPEG ${modules})
@@ -13,7 +13,7 @@ endif()
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(FFmpeg REQUIRED_VARS POLYMUX_FFMPEG_FOUND
     REASON_FAILURE_MESSAGE
-    "install libavformat-dev libavcodec-dev libswresample-dev libavutil-dev (Debian, Ubuntu), version 5 or newer")
+    "install libavformat-dev libavcodec-dev libswresample-dev libswscale-dev libavutil-dev (Debian, Ubuntu), version 5 or newer")
 if(FFmpeg_FOUND AND NOT TARGET FFmpeg::FFmpeg)
     add_library(FFmpeg::FFmpeg INTERFACE IMPORTED)
     target_include_directories(FFmpeg::FFmpeg SYSTEM INTERFACE ${POLYMUX_FFMPEG_INCLUDE_DIRS})

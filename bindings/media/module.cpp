@@ -11,7 +11,9 @@
 #include "song.hpp"
 #include "song_index.hpp"
 #include "song_signature.hpp"
+#include "spectrogram.hpp"
 #include "title_match.hpp"
+#include "video.hpp"
 
 namespace polymux::bindings {
 namespace {
@@ -45,7 +47,9 @@ PYBIND11_MODULE(_media_of_main, module, py::mod_gil_not_used()) {
     register_song(module);
     register_song_index(module);
     register_song_signature(module);
+    register_spectrogram(module);
     register_title_match(module);
+    register_video(module);
     register_exit_handler();
     refuse_half_made(module);
 }

@@ -5,7 +5,8 @@ FOLDER/convert, FOLDER/frame and FOLDER/remux get real files made by the ffmpeg 
 of a second each) and the broken ones of the test-suite's generators; FOLDER/stream chat streams in
 the shapes of several servers; FOLDER/segment and FOLDER/tags a few runs of bytes, since their input
 is choices and not a file; FOLDER/json bodies of requests; FOLDER/url the hostile URLs of the
-test-suite. Files that are there already stay, so a corpus that has grown is kept.
+test-suite; FOLDER/video short films. Files that are there already stay, so a corpus that has grown
+is kept.
 """
 
 import subprocess
@@ -39,6 +40,7 @@ TARGETS = (
     "stream",
     "tags",
     "url",
+    "video",
 )
 MOST_BYTES = 16 * 1024
 SECONDS = "0.05"
@@ -76,6 +78,27 @@ def moving_pictures(folder: Path) -> None:
         command = ["ffmpeg", "-nostdin", "-v", "error", *picture, "-f", "lavfi", "-i", TONE]
         video, audio = codecs
         subprocess.run([*command, "-c:v", video, "-c:a", audio, str(path)], check=True)
+
+
+def films(folder: Path) -> None:
+    """One very short file for each decoder of video, without sound."""
+    for name, codec in (
+        ("h264.mp4", ("-c:v", "libx264", "-movflags", "faststart")),
+        ("hevc.mov", ("-c:v", "libx265")),
+        ("vp8.webm", ("-c:v", "libvpx")),
+        ("vp9.webm", ("-c:v", "libvpx-vp9")),
+        ("mpeg4.avi", ("-c:v", "mpeg4")),
+        ("mjpeg.avi", ("-c:v", "mjpeg")),
+        ("mpeg1.mpg", ("-c:v", "mpeg1video")),
+        ("mpeg2.ts", ("-c:v", "mpeg2video")),
+        ("gif.gif", ()),
+    ):
+        path = folder / name
+        if path.exists():
+            continue
+        source = ["-f", "lavfi", "-i", "testsrc2=size=32x32:rate=25:duration=0.2"]
+        command = ["ffmpeg", "-nostdin", "-v", "error", *source, *codec, str(path)]
+        subprocess.run(command, check=True)
 
 
 def broken_files(folder: Path) -> None:
@@ -151,6 +174,7 @@ def main() -> None:
     broken_files(root / "convert")
     moving_pictures(root / "remux")
     broken_files(root / "remux")
+    films(root / "video")
     json_bodies(root / "json")
     urls(root / "url")
     for path in (root / "convert").glob("mp3*"):

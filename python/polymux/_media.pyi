@@ -8,6 +8,8 @@ Errors are those of `polymux.errors`; what a caller's object or callback raises 
 from collections.abc import Callable
 from typing import Any, Never, final
 
+from _typeshed import ReadableBuffer
+
 __version__: str
 
 @final
@@ -123,6 +125,56 @@ def remux(
     times a second and once at the end. What any of them raises ends the work.
     """
 
+@final
+class VideoWriter:
+    """An MP4 on its way into a file. Dropping it before `finish` leaves nothing.
+
+    Signal handlers run while a call waits; what they raise ends the video. In a process forked
+    after it was begun every use is an `InvalidRequestError`.
+    """
+
+    def __init__(
+        self,
+        path: bytes,
+        width: int,
+        height: int,
+        fps: tuple[int, int],
+        codec: str,
+        quality: int,
+        threads: int,
+        overwrite: bool,
+    ) -> None: ...
+    @property
+    def encoder(self) -> str: ...
+    def write(self, frame: object) -> None:
+        """A buffer of rows from the top, three bytes a pixel."""
+
+    def finish(self) -> dict[str, Any]:
+        """The fields of VideoReport, `fps` as numerator and denominator."""
+
+    def cancel(self) -> None:
+        """From any thread: the call that is under way ends at the next frame."""
+
+    def close(self) -> None:
+        """Ends the encoder; what was not finished is gone. Once more does nothing."""
+
+def read_frames(
+    source: object,
+    destination: object,
+    width: int,
+    height: int,
+    fps: tuple[int, int],
+    most_frames: int,
+    frame_pixels: int,
+    limits: Limits,
+    overwrite: bool,
+    check: Callable[[], object] | None,
+) -> dict[str, Any]:
+    """Writes the frames one after the other; the fields of FramesReport.
+
+    While it waits, signal handlers run, then `check`; what either raises ends the work.
+    """
+
 def fingerprint_song(
     source: object,
     audio_stream: int | None,
@@ -194,6 +246,42 @@ class SongIndex:
         2 % faster, higher), `change` ("speed", "tempo" or "pitch"), `confidence`, `strength`,
         `votes`, `evidence` of both windows, and the `runner_up` with the same members or None.
         """
+
+def draw_sound(
+    samples: ReadableBuffer, channels: int, on_progress: Callable[[float], object] | None
+) -> dict[str, Any]:
+    """Draws sound: 32-bit floats in [-1, 1] at 44.1 kHz, interleaved, of 1 or 2 channels.
+
+    `pixels`: a byte for each of `width` times `height` (512), of each of `channels`, one channel
+    behind the other, rows from the highest frequency; 255 is silence. A column is 10 ms. `largest`:
+    what 0 stands for, in samples of 16 bits.
+
+    `on_progress` gets the part that is done, from 0 to 1, ten times a second and at the end. What
+    it raises ends the work.
+    """
+
+def play_picture(
+    pixels: ReadableBuffer,
+    width: int,
+    height: int,
+    channels: int,
+    seed: int,
+    largest: float | None,
+    on_progress: Callable[[float], object] | None,
+) -> dict[str, Any]:
+    """The sound that looks like a picture, as `draw_sound` draws one.
+
+    `samples` are bytes: 32-bit floats, interleaved, 441 of each of `channels` for a column, at
+    `sample_rate_hz`, 44,100. `seed`, of 64 bits, decides the phases; without `largest` it is 30
+    million. The same arguments give the same samples. `on_progress` as that of `draw_sound`.
+    """
+
+def finish_sound(samples: ReadableBuffer) -> bytes:
+    """32-bit floats as 16-bit integers, of the loudness of a finished piece.
+
+    Amplified to a root mean square of -12 dBFS, what is louder than full scale is cut, and then to
+    a peak of -0.1 dBFS.
+    """
 
 def rank_titles(query: str, titles: list[tuple[str, str]], least: float) -> list[tuple[int, float]]:
     """Indices of the titles and artists that are like the query, with scores from 0 to 1.

@@ -20,11 +20,15 @@ namespace {
 // Files that hold their own audio. Left out on purpose: playlists and everything else that names
 // other files (hls, dash, concat, sdp, asx, image2, ...), raw formats that anything could be
 // (pcm_*), text renderers (tty, xbin), devices, and Audible's encrypted aa.
-constexpr const char* formats =
+constexpr const char* sound_formats =
     "aac,ac3,aiff,amr,amrnb,amrwb,ape,asf,asf_o,au,avi,caf,dsf,dts,dtshd,eac3,flac,flv,gsm,iff,"
     "loas,matroska,webm,mlp,mov,mp4,m4a,3gp,3g2,mj2,mp3,mpc,mpc8,mpeg,mpegts,mxf,nut,ogg,oma,qcp,"
     "rm,"
     "shn,sox,tak,truehd,tta,voc,w64,wav,wv,xwma";
+
+// The same for moving pictures, with GIF.
+constexpr const char* picture_formats =
+    "asf,asf_o,avi,flv,gif,matroska,webm,mov,mp4,m4a,3gp,3g2,mj2,mpeg,mpegts,mxf,nut,ogg";
 
 // No protocol of FFmpeg has this name: whatever a container refers to, nothing is opened.
 constexpr const char* no_protocol = "none";
@@ -60,7 +64,7 @@ std::int64_t dictionary_bytes(const AVDictionary* dictionary) {
 }  // namespace
 
 const char* accepted_formats() noexcept {
-    return formats;
+    return sound_formats;
 }
 
 const std::string& accepted_decoders() {
@@ -78,16 +82,20 @@ bool is_encrypted(const AVStream& stream) {
     return av_dict_get(stream.metadata, "enc_key_id", nullptr, 0) != nullptr;
 }
 
+const char* OpenedInput::formats() const noexcept {
+    return wanted_ == Wanted::pictures ? picture_formats : sound_formats;
+}
+
 Error OpenedInput::explain(ErrorCode code, std::string message, int averror) const {
     if (std::optional<Error> failure = io_->failure()) return *failure;
     return ffmpeg_error(code, std::move(message), averror, name());
 }
 
 Result<OpenedInput> OpenedInput::open(ByteSource& source, const Limits& limits,
-                                      const CancelToken& token) {
+                                      const CancelToken& token, Wanted wanted) {
     Result<std::unique_ptr<AvioInput>> io = AvioInput::create(source, token);
     if (!io) return io.error();
-    OpenedInput input(std::move(*io), limits);
+    OpenedInput input(std::move(*io), limits, wanted);
     if (Result<void> checked = input.check_leading_tag(); !checked) return checked.error();
     Result<const AVInputFormat*> recognised = input.recognise();
     if (!recognised) return recognised.error();
@@ -131,11 +139,12 @@ Result<const AVInputFormat*> OpenedInput::recognise() const {
                          "the content is not that of a known audio or video file", status, name());
         return error;
     }
-    if (av_match_list(recognised->name, formats, ',') > 0) return recognised;
+    if (av_match_list(recognised->name, formats(), ',') > 0) return recognised;
     return Error{.code = ErrorCode::unsupported_media,
                  .message = "the content looks like '" + std::string(recognised->name) +
-                            "', which is not accepted: only files that hold their own audio are, "
-                            "no playlists, lists of files, pictures or text",
+                            "', which is not accepted: only files that hold their own " +
+                            (wanted_ == Wanted::pictures ? "video" : "audio") +
+                            " are, no playlists, lists of files, pictures or text",
                  .input_name = name()};
 }
 
@@ -166,7 +175,7 @@ Result<void> OpenedInput::open_container(const AVInputFormat* recognised) {
     context->probesize = limits_.probe_bytes;
     if (!must_probe_packets(*recognised)) context->max_probe_packets = 1;
     Dictionary options;
-    options.set("format_whitelist", formats);
+    options.set("format_whitelist", formats());
     options.set("protocol_whitelist", no_protocol);
     options.set("codec_whitelist", accepted_decoders().c_str());
     // On failure FFmpeg frees the context itself.

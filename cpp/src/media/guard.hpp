@@ -3,6 +3,7 @@
 // than the limits say.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "media/avio.hpp"
@@ -13,12 +14,15 @@
 
 namespace polymux::media {
 
+/// What an input is opened for: its sound, or its moving pictures, which GIF has too.
+enum class Wanted : std::uint8_t { sound, pictures };
+
 /// An open container. Moves; the source must outlive it.
 class OpenedInput {
 public:
     /// Errors: unsupported_media, undecodable, limit_exceeded, cancelled, and the source's own.
     static Result<OpenedInput> open(ByteSource& source, const Limits& limits,
-                                    const CancelToken& token);
+                                    const CancelToken& token, Wanted wanted = Wanted::sound);
 
     [[nodiscard]] AVFormatContext& format() const noexcept { return *format_; }
     [[nodiscard]] const AvioInput& io() const noexcept { return *io_; }
@@ -29,8 +33,9 @@ public:
     [[nodiscard]] Error explain(ErrorCode code, std::string message, int averror) const;
 
 private:
-    OpenedInput(std::unique_ptr<AvioInput> io, const Limits& limits)
-        : io_(std::move(io)), limits_(limits) {}
+    OpenedInput(std::unique_ptr<AvioInput> io, const Limits& limits, Wanted wanted)
+        : io_(std::move(io)), limits_(limits), wanted_(wanted) {}
+    [[nodiscard]] const char* formats() const noexcept;
     Result<void> check_leading_tag() const;
     Result<const AVInputFormat*> recognise() const;
     [[nodiscard]] bool must_probe_packets(const AVInputFormat& recognised) const;
@@ -41,6 +46,7 @@ private:
     std::unique_ptr<AvioInput> io_;
     UniqueFormatContext format_;
     Limits limits_;
+    Wanted wanted_;
 };
 
 /// True where the stream's content is encrypted, by what the container says of it.
@@ -50,7 +56,7 @@ private:
 [[nodiscard]] const char* accepted_formats() noexcept;
 
 /// The audio decoders of the linked FFmpeg, comma-separated, for `codec_whitelist`: pictures and
-/// video are never decoded, not even to learn their size.
+/// video are not decoded in here, not even to learn their size.
 [[nodiscard]] const std::string& accepted_decoders();
 
 }  // namespace polymux::media

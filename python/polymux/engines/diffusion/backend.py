@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.diffusion.engine import ESTIMATE
-from polymux.engines.diffusion.estimates import ESTIMATED, HAS_MASK, IMAGE_SIZE
+from polymux.engines.diffusion.estimates import ESTIMATED, HAS_MASK, HAS_VIDEO, IMAGE_SIZE
 from polymux.engines.diffusion.loras import FILE
 from polymux.engines.diffusion.picture_files import FACTS, SAMPLES
 from polymux.engines.media import LOAD_FRAMES, LOAD_PICTURES, MEASURE_PICTURE
@@ -126,6 +126,7 @@ class DiffusionBackend(Backend):
         if size is not None and not ("mask" in work.values and work.operation == "generate_image"):
             values[IMAGE_SIZE] = size
         values |= {ESTIMATED: work.operation, HAS_MASK: "mask" in work.values}
+        values[HAS_VIDEO] = _VIDEO in work.values
         asked = replace(work, operation=ESTIMATE, values=values, given=frozenset())
         told = (await self._engine.run(asked, Sink(_nothing, _no_draft))).output
         return Estimate(

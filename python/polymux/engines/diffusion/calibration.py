@@ -88,7 +88,7 @@ def flops_of_decoding(path: Path, width: int, height: int) -> float:
     """Operations of making one picture of that size out of latents: they grow with its pixels."""
     net = _shape_of(path, "vae")
     cell_px: int = 2 ** (len(net.config.get("block_out_channels", net.config.get("dim_mult"))) - 1)
-    if hasattr(net, "quant_conv"):
+    if "latent_channels" in net.config:
         once = _counted(net.decoder, _empty(1, net.config.latent_channels, 8, 8))
     else:
         # A decoder of video, which takes frames as well: the first of them.
@@ -112,14 +112,13 @@ def flops_of_video_pass(path: Path, kind: str, width: int, height: int, frames: 
     cells = _cells(width, height)
     if kind.startswith("Wan"):
         net = _shape_of(path, "transformer")
-        shape = (1, net.config.in_channels, 1 + (frames - 1) // 4, *cells)
+        shape = (1, net.config.in_channels, 1 - (1 - frames) // 4, *cells)
         words = _empty(1, 512, net.config.text_dim)
         return _counted(net, _empty(*shape), torch.zeros(1, device="meta"), words)
     net = _shape_of(path, "unet")
     words = _empty(1, 77, net.config.cross_attention_dim)
     if kind.startswith("AnimateDiff"):
-        # Its layers of motion are few beside those of pictures.
-        return frames * flops_of_pass(path, width, height)
+        words = _empty(frames, 77, net.config.cross_attention_dim)
     shape = (1, net.config.in_channels, frames, *cells)
     return _counted(net, _empty(*shape), torch.zeros(1, device="meta"), words)
 

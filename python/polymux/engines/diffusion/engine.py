@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux.engines.base import Engine, Output
 from polymux.engines.diffusion import calibration, estimates
-from polymux.engines.diffusion.estimates import ESTIMATED, HAS_MASK, IMAGE_SIZE
+from polymux.engines.diffusion.estimates import ESTIMATED, HAS_MASK, HAS_VIDEO, IMAGE_SIZE
 from polymux.engines.diffusion.picture_files import FACTS
 from polymux.engines.diffusion.studio import Studio
 from polymux.models.roles import needed_roles
@@ -78,7 +78,8 @@ def _sized(request: Request) -> dict[str, Any]:
     size = {}
     if facts is not None and keeps_size:
         size = {IMAGE_SIZE: [facts["width"], facts["height"]]}
-    return {**request.values, **size, HAS_MASK: has_mask}
+    has_video = "init_video" + FACTS in request.values
+    return {**request.values, **size, HAS_MASK: has_mask, HAS_VIDEO: has_video}
 
 
 def _maker(operation: str) -> Any:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 IMAGE_SIZE = "image_size"
 #: Whether it has a mask, and so has another size than its picture.
 HAS_MASK = "has_mask"
+#: Whether it has a video to begin with.
+HAS_VIDEO = "has_video"
 #: The operation that is asked about.
 ESTIMATED = "estimated_operation"
 #: Beside the weights, for each pixel that a decoder works on at once, at four bytes a number.
@@ -100,7 +102,9 @@ def _pictures(values: Mapping[str, Any], path: Any) -> tuple[float, float, str]:
 def _video(values: Mapping[str, Any], path: Any, kind: str) -> tuple[float, float, str]:
     width, height = int(values["width"]), int(values["height"])
     frames, count = int(values["num_frames"]), int(values["batch_size"])
-    steps = int(values.get("num_inference_steps") or values["num_inferences_steps"])
+    steps = int(values["num_inferences_steps"])
+    if values.get(HAS_VIDEO):
+        steps -= round(float(values["init_weight"]) * steps)
     try:
         once = calibration.flops_of_video_pass(path, kind, width, height, frames)
     except (OSError, KeyError, TypeError, RuntimeError, ValueError) as error:

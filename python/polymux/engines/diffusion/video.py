@@ -17,7 +17,7 @@ from polymux.engines.diffusion import folders, schedulers
 from polymux.engines.diffusion.picture_files import FACTS, SAMPLES
 from polymux.engines.diffusion.steps import Steps
 from polymux.models.roles import needed_roles
-from polymux.service.failures import refusal
+from polymux.service.failures import invalid, refusal
 from polymux.service.media_store import reported
 
 if TYPE_CHECKING:
@@ -207,11 +207,7 @@ def _check_frames(frames: int, parts: Mapping[str, Any]) -> None:
     config: Any = parts["unet"].config if "unet" in parts else {}
     most = config.get("motion_max_seq_length")
     if most is not None and frames > most:
-        raise refusal(
-            errors.BadRequestError,
-            f"num_frames={frames}: this model makes {most} at most",
-            param="num_frames",
-        )
+        raise invalid(f"num_frames={frames}: this model makes {most} at most", "num_frames")
 
 
 def _tell_of_grid(

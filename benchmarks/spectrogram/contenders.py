@@ -1,0 +1,128 @@
+"""What is measured: `python -m benchmarks.spectrogram.contenders WHO WHAT FILE`.
+
+Prints what it cost, without starting and importing, and leaves what it made beside the file. Both
+do a small piece first, so that neither pays for what it loads late.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+RATE_HZ, HOP, WINDOW, TRANSFORM, BANDS, HIGHEST_HZ = 44_100, 441, 4_410, 17_640, 512, 10_000
+ITERATIONS, MOMENTUM = 32, 0.99
+#: Another one each time: how close sound comes depends on the phases that the search begins with.
+SEED = random.SystemRandom().randrange(1 << 32)
+WARM_COLUMNS = 16
+
+
+def librosa_parts() -> tuple[Any, Any, Any]:
+    """The library, its mel bands, and what the transforms have in common."""
+    import librosa
+    import numpy
+
+    bands = librosa.filters.mel(
+        sr=RATE_HZ, n_fft=TRANSFORM, n_mels=BANDS, fmin=0, fmax=HIGHEST_HZ, htk=True, norm=None
+    ).astype(numpy.float32)
+    shape = {"hop_length": HOP, "win_length": WINDOW, "n_fft": TRANSFORM, "pad_mode": "reflect"}
+    return librosa, bands, shape
+
+
+def mel_of(path: Path) -> Any:
+    """What a picture stands for: a row for each band."""
+    import numpy
+
+    facts = json.loads(path.with_suffix(".json").read_text())
+    pixels = numpy.fromfile(path, numpy.uint8).reshape(BANDS, facts["width"])
+    shown = (255 - pixels[::-1].astype(numpy.float64)) / 255
+    return (shown**4 * facts["largest"] / 32_768).astype(numpy.float32)
+
+
+def librosa_play(path: Path) -> Any:
+    """`librosa.feature.inverse.mel_to_stft` and `griffinlim`.
+
+    With its defaults the first would ask for 155 GiB at this size: L-BFGS-B remembers as many
+    corrections as there are bins. Its solver is called with the ten that SciPy begins with.
+    """
+    librosa, bands, shape = librosa_parts()
+    mel = mel_of(path)
+
+    def play(columns: Any) -> Any:
+        magnitudes = librosa.util.nnls(bands, columns, m=10)
+        return librosa.griffinlim(
+            magnitudes, n_iter=ITERATIONS, momentum=MOMENTUM, random_state=SEED, **shape
+        )
+
+    play(mel[:, :WARM_COLUMNS])
+    return lambda: play(mel).tobytes()
+
+
+def librosa_draw(path: Path) -> Any:
+    """`librosa.stft`, the mel bands, and what makes a picture of them."""
+    import numpy
+
+    librosa, bands, shape = librosa_parts()
+    sound = numpy.fromfile(path, numpy.float32)
+
+    def draw(samples: Any) -> bytes:
+        mel = bands @ abs(librosa.stft(samples, **shape))
+        greys = 255 - numpy.rint(255 * (mel / mel.max()) ** 0.25)
+        data: bytes = greys[::-1].astype(numpy.uint8).tobytes()
+        return data
+
+    draw(sound[: WARM_COLUMNS * HOP])
+    return lambda: draw(sound)
+
+
+def polymux_play(path: Path) -> Any:
+    """As the engine of music plays."""
+    from polymux import _media
+
+    facts = json.loads(path.with_suffix(".json").read_text())
+    pixels = path.read_bytes()
+
+    def play(part: bytes, width: int) -> bytes:
+        data: bytes = _media.play_picture(part, width, BANDS, 1, SEED, facts["largest"], None)[
+            "samples"
+        ]
+        return data
+
+    play(pixels[: WARM_COLUMNS * BANDS], WARM_COLUMNS)
+    return lambda: play(pixels, facts["width"])
+
+
+def polymux_draw(path: Path) -> Any:
+    """As the stand-ins of seed images are drawn."""
+    from polymux import _media
+
+    sound = path.read_bytes()
+    _media.draw_sound(sound[: WARM_COLUMNS * HOP * 4], 1, None)
+    return lambda: _media.draw_sound(sound, 1, None)["pixels"]
+
+
+WORK = {
+    ("polymux", "play"): polymux_play,
+    ("polymux", "draw"): polymux_draw,
+    ("librosa", "play"): librosa_play,
+    ("librosa", "draw"): librosa_draw,
+}
+
+
+def main() -> None:
+    """Prepares, measures, keeps."""
+    who, what, file = sys.argv[1:]
+    path = Path(file)
+    work = WORK[who, what](path)
+    wall, cpu = time.perf_counter(), time.process_time()
+    made = work()
+    cost = {"wall_s": time.perf_counter() - wall, "cpu_s": time.process_time() - cpu}
+    path.with_suffix(f".{who}-{what}").write_bytes(made)
+    print(json.dumps(cost))
+
+
+if __name__ == "__main__":
+    main()

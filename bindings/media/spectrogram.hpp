@@ -1,0 +1,10 @@
+// Sound as pictures and pictures as sound, for Python.
+#pragma once
+
+#include "interpreter.hpp"
+
+namespace polymux::bindings {
+
+void register_spectrogram(py::module_& module);
+
+}  // namespace polymux::bindings

@@ -1,0 +1,10 @@
+// Videos out of frames and frames out of videos, for Python.
+#pragma once
+
+#include "interpreter.hpp"
+
+namespace polymux::bindings {
+
+void register_video(py::module_& module);
+
+}  // namespace polymux::bindings

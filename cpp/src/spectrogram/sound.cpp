@@ -1,0 +1,132 @@
+#include "polymux/spectrogram/sound.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <new>
+#include <string>
+
+#include "spectrogram/griffin_lim.hpp"
+#include "spectrogram/mel_inverse.hpp"
+#include "spectrogram/sections.hpp"
+
+namespace polymux::spectrogram {
+
+namespace {
+
+/// Of a channel's work, the part that is done when its magnitudes are there.
+constexpr double magnitudes_part = 0.1;
+
+Error invalid(std::string message) {
+    return {.code = ErrorCode::invalid_argument, .message = std::move(message)};
+}
+
+Result<void> check(const PictureView& picture, const Parameters& parameters) {
+    if (Result<void> checked = parameters.check(); !checked) return checked;
+    if (picture.height != parameters.mel_bands) {
+        return invalid("a picture of sound must be " + std::to_string(parameters.mel_bands) +
+                       " pixels high, and this one is " + std::to_string(picture.height));
+    }
+    if (picture.width < 1 || picture.width > most_columns) {
+        return invalid("a picture of sound must be from 1 to " + std::to_string(most_columns) +
+                       " pixels wide, and this one is " + std::to_string(picture.width));
+    }
+    if (picture.channels != 1 && picture.channels != 2) {
+        return invalid("a picture of sound has 1 or 2 channels, not " +
+                       std::to_string(picture.channels));
+    }
+    const std::size_t wanted = static_cast<std::size_t>(picture.width) *
+                               static_cast<std::size_t>(picture.height) *
+                               static_cast<std::size_t>(picture.channels);
+    if (picture.pixels.size() != wanted) {
+        return invalid("the picture has " + std::to_string(picture.pixels.size()) +
+                       " bytes of pixels where its size makes " + std::to_string(wanted));
+    }
+    return {};
+}
+
+/// What each grey stands for, where full scale is 1.
+std::array<double, 256> levels(const Parameters& parameters) {
+    std::array<double, 256> values{};
+    for (std::size_t pixel = 0; pixel < values.size(); ++pixel) {
+        const double shown = static_cast<double>(255 - pixel) / 255.0;
+        values[pixel] = std::pow(shown, 1.0 / static_cast<double>(parameters.power)) *
+                        parameters.largest / 32'768;
+    }
+    return values;
+}
+
+/// One channel's magnitudes of frequencies.
+Result<Magnitudes> magnitudes_of(const PictureView& picture, int channel,
+                                 const Parameters& parameters, const CancelToken& token) {
+    const MelScale scale(parameters);
+    const std::array<double, 256> known = levels(parameters);
+    const auto width = static_cast<std::size_t>(picture.width);
+    const std::size_t area = width * scale.bands();
+    const std::uint8_t* pixels = picture.pixels.data() + static_cast<std::size_t>(channel) * area;
+    Magnitudes found{.columns = width, .bins = scale.bins(), .values = {}};
+    found.values.resize(found.batches() * found.bins);
+    const auto batch = [&](std::size_t number) {
+        MelInverse inverse(scale);
+        std::vector<double> mel(scale.bands());
+        std::vector<double> column(scale.bins());
+        Pair* to = found.batch(number);
+        for (std::size_t lane = 0; lane < batch_frames; ++lane) {
+            const std::size_t at = number * batch_frames + lane;
+            if (at >= width) return;
+            for (std::size_t band = 0; band < mel.size(); ++band) {
+                mel[band] = known[pixels[(mel.size() - 1 - band) * width + at]];
+            }
+            inverse.solve(mel, column);
+            for (std::size_t bin = 0; bin < column.size(); ++bin) {
+                Lanes& lanes = lane < lane_count ? to[bin].first : to[bin].second;
+                lanes[lane % lane_count] = static_cast<float>(column[bin]);
+            }
+        }
+    };
+    if (Result<void> done = in_parts(found.batches(), batch, token); !done) return done.error();
+    return found;
+}
+
+Result<std::vector<float>> play(const PictureView& picture, int channel, std::uint64_t seed,
+                                const Parameters& parameters,
+                                const std::function<void(double)>& on_progress,
+                                const CancelToken& token) {
+    const auto tell = [&](double done) {
+        if (on_progress) on_progress((channel + done) / picture.channels);
+    };
+    auto magnitudes = magnitudes_of(picture, channel, parameters, token);
+    if (!magnitudes) return magnitudes.error();
+    tell(magnitudes_part);
+    const auto rest = [&](double done) { tell(magnitudes_part + (1 - magnitudes_part) * done); };
+    // Both channels begin with the same phases: what they have in common stays in the middle.
+    auto samples = griffin_lim(*magnitudes, seed, parameters, rest, token);
+    if (samples) tell(1);
+    return samples;
+}
+
+}  // namespace
+
+Result<Sound> sound_of_picture(const PictureView& picture, std::uint64_t seed,
+                               const Parameters& parameters,
+                               const std::function<void(double)>& on_progress,
+                               const CancelToken& token) try {
+    if (Result<void> checked = check(picture, parameters); !checked) return checked.error();
+    Sound sound{.channels = picture.channels, .samples = {}};
+    const auto channels = static_cast<std::size_t>(picture.channels);
+    for (std::size_t channel = 0; channel < channels; ++channel) {
+        auto samples =
+            play(picture, static_cast<int>(channel), seed, parameters, on_progress, token);
+        if (!samples) return samples.error();
+        sound.samples.resize(samples->size() * channels);
+        for (std::size_t at = 0; at < samples->size(); ++at) {
+            sound.samples[at * channels + channel] = (*samples)[at];
+        }
+    }
+    return sound;
+} catch (const std::bad_alloc&) {
+    return Error{.code = ErrorCode::out_of_memory,
+                 .message = "not enough memory to play the picture; play a narrower part of it"};
+}
+
+}  // namespace polymux::spectrogram

@@ -1,0 +1,121 @@
+#include "video/encoder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+extern "C" {
+#include <libavutil/opt.h>
+}
+
+namespace polymux::video {
+
+namespace {
+
+using media::Dictionary;
+using media::UniqueCodecContext;
+
+/// x264's scale: 46 is hardly recognisable, 18 looks like the original.
+int rate_factor(int quality) {
+    return static_cast<int>(std::lround(46.0 - 0.37 * quality));
+}
+
+/// The same look on VP9's scale, which ends at 63.
+int vp9_rate_factor(int quality) {
+    return std::min(63, static_cast<int>(std::lround(1.35 * rate_factor(quality))));
+}
+
+void set_number(Dictionary& options, const char* key, int value) {
+    options.set(key, std::to_string(value).c_str());
+}
+
+void prepare_x264(AVCodecContext& /*encoder*/, Dictionary& options, const EncoderWish& wish) {
+    options.set("preset", "medium");
+    set_number(options, "crf", rate_factor(wish.quality));
+}
+
+/// It knows bit rates alone; six of x264's steps are twice the bits.
+void prepare_openh264(AVCodecContext& encoder, Dictionary& /*options*/, const EncoderWish& wish) {
+    const double bits_per_pixel = 0.15 * std::exp2((23.0 - rate_factor(wish.quality)) / 6.0);
+    const double bits = bits_per_pixel * wish.width * wish.height * wish.fps.per_second();
+    encoder.bit_rate = static_cast<std::int64_t>(std::clamp(bits, 50'000.0, 100'000'000.0));
+}
+
+void prepare_nvenc(AVCodecContext& encoder, Dictionary& options, const EncoderWish& wish) {
+    options.set("rc", "vbr");
+    set_number(options, "cq", rate_factor(wish.quality));
+    encoder.bit_rate = 0;
+}
+
+void prepare_vp9(AVCodecContext& encoder, Dictionary& options, const EncoderWish& wish) {
+    encoder.bit_rate = 0;
+    set_number(options, "crf", vp9_rate_factor(wish.quality));
+    options.set("deadline", "good");
+    options.set("cpu-used", "4");
+    // By columns of 256 pixels and more: threads that share rows may make another file each time.
+    options.set("tile-columns", "2");
+}
+
+struct Candidate {
+    const char* name;
+    VideoCodec codec;
+    void (*prepare)(AVCodecContext&, Dictionary&, const EncoderWish&);
+};
+
+// Those of software first: they make the same file each time. Taken is what this FFmpeg has; none
+// but VP9's is asked for when polymux builds one.
+constexpr std::array<Candidate, 4> candidates = {{
+    {.name = "libx264", .codec = VideoCodec::h264, .prepare = &prepare_x264},
+    {.name = "libopenh264", .codec = VideoCodec::h264, .prepare = &prepare_openh264},
+    {.name = "h264_nvenc", .codec = VideoCodec::h264, .prepare = &prepare_nvenc},
+    {.name = "libvpx-vp9", .codec = VideoCodec::vp9, .prepare = &prepare_vp9},
+}};
+
+void describe(AVCodecContext& encoder, const EncoderWish& wish) {
+    encoder.width = wish.width;
+    encoder.height = wish.height;
+    encoder.pix_fmt = AV_PIX_FMT_YUV420P;
+    encoder.time_base = {wish.fps.denominator, wish.fps.numerator};
+    encoder.framerate = {wish.fps.numerator, wish.fps.denominator};
+    encoder.sample_aspect_ratio = {1, 1};
+    encoder.color_primaries = AVCOL_PRI_BT709;
+    encoder.color_trc = AVCOL_TRC_BT709;
+    encoder.colorspace = AVCOL_SPC_BT709;
+    encoder.color_range = AVCOL_RANGE_MPEG;
+    encoder.chroma_sample_location = AVCHROMA_LOC_LEFT;
+    encoder.thread_count = wish.threads;
+    if (wish.global_header) encoder.flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
+}
+
+/// Empty where it does not start: no such hardware, a size that it does not take.
+UniqueCodecContext try_to_open(const Candidate& candidate, const EncoderWish& wish) {
+    const AVCodec* codec = avcodec_find_encoder_by_name(candidate.name);
+    if (codec == nullptr) return nullptr;
+    UniqueCodecContext encoder(avcodec_alloc_context3(codec));
+    if (!encoder) return nullptr;
+    describe(*encoder, wish);
+    Dictionary options;
+    candidate.prepare(*encoder, options, wish);
+    if (avcodec_open2(encoder.get(), codec, options.address()) < 0) return nullptr;
+    return encoder;
+}
+
+}  // namespace
+
+Result<UniqueCodecContext> open_encoder(VideoCodec codec, const EncoderWish& wish) {
+    std::string tried;
+    for (const Candidate& candidate : candidates) {
+        if (codec != VideoCodec::automatic && candidate.codec != codec) continue;
+        if (UniqueCodecContext encoder = try_to_open(candidate, wish)) return encoder;
+        tried += (tried.empty() ? "" : ", ") + std::string(candidate.name);
+    }
+    const bool only_h264 = codec == VideoCodec::h264;
+    return Error{.code = ErrorCode::encoder_failed,
+                 .message = "this FFmpeg has no encoder that can write a video of " +
+                            std::to_string(wish.width) + "x" + std::to_string(wish.height) +
+                            " pixels (tried: " + tried + "); " +
+                            (only_h264 ? "ask for vp9 or auto" : "install one with libvpx")};
+}
+
+}  // namespace polymux::video

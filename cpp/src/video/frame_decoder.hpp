@@ -1,0 +1,61 @@
+// Demux and decode: the frames of one video stream, in the order in which they are shown.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "media/ffmpeg.hpp"
+#include "media/guard.hpp"
+#include "polymux/video/reader.hpp"
+#include "video/orientation.hpp"
+
+namespace polymux::video {
+
+/// One pass over one video. Not thread-safe.
+class FrameDecoder {
+public:
+    /// Errors: unsupported_media, undecodable, encrypted, limit_exceeded, out_of_memory.
+    static Result<std::unique_ptr<FrameDecoder>> open(media::OpenedInput& input,
+                                                      const VideoLimits& limits);
+
+    /// The next frame, the caller's to move away; null at the end.
+    Result<AVFrame*> next();
+
+    /// Seconds after the first frame, never going back.
+    [[nodiscard]] double time_s() const noexcept { return time_s_; }
+    /// How long the frame is shown, in seconds, as far as that can be told.
+    [[nodiscard]] double length_s() const noexcept { return length_s_; }
+    [[nodiscard]] double pixel_aspect(AVFrame& frame) const;
+    [[nodiscard]] Orientation orientation(const AVFrame& frame) const;
+    [[nodiscard]] std::string codec_name() const;
+    [[nodiscard]] std::int64_t damaged_packets() const noexcept { return damaged_packets_; }
+
+private:
+    FrameDecoder(media::OpenedInput& input, const VideoLimits& limits)
+        : input_(input), limits_(limits) {}
+    Result<void> choose_stream();
+    Result<void> open_decoder();
+    Result<void> check_size(int width, int height) const;
+    /// Gives the decoder another packet, or the end.
+    Result<void> feed();
+    Result<void> accept(const AVFrame& frame);
+    [[nodiscard]] double usual_length_s() const;
+
+    media::OpenedInput& input_;
+    VideoLimits limits_;
+    AVStream* stream_ = nullptr;  // Owned by input_.
+    media::UniqueCodecContext decoder_;
+    media::UniquePacket packet_;
+    media::UniqueFrame frame_;
+    bool packets_ended_ = false;
+    int empty_reads_ = 0;
+    std::optional<std::int64_t> first_timestamp_;
+    double time_s_ = 0;
+    double length_s_ = 0;
+    std::int64_t decoded_frames_ = 0;
+    std::int64_t damaged_packets_ = 0;
+};
+
+}  // namespace polymux::video

@@ -1,0 +1,309 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numbers>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "polymux/spectrogram/picture.hpp"
+#include "polymux/spectrogram/sound.hpp"
+
+using namespace polymux;
+using namespace polymux::spectrogram;
+
+namespace {
+
+/// Struck chords; `count` samples at 44.1 kHz.
+std::vector<float> chords(std::size_t count, double root_hz = 220) {
+    std::vector<float> sound(count);
+    for (std::size_t at = 0; at < count; ++at) {
+        const double time_s = static_cast<double>(at) / 44'100;
+        const double fading = std::exp(-4 * std::fmod(time_s, 0.5));
+        for (const double ratio : {1.0, 1.25, 1.5, 4.0}) {
+            const double phase = 2 * std::numbers::pi * root_hz * ratio * time_s;
+            sound[at] += static_cast<float>(0.15 * fading * std::sin(phase));
+        }
+    }
+    return sound;
+}
+
+PictureView view(const Picture& picture) {
+    return {.width = picture.width,
+            .height = picture.height,
+            .channels = picture.channels,
+            .pixels = picture.pixels};
+}
+
+Parameters scaled_to(const Picture& picture, int iterations = 32) {
+    Parameters parameters;
+    parameters.largest = picture.largest;
+    parameters.iterations = iterations;
+    return parameters;
+}
+
+/// How far two pictures of the same size are from each other, in what they stand for.
+double distance(const Picture& wanted, const Picture& found) {
+    REQUIRE(wanted.pixels.size() == found.pixels.size());
+    double squares = 0;
+    double all = 0;
+    for (std::size_t at = 0; at < wanted.pixels.size(); ++at) {
+        const double one = std::pow((255 - wanted.pixels[at]) / 255.0, 4) * wanted.largest;
+        const double other = std::pow((255 - found.pixels[at]) / 255.0, 4) * found.largest;
+        squares += (one - other) * (one - other);
+        all += one * one;
+    }
+    return std::sqrt(squares / all);
+}
+
+double root_mean_square(const std::vector<float>& samples) {
+    double squares = 0;
+    for (const float sample : samples) squares += static_cast<double>(sample * sample);
+    return std::sqrt(squares / static_cast<double>(samples.size()));
+}
+
+std::string refusal(const Result<Sound>& result) {
+    REQUIRE(!result);
+    CHECK(result.error().code == ErrorCode::invalid_argument);
+    return result.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("a full-scale sine is as dark as its magnitude, at its row") {
+    std::vector<float> sine(44'100);
+    for (std::size_t at = 0; at < sine.size(); ++at) {
+        sine[at] = static_cast<float>(
+            std::sin(2 * std::numbers::pi * 1'000 * static_cast<double>(at) / 44'100));
+    }
+    const auto picture = picture_of_sound(sine, 1);
+    REQUIRE(picture);
+    CHECK(picture->width == 100);
+    CHECK(picture->height == 512);
+    // The middle of the window's lobe alone is half the window's sum, 36 million at 16 bits.
+    CHECK(picture->largest > 36e6);
+    CHECK(picture->largest < 200e6);
+    const double mel_step = 2595.0 * std::log10(1.0 + 10'000.0 / 700.0) / 513;
+    const double band = 2595.0 * std::log10(1.0 + 1'000.0 / 700.0) / mel_step - 1;
+    const auto row = static_cast<std::size_t>(511 - std::lround(band));
+    const auto darkest_at = [&](std::size_t column) {
+        std::size_t darkest = 0;
+        for (std::size_t at = 0; at < 512; ++at) {
+            if (picture->pixels[at * 100 + column] < picture->pixels[darkest * 100 + column]) {
+                darkest = at;
+            }
+        }
+        return darkest;
+    };
+    CHECK(darkest_at(50) >= row - 1);
+    CHECK(darkest_at(50) <= row + 1);
+    CHECK(picture->pixels[10 * 100 + 50] > 200);
+}
+
+TEST_CASE("a picture is played so that it looks the same again") {
+    const auto sound = chords(150 * 441);
+    const auto picture = picture_of_sound(sound, 1);
+    REQUIRE(picture);
+    const auto played = sound_of_picture(view(*picture), 1, scaled_to(*picture));
+    REQUIRE(played);
+    CHECK(played->samples.size() == sound.size());
+    CHECK(root_mean_square(played->samples) ==
+          doctest::Approx(root_mean_square(sound)).epsilon(0.05));
+    const auto again = picture_of_sound(played->samples, 1);
+    REQUIRE(again);
+    CHECK(distance(*picture, *again) < 0.1);
+    const auto once = sound_of_picture(view(*picture), 1, scaled_to(*picture, 1));
+    REQUIRE(once);
+    const auto rough = picture_of_sound(once->samples, 1);
+    REQUIRE(rough);
+    CHECK(distance(*picture, *rough) > 3 * distance(*picture, *again));
+}
+
+TEST_CASE("the same seed gives the same samples, another one others") {
+    const auto picture = picture_of_sound(chords(90 * 441), 1);
+    REQUIRE(picture);
+    const Parameters parameters = scaled_to(*picture, 3);
+    const auto first = sound_of_picture(view(*picture), 5, parameters);
+    const auto other = sound_of_picture(view(*picture), 6, parameters);
+    REQUIRE((first && other));
+    CHECK(first->samples != other->samples);
+    // Several at the same time, so that the pool has fewer threads for each, or none.
+    std::vector<std::thread> threads;
+    std::atomic<int> equal{0};
+    for (int thread = 0; thread < 4; ++thread) {
+        threads.emplace_back([&] {
+            const auto again = sound_of_picture(view(*picture), 5, parameters);
+            if (again && again->samples == first->samples) ++equal;
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(equal == 4);
+}
+
+TEST_CASE("frequencies up to half the sample rate are played too") {
+    Parameters parameters;
+    parameters.sample_rate_hz = 16'000;
+    parameters.hop_samples = 160;
+    parameters.window_samples = 640;
+    parameters.transform_samples = 1'024;
+    parameters.mel_bands = 128;
+    parameters.highest_hz = 8'000;
+    const auto sound = chords(16'000, 700);
+    const auto picture = picture_of_sound(sound, 1, parameters);
+    REQUIRE(picture);
+    parameters.largest = picture->largest;
+    const auto played = sound_of_picture(view(*picture), 1, parameters);
+    REQUIRE(played);
+    const auto again = picture_of_sound(played->samples, 1, parameters);
+    REQUIRE(again);
+    CHECK(distance(*picture, *again) < 0.15);
+}
+
+TEST_CASE("stereo: channels stay apart") {
+    const auto left = chords(60 * 441);
+    const std::vector<float> right(left.size());
+    std::vector<float> both(2 * left.size());
+    for (std::size_t at = 0; at < left.size(); ++at) both[2 * at] = left[at];
+    const auto picture = picture_of_sound(both, 2);
+    const auto alone = picture_of_sound(left, 1);
+    REQUIRE((picture && alone));
+    CHECK(picture->channels == 2);
+    CHECK(std::equal(alone->pixels.begin(), alone->pixels.end(), picture->pixels.begin()));
+    CHECK(std::all_of(picture->pixels.begin() + 60 * 512, picture->pixels.end(),
+                      [](std::uint8_t pixel) { return pixel == 255; }));
+    const auto played = sound_of_picture(view(*picture), 1, scaled_to(*picture, 2));
+    const auto one = sound_of_picture(view(*alone), 1, scaled_to(*alone, 2));
+    REQUIRE((played && one));
+    bool same = true;
+    bool silent = true;
+    for (std::size_t at = 0; at < left.size(); ++at) {
+        same = same && played->samples[2 * at] == one->samples[at];
+        silent = silent && played->samples[2 * at + 1] == 0;
+    }
+    CHECK(same);
+    CHECK(silent);
+}
+
+TEST_CASE("silence is white, and white is silence") {
+    const auto picture = picture_of_sound(std::vector<float>(5'000), 1);
+    REQUIRE(picture);
+    CHECK(picture->width == 12);
+    CHECK(picture->largest == 0);
+    CHECK(*std::min_element(picture->pixels.begin(), picture->pixels.end()) == 255);
+    const auto played = sound_of_picture(view(*picture), 1);
+    REQUIRE(played);
+    CHECK(played->samples == std::vector<float>(12 * 441));
+    const auto whole = finished(played->samples);
+    REQUIRE(whole);
+    CHECK(*whole == std::vector<std::int16_t>(12 * 441));
+}
+
+TEST_CASE("a single sample, a single column, and odd widths") {
+    for (const std::size_t count : {1U, 2U, 441U, 442U, 3'000U, 17'000U}) {
+        const auto picture = picture_of_sound(chords(count), 1);
+        REQUIRE(picture);
+        CHECK(picture->width == static_cast<int>((count + 440) / 441));
+        const auto played = sound_of_picture(view(*picture), 1, scaled_to(*picture, 2));
+        REQUIRE(played);
+        CHECK(played->samples.size() == static_cast<std::size_t>(picture->width) * 441);
+        CHECK(std::all_of(played->samples.begin(), played->samples.end(),
+                          [](float sample) { return std::isfinite(sample); }));
+    }
+}
+
+TEST_CASE("pictures of the wrong size are refused with their size") {
+    const std::vector<std::uint8_t> pixels(512 * 4);
+    CHECK(refusal(sound_of_picture({4, 512, 2, pixels}, 1)).find("4096") != std::string::npos);
+    CHECK(refusal(sound_of_picture({8, 256, 1, pixels}, 1)).find("256") != std::string::npos);
+    CHECK(refusal(sound_of_picture({0, 512, 1, {}}, 1)).find("wide") != std::string::npos);
+    CHECK(refusal(sound_of_picture({30'001, 512, 1, {}}, 1)).find("30001") != std::string::npos);
+    CHECK(refusal(sound_of_picture({4, 512, 3, pixels}, 1)).find("channels") != std::string::npos);
+    CHECK(refusal(sound_of_picture({-4, 512, 1, pixels}, 1)).find("-4") != std::string::npos);
+}
+
+TEST_CASE("sound that is none is refused") {
+    std::vector<float> sound = chords(2'000);
+    CHECK(!picture_of_sound({}, 1));
+    CHECK(!picture_of_sound(sound, 0));
+    CHECK(!picture_of_sound(std::span(sound).first(3), 2));
+    CHECK(!picture_of_sound(std::vector<float>(441 * 30'000 + 1), 1));
+    for (const float bad :
+         {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+        sound[1'500] = bad;
+        const auto picture = picture_of_sound(sound, 1);
+        REQUIRE(!picture);
+        CHECK(picture.error().code == ErrorCode::invalid_argument);
+        CHECK(!finished(sound));
+    }
+}
+
+TEST_CASE("parameters out of their range are refused by what is wrong") {
+    const auto refused = [](auto change) {
+        Parameters parameters;
+        change(parameters);
+        const auto checked = parameters.check();
+        return checked ? std::string() : checked.error().message;
+    };
+    CHECK(refused([](Parameters&) {}).empty());
+    CHECK(refused([](Parameters& p) { p.hop_samples = 4'000; }).find("columns") !=
+          std::string::npos);
+    CHECK(refused([](Parameters& p) { p.window_samples = 4'411; }).find("window") !=
+          std::string::npos);
+    CHECK(refused([](Parameters& p) { p.highest_hz = 30'000; }).find("frequencies") !=
+          std::string::npos);
+    CHECK(refused([](Parameters& p) { p.largest = std::nan(""); }).find("largest") !=
+          std::string::npos);
+    CHECK(refused([](Parameters& p) { p.power = std::nanf(""); }).find("power") !=
+          std::string::npos);
+    CHECK(refused([](Parameters& p) { p.momentum = 1; }).find("momentum") != std::string::npos);
+}
+
+TEST_CASE("progress grows to 1, and cancelling ends the work") {
+    const auto picture = picture_of_sound(chords(80 * 441), 1);
+    REQUIRE(picture);
+    std::vector<double> told;
+    const auto tell = [&](double done) { told.push_back(done); };
+    REQUIRE(sound_of_picture(view(*picture), 1, {}, tell));
+    CHECK(std::is_sorted(told.begin(), told.end()));
+    CHECK(told.size() > 30);
+    CHECK(told.back() == 1);
+
+    const CancelToken token;
+    int calls = 0;
+    const auto cancel = [&](double) {
+        if (++calls == 5) token.cancel();
+    };
+    const auto played = sound_of_picture(view(*picture), 1, {}, cancel, token);
+    REQUIRE(!played);
+    CHECK(played.error().code == ErrorCode::cancelled);
+    CHECK(calls == 5);
+    const auto drawn = picture_of_sound(chords(441), 1, {}, {}, token);
+    REQUIRE(!drawn);
+    CHECK(drawn.error().code == ErrorCode::cancelled);
+}
+
+TEST_CASE("finished sound peaks at -0.1 dBFS, and what is not spiky is -12 dBFS loud") {
+    for (const float level : {1e-6F, 0.01F, 50.0F}) {
+        std::vector<float> sound = chords(44'100);
+        for (float& sample : sound) sample *= level;
+        const auto whole = finished(sound);
+        REQUIRE(whole);
+        const auto [lowest, highest] = std::minmax_element(whole->begin(), whole->end());
+        CHECK(std::max(-*lowest, static_cast<int>(*highest)) == 32'392);
+    }
+    // A click over noise would need more than there is: it is cut, and the noise is as loud.
+    std::vector<float> click(44'100);
+    for (std::size_t at = 0; at < click.size(); ++at) {
+        click[at] = at % 2 == 0 ? 0.001F : -0.001F;
+    }
+    click[20'000] = 0.1F;
+    const auto whole = finished(click);
+    REQUIRE(whole);
+    CHECK((*whole)[20'000] == 32'392);
+    CHECK((*whole)[100] > 32'392 / 5);
+    CHECK((*whole)[101] == -(*whole)[100]);
+}

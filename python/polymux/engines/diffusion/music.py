@@ -1,0 +1,245 @@
+"""Music by Riffusion's method: a picture of sound is painted anew, and played.
+
+The picture that it begins with is changed as far as ``denoising`` says. What it becomes lies
+between two descriptions: their embeddings are mixed linearly, the noises of two seeds spherically.
+S. Forsgren and H. Martiros, "Riffusion: Stable diffusion for real-time music generation", 2022,
+https://www.riffusion.com/about; img2img is that of C. Meng et al., "SDEdit", 2022.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import time
+import wave
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.engines.base import Output
+from polymux.engines.diffusion import folders
+from polymux.engines.diffusion.picture_files import written
+from polymux.engines.diffusion.previews import Previews
+from polymux.engines.diffusion.seed_images import FOLDER, seed_image
+from polymux.engines.diffusion.steps import Steps
+from polymux.service.failures import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from PIL.Image import Image
+
+    from polymux.engines.base import EngineSink, Produced, Request, Token
+    from polymux.engines.diffusion.studio import Studio
+
+ROLE = "music"
+_KIND = "StableDiffusionImg2ImgPipeline"
+_KINDS = ("StableDiffusionPipeline", _KIND)
+_GUIDANCE = 7.0
+#: Noises so alike are mixed linearly: the way over the sphere would be lost in rounding.
+_ALIKE = 0.9995
+#: Progress when the picture is there; the rest is playing it.
+_PAINTED = 0.95
+_JPEG_QUALITY = 92
+
+
+def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Output:
+    """Makes the music of a request.
+
+    Args:
+        studio: Has a model of the shape of Stable Diffusion 1.5 in the role ``music``.
+        request: Of ``generate_music``.
+        sink: Told of steps, logs and previews.
+        token: Looked at at each step, and ten times a second while the picture is played.
+
+    Returns:
+        ``audio``, WAV of 16 bits, mono, 44.1 kHz, 10 ms for each column of the picture; and
+        ``spectrogram``, that picture as JPEG.
+
+    Raises:
+        BadRequestError: There is no such seed image.
+        NoBackendError: There is no model, or one of another shape.
+    """
+    values = request.values
+    member = studio.member(ROLE)
+    kind = str(folders.index_of(member.path)["_class_name"])
+    if kind not in _KINDS:
+        raise refusal(errors.NoBackendError, f"the model {member.name} ({kind}) makes no music")
+    name = str(values["seed_image_id"])
+    begun, is_stand_in = seed_image(name, member.path)
+    if is_stand_in:
+        sink.log(
+            f"seed_image_id={name}: a stand-in was drawn, as the model's folder has no "
+            f"{FOLDER}/{name}.png"
+        )
+    seed = values.get("seed")
+    seed = random.SystemRandom().randrange(1 << 32) if seed is None else int(seed)
+    sink.log(f"seed: {seed}")
+    began = time.monotonic()
+    picture, steps = _painted(studio, begun, values, seed, sink, token)
+    rate = steps / max(1e-9, time.monotonic() - began)
+    sink.report(_PAINTED)
+    files = {
+        "audio": _played(picture, seed, sink, token),
+        "spectrogram": _jpeg(picture, sink),
+    }
+    return Output(files, member.version, {"steps": float(steps), "steps_per_s": rate})
+
+
+def _alpha(values: Mapping[str, Any]) -> float:
+    """How far towards the second description: not at all where there is none."""
+    return float(values["alpha"]) if str(values.get("prompt_b") or "").strip() else 0.0
+
+
+def _wanted_steps(values: Mapping[str, Any], scheduler: Any) -> int:
+    """Of those that were asked for, the last ones, as Riffusion counts them."""
+    asked, denoising = int(values["num_inference_steps"]), float(values["denoising"])
+    if denoising == 0:
+        return 0
+    return min(int(asked * denoising) + int(scheduler.config.get("steps_offset", 0)), asked)
+
+
+def _painted(
+    studio: Studio,
+    begun: Image,
+    values: Mapping[str, Any],
+    seed: int,
+    sink: EngineSink,
+    token: Token,
+) -> tuple[Image, int]:
+    """The picture, and how many steps it took."""
+    import torch
+
+    shipped = studio.parts(ROLE)["scheduler"]
+    scheduler = type(shipped).from_config(shipped.config)
+    asked = int(values["num_inference_steps"])
+    wanted = _wanted_steps(values, scheduler)
+    if wanted == 0:
+        sink.log("denoising leaves no step to do: the seed image is played as it is")
+        return begun, 0
+    scheduler.set_timesteps(asked, device=studio.device)
+    first = (asked - wanted) * scheduler.order
+    timesteps = scheduler.timesteps[first:]
+    if hasattr(scheduler, "set_begin_index"):
+        scheduler.set_begin_index(first)
+    steps = Steps(sink, token, len(timesteps))
+    with studio.pipeline(_KIND, ROLE, scheduler) as pipeline, torch.inference_mode():
+        studio.prepare_decoder(pipeline.vae, begun.size)
+        with (
+            steps.watching(pipeline.vae.encoder, pipeline.vae.decoder),
+            Previews(studio, pipeline, sink).of(steps),
+        ):
+            latents = _begun(studio, pipeline, begun, timesteps, _alpha(values), seed)
+            words = _words(studio, pipeline, values)
+            latents = _denoised(pipeline, latents, words, timesteps, steps)
+            scaled = latents / pipeline.vae.config.scaling_factor
+            made = pipeline.vae.decode(scaled.to(pipeline.vae.dtype), return_dict=False)[0]
+        picture: Image = pipeline.image_processor.postprocess(made, output_type="pil")[0]
+    return picture, steps.done
+
+
+def _words(studio: Studio, pipeline: Any, values: Mapping[str, Any]) -> Any:
+    """What the network is told: first nothing, then the mixed descriptions."""
+    import torch
+
+    alpha = _alpha(values)
+
+    def embedded(prompt: str) -> tuple[Any, Any]:
+        told: tuple[Any, Any] = pipeline.encode_prompt(prompt, studio.device, 1, True)  # noqa: FBT003
+        return told
+
+    told, nothing = embedded(str(values["prompt_a"]))
+    if alpha > 0:
+        told = torch.lerp(told, embedded(str(values["prompt_b"]))[0], alpha)
+    return torch.cat([nothing, told])
+
+
+def _begun(
+    studio: Studio, pipeline: Any, begun: Image, timesteps: Any, alpha: float, seed: int
+) -> Any:
+    """The seed image's latents under as much noise as the first step expects."""
+    import torch
+
+    pixels = pipeline.image_processor.preprocess(begun).to(studio.device, pipeline.vae.dtype)
+    source = studio.generator(seed)
+    coded = pipeline.vae.encode(pixels).latent_dist
+    # Drawn on the processor, so that all devices begin alike.
+    spread = torch.randn(coded.mean.shape, generator=source).to(coded.mean)
+    latents = (coded.mean + coded.std * spread) * pipeline.vae.config.scaling_factor
+    noises = [
+        torch.randn(latents.shape, generator=one) for one in (source, studio.generator(seed + 1))
+    ]
+    noise = spherical(noises[0], noises[1], alpha).to(latents)
+    return pipeline.scheduler.add_noise(latents, noise, timesteps[:1])
+
+
+def spherical(one: Any, other: Any, alpha: float) -> Any:
+    """What lies between two noises on the great circle through them.
+
+    A straight line between them would lead through weaker noise, which a network is not used to.
+    K. Shoemake, "Animating rotation with quaternion curves", SIGGRAPH 1985.
+
+    Args:
+        one: A tensor.
+        other: Another of its shape.
+        alpha: 0 for the first, 1 for the other.
+
+    Example:
+        >>> import torch
+        >>> from polymux.engines.diffusion.music import spherical
+        >>> middle = spherical(torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0]), 0.5)
+        >>> [round(float(value), 4) for value in middle]
+        [0.7071, 0.7071]
+    """
+    import torch
+
+    cosine = (one * other).sum() / (one.norm() * other.norm())
+    if abs(cosine) > _ALIKE:
+        return torch.lerp(one, other, alpha)
+    angle = torch.arccos(cosine)
+    return (torch.sin((1 - alpha) * angle) * one + torch.sin(alpha * angle) * other) / torch.sin(
+        angle
+    )
+
+
+def _denoised(pipeline: Any, latents: Any, words: Any, timesteps: Any, steps: Steps) -> Any:
+    """Takes the noise away, step by step."""
+    import torch
+
+    scheduler = pipeline.scheduler
+    words = words.to(pipeline.unet.dtype)
+    for timestep in timesteps:
+        doubled = scheduler.scale_model_input(torch.cat([latents, latents]), timestep)
+        told = pipeline.unet(
+            doubled.to(words.dtype), timestep, encoder_hidden_states=words, return_dict=False
+        )[0]
+        plain, guided = told.to(latents.dtype).chunk(2)
+        wanted = plain + _GUIDANCE * (guided - plain)
+        latents = scheduler.step(wanted, timestep, latents, return_dict=False)[0]
+        steps.step(latents)
+    return latents
+
+
+def _played(picture: Image, seed: int, sink: EngineSink, token: Token) -> Produced:
+    """The picture's sound."""
+    from polymux._native import media
+
+    def on_progress(done: float) -> None:
+        token.check()
+        sink.report(_PAINTED + (1 - _PAINTED) * done)
+
+    grey = picture.convert("L").tobytes()
+    width, height = picture.size
+    sound = media.play_picture(grey, width, height, 1, seed % (1 << 64), None, on_progress)
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
+        file.setnchannels(sound["channels"])
+        file.setsampwidth(2)
+        file.setframerate(sound["sample_rate_hz"])
+        file.writeframes(media.finish_sound(sound["samples"]))
+    return written(buffer.getvalue(), "audio/wav", "music.wav", sink)
+
+
+def _jpeg(picture: Image, sink: EngineSink) -> Produced:
+    buffer = io.BytesIO()
+    picture.save(buffer, "JPEG", quality=_JPEG_QUALITY)
+    return written(buffer.getvalue(), "image/jpeg", "spectrogram.jpg", sink)

@@ -1,0 +1,244 @@
+"""Pictures of sound that music begins with: a model's own, and stand-ins of the same names.
+
+Riffusion's repository has eleven of them, MIT: https://github.com/riffusion/riffusion-hobby. Where
+they lie beside the model, they are taken; else pictures of the same names are drawn, always alike:
+the masks as their names say, the others of sound that is made for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.service.failures import invalid, refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+    from PIL.Image import Image
+
+    Sound = NDArray[np.float32]
+
+#: Of the model's folder.
+FOLDER = "seed_images"
+#: Rows of every picture of sound, and columns of those that are drawn here.
+SIDE_PX = 512
+_GRID_PX = 8
+_MOST_COLUMNS = 4096
+_RATE_HZ = 44_100
+_COLUMN_S = 0.01
+
+
+def seed_image(name: str, folder: Path) -> tuple[Image, bool]:
+    """A seed image.
+
+    Args:
+        name: As requests call it.
+        folder: The model's.
+
+    Returns:
+        The picture, in colours, 512 rows high, and whether it is a stand-in.
+
+    Raises:
+        BadRequestError: There is none of that name.
+        NoBackendError: The model's file is no such picture.
+    """
+    from PIL import Image
+
+    draw = _DRAWN.get(name)
+    if draw is None:
+        raise invalid(
+            f"seed_image_id={name!r}: must be one of {', '.join(_DRAWN)}",
+            param="seed_image_id",
+        )
+    file = folder / FOLDER / f"{name}.png"
+    if not file.is_file():
+        return Image.fromarray(draw()).convert("RGB"), True
+    try:
+        with Image.open(file, formats=["PNG"]) as opened:
+            picture = opened.convert("RGB")
+    except (OSError, ValueError, Image.DecompressionBombError) as error:
+        raise refusal(errors.NoBackendError, f"{file.name} is no picture: {error}") from error
+    fits = picture.height == SIDE_PX and picture.width % _GRID_PX == 0
+    if not fits or picture.width > _MOST_COLUMNS:
+        raise refusal(
+            errors.NoBackendError,
+            f"{file.name} is {picture.width} x {picture.height} pixels: a picture of sound is "
+            f"{SIDE_PX} high, and a multiple of {_GRID_PX}, {_MOST_COLUMNS} at most, wide",
+        )
+    return picture, False
+
+
+def _flat(grey: Any) -> NDArray[np.uint8]:
+    """A grey for each row, or each column, as a picture; 0 is the loudest."""
+    import numpy as np
+
+    return np.broadcast_to(np.rint(grey), (SIDE_PX, SIDE_PX)).astype(np.uint8)
+
+
+def _beat_lines(beats_per_minute: float) -> NDArray[np.uint8]:
+    """A line at each beat that fades within a tenth of a second."""
+    import numpy as np
+
+    since_s = np.arange(SIDE_PX) * _COLUMN_S % (60.0 / beats_per_minute)
+    return _flat(255 - 200 * np.exp(-since_s / 0.05))
+
+
+def _gradient(top: float, bottom: float) -> NDArray[np.uint8]:
+    """From one share of white to another."""
+    import numpy as np
+
+    return _flat(255 * np.linspace(top, bottom, SIDE_PX)[:, None])
+
+
+def _top(rows: int, white: float) -> NDArray[np.uint8]:
+    """The highest rows in one grey, below them the middle one."""
+    import numpy as np
+
+    return _flat(np.where(np.arange(SIDE_PX) < rows, 255 * white, 128)[:, None])
+
+
+def _gradient_top(rows: int, white: float) -> NDArray[np.uint8]:
+    """The highest rows from a grey down to the middle one."""
+    import numpy as np
+
+    return _flat(255 * np.interp(np.arange(SIDE_PX), [0, rows], [white, 0.5])[:, None])
+
+
+def _drawn(make: Callable[[], Sound]) -> NDArray[np.uint8]:
+    """The picture of a sound."""
+    import numpy as np
+
+    from polymux._native import media
+
+    sound = make()
+    drawn = media.draw_sound((sound / abs(sound).max()).astype(np.float32).tobytes(), 1, None)
+    pixels = np.frombuffer(drawn["pixels"], np.uint8)
+    return pixels.reshape(drawn["height"], drawn["width"])
+
+
+def _silence() -> Sound:
+    import numpy as np
+
+    return np.zeros(round(SIDE_PX * _COLUMN_S * _RATE_HZ), np.float32)
+
+
+def _hz(note: float) -> float:
+    """Of a note as MIDI counts: 69 is 440 Hz."""
+    return float(440.0 * 2.0 ** ((note - 69) / 12))
+
+
+def _strike(
+    sound: Sound, at_s: float, hz: float, partials: dict[float, float], fading_s: float
+) -> None:
+    """Adds a note that fades, its higher partials sooner.
+
+    Args:
+        sound: What it is added to.
+        at_s: When.
+        hz: Of the lowest partial.
+        partials: Times the lowest, to how strong.
+        fading_s: Until 37 % of the lowest is left.
+    """
+    import numpy as np
+
+    begin = round(at_s * _RATE_HZ)
+    time_s = np.arange(min(len(sound) - begin, round(6 * fading_s * _RATE_HZ))) / _RATE_HZ
+    for times, strength in partials.items():
+        fading = np.exp(-time_s * np.sqrt(times) / fading_s) * np.minimum(1, time_s / 0.002)
+        tone = strength * fading * np.sin(2 * np.pi * hz * times * time_s)
+        sound[begin : begin + len(time_s)] += tone.astype(np.float32)
+
+
+def _burst(sound: Sound, at_s: float, strength: float, fading_s: float, seed: int) -> None:
+    """Adds noise that fades."""
+    import numpy as np
+
+    begin = round(at_s * _RATE_HZ)
+    time_s = np.arange(min(len(sound) - begin, round(6 * fading_s * _RATE_HZ))) / _RATE_HZ
+    noise = np.random.Generator(np.random.PCG64(seed)).standard_normal(len(time_s))
+    faded = strength * noise * np.exp(-time_s / fading_s)
+    sound[begin : begin + len(time_s)] += faded.astype(np.float32)
+
+
+def _og_beat() -> Sound:
+    """A drum kit at 120 beats a minute."""
+    sound = _silence()
+    for eighth in range(20):
+        _burst(sound, eighth * 0.25, 0.06, 0.02, eighth)
+        if eighth % 4 == 0 or eighth % 8 == 3:
+            _strike(sound, eighth * 0.25, 55, {1: 1.0, 1.5: 0.4, 3: 0.1}, 0.12)
+        if eighth % 4 == 2:
+            _burst(sound, eighth * 0.25, 0.25, 0.07, 100 + eighth)
+            _strike(sound, eighth * 0.25, 190, {1: 0.4, 1.7: 0.2}, 0.06)
+    return sound
+
+
+def _marim() -> Sound:
+    """A marimba's pattern: bars sound at 1, 4 and 9.2 times their pitch."""
+    sound = _silence()
+    for step, note in enumerate([57, 64, 69, 60, 67, 72, 62, 69, 74, 64, 67, 76] * 3):
+        if step * 0.15 < 5:
+            _strike(sound, step * 0.15, _hz(note), {1: 0.6, 4: 0.2, 9.2: 0.06}, 0.22)
+    return sound
+
+
+def _vibes() -> Sound:
+    """A vibraphone's chords, swelling with its motor."""
+    import numpy as np
+
+    sound = _silence()
+    for bar, chord in enumerate([(57, 64, 67, 72), (62, 65, 69, 76), (55, 62, 65, 71)]):
+        for voice, note in enumerate(chord):
+            for again in (0.0, 0.85):
+                at_s = bar * 1.7 + again + 0.06 * voice
+                _strike(sound, at_s, _hz(note), {1: 0.3, 4: 0.12, 10: 0.04}, 0.9)
+    time_s = np.arange(len(sound)) / _RATE_HZ
+    return (sound * (1 + 0.4 * np.sin(2 * np.pi * 5.5 * time_s))).astype(np.float32)
+
+
+def _agile() -> Sound:
+    """Plucked notes in quick steps over a bass."""
+    sound = _silence()
+    strings = {float(number): 0.5 / number for number in range(1, 13)}
+    for step in range(51):
+        note = (52, 59, 64, 67, 71, 76, 71, 67)[step % 8] + (0, 3, -2)[step // 17]
+        _strike(sound, step * 0.1, _hz(note), strings, 0.12)
+        if step % 8 == 0:
+            _strike(sound, step * 0.1, _hz(40), {1: 0.9, 2: 0.4, 3: 0.2}, 0.5)
+    return sound
+
+
+def _motorway() -> Sound:
+    """A drone with a pulse, and noise that passes by."""
+    import numpy as np
+
+    sound = _silence()
+    time_s = np.arange(len(sound)) / _RATE_HZ
+    for number in range(1, 16):
+        swell = 1 + np.sin(2 * np.pi * (0.2 * time_s + number / 7))
+        sound += (0.12 / number * swell * np.sin(2 * np.pi * 65.4 * number * time_s)).astype("f4")
+    for beat in range(12):
+        _strike(sound, beat * 0.42, 49, {1: 0.8, 2: 0.3}, 0.15)
+    for number, at_s in enumerate((0.6, 2.4, 4.0)):
+        _burst(sound, at_s, 0.12, 0.35, 200 + number)
+    return sound
+
+
+#: Name to what draws it.
+_DRAWN: dict[str, Callable[[], NDArray[Any]]] = {
+    "agile": lambda: _drawn(_agile),
+    "marim": lambda: _drawn(_marim),
+    "mask_beat_lines_80": lambda: _beat_lines(80),
+    "mask_gradient_dark": lambda: _gradient(0.6, 0.05),
+    "mask_gradient_top_70": lambda: _gradient_top(round(0.7 * SIDE_PX), 1.0),
+    "mask_gradient_top_fifth_75": lambda: _gradient_top(SIDE_PX // 5, 0.75),
+    "mask_top_third_75": lambda: _top(SIDE_PX // 3, 0.75),
+    "mask_top_third_95": lambda: _top(SIDE_PX // 3, 0.95),
+    "motorway": lambda: _drawn(_motorway),
+    "og_beat": lambda: _drawn(_og_beat),
+    "vibes": lambda: _drawn(_vibes),
+}

@@ -1,0 +1,257 @@
+"""Frames into MP4 and frames out of videos, as Python sees them: `polymux._video`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy
+import pytest
+from polymux import _media as media
+from polymux import errors
+from polymux._video import read_frames, write_video
+from polymux.engines.base import Cancelled, Request, Token
+from polymux.engines.media import LOAD_FRAMES, MediaEngine
+from polymux.service.work import Upload
+from support import programs
+from support.video_files import drawn, facts_of, likeness
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+WIDTH, HEIGHT = 96, 64
+SIZE = {"width": WIDTH, "height": HEIGHT}
+
+
+def frames(count: int) -> list[NDArray[numpy.uint8]]:
+    return [drawn(WIDTH, HEIGHT, number) for number in range(count)]
+
+
+@pytest.mark.parametrize("codec", ["auto", "vp9"])
+def test_frames_go_into_a_file_and_come_back(tmp_path: Path, codec: str) -> None:
+    path = tmp_path / "a.mp4"
+    rate = Fraction(30_000, 1001)
+    written = write_video(path, [one.data for one in frames(12)], **SIZE, fps=rate, codec=codec)
+    assert (written.frames, written.fps, written.bytes) == (12, rate, path.stat().st_size)
+    assert written.duration_s == pytest.approx(12 * 1001 / 30_000)
+    assert facts_of(path) == (written.codec, WIDTH, HEIGHT, rate, 12)
+    raw = tmp_path / "a.rgb"
+    read = read_frames(path, raw, **SIZE, fps=rate, most_frames=100)
+    assert (read.frames, read.codec, read.input_width) == (12, written.codec, WIDTH)
+    samples = numpy.fromfile(raw, numpy.uint8).reshape(12, HEIGHT, WIDTH, 3)
+    for found, expected in zip(samples, frames(12), strict=True):
+        assert likeness(found, expected) > 30
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["a.mp4", "a.rgb"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"fps": 0}, "fps is 0"),
+        ({"fps": 9.5}, "fps is 9.5"),
+        ({"fps": Fraction(1, 100_001)}, "fps is 1/100001"),
+        ({"fps": True}, "fps is True"),
+        ({"width": 0}, "0x64"),
+        ({"codec": "av1"}, "'av1'"),
+        ({"quality": 0}, "quality is 0"),
+        ({"threads": -1}, "threads is -1"),
+        ({"width": 95}, "bytes"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(
+    tmp_path: Path, wrong: dict[str, object], words: str
+) -> None:
+    arguments = {**SIZE, "fps": 8, **wrong}
+    with pytest.raises(errors.InvalidRequestError, match=words):
+        write_video(tmp_path / "a.mp4", frames(2), **arguments)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_frame_is_no_video(tmp_path: Path) -> None:
+    with pytest.raises(errors.InvalidRequestError, match="no frame"):
+        write_video(tmp_path / "a.mp4", [], **SIZE, fps=8)
+    with pytest.raises(TypeError):
+        write_video(tmp_path / "a.mp4", ["text"], **SIZE, fps=8)  # type: ignore[list-item]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_closed_writer_takes_no_more(tmp_path: Path) -> None:
+    writer = media.VideoWriter(os.fsencode(tmp_path / "a.mp4"), 64, 64, (8, 1), "vp9", 75, 1, True)
+    writer.write(bytes(64 * 64 * 3))
+    writer.close()
+    writer.close()
+    for call in (writer.finish, lambda: writer.write(bytes(64 * 64 * 3))):
+        with pytest.raises(errors.PolymuxError):
+            call()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_frames_raise_comes_out_and_leaves_nothing(tmp_path: Path) -> None:
+    def broken() -> Iterator[NDArray[numpy.uint8]]:
+        yield from frames(3)
+        raise LookupError("no more")
+
+    with pytest.raises(LookupError, match="no more"):
+        write_video(tmp_path / "a.mp4", broken(), **SIZE, fps=8)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_token_ends_the_writing_between_two_frames(tmp_path: Path) -> None:
+    token = Token()
+    given = []
+
+    def counted() -> Iterator[memoryview]:
+        for number, frame in enumerate(frames(9)):
+            if number == 3:
+                token.cancel()
+            given.append(number)
+            yield frame.data
+
+    with pytest.raises(errors.OperationCancelledError):
+        write_video(tmp_path / "a.mp4", counted(), **SIZE, fps=8, cancel=token)
+    assert given == [0, 1, 2, 3]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_are_there_are_left_where_that_is_wanted(tmp_path: Path) -> None:
+    path = tmp_path / "a.mp4"
+    path.write_bytes(b"mine")
+    with pytest.raises(errors.OutputExistsError):
+        write_video(path, [one.data for one in frames(2)], **SIZE, fps=8, overwrite=False)
+    assert path.read_bytes() == b"mine"
+    with pytest.raises(errors.OutputFailedError):
+        write_video(tmp_path / "none" / "a.mp4", [], **SIZE, fps=8)
+
+
+def test_ctrl_c_ends_the_reading_of_a_long_film(tmp_path: Path) -> None:
+    path = tmp_path / "a.mp4"
+    programs.ffmpeg(
+        "-f", "lavfi", "-i", "testsrc2=s=640x360:r=60:d=20", "-c:v", "mpeg4", "-q:v", "2", path
+    )
+
+    class Interrupting:
+        asked = 0
+
+        @property
+        def cancelled(self) -> bool:
+            self.asked += 1
+            if self.asked == 3:
+                os.kill(os.getpid(), signal.SIGINT)
+            return False
+
+    with pytest.raises(KeyboardInterrupt):
+        read_frames(
+            path,
+            tmp_path / "a.rgb",
+            width=1024,
+            height=576,
+            fps=60,
+            most_frames=1200,
+            cancel=Interrupting(),
+        )
+    assert [one.name for one in tmp_path.iterdir()] == ["a.mp4"]
+
+
+def test_other_threads_run_while_a_frame_is_encoded(tmp_path: Path) -> None:
+    """The writer holds no lock of the interpreter: two videos are written at once."""
+    made = {}
+
+    def write(name: str) -> None:
+        made[name] = write_video(
+            tmp_path / name, [one.data for one in frames(20)], **SIZE, fps=8, codec="vp9"
+        )
+
+    threads = [threading.Thread(target=write, args=(f"{one}.mp4",)) for one in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {one.frames for one in made.values()} == {20}
+    assert len({(tmp_path / name).read_bytes() for name in made}) == 1
+
+
+def test_a_forked_child_does_not_touch_its_parents_video(tmp_path: Path) -> None:
+    code = f"""
+import os
+from polymux import errors
+from polymux._native import media
+writer = media.VideoWriter({os.fsencode(tmp_path / "a.mp4")!r}, 64, 64, (8, 1), "vp9", 75, 2, True)
+frame = bytes(64 * 64 * 3)
+writer.write(frame)
+child = os.fork()
+if child == 0:
+    try:
+        writer.write(frame)
+    except errors.InvalidRequestError:
+        del writer
+        os._exit(7)
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+writer.write(frame)
+assert writer.finish()["frames"] == 2
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    assert facts_of(tmp_path / "a.mp4")[-1] == 2
+    assert [one.name for one in tmp_path.iterdir()] == ["a.mp4"]
+
+
+def test_what_is_no_video_is_told_apart(tmp_path: Path) -> None:
+    wanted = {**SIZE, "fps": 8, "most_frames": 3}
+    (tmp_path / "text").write_bytes(b"no video at all\n" * 400)
+    with pytest.raises(errors.UnsupportedMediaError):
+        read_frames(tmp_path / "text", tmp_path / "a.rgb", **wanted)
+    with pytest.raises(errors.InputNotFoundError):
+        read_frames(tmp_path / "none", tmp_path / "a.rgb", **wanted)
+    programs.ffmpeg("-f", "lavfi", "-i", "sine=duration=1", tmp_path / "a.mp3")
+    with pytest.raises(errors.UnsupportedMediaError, match="their own video"):
+        read_frames(tmp_path / "a.mp3", tmp_path / "a.rgb", **wanted)
+    assert not (tmp_path / "a.rgb").exists()
+
+
+def _asked(path: Path, **values: object) -> Request:
+    file = Upload(path, "film.mp4", "video/mp4", path.stat().st_size)
+    wanted = {"file": file, **SIZE, "frames": 5, "fps": 4, **values}
+    return Request(LOAD_FRAMES, "", "", wanted, frozenset())
+
+
+class _Sink:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.lines: list[str] = []
+
+    def log(self, line: str) -> None:
+        self.lines.append(line)
+
+    def draft(self, expected_bytes: int = 0) -> Path:
+        assert expected_bytes == WIDTH * HEIGHT * 3 * 5
+        return self.folder / "draft"
+
+
+def test_the_media_engine_gives_frames_to_models(tmp_path: Path) -> None:
+    path = tmp_path / "film.mp4"
+    write_video(path, [one.data for one in frames(8)], **SIZE, fps=8)
+    engine = MediaEngine()
+    engine.load({"most_pixels": WIDTH * HEIGHT})
+    sink = _Sink(tmp_path)
+    made = engine.run(_asked(path), sink, Token())  # type: ignore[arg-type]
+    samples = made.value.pop("samples")
+    assert made.value == {"frames": 4, "width": WIDTH, "height": HEIGHT, "fps": 4}
+    assert samples.path.stat().st_size == 4 * WIDTH * HEIGHT * 3
+    assert sink.lines == []
+    (tmp_path / "draft").unlink()
+    engine.load({"most_pixels": WIDTH * HEIGHT - 1})
+    with pytest.raises(errors.LimitExceededError):
+        engine.run(_asked(path), sink, Token())  # type: ignore[arg-type]
+    token = Token()
+    token.cancel()
+    with pytest.raises(Cancelled):
+        engine.run(_asked(path), sink, token)  # type: ignore[arg-type]
+    assert not (tmp_path / "draft").exists()
