@@ -12,10 +12,14 @@ Example:
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from polymux import aio, contract
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from polymux import aio, contract, notebook
     from polymux._version import __version__
     from polymux.async_client import AsyncClient
     from polymux.async_local import AsyncLocal
+    from polymux.batches.calling import batch
+    from polymux.batches.results import BatchItem, BatchProgress, BatchReport
     from polymux.call_options import Retry, Timeout
     from polymux.chat_stream import AsyncChatStream, ChatChunk, ChatStream, decode_chat_stream
     from polymux.client import Client
@@ -111,6 +115,9 @@ __all__ = [
     "AsyncLocal",
     "AuthenticationError",
     "BadRequestError",
+    "BatchItem",
+    "BatchProgress",
+    "BatchReport",
     "Catalogue",
     "CatalogueError",
     "CatalogueSong",
@@ -187,11 +194,13 @@ __all__ = [
     "Usage",
     "__version__",
     "aio",
+    "batch",
     "contract",
     "convert_many",
     "convert_to_mp3",
     "decode_audio",
     "decode_chat_stream",
+    "notebook",
     "probe",
 ]
 
@@ -199,6 +208,8 @@ _HOMES = {
     "_version": ("__version__",),
     "async_client": ("AsyncClient",),
     "async_local": ("AsyncLocal",),
+    "batches.calling": ("batch",),
+    "batches.results": ("BatchItem", "BatchProgress", "BatchReport"),
     "call_options": ("Retry", "Timeout"),
     "client": ("Client",),
     "chat_stream": ("AsyncChatStream", "ChatChunk", "ChatStream", "decode_chat_stream"),
@@ -237,6 +248,13 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
+def load_ipython_extension(shell: "InteractiveShell") -> None:
+    """Gives a notebook the cell magic ``%%polymux``; ``%load_ext polymux`` calls it."""
+    from polymux.notebook import load_ipython_extension as load
+
+    load(shell)
+
+
 if not TYPE_CHECKING:  # It would make every misspelt name an object to type checkers.
 
     def __getattr__(name: str) -> object:
@@ -245,7 +263,7 @@ if not TYPE_CHECKING:  # It would make every misspelt name an object to type che
 
         if name not in __all__:
             raise AttributeError(f"module 'polymux' has no attribute {name!r}")
-        if name in {"aio", "contract"}:
+        if name in {"aio", "contract", "notebook"}:
             return import_module(f"polymux.{name}")
         # Everything that is not listed above is an exception class.
         value = getattr(import_module(f"polymux.{_HOME_OF.get(name, 'errors')}"), name)

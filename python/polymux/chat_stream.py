@@ -72,6 +72,12 @@ class ChatStream(core.ChatStream):
         """
         return (chunk.content for chunk in self if chunk.content)
 
+    def _repr_markdown_(self) -> str:
+        """The text so far as Markdown for notebooks; nothing in it is a tag or a link."""
+        from polymux.notebook.markup import markdown
+
+        return markdown(self.text)
+
     def __enter__(self) -> Self:
         """The stream itself."""
         return self

@@ -63,19 +63,25 @@ class LocalFile(MediaFile):
         return self.path.as_uri()
 
     def _repr_html_(self) -> str:
-        """The picture, player or video for notebooks; other and large files are described."""
-        import html
-        from base64 import b64encode
+        """The picture, player or video for notebooks; other and large files are linked.
+
+        A link is of use to a browser where the file lies below the notebook's folder; of others
+        there are name and size alone.
+        """
+        from polymux.notebook.cards import embedded, linked_path
+        from polymux.notebook.markup import escaped
 
         assert self.path is not None  # noqa: S101 - given to the constructor
-        facts = html.escape(f"{display_name(self.path.name)}, {size(self.size_bytes)}")
+        name = display_name(self.path.name)
+        if not self.path.is_file():
+            return f"<div>{escaped(name)}, no longer there</div>"
+        facts = f"{linked_path(self.path, name)}, {size(self.size_bytes)}"
         kind = self.content_type.partition("/")[0]
-        tag = {"image": "img", "audio": "audio controls", "video": "video controls"}.get(kind)
+        tag = {"image": "img", "audio": "audio", "video": "video"}.get(kind)
         if tag is None or self.size_bytes > _LARGEST_SHOWN_BYTES:
             return f"<div>{facts}</div>"
-        source = f"data:{self.content_type};base64,{b64encode(self.read()).decode('ascii')}"
-        end = "" if kind == "image" else f"</{kind}>"
-        return f'<div><{tag} src="{source}">{end}<div>{facts}</div></div>'
+        shown = embedded(tag, self.content_type, self.read())
+        return f"<div>{shown}<div>{facts}</div></div>"
 
 
 _LARGEST_SHOWN_BYTES = 10_000_000

@@ -186,3 +186,9 @@ class ConversionOutcome:
             raise self.error
         assert self.file is not None  # noqa: S101 - one of the two is always there
         return self.file
+
+    def _repr_html_(self) -> str:
+        """The file's player, or the error, for notebooks."""
+        from polymux.notebook.cards import conversion_outcome
+
+        return conversion_outcome(self)

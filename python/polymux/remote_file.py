@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -192,22 +191,21 @@ class RemoteFile(MediaFile):
 
     def _repr_html_(self) -> str:
         """The picture, player or video for notebooks, small ones in the page itself."""
-        kind = self.content_type.partition("/")[0]
-        link = f'<a href="{html.escape(self.url)}">{html.escape(_name_of(self.url))}</a>'
-        if kind not in ("image", "audio", "video"):
-            return f"<div>{link}</div>"
-        from base64 import b64encode
+        from polymux.notebook.markup import escaped, link
 
+        kind = self.content_type.partition("/")[0]
+        place = link(self.url, _name_of(self.url))
+        if kind not in ("image", "audio", "video"):
+            return f"<div>{place}</div>"
         from polymux.errors import PolymuxError
+        from polymux.notebook.cards import embedded
 
         try:
             data = self.read(limit_bytes=_INLINE_BYTES)
         except PolymuxError as error:
-            return f"<div>{link}: {html.escape(str(error))}</div>"
-        source = f"data:{self.content_type};base64,{b64encode(data).decode('ascii')}"
-        if kind == "image":
-            return f'<div><img src="{source}" style="max-width: 100%"></div>'
-        return f'<div><{kind} controls src="{source}" style="max-width: 100%"></{kind}></div>'
+            return f"<div>{place}: {escaped(error)}</div>"
+        tag = "img" if kind == "image" else kind
+        return f"<div>{embedded(tag, self.content_type, data)}</div>"
 
     def __str__(self) -> str:
         """The address."""

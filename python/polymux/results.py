@@ -118,6 +118,12 @@ class ConversionReport:
         """All fields and `speed` as JSON-able values."""
         return _fields_of(self) | {"speed": self.speed}
 
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from polymux.notebook.cards import conversion_report
+
+        return conversion_report(self)
+
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
@@ -212,6 +218,12 @@ class Cover:
         del plain["data"]
         return plain | {"size_bytes": len(self.data)}
 
+    def _repr_html_(self) -> str:
+        """The picture, for notebooks."""
+        from polymux.notebook.cards import cover
+
+        return cover(self)
+
 
 @dataclass(frozen=True, slots=True)
 class MediaInfo:
@@ -258,6 +270,12 @@ class MediaInfo:
     def to_dict(self) -> dict[str, Any]:
         """All fields as JSON-able values; the cover without its bytes."""
         return _fields_of(self)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from polymux.notebook.cards import media_info
+
+        return media_info(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +330,12 @@ class PcmAudio:
             ) from error
         array = numpy.frombuffer(self.samples.cast("B"), dtype=numpy.float32)
         return array if self.channels == 1 else array.reshape(-1, self.channels)
+
+    def _repr_html_(self) -> str:
+        """A player for notebooks, where it is not too long."""
+        from polymux.notebook.cards import pcm_audio
+
+        return pcm_audio(self)
 
 
 def report_from_native(native: dict[str, Any]) -> ConversionReport:

@@ -1,23 +1,35 @@
-"""Every notebook runs from its first cell to its last, and is kept without what it showed."""
+"""Every notebook runs from its first cell to its last, offline, and is kept cleared."""
 
 from __future__ import annotations
 
 import copy
+import os
+import re
+import tempfile
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 import pytest
+from support import programs
 from support.native_build import ROOT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from nbformat import NotebookNode
 
+    Runs = Callable[[str], NotebookNode]
+
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("**/*.ipynb"))
-QUICKSTART = ROOT / "notebooks/quickstart.ipynb"
-CELL_TIMEOUT_S = 120
+NAMES = {"quickstart", "local", "pipeline", "songs", "administration"}
+CELL_TIMEOUT_S = 240
+#: Folders of the user: nothing there counts, and nothing is written there.
+FOLDERS = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR",
+           "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")  # fmt: skip
+WIDGETS = "application/vnd.jupyter.widget-state+json"
+ADDRESS = re.compile(r"https?://([^/\s:\"'<>]+)")
 
 
 def read(path: Path) -> NotebookNode:
@@ -28,7 +40,7 @@ def read(path: Path) -> NotebookNode:
 
 def leftovers(notebook: NotebookNode) -> list[str]:
     """What an earlier run has left in a notebook."""
-    found = []
+    found = [f"the notebook has {name}" for name in notebook.metadata if name == "widgets"]
     for number, cell in enumerate(notebook.cells):
         if cell.get("outputs"):
             found.append(f"cell {number} has outputs")
@@ -39,21 +51,55 @@ def leftovers(notebook: NotebookNode) -> list[str]:
     return found
 
 
-@pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> NotebookNode:
-    """The quickstart after its run; what it raises fails the test."""
-    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as environment:
-        # Nothing of the user's counts, and nothing is written there.
-        for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
-            environment.setenv(name, str(tmp_path_factory.mktemp(name)))
+def alone() -> list[str]:
+    """What begins a command whose network is a loopback of its own."""
+    rights = () if os.getuid() == 0 else ("--user", "--map-root-user")
+    script = 'ip link set lo up && exec "$@"'
+    return [programs.find("unshare"), *rights, "--net", "sh", "-c", script, "sh"]
+
+
+def executed(path: Path, sockets: str) -> NotebookNode:
+    """A notebook after its run in a network that is this machine's loopback and nothing else.
+
+    What a cell raises fails the test. The kernel is spoken to over Unix sockets.
+    """
+    with warnings.catch_warnings():
         # Its packages warn of each other; what the notebook itself says is looked at below.
         warnings.simplefilter("ignore")
+        from jupyter_client.manager import AsyncKernelManager
         from nbclient import NotebookClient
 
-        notebook = copy.deepcopy(read(QUICKSTART))
-        resources = {"metadata": {"path": str(QUICKSTART.parent)}}
-        NotebookClient(notebook, timeout=CELL_TIMEOUT_S, resources=resources).execute()
+        class Alone(AsyncKernelManager):
+            def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
+                return [*alone(), *super().format_kernel_cmd(extra_arguments)]
+
+        notebook = copy.deepcopy(read(path))
+        resources = {"metadata": {"path": str(path.parent)}}
+        client = NotebookClient(
+            notebook, kernel_manager_class=Alone, timeout=CELL_TIMEOUT_S, resources=resources
+        )
+        client.km = client.create_kernel_manager()
+        client.km.transport, client.km.ip = "ipc", f"{sockets}/{path.stem}"
+        client.execute()
     return notebook
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
+    """Notebooks by name after their run, each run once."""
+    ran: dict[str, NotebookNode] = {}
+    with pytest.MonkeyPatch.context() as environment, tempfile.TemporaryDirectory() as sockets:
+        for name in FOLDERS:
+            environment.setenv(name, str(tmp_path_factory.mktemp(name)))
+        for name in [name for name in os.environ if name.startswith("POLYMUX_")]:
+            environment.delenv(name)
+
+        def run(name: str) -> NotebookNode:
+            if name not in ran:
+                ran[name] = executed(ROOT / f"notebooks/{name}.ipynb", sockets)
+            return ran[name]
+
+        yield run
 
 
 def outputs(notebook: NotebookNode, code: str) -> list[NotebookNode]:
@@ -68,25 +114,116 @@ def printed(notebook: NotebookNode, code: str) -> str:
     return "".join(one.text for one in outputs(notebook, code) if one.output_type == "stream")
 
 
-def test_it_runs_and_shows_what_it_made(done: NotebookNode) -> None:
-    """A picture and a player with their bytes in the page, and text of the streams."""
-    every = [one for cell in done.cells for one in cell.get("outputs", [])]
+def shown(notebook: NotebookNode, code: str, kind: str = "text/html") -> str:
+    """What that cell's last output is, in this form."""
+    found: str = outputs(notebook, code)[-1].data[kind]
+    return found
+
+
+def bars(notebook: NotebookNode) -> list[dict[str, Any]]:
+    """The bars as they stood at the end."""
+    states = notebook.metadata.get("widgets", {}).get(WIDGETS, {}).get("state", {})
+    return [one.state for one in states.values() if one.model_name == "FloatProgressModel"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_it_runs(path: Path, done: Runs) -> None:
+    """Offline, without a complaint, a key, or an address of anybody; all bars have ended well."""
+    notebook = done(path.stem)
+    every = [one for cell in notebook.cells for one in cell.get("outputs", [])]
     assert not [one for one in every if one.output_type == "error" or one.get("name") == "stderr"]
-    (picture,) = outputs(done, "job.images[0]")
-    assert '<img src="data:image/png;base64,iVBORw0KGgo' in picture.data["text/html"]
-    player = outputs(done, "music.audio")[-1]
-    assert '<audio controls src="data:audio/wav;base64,UklGR' in player.data["text/html"]
-    assert printed(done, "stream.texts()") == "You said: Count from one to ten, please.\n"
-    assert "What is a keel?" in outputs(done, "asyncio.gather")[-1].data["text/plain"]
-    assert "1001" in printed(done, "width=1001")
-    assert printed(done, "retry=0") == "429 rate_limited slower, please\n"
+    for one in every:
+        text = one.get("text", "") + "".join(map(str, one.get("data", {}).values()))
+        assert "pmx_" not in text
+        assert set(ADDRESS.findall(text)) <= {"127.0.0.1"}
+    for bar in bars(notebook):
+        assert bar["bar_style"] in ("success", "")
+        assert bar["bar_style"] == "" or bar["value"] == 1.0
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_is_kept_cleared(path: Path) -> None:
     assert leftovers(read(path)) == []
 
 
-def test_there_are_notebooks_and_what_they_leave_is_found(done: NotebookNode) -> None:
-    assert QUICKSTART in NOTEBOOKS
-    assert len(leftovers(done)) >= 16
+def test_there_are_notebooks_and_what_they_leave_is_found(done: Runs) -> None:
+    assert {path.stem for path in NOTEBOOKS} == NAMES
+    assert len(leftovers(done("quickstart"))) >= 16
+
+
+def test_a_kernel_has_no_way_out(tmp_path: Path) -> None:
+    """The network that notebooks run in leads nowhere."""
+    code = "import socket\nsocket.create_connection(('203.0.113.1', 80), 20)"
+    cell = nbformat.v4.new_code_cell(
+        f"try:\n    exec({code!r})\nexcept OSError as error:\n    print(error.errno)"
+    )
+    path = tmp_path / "out.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), path)
+    with tempfile.TemporaryDirectory() as sockets:
+        assert printed(executed(path, sockets), "socket") == "101\n"
+
+
+def test_it_runs_and_shows_what_it_made(done: Runs) -> None:
+    """A picture and a player with their bytes in the page, and text of the streams."""
+    notebook = done("quickstart")
+    assert '<img src="data:image/png;base64,iVBORw0KGgo' in shown(notebook, "job.images[0]")
+    assert '<audio controls src="data:audio/wav;base64,UklGR' in shown(notebook, "music.audio")
+    assert printed(notebook, "stream.texts()") == "You said: Count from one to ten, please.\n"
+    assert "What is a keel?" in shown(notebook, "asyncio.gather", "text/plain")
+    assert "1001" in printed(notebook, "width=1001")
+    assert printed(notebook, "retry=0") == "429 rate_limited slower, please\n"
+
+
+def test_work_without_a_server(done: Runs) -> None:
+    notebook = done("local")
+    assert "pcm_s16le" in shown(notebook, "polymux.probe")
+    assert "<audio controls src=" in shown(notebook, "local.convert_to_mp3")
+    assert "pcm_s16le in wav" in shown(notebook, "song.report")
+    assert "audio/wav;base64,UklGR" in shown(notebook, "PcmAudio")
+    assert "Ferry leaves at seven\nBring the green book" in shown(notebook, "read_text")
+    assert 'src="data:image/png;base64,iVBORw0KGgo' in shown(notebook, "upscale_image")
+    assert printed(notebook, "stream=True").strip() in shown(
+        notebook, "stream=True", "text/markdown"
+    )
+    assert "polymux models pull whisper-base" in printed(notebook, "NoBackendError")
+    assert len(bars(notebook)) == 2
+
+
+def test_recordings_become_a_table(done: Runs) -> None:
+    notebook = done("pipeline")
+    assert shown(notebook, "report.failed", "text/plain") == "(3, 1)"
+    table = shown(notebook, "transcripts = ")
+    assert table.count("unsupported_media") == 1
+    rows = printed(notebook, "write_csv").strip().splitlines()
+    assert [row.split(",")[0] for row in rows] == ["note", "boat", "dinner", "monday"]
+    assert "new engine arrives on Monday morning" in rows[-1]
+    assert "timestamp" in shown(notebook, "json.loads", "text/plain")
+    assert [bar["bar_style"] for bar in bars(notebook)] == ["success", "success"]
+
+
+def test_songs_are_recognised(done: Runs) -> None:
+    notebook = done("songs")
+    assert "not music.flac" in shown(notebook, "listening")
+    assert "North Wind - Mast" in shown(notebook, "catalogue.identify(snippet)")
+    assert printed(notebook, "catalogue.identify(stranger)") == "None\n"
+    assert "North Wind - Mast" in shown(notebook, "nort wnd")
+    (local,) = outputs(notebook, "polymux.Local")
+    assert "North Wind - Mast" in local.data["text/html"]
+    (found,) = [cell for cell in notebook.cells if cell.source == "songs"]
+    assert found.outputs[0].data["text/html"].count("The Keels") == 2
+
+
+def test_a_server_is_run(done: Runs) -> None:
+    notebook = done("administration")
+    assert "limits.duration is not known" in printed(notebook, "wrong.toml")
+    assert "guest  scopes convert_to_mp3" in printed(notebook, '"keys", "list"')
+    # What so small a model says is chance.
+    assert len(shown(notebook, "%%polymux", "text/markdown")) > 5
+    said = printed(notebook, "RateLimitError")
+    assert said.startswith("403 forbidden\nconverted\nconverted\n429 rate_limited try again in ")
+    assert "401 unauthorized" in printed(notebook, '"keys", "rm"')
+    assert '"status": "ready"' in printed(notebook, '/readyz") as answer:\n    print(json.dumps')
+    assert 'operation="convert_to_mp3",status="429"' in printed(notebook, "/metrics")
+    assert "canceled" in shown(notebook, "predictions.cancel")
+    assert "'first'" in printed(notebook, "done by the first:")
+    assert printed(notebook, "terminate()") == "0\n0\n"

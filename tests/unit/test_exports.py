@@ -66,10 +66,11 @@ def test_public_names_are_exactly_these() -> None:
         if inspect.isclass(value) and issubclass(value, Exception) and not name.startswith("_")
     }
     functions = {
-        "convert_many", "convert_to_mp3", "decode_audio", "decode_chat_stream", "probe",
+        "batch", "convert_many", "convert_to_mp3", "decode_audio", "decode_chat_stream", "probe",
     }  # fmt: skip
     values = {
-        "AnswerMessage", "AsyncChatStream", "AsyncClient", "AsyncLocal", "Catalogue",
+        "AnswerMessage", "AsyncChatStream", "AsyncClient", "AsyncLocal", "BatchItem",
+        "BatchProgress", "BatchReport", "Catalogue",
         "CatalogueSong", "Chapter", "ChatChunk",
         "ChatCompletion",
         "ChatStream", "Choice", "Client", "ConversionOutcome", "ConversionReport",
@@ -83,6 +84,7 @@ def test_public_names_are_exactly_these() -> None:
         "__version__",
         "aio",
         "contract",
+        "notebook",
     }
 
 
@@ -92,7 +94,7 @@ def test_type_checkers_see_the_same_names() -> None:
     seen = {
         alias.asname or alias.name
         for node in block.body
-        if isinstance(node, ast.ImportFrom)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("polymux")
         for alias in node.names
     }
     assert seen == set(polymux.__all__)

@@ -15,6 +15,7 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 from polymux.cli import (
+    batch,
     calls,
     completion,
     convert,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 _FAMILIES = (
     convert,
     calls,
+    batch,
     predictions,
     probe,
     operations,

@@ -231,6 +231,12 @@ class ChatCompletion(Response):
         """Why the first answer ended."""
         return self.choices[0].finish_reason
 
+    def _repr_markdown_(self) -> str:
+        """The answers as Markdown for notebooks; nothing in them is a tag or a link."""
+        from polymux.notebook.chat_cards import chat_completion
+
+        return chat_completion(self)
+
 
 class TextResponse(Response):
     """An answer that is a text: of the free chat and of a video's summary.
@@ -258,3 +264,9 @@ class TextResponse(Response):
     def __str__(self) -> str:
         """The text."""
         return self.text
+
+    def _repr_markdown_(self) -> str:
+        """The text as Markdown for notebooks; nothing in it is a tag or a link."""
+        from polymux.notebook.markup import markdown
+
+        return markdown(self.text)

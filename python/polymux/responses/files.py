@@ -35,6 +35,12 @@ class OcrText(Response):
         """The text."""
         return self.text
 
+    def _repr_html_(self) -> str:
+        """The text for notebooks, line by line."""
+        from polymux.notebook.markup import preformatted
+
+        return preformatted(self.text)
+
 
 def media_url(body: bytes) -> str:
     """Where the file lies that a download or conversion made.

@@ -218,6 +218,12 @@ class Prediction(Response):
         output = self._value.get("output")
         return None if isinstance(output, str) else self._file_of("spectrogram")
 
+    def _repr_html_(self) -> str:
+        """How it went, and pictures, players or text of what it made, for notebooks."""
+        from polymux.notebook.cards import prediction
+
+        return prediction(self)
+
     def _files(self) -> tuple[MediaFile, ...]:
         output = self._value.get("output")
         if output is None:

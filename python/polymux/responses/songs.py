@@ -46,6 +46,12 @@ class Song(Response):
         """False for the three empty texts by which some servers say that nothing matched."""
         return bool(self.name or self.url or self.image_url)
 
+    def _repr_html_(self) -> str:
+        """A card for notebooks; its cover is fetched for it, by the guarded fetcher."""
+        from polymux.notebook.cards import song
+
+        return song(self)
+
 
 class SongList(Sequence[Song], Answered):
     """Songs that were found, best first: a sequence of `Song`, immutable.
@@ -128,6 +134,12 @@ class SongList(Sequence[Song], Answered):
         names = ", ".join(repr(song.name) for song in self._songs[:3])
         more = ", ..." if len(self._songs) > 3 else ""
         return f"SongList([{names}{more}])"
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from polymux.notebook.cards import song_list
+
+        return song_list(self)
 
     def __setattr__(self, name: str, value: object) -> None:
         """Refused: results are immutable."""

@@ -85,6 +85,12 @@ class CatalogueSong:
             plain["cover"] = printable(self.cover)
         return plain
 
+    def _repr_html_(self) -> str:
+        """A card for notebooks."""
+        from polymux.notebook.song_cards import catalogue_song
+
+        return catalogue_song(self)
+
 
 @dataclass(frozen=True, slots=True)
 class RunnerUp:
@@ -130,6 +136,12 @@ class Match:
             second = self.runner_up
             plain["runner_up"] = {"song": second.song.to_dict(), "confidence": second.confidence}
         return plain
+
+    def _repr_html_(self) -> str:
+        """The song's card for notebooks, and how sure this is."""
+        from polymux.notebook.song_cards import match
+
+        return match(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +211,12 @@ class AddReport:
     elapsed_s: float = 0.0
     cancelled: bool = False
 
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from polymux.notebook.song_cards import add_report
+
+        return add_report(self)
+
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
@@ -244,3 +262,9 @@ class CatalogueStatistics:
     database_bytes: int
     library: str
     index: dict[str, int] = field(default_factory=dict)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from polymux.notebook.song_cards import statistics
+
+        return statistics(self)

@@ -1,0 +1,188 @@
+"""`polymux.batch`."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux.batches.desks import Conversions, desk_for
+from polymux.batches.inputs import Inputs
+from polymux.batches.manifest import Manifest
+from polymux.batches.reports import check_report, write_report
+from polymux.batches.results import BatchItem, BatchProgress, BatchReport
+from polymux.batches.resuming import recover
+from polymux.batches.running import Runner
+from polymux.batches.storing import Storage
+from polymux.batches.subject import Subject
+from polymux.errors import InvalidRequestError
+from polymux.operations.synchronous import Operations
+from polymux.options import integer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from polymux.batches.running import Ended
+
+__all__ = ["batch"]
+
+MANIFEST = "polymux-batch.db"
+_WORKERS = 4
+
+
+def batch(
+    operation: str,
+    inputs: Iterable[Any] | str | bytes | os.PathLike[Any] = (),
+    *,
+    out: str | os.PathLike[str],
+    workers: int | None = None,
+    client: Operations | None = None,
+    resume: bool = False,
+    retry_failed: bool = False,
+    fail_fast: bool = False,
+    overwrite: bool = False,
+    manifest: str | os.PathLike[str] | None = None,
+    report: str | os.PathLike[str] | None = None,
+    timeout: float | None = None,
+    on_progress: Callable[[BatchProgress], object] | None = None,
+    on_item: Callable[[BatchItem], object] | None = None,
+    **fields: Any,
+) -> BatchReport:
+    """Runs one operation on many inputs, and stores what it makes in a folder.
+
+    Everything is written down in a manifest, a SQLite file. A run that ends early, by Ctrl-C, a
+    power cut or ``kill -9``, loses nothing that was done, and with `resume` the next one does
+    nothing twice. Items are known by operation, fields and content: inputs that are alike are
+    worked on once, and the result is copied. One bad input never stops the others.
+
+    Ctrl-C lets what has begun come to its end; a second one does not.
+
+    Args:
+        operation: A method's name, a command, a path or its last segment.
+        inputs: For an operation on files: paths of files, of folders (with all below them that the
+            operation reads, by their names), or patterns such as ``"music/**/*.flac"``. For one on
+            texts: texts, and `pathlib.Path` objects of files with one text a line, or one JSON
+            object of fields a line where they are named ``.jsonl``. For both also mappings of
+            fields. Read while the work goes on, and never held in memory.
+        out: The folder of the outputs, named as their inputs; made where there is none.
+        workers: Items at a time. Default: twice the cores for conversions that are done here,
+            else 4.
+        client: A `Client` or `Local` that does it. Default: this machine.
+        resume: Go on with what the manifest has. Items that are done stay so, unless their input
+            has changed, or an output is not there as it was made. Default: False, which refuses a
+            manifest that has items.
+        retry_failed: Like `resume`, and try again what has failed. Default: False.
+        fail_fast: Take nothing more up once an item has failed. Default: False.
+        overwrite: Replace files in `out` that this batch has not made. Default: False, which makes
+            such an item fail.
+        manifest: Path of the manifest. Default: ``polymux-batch.db`` in `out`.
+        report: Write a table of all items there at the end: ``.csv``, ``.jsonl`` or ``.parquet``.
+            Default: None.
+        timeout: Seconds that one item may take. Default: the client's own deadlines.
+        on_progress: Told a few times a second, in this thread. Default: None.
+        on_item: Told of each item that has ended, in this thread. Default: None.
+        **fields: Fields that all items have, named as in the operation's method; `model` and
+            `extra_body` as there.
+
+    Returns:
+        What became of it. Failures of items are told there, and not raised.
+
+    Raises:
+        InvalidRequestError: No such operation or field, a manifest that has items, or one of
+            another batch.
+        OutputError: The manifest is in use (code ``batch_busy``), damaged, or cannot be written, or
+            the disk is full; the same call with `resume` goes on when there is room.
+        AuthenticationError: The server does not take the key: nothing could be done.
+        NoBackendError: There is nothing that could do this operation.
+        MissingDependencyError: A part that is needed is not installed.
+        KeyboardInterrupt: Ctrl-C; everything that had begun is written down.
+        TypeError: An argument of the wrong type.
+
+    Example:
+        >>> import polymux
+        >>> report = polymux.batch("convert_to_mp3", ["song.flac", "talk.mp4"], out="mp3")
+        >>> report.done, report.failed, [item.outputs[0].name for item in report.items()]
+        (2, 0, ['song.mp3', 'talk.mp3'])
+        >>> polymux.batch("convert_to_mp3", ["song.flac"], out="mp3", resume=True).kept
+        2
+    """
+    if client is not None and not isinstance(client, Operations):
+        raise TypeError(f"client: a Client or a Local, not {type(client).__name__}")
+    if workers is not None and integer("workers", workers) < 1:
+        raise InvalidRequestError(f"workers={workers} is below 1")
+    if isinstance(inputs, (str, bytes, os.PathLike)):
+        inputs = [inputs]
+    subject = Subject(operation, fields)
+    place = Path(os.fsdecode(out)).absolute()
+    target = None if report is None else Path(report)
+    if target is not None:
+        check_report(target)
+    book = Manifest(Path(manifest or place / MANIFEST).absolute(), place)
+    try:
+        resumes = resume or retry_failed
+        own = book.begin(*subject.described, resumes=resumes)
+        storage = Storage(place, own)
+        recover(book, storage)
+        if retry_failed:
+            book.retry_failed()
+        made = _run(
+            book, storage, subject, inputs, client,
+            workers=workers, fail_fast=fail_fast, overwrite=overwrite, timeout_s=timeout,
+            on_progress=on_progress, on_item=on_item, checks_done=resumes,
+        )  # fmt: skip
+    finally:
+        book.close()
+    if target is not None:
+        write_report(made.items(), target, overwrite=True)
+    return made
+
+
+def _run(
+    book: Manifest,
+    storage: Storage,
+    subject: Subject,
+    inputs: Iterable[Any],
+    client: Operations | None,
+    *,
+    workers: int | None,
+    fail_fast: bool,
+    overwrite: bool,
+    timeout_s: float | None,
+    on_progress: Callable[[BatchProgress], object] | None,
+    on_item: Callable[[BatchItem], object] | None,
+    checks_done: bool,
+) -> BatchReport:
+    """Runs the batch of a manifest that is ready for it."""
+    started = time.monotonic()
+    desk = desk_for(subject, client, timeout_s, storage)
+    if workers is None:
+        workers = 2 * (os.cpu_count() or 1) if isinstance(desk, Conversions) else _WORKERS
+    runner = Runner(
+        book, storage, subject, desk, workers=workers, fail_fast=fail_fast, overwrite=overwrite
+    )
+    finds = Inputs(subject, os.fsencode(storage.out))
+
+    def ended(one: Ended) -> None:
+        if on_item is not None:
+            on_item(book.item(one.id))
+
+    try:
+        runner.run(
+            finds.find(inputs),
+            checks_done=checks_done,
+            on_ended=ended,
+            on_progress=on_progress or (lambda _: None),
+        )
+        if runner.error is not None:
+            raise runner.error
+    finally:
+        desk.close()
+        if not runner.is_abandoned:
+            storage.leave()
+    counts = book.counts()
+    return BatchReport(
+        book.path, counts.total, counts.done, counts.failed, counts.waiting,
+        kept=runner.kept, copied=runner.copied, repeated=runner.repeated, remade=runner.remade,
+        ignored=finds.ignored, elapsed_s=time.monotonic() - started,
+    )  # fmt: skip

@@ -1,0 +1,196 @@
+"""The manifest's file: SQLite, written by one process at a time."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import sqlite3
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from polymux._text import display_name
+from polymux.errors import OutputFailedError, OutputRefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+Result = TypeVar("Result")
+
+#: "pmxb": what tells a manifest from any other database.
+APPLICATION_ID = 0x706D7862
+_TABLES = (
+    "CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID",
+    """
+    CREATE TABLE items (
+        id INTEGER PRIMARY KEY,
+        key BLOB NOT NULL UNIQUE,
+        input BLOB NOT NULL,
+        fields TEXT NOT NULL,
+        stem BLOB NOT NULL UNIQUE,
+        state TEXT NOT NULL,
+        size_bytes INTEGER,
+        mtime_ns INTEGER,
+        identity BLOB,
+        copied_from INTEGER,
+        error_code TEXT,
+        error_message TEXT,
+        tries INTEGER NOT NULL DEFAULT 0,
+        elapsed_s REAL
+    ) STRICT
+    """,
+    "CREATE INDEX items_to_do ON items (id) WHERE state = 'waiting'",
+    "CREATE INDEX items_by_identity ON items (identity) WHERE state = 'done'",
+    """
+    CREATE TABLE outputs (
+        item INTEGER NOT NULL REFERENCES items (id),
+        number INTEGER NOT NULL,
+        name BLOB NOT NULL UNIQUE,
+        ending TEXT NOT NULL,
+        size_bytes INTEGER NOT NULL,
+        sha256 BLOB NOT NULL,
+        is_own INTEGER NOT NULL,
+        PRIMARY KEY (item, number)
+    ) STRICT, WITHOUT ROWID
+    """,
+)
+_BUSY_S = 60.0
+
+
+class Database:
+    """The one connection that writes.
+
+    The journal is one of rollbacks, for the reason that `polymux.service.database` gives. A change
+    takes several syncs of the disk with it: those who have much to write do it in one.
+
+    Args:
+        path: The file; made where there is none, beside a lock that one process holds.
+
+    Raises:
+        OutputRefusedError: Another batch has it (code ``batch_busy``), or it is no manifest.
+        OutputFailedError: It is damaged, or cannot be opened or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Takes the lock, opens the file, makes the tables."""
+        self._path = path
+        self._lock = threading.Lock()
+        self._held = _locked(path)
+        try:
+            with reported(path):
+                self._connection = opened(path)
+                if check_application(self._connection, path) == 0:
+                    self.change(_make)
+        except BaseException:
+            os.close(self._held)
+            raise
+
+    def change(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Runs what writes: all of it or nothing, and on the disk when this returns."""
+        with self._lock, reported(self._path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                result = work(self._connection)
+                self._connection.execute("COMMIT")
+            except BaseException:
+                # SQLite has rolled back by itself where the disk was full.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+        return result
+
+    def read(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Runs what only reads."""
+        with self._lock, reported(self._path):
+            return work(self._connection)
+
+    def close(self) -> None:
+        """Closes the file and lets the next batch in. Idempotent."""
+        with self._lock:
+            if self._held >= 0:
+                self._connection.close()
+                os.close(self._held)
+                self._held = -1
+
+
+def opened(path: Path) -> sqlite3.Connection:
+    """A connection; whoever reads beside a batch has it for a moment at a time only."""
+    connection = sqlite3.connect(
+        path, isolation_level=None, check_same_thread=False, timeout=_BUSY_S
+    )
+    connection.row_factory = sqlite3.Row
+    for pragma in ("journal_mode = TRUNCATE", "synchronous = FULL", "trusted_schema = OFF"):
+        connection.execute(f"PRAGMA {pragma}")
+    return connection
+
+
+@contextmanager
+def reported(path: Path) -> Iterator[None]:
+    """Failures of SQLite as errors that say which file it is and what can be done."""
+    name = display_name(path.as_posix())
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_FULL:
+            words, number = "its disk is full", errno.ENOSPC
+        elif code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            words, number = f"it is damaged, or no manifest ({error}): give another", None
+        else:
+            words, number = str(error), None
+        raise OutputFailedError(
+            f"the manifest '{name}' cannot be used: {words}", errno=number
+        ) from error
+
+
+def check_application(connection: sqlite3.Connection, path: Path) -> int:
+    """The version of the tables; 0 where there are none yet.
+
+    Raises:
+        OutputRefusedError: The database is another program's, or a newer polymux's.
+    """
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()
+    if (application, version) not in ((APPLICATION_ID, 1), (0, 0)) or (not version and tables):
+        newer = " of a newer polymux" if application == APPLICATION_ID else ""
+        raise OutputRefusedError(
+            f"'{display_name(path.as_posix())}' is no manifest of this polymux but a "
+            f"database{newer}: give another file as manifest"
+        )
+    return int(version)
+
+
+def _make(connection: sqlite3.Connection) -> None:
+    for statement in _TABLES:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute("PRAGMA user_version = 1")
+
+
+def _locked(path: Path) -> int:
+    """A descriptor that holds the lock. It is not the database, whose own locks it would end."""
+    name = display_name(path.as_posix())
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(path.with_name(f"{path.name}.lock"), flags, 0o666)
+    except OSError as error:
+        raise OutputFailedError(
+            f"the manifest '{name}' cannot be opened: {error.strerror}", errno=error.errno
+        ) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+        os.close(descriptor)
+        raise OutputRefusedError(
+            f"another batch works with the manifest '{name}' (process {holder or 'unknown'}): "
+            "wait for its end, or give another --out or --manifest",
+            code="batch_busy",
+        ) from None
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor

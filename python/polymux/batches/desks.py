@@ -1,0 +1,266 @@
+"""Who does the work of a batch: the native core, the engines of this machine, or a server."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from polymux.async_local import AsyncLocal
+    from polymux.batches.storing import Storage
+    from polymux.batches.subject import Subject
+    from polymux.call_options import Retry
+    from polymux.local import Local
+    from polymux.media_file import MediaFile
+    from polymux.operations.synchronous import Operations
+
+#: Fields of a conversion by their names on the wire, and what `convert_to_mp3` calls them.
+_CONVERSION = {
+    "bitrate": "bitrate",
+    "vbr_quality": "vbr_quality",
+    "sample_rate": "sample_rate",
+    "channels": "channels",
+    "start": "start",
+    "end": "end",
+    "stream": "audio_stream",
+}
+#: Of a file that a server has made.
+_LONGEST_BYTES = 1 << 40
+_TEXTS = ("ChatCompletion", "TextResponse", "OcrText")
+
+
+class Desk(Protocol):
+    """Does one item, for any number of threads."""
+
+    def do(self, fields: Mapping[str, Any], item: int, storage: Storage) -> list[str]:
+        """Does the work and stages what it makes.
+
+        Args:
+            fields: All fields, on the wire.
+            item: Number of the item, under which it is staged.
+            storage: Where to.
+
+        Returns:
+            The endings of the names that the staged files shall have, in their order.
+        """
+        ...
+
+    def close(self) -> None:
+        """Ends what was begun for this batch alone."""
+        ...
+
+
+class Calls:
+    """Operations of a `Client` or a `Local`.
+
+    Args:
+        client: Who does them.
+        subject: What is asked for.
+        timeout_s: Seconds that one may take; None for the client's own deadlines.
+        is_own: Whether it was made for this batch: then it is closed, and keeps no results.
+    """
+
+    def __init__(
+        self, client: Operations, subject: Subject, timeout_s: float | None, *, is_own: bool
+    ) -> None:
+        """Asks for nothing yet."""
+        self._client = client
+        self._subject = subject
+        self._timeout_s = timeout_s
+        self._is_own = is_own
+
+    def do(self, fields: Mapping[str, Any], item: int, storage: Storage) -> list[str]:
+        """Asks for it, and stages the files or texts of the answer."""
+        result = self._client.request(
+            self._subject.operation,
+            fields,
+            model=self._subject.model,
+            extra_body=self._subject.extra_body or None,
+            timeout=self._timeout_s,
+        )
+        products = products_of(self._subject.operation, result)
+        for number, one in enumerate(products):
+            if isinstance(one.content, bytes):
+                storage.write(item, number, one.content)
+            else:
+                self._stage(one.content, item, number, storage)
+        if self._is_own:
+            self._forget(result, products)
+        return [one.ending for one in products]
+
+    def _stage(self, file: MediaFile, item: int, number: int, storage: Storage) -> None:
+        from polymux.remote_file import RemoteFile
+
+        if isinstance(file, RemoteFile):
+            file.save(storage.staged(item, number), limit_bytes=_LONGEST_BYTES)
+        elif file.path is not None:
+            storage.copy(item, number, file.path)
+        else:
+            storage.write(item, number, file.read())
+
+    def _forget(self, result: Any, products: list[Product]) -> None:
+        """Has a `Local` forget the job: of a million results none shall be kept twice."""
+        from polymux.local import Local
+        from polymux.local_file import LocalFile
+
+        if not isinstance(self._client, Local):
+            return
+        files = [one.content for one in products if isinstance(one.content, LocalFile)]
+        names = [one.path.name for one in files if one.path is not None]
+        job = getattr(result, "id", None)
+        with suppress(Exception):  # It costs room in a folder that goes with the batch.
+            _forget_jobs(self._client, {job} if job else set(), names)
+
+    def close(self) -> None:
+        """Ends the engines that were started for this batch."""
+        close = getattr(self._client, "close", None)
+        if self._is_own and close is not None:
+            close()
+
+
+class Conversions:
+    """Conversions of files to MP3 in the native core: no store and no event loop between.
+
+    Threads do as well as processes here, as the core lets go of the interpreter while it works.
+
+    Args:
+        others: Does what is no plain conversion of a file, such as that of an address.
+    """
+
+    def __init__(self, others: Calls) -> None:
+        """Asks for nothing yet."""
+        self._others = others
+
+    def do(self, fields: Mapping[str, Any], item: int, storage: Storage) -> list[str]:
+        """Converts into the staging folder."""
+        if not {"file"} <= fields.keys() <= {"file", *_CONVERSION}:
+            return self._others.do(fields, item, storage)
+        from polymux.conversion import convert_to_mp3
+
+        options: dict[str, Any] = {
+            _CONVERSION[name]: fields[name] for name in fields.keys() - {"file"}
+        }
+        # To an open file, as the batch itself brings it to the disk and gives it its name.
+        with storage.staged(item, 0).open("wb") as file:
+            convert_to_mp3(fields["file"], file, **options)
+        return [".mp3"]
+
+    def close(self) -> None:
+        """Ends what the others have begun."""
+        self._others.close()
+
+
+def _forget_jobs(local: Local, jobs: set[str], names: list[str]) -> None:
+    async def forget(inner: AsyncLocal) -> None:
+        store = (await inner._opened()).store  # noqa: SLF001 - a batch is its owner
+
+        def now() -> None:
+            found = {file.job for name in names if (file := store.media.find(name))}
+            store.forget(*(jobs | found))
+
+        await store.run(now)
+
+    local._run(forget)  # noqa: SLF001 - a batch is its owner
+
+
+class Product(NamedTuple):
+    """One file of a result.
+
+    Attributes:
+        ending: What follows the stem in its name.
+        content: The bytes, or the file.
+    """
+
+    ending: str
+    content: bytes | MediaFile
+
+
+def products_of(operation: str, result: Any) -> list[Product]:
+    """The files that a result becomes: media as they are, texts as ``.txt``, all else as ``.json``.
+
+    A transcript becomes both: its text, and its stretches with their times.
+
+    Raises:
+        PredictionFailedError: A job has come to its end and has made nothing.
+    """
+    from polymux.errors import PredictionFailedError
+    from polymux.operations.results import RESULTS
+
+    kind = RESULTS[operation]
+    if kind == "MediaFile":
+        return _files([("", result)])
+    if kind == "Prediction" and operation != "transcribe":
+        files = _prediction_files(result)
+        if not files:
+            raise PredictionFailedError("the job has come to its end and has made nothing")
+        return _files(files)
+    if kind in _TEXTS and isinstance(result.text, str) and result.text:
+        return [Product(".txt", _line(result.text))]
+    if operation == "transcribe":
+        output = result.output
+        return [Product(".txt", _line(result.text)), Product(".json", _json(output))]
+    return [Product(".json", _json(result.json()))]
+
+
+def _prediction_files(job: Any) -> list[tuple[str, MediaFile]]:
+    if isinstance(job.output, dict):
+        found = (("", job.audio), ("-spectrogram", job.spectrogram))
+        return [(label, file) for label, file in found if file is not None]
+    files = list(job.images)
+    if len(files) == 1:
+        return [("", files[0])]
+    return [(f"-{number}", file) for number, file in enumerate(files, 1)]
+
+
+def _files(files: list[tuple[str, MediaFile]]) -> list[Product]:
+    return [Product(label + _suffix_of(file), file) for label, file in files]
+
+
+def _suffix_of(file: MediaFile) -> str:
+    """The ending of the name that whoever made it has given it, where it is a harmless one."""
+    import mimetypes
+
+    address = str(getattr(file, "url", ""))
+    suffix = "." + unquote(urlsplit(address).path).rpartition("/")[2].rpartition(".")[2]
+    if 2 <= len(suffix) <= 6 and suffix[1:].isascii() and suffix[1:].isalnum():
+        return suffix.lower()
+    return mimetypes.guess_extension(file.content_type) or ".bin"
+
+
+def _line(text: str) -> bytes:
+    whole = text if text.endswith("\n") else text + "\n"
+    return whole.encode("utf-8", "surrogatepass")
+
+
+def _json(value: Any) -> bytes:
+    import json
+
+    return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "surrogatepass")
+
+
+def desk_for(
+    subject: Subject, client: Operations | None, timeout_s: float | None, storage: Storage
+) -> Desk:
+    """Who shall do it.
+
+    Args:
+        subject: What is to be done.
+        client: Who was named; None for this machine.
+        timeout_s: Seconds that one item may take.
+        storage: Where engines of this machine may keep what they make until it is stored.
+    """
+    from polymux.client import Client
+    from polymux.local import Local
+
+    if client is None:
+        here = Calls(Local(storage.engines), subject, timeout_s, is_own=True)
+        is_plain = subject.operation == "convert_to_mp3" and timeout_s is None
+        return Conversions(here) if is_plain and not subject.extra_body else here
+    if isinstance(client, Client):
+        # A pause that the server asks for is one of all threads, which this client cannot keep.
+        told: Retry = client._settings.retry  # noqa: SLF001 - there is no other way to ask
+        client = client.with_options(retry=told._replace(longest_retry_after=0.0))
+    return Calls(client, subject, timeout_s, is_own=False)

@@ -1,0 +1,352 @@
+"""The manifest of a batch: every item, its state, and what was made of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from polymux._text import display_name
+from polymux.batches.database import Database
+from polymux.batches.records import (
+    Counts,
+    Failed,
+    Found,
+    Made,
+    Output,
+    Returned,
+    Task,
+    counts_of,
+    item_of,
+    outputs_of,
+    task_of,
+)
+from polymux.errors import InvalidRequestError, OutputExistsError
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Collection, Iterable
+    from pathlib import Path
+
+    from polymux.batches.results import BatchItem
+
+_TOLD_HASH_DIGITS = 8
+
+
+class Manifest:
+    """The items of one batch, for any number of threads.
+
+    Args:
+        path: Of the database; made where there is none.
+        out: The folder of the outputs, absolute.
+
+    Raises:
+        OutputError: As for `polymux.batches.database.Database`.
+    """
+
+    def __init__(self, path: Path, out: Path) -> None:
+        """Opens it."""
+        self.path = path
+        self.out = out
+        self._database = Database(path)
+        self._change, self._read = self._database.change, self._database.read
+
+    def begin(self, operation: str, fields: str, *, resumes: bool) -> str:
+        """Writes down what the batch is about, or checks that it is still about that.
+
+        Args:
+            operation: The operation, with its model selector.
+            fields: What all items have in common, as canonical JSON.
+            resumes: Whether items may be there already.
+
+        Returns:
+            What tells the files of this manifest from those of others.
+
+        Raises:
+            InvalidRequestError: There are items and `resumes` is False, or they are of another
+                operation, other fields, or another out folder.
+        """
+        # Where it lies in the out folder itself, both may be moved.
+        out = b"" if self.path.parent == self.out else os.fsencode(self.out)
+        wanted = {"operation": operation.encode(), "fields": fields.encode(), "out": out}
+        facts = self._read(_facts)
+        name = display_name(self.path.as_posix())
+        (count,) = self._read(lambda one: one.execute("SELECT COUNT(*) FROM items").fetchone())
+        if count and not resumes:
+            raise InvalidRequestError(
+                f"the manifest '{name}' has {count} items of an earlier run: go on with them by "
+                "--resume (resume=True), or give another --out or --manifest"
+            )
+        for fact, words in (
+            ("operation", "another operation"),
+            ("fields", "other fields"),
+            ("out", "another out folder"),
+        ):
+            if count and facts.get(fact) != wanted[fact]:
+                there = display_name(facts.get(fact, b""))
+                raise InvalidRequestError(
+                    f"the manifest '{name}' is of a batch with {words} ({there}): give the same as "
+                    "then, or another --manifest"
+                )
+        identity = facts.get("id", secrets.token_hex(8).encode())
+        self._change(lambda one: _write_facts(one, {**wanted, "id": identity}))
+        return identity.decode()
+
+    def add(self, found: Iterable[Found]) -> tuple[int, int, int]:
+        """Adds items; gives how many are new, their size in bytes, and how many were known."""
+        batch = list(found)
+
+        def work(connection: sqlite3.Connection) -> tuple[int, int, int]:
+            new = [one for one in batch if _insert(connection, one)]
+            return len(new), sum(one.size_bytes or 0 for one in new), len(batch) - len(new)
+
+        return self._change(work)
+
+    def next_ones(self, most: int, but: Collection[int]) -> list[Task]:
+        """The first items that wait.
+
+        Args:
+            most: How many.
+            but: Numbers of those that were taken already; few.
+        """
+        places = ", ".join("?" * len(but))
+
+        def work(connection: sqlite3.Connection) -> list[Task]:
+            rows = connection.execute(
+                f"SELECT * FROM items WHERE state = 'waiting' AND id NOT IN ({places}) "  # noqa: S608
+                "ORDER BY id LIMIT ?",
+                (*but, most),
+            )
+            return [task_of(row) for row in rows]
+
+        return self._read(work)
+
+    def done_like(self, identity: bytes, but: int) -> tuple[int, list[Output]] | None:
+        """An item that is done, of that identity, and its outputs; None where there is none."""
+
+        def work(connection: sqlite3.Connection) -> tuple[int, list[Output]] | None:
+            row = connection.execute(
+                "SELECT id FROM items WHERE identity = ? AND state = 'done' AND id != ?",
+                (identity, but),
+            ).fetchone()
+            return None if row is None else (row["id"], outputs_of(connection, row["id"]))
+
+        return self._read(work)
+
+    def write_down(
+        self,
+        *,
+        taken: Iterable[int] = (),
+        finished: Iterable[Made] = (),
+        failed: Iterable[Failed] = (),
+        returned: Iterable[Returned] = (),
+        made: Iterable[Made] = (),
+        overwrite: bool = False,
+    ) -> list[list[Output] | OutputExistsError]:
+        """Writes down what has happened, all in one change of the disk.
+
+        Args:
+            taken: Items that are worked on.
+            finished: Items whose files have their names, and are on the disk.
+            failed: Items that have failed.
+            returned: Items that were taken up and not tried.
+            made: Items whose files are staged, and are about to get names.
+            overwrite: Whether files that this batch has not made may be replaced.
+
+        Returns:
+            For each of `made` its files with their names, or why it can have none.
+        """
+
+        def work(connection: sqlite3.Connection) -> list[list[Output] | OutputExistsError]:
+            connection.executemany(
+                "UPDATE items SET state = 'working', tries = tries + 1 WHERE id = ?",
+                [(one,) for one in taken],
+            )
+            connection.executemany(
+                "UPDATE items SET state = 'done', error_code = NULL, error_message = NULL, "
+                "elapsed_s = ? WHERE id = ?",
+                [(one.elapsed_s, one.task.id) for one in finished],
+            )
+            _own(connection, [one.task.id for one in finished])
+            connection.executemany(
+                "UPDATE items SET state = 'waiting', tries = max(0, tries - 1) WHERE id = ?",
+                [(one.task.id,) for one in returned],
+            )
+            for one in failed:
+                _fail(connection, one)
+            return [self._intend(connection, one, overwrite=overwrite) for one in made]
+
+        return self._change(work)
+
+    def _intend(
+        self, connection: sqlite3.Connection, made: Made, *, overwrite: bool
+    ) -> list[Output] | OutputExistsError:
+        """Which files are about to get which names, before they get them."""
+        item = made.task.id
+        try:
+            names = self._names(connection, made, overwrite=overwrite)
+        except OutputExistsError as error:
+            return error
+        outputs = [
+            Output(number, name, *one, is_own)
+            for number, (one, (name, is_own)) in enumerate(zip(made.staged, names, strict=True))
+        ]
+        connection.execute("DELETE FROM outputs WHERE item = ?", (item,))
+        connection.executemany(
+            "INSERT INTO outputs VALUES (?, ?, ?, ?, ?, ?, ?)", [(item, *one) for one in outputs]
+        )
+        connection.execute(
+            "UPDATE items SET identity = ?, size_bytes = ?, mtime_ns = ?, copied_from = ? "
+            "WHERE id = ?",
+            (made.identity, made.size_bytes, made.mtime_ns, made.copied_from, item),
+        )
+        return outputs
+
+    def _names(
+        self, connection: sqlite3.Connection, made: Made, *, overwrite: bool
+    ) -> list[tuple[bytes, bool]]:
+        """A name for each file, and whether what lies there may be replaced."""
+        task, staged = made.task, made.staged
+        row = connection.execute("SELECT stem, key FROM items WHERE id = ?", (task.id,)).fetchone()
+        others = {
+            name
+            for one in staged
+            for (name,) in connection.execute(
+                "SELECT name FROM outputs WHERE name = ? AND item != ?",
+                (row["stem"] + os.fsencode(one.ending), task.id),
+            )
+        }
+        # Another item's numbered file, `a-1.png`, may have the name of this one's only file.
+        stem = _told_apart(row["stem"], row["key"]) if others else row["stem"]
+        own = {one.name for one in outputs_of(connection, task.id) if one.is_own}
+        found = []
+        for one in staged:
+            name = stem + os.fsencode(one.ending)
+            path = os.path.join(os.fsencode(self.out), name)  # noqa: PTH118 - byte for byte
+            is_own = overwrite or name in own
+            if not is_own and os.path.lexists(path):
+                raise OutputExistsError(
+                    f"cannot write '{display_name(path)}': it exists already, and this batch has "
+                    "not made it; give --overwrite or another --out"
+                )
+            found.append((name, is_own))
+        return found
+
+    def recovered(self, item: int) -> None:
+        """An item of an earlier run is done."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "UPDATE items SET state = 'done', error_code = NULL, error_message = NULL "
+                "WHERE id = ?",
+                (item,),
+            )
+            _own(connection, [item])
+
+        self._change(work)
+
+    def wait_again(self, items: Iterable[int]) -> None:
+        """Items are to be done once more."""
+        values = [(one,) for one in items]
+        self._change(
+            lambda one: one.executemany("UPDATE items SET state = 'waiting' WHERE id = ?", values)
+        )
+
+    def keep_times(self, item: int, mtime_ns: int) -> None:
+        """A file that was touched has the content that it had."""
+        self._change(
+            lambda one: one.execute("UPDATE items SET mtime_ns = ? WHERE id = ?", (mtime_ns, item))
+        )
+
+    def interrupted(self) -> list[tuple[Task, list[Output]]]:
+        """What was being worked on when the last run ended, with the names it was to have."""
+        return self._read(_with_outputs("state = 'working' ORDER BY id"))
+
+    def done_after(self, item: int, most: int = 200) -> list[tuple[Task, list[Output]]]:
+        """The next items that are done."""
+        return self._read(
+            _with_outputs("state = 'done' AND id > ? ORDER BY id LIMIT ?", item, most)
+        )
+
+    def retry_failed(self) -> int:
+        """Makes all that have failed wait again; gives how many."""
+        return self._change(
+            lambda one: (
+                one.execute("UPDATE items SET state = 'waiting' WHERE state = 'failed'").rowcount
+            )
+        )
+
+    def counts(self) -> Counts:
+        """How many items are in which state."""
+        return self._read(counts_of)
+
+    def item(self, number: int) -> BatchItem:
+        """One item, as callers know it."""
+
+        def work(connection: sqlite3.Connection) -> BatchItem:
+            row = connection.execute("SELECT * FROM items WHERE id = ?", (number,)).fetchone()
+            return item_of(connection, row, self.out)
+
+        return self._read(work)
+
+    def close(self) -> None:
+        """Lets the next batch in. Idempotent."""
+        self._database.close()
+
+
+def _facts(connection: sqlite3.Connection) -> dict[str, bytes]:
+    return {row["name"]: row["value"] for row in connection.execute("SELECT * FROM facts")}
+
+
+def _write_facts(connection: sqlite3.Connection, facts: dict[str, bytes]) -> None:
+    connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", list(facts.items()))
+
+
+def _insert(connection: sqlite3.Connection, found: Found) -> bool:
+    """Adds an item; False where it is known."""
+    key = hashlib.sha256(found.fields.encode()).digest()
+    if connection.execute("SELECT 1 FROM items WHERE key = ?", (key,)).fetchone():
+        return False
+    stem = found.stem
+    if connection.execute("SELECT 1 FROM items WHERE stem = ?", (stem,)).fetchone():
+        stem = _told_apart(stem, key)
+    connection.execute(
+        "INSERT INTO items (key, input, fields, stem, state, size_bytes) "
+        "VALUES (?, ?, ?, ?, 'waiting', ?)",
+        (key, found.input, found.fields, stem, found.size_bytes),
+    )
+    return True
+
+
+def _own(connection: sqlite3.Connection, items: list[int]) -> None:
+    """What lies under the names of items that are done is theirs."""
+    connection.executemany(
+        "UPDATE outputs SET is_own = 1 WHERE item = ?", [(one,) for one in items]
+    )
+
+
+def _fail(connection: sqlite3.Connection, failed: Failed) -> None:
+    """What the item made once stays known as its own; names that it did not get are not."""
+    connection.execute("DELETE FROM outputs WHERE item = ? AND NOT is_own", (failed.task.id,))
+    connection.execute(
+        "UPDATE items SET state = 'failed', error_code = ?, error_message = ?, elapsed_s = ? "
+        "WHERE id = ?",
+        (failed.code, failed.message, failed.elapsed_s, failed.task.id),
+    )
+
+
+def _told_apart(stem: bytes, key: bytes) -> bytes:
+    return stem + b"-" + key.hex()[:_TOLD_HASH_DIGITS].encode()
+
+
+def _with_outputs(
+    where: str, *values: Any
+) -> Callable[[sqlite3.Connection], list[tuple[Task, list[Output]]]]:
+    query = f"SELECT * FROM items WHERE {where}"  # noqa: S608 - of this file alone
+
+    def work(connection: sqlite3.Connection) -> list[tuple[Task, list[Output]]]:
+        rows = connection.execute(query, values).fetchall()
+        return [(task_of(row), outputs_of(connection, row["id"])) for row in rows]
+
+    return work

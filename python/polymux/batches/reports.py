@@ -1,0 +1,138 @@
+"""Tables of what became of every item: CSV, JSON lines, Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from importlib import import_module
+from itertools import islice
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from polymux._atomic import PendingFile
+from polymux._text import display_name
+from polymux.errors import InvalidRequestError, MissingDependencyError, OutputFailedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from polymux.batches.results import BatchItem
+
+COLUMNS = (
+    "id", "input", "state", "outputs", "copied_from", "error_code", "error_message", "tries",
+    "elapsed_s", "size_bytes", "identity",
+)  # fmt: skip
+#: What a spreadsheet would take for a formula.
+_FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r")
+_ROWS_TOGETHER = 5000
+
+
+def check_report(path: Path) -> None:
+    """Refuses a report that could not be written at the end of hours of work.
+
+    Raises:
+        InvalidRequestError: Its name says no format that there is.
+        MissingDependencyError: The package for Parquet is not installed.
+    """
+    if path.suffix.lower() not in _WRITERS:
+        raise InvalidRequestError(
+            f"a report is a .csv, .jsonl or .parquet, not '{display_name(path.name)}'"
+        )
+    if path.suffix.lower() == ".parquet":
+        _parquet_package()
+
+
+def write_report(items: Iterable[BatchItem], path: Path, *, overwrite: bool) -> Path:
+    r"""Writes a table; it appears only when it is whole.
+
+    CSV has the bytes of names as they are; JSON has those that are no UTF-8 as lone surrogates,
+    which `os.fsencode` turns back; Parquet, which has UTF-8 alone, shows them as ``\xff``.
+
+    Raises:
+        InvalidRequestError: Its name says no format that there is.
+        MissingDependencyError: The package for Parquet is not installed.
+        OutputError: It cannot be written.
+    """
+    check_report(path)
+    pending = PendingFile(path, overwrite=overwrite)
+    try:
+        with open(pending.descriptor, "wb", closefd=False) as file:
+            _WRITERS[path.suffix.lower()](items, file)
+        pending.commit()
+    except OSError as error:
+        if isinstance(error, OutputFailedError):
+            raise
+        raise OutputFailedError(
+            f"cannot write '{display_name(path.as_posix())}': {error.strerror or error}",
+            errno=error.errno,
+        ) from error
+    finally:
+        pending.discard()
+    return path
+
+
+def _csv(items: Iterable[BatchItem], file: BinaryIO) -> None:
+    """RFC 4180, a line of names first; several outputs are joined by line ends."""
+    text = io.TextIOWrapper(file, "utf-8", errors="surrogateescape", newline="")
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS)
+    writer.writerows(map(_cells, items))
+    text.detach()
+
+
+def _cells(item: BatchItem) -> list[str]:
+    values = item.to_dict() | {"outputs": "\n".join(map(os.fspath, item.outputs))}
+    return [_cell(values.get(name, "")) for name in COLUMNS]
+
+
+def _cell(value: Any) -> str:
+    text = str(value)
+    return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA_BEGINS) else text
+
+
+def _jsonl(items: Iterable[BatchItem], file: BinaryIO) -> None:
+    file.writelines(json.dumps(item.to_dict()).encode() + b"\n" for item in items)
+
+
+def _parquet(items: Iterable[BatchItem], file: BinaryIO) -> None:
+    arrow, parquet = _parquet_package()
+    text, number = arrow.string(), arrow.int64()
+    schema = arrow.schema({
+        "id": number, "input": text, "state": text, "outputs": arrow.list_(text),
+        "copied_from": number, "error_code": text, "error_message": text, "tries": number,
+        "elapsed_s": arrow.float64(), "size_bytes": number, "identity": text,
+    })  # fmt: skip
+    with parquet.ParquetWriter(file, schema) as writer:
+        rest = iter(items)
+        while some := list(islice(rest, _ROWS_TOGETHER)):
+            rows = [_utf8(one.to_dict()) for one in some]
+            writer.write_table(arrow.Table.from_pylist(rows, schema=schema))
+
+
+def _utf8(value: Any) -> Any:
+    if isinstance(value, str):
+        return os.fsencode(value).decode("utf-8", "backslashreplace")
+    if isinstance(value, list):
+        return [_utf8(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _utf8(one) for name, one in value.items()}
+    return value
+
+
+def _parquet_package() -> tuple[Any, Any]:
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise MissingDependencyError(
+            "a report in Parquet needs the package pyarrow: pip install 'polymux[batch]', or give "
+            "a .csv or .jsonl"
+        ) from error
+
+
+_WRITERS: dict[str, Callable[[Iterable[BatchItem], BinaryIO], None]] = {
+    ".csv": _csv,
+    ".jsonl": _jsonl,
+    ".parquet": _parquet,
+}

@@ -1,0 +1,400 @@
+"""The threads of a batch: one finds items, some do them, and the caller's own watches."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import deque
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from polymux.batches.clerk import Clerk
+from polymux.batches.pauses import REFUSALS, Pauses
+from polymux.batches.records import Failed, Made, Returned, failed_with
+from polymux.batches.results import BatchProgress
+from polymux.batches.resuming import status_of, undone
+from polymux.batches.storing import is_without_room
+from polymux.errors import (
+    AuthenticationError,
+    InputChangedError,
+    MissingDependencyError,
+    NoBackendError,
+    OutputFailedError,
+    PermissionDeniedError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from polymux.batches.desks import Desk
+    from polymux.batches.manifest import Manifest
+    from polymux.batches.records import Found, Staged, Task
+    from polymux.batches.storing import Storage
+    from polymux.batches.subject import Subject
+
+_ADDED_TOGETHER = 500
+_LOOK_S = 0.2
+_GLANCE_S = 0.01
+#: With these no other item would fare better: always, or where nothing has succeeded before.
+_ENDS_ALL = (AuthenticationError,)
+_ENDS_ALL_AT_FIRST = (NoBackendError, MissingDependencyError, PermissionDeniedError)
+#: How often an item may be refused while others are not.
+_CHANCES = 5
+
+
+class _Stopped(Exception):  # noqa: N818 - no error: the batch ends before this item's turn
+    """The item was not tried."""
+
+
+class Ended(NamedTuple):
+    """An item that has come to an end.
+
+    Attributes:
+        id: Its number.
+        is_done: Whether it is done; else it has failed.
+        is_copied: Whether its result is that of another.
+    """
+
+    id: int
+    is_done: bool
+    is_copied: bool
+
+
+class Runner:
+    """One run of a batch.
+
+    Args:
+        manifest: What there is to do.
+        storage: Where results go.
+        subject: What is to be done.
+        desk: Who does it.
+        workers: Items at a time; as many again are taken up and wait for these.
+        fail_fast: Take nothing more up once an item has failed.
+        overwrite: Replace files that this batch has not made.
+        pauses: Shared by all threads.
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        storage: Storage,
+        subject: Subject,
+        desk: Desk,
+        *,
+        workers: int,
+        fail_fast: bool,
+        overwrite: bool,
+        pauses: Pauses | None = None,
+    ) -> None:
+        """Counts what is there."""
+        self._manifest, self._storage = manifest, storage
+        self._subject, self._desk = subject, desk
+        self._workers, self._fail_fast = workers, fail_fast
+        self._pauses = pauses or Pauses()
+        self._changed = threading.Condition()
+        self._taken: deque[Task] = deque()
+        #: Numbers of all items between the manifest and their end, and the identities of those.
+        self._hand: set[int] = set()
+        self._busy: dict[int, bytes] = {}
+        self._left = workers
+        self._clerk = Clerk(
+            manifest,
+            storage,
+            overwrite=overwrite,
+            on_over=self._over,
+            on_error=self.stop,
+            on_end=lambda: self._tell(None),
+        )
+        #: Of C, so that an interruption in the midst of it does no harm.
+        self._ended: SimpleQueue[Ended | None] = SimpleQueue()
+        self._is_finding = True
+        self._is_stopping = self._is_interrupted = False
+        self._is_over = False
+        #: Whether threads were left to themselves: they write nothing down any more.
+        self.is_abandoned = False
+        self._started = time.monotonic()
+        counts = manifest.counts()
+        self._done, self._failed, self._total = counts.done, counts.failed, counts.total
+        self._done_bytes, self._total_bytes = counts.ended_bytes, counts.total_bytes
+        self._ended_here = self._ended_here_bytes = 0
+        #: Why the batch has ended before its end; None where it has not.
+        self.error: BaseException | None = None
+        self.kept, self.copied, self.repeated, self.remade = counts.done, 0, 0, 0
+
+    def run(
+        self,
+        found: Iterator[Found],
+        *,
+        checks_done: bool,
+        on_ended: Callable[[Ended], object],
+        on_progress: Callable[[BatchProgress], object],
+    ) -> None:
+        """Runs to the end. An interruption lets what has begun come to its end, a second does not.
+
+        Args:
+            found: Items, read by a thread of its own.
+            checks_done: Look whether what was done by earlier runs still is.
+            on_ended: Told of each item, in this thread.
+            on_progress: Told a few times a second, in this thread.
+        """
+        names = [f"polymux-batch-{number}" for number in range(self._workers)]
+        threads = [threading.Thread(target=self._work, name=one, daemon=True) for one in names]
+        finder = threading.Thread(
+            target=self._find, args=(found, checks_done), name="polymux-batch-finder", daemon=True
+        )
+        for one in (self._clerk, finder, *threads):
+            one.start()
+        try:
+            try:
+                self._watch(on_ended, on_progress)
+            except BaseException:
+                self._is_interrupted = True
+                self.stop()
+                self._watch(on_ended, on_progress)
+                raise
+        except BaseException:
+            self.stop()
+            raise
+        finally:
+            # After a second interruption threads may still be at work, and nobody listens.
+            self.is_abandoned = not self._is_over
+
+    def _watch(
+        self,
+        on_ended: Callable[[Ended], object],
+        on_progress: Callable[[BatchProgress], object],
+    ) -> None:
+        """Tells how it goes, to the end."""
+        while not self._is_over:
+            try:
+                one = self._ended.get(timeout=_LOOK_S)
+            except Empty:
+                one = None
+            else:
+                self._is_over = one is None
+            if one is not None:
+                on_ended(one)
+            on_progress(self.progress())
+
+    def stop(self, error: BaseException | None = None) -> None:
+        """Nothing more is taken up."""
+        with self._changed:
+            self.error = self.error or error
+            self._is_stopping = True
+            self._changed.notify_all()
+        self._pauses.end()
+
+    def progress(self) -> BatchProgress:
+        """How far it is.
+
+        Without locks: a signal in the midst of taking one would leave it taken for ever.
+        """
+        return BatchProgress(
+            done=self._done,
+            failed=self._failed,
+            total=self._total,
+            is_counting=self._is_finding,
+            done_bytes=self._done_bytes,
+            total_bytes=self._total_bytes,
+            ended_here=self._ended_here,
+            ended_here_bytes=self._ended_here_bytes,
+            elapsed_s=time.monotonic() - self._started,
+            paused_s=0.0 if self._is_stopping else self._pauses.left_s,
+            is_stopping=self._is_interrupted,
+        )
+
+    def _find(self, found: Iterator[Found], checks_done: bool) -> None:  # noqa: FBT001
+        """The thread that fills the manifest; nobody waits for it to begin with the work."""
+        try:
+            if checks_done:
+                for task in undone(self._manifest, self._storage, self._subject):
+                    self._again(task)
+                    if self._is_stopping:
+                        return
+            some: list[Found] = []
+            added = 0.0
+            for one in found:
+                some.append(one)
+                # Those who find them slowly are not waited for.
+                if len(some) >= _ADDED_TOGETHER or time.monotonic() - added > _LOOK_S:
+                    self._add(some)
+                    some, added = [], time.monotonic()
+                if self._is_stopping:
+                    return
+            self._add(some)
+        except BaseException as error:
+            self.stop(error)
+        finally:
+            with self._changed:
+                self._is_finding = False
+                self._changed.notify_all()
+
+    def _add(self, some: list[Found]) -> None:
+        new, new_bytes, known = self._manifest.add(some)
+        with self._changed:
+            self._total += new
+            self._total_bytes += new_bytes
+            self.repeated += known
+            self._changed.notify_all()
+
+    def _again(self, task: Task) -> None:
+        with self._changed:
+            self.remade += 1
+            self.kept -= 1
+            self._done -= 1
+            self._done_bytes -= task.size_bytes or 0
+            self._changed.notify_all()
+
+    def _next(self) -> Task | None:
+        """The next item, or None at the end."""
+        with self._changed:
+            while not self._is_stopping:
+                free = 2 * self._workers - len(self._hand)
+                if not self._taken and free > 0:
+                    # Asked before the manifest is: what comes in between is not missed.
+                    is_all = not self._is_finding
+                    found = self._manifest.next_ones(min(free, self._workers), self._hand)
+                    self._hand.update(task.id for task in found)
+                    self._taken.extend(found)
+                    if not found and is_all:
+                        return None
+                if self._taken:
+                    return self._taken.popleft()
+                self._changed.wait(_LOOK_S)
+            return None
+
+    def _work(self) -> None:
+        """A thread that does items."""
+        try:
+            while (task := self._next()) is not None:
+                self._do(task)
+        except BaseException as error:
+            self.stop(error)
+        finally:
+            with self._changed:
+                self._left -= 1
+                if not self._left:
+                    self._clerk.hand_over(None)
+
+    def _do(self, task: Task) -> None:
+        """Does an item and hands it to the clerk; one that is not tried stays as it was."""
+        started = time.monotonic()
+        self._clerk.hand_over(task.id)
+        try:
+            fields = {**self._subject.fields, **json.loads(task.fields)}
+            first = fields.get(self._subject.first) if self._subject.is_file else None
+            before = status_of(first)
+            identity = self._alone(self._subject.identity(fields), task)
+            copied_from, staged = self._copied(task, identity) or (None, self._asked(task, fields))
+            _check_unchanged(first, before)
+        except _Stopped:
+            self._clerk.hand_over(Returned(task))
+        except Exception as error:
+            self._storage.clear(task.id)
+            if self._ends_all(error):
+                self.stop(error)
+                self._clerk.hand_over(Returned(task))
+                return
+            self._clerk.hand_over(failed_with(task, error, time.monotonic() - started))
+        else:
+            size_bytes, mtime_ns = before or (None, None)
+            elapsed_s = time.monotonic() - started
+            made = Made(task, staged, identity, size_bytes, mtime_ns, copied_from, elapsed_s)
+            self._clerk.hand_over(made)
+
+    def _ends_all(self, error: Exception) -> bool:
+        """Whether it says nothing of this item, and every other would fail as well."""
+        if isinstance(error, _ENDS_ALL):
+            return True
+        if isinstance(error, _ENDS_ALL_AT_FIRST):
+            with self._changed:
+                return self._done == self.kept
+        return is_without_room(error)
+
+    def _alone(self, identity: bytes, task: Task) -> bytes:
+        """Of items that are alike one is in hand at a time: the others find its result."""
+        with self._changed:
+            while identity in self._busy.values():
+                self._changed.wait()
+            self._busy[task.id] = identity
+        return identity
+
+    def _copied(self, task: Task, identity: bytes) -> tuple[int, tuple[Staged, ...]] | None:
+        """Stages the result of an item that is alike and done, where it lies there unchanged."""
+        like = self._manifest.done_like(identity, task.id)
+        if like is None:
+            return None
+        item, outputs = like
+        staged = []
+        for one in outputs:
+            try:
+                self._storage.copy(task.id, one.number, self._storage.path_of(one))
+                made = self._storage.sealed(task.id, one.number, one.ending)
+            except OutputFailedError:
+                return None
+            if made.sha256 != one.sha256:
+                return None
+            staged.append(made)
+        return item, tuple(staged)
+
+    def _asked(self, task: Task, fields: dict[str, Any]) -> tuple[Staged, ...]:
+        """Has the desk do it, as often as it is refused for now; what it has staged."""
+        chances = _CHANCES
+        while True:
+            if not self._pauses.wait():
+                raise _Stopped
+            before = self._pauses.successes
+            try:
+                endings = self._desk.do(fields, task.id, self._storage)
+            except REFUSALS as error:
+                # Where others fare better meanwhile, it is this item that is refused.
+                chances -= self._pauses.successes > before
+                if not chances:
+                    raise
+                if not self._pauses.refused(error):
+                    self.stop(error)
+                    raise _Stopped from error
+                continue
+            self._pauses.succeeded()
+            return tuple(
+                self._storage.sealed(task.id, number, ending)
+                for number, ending in enumerate(endings)
+            )
+
+    def _let_go(self, task: Task) -> None:
+        with self._changed:
+            self._hand.discard(task.id)
+            self._busy.pop(task.id, None)
+            self._changed.notify_all()
+
+    def _over(self, ended: Made | Failed | Returned) -> None:
+        """On the clerk's thread: what became of an item is on the disk."""
+        task, is_done = ended.task, isinstance(ended, Made)
+        if isinstance(ended, Returned):
+            self._let_go(task)
+            return
+        is_copied = isinstance(ended, Made) and ended.copied_from is not None
+        with self._changed:
+            self._done += is_done
+            self._failed += not is_done
+            self._done_bytes += task.size_bytes or 0
+            self._ended_here += 1
+            self._ended_here_bytes += task.size_bytes or 0
+            self.copied += is_copied
+        self._let_go(task)
+        if self._fail_fast and not is_done:
+            self.stop()
+        self._tell(Ended(task.id, is_done, is_copied))
+
+    def _tell(self, ended: Ended | None) -> None:
+        """Tells the watching thread, once it has time."""
+        while self._ended.qsize() > 2 * self._workers and not self.is_abandoned:
+            time.sleep(_GLANCE_S)
+        self._ended.put(ended)
+
+
+def _check_unchanged(path: Any, before: tuple[int, int] | None) -> None:
+    """Of a file that changed meanwhile nobody knows what the result is of."""
+    if status_of(path) != before:
+        raise InputChangedError("the file was changed while it was read", input_name=path)

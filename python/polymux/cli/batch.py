@@ -1,0 +1,212 @@
+"""`polymux batch`: one operation on many inputs."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from polymux.cli import exit_codes, server
+from polymux.cli.operation_names import NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from polymux.batches.results import BatchItem, BatchReport
+    from polymux.cli.operation_arguments import Command
+    from polymux.cli.parsers import Parser
+
+_EPILOG = """\
+INPUT is a file, a folder (all below it that the operation reads, by their names), a pattern in
+quotes ('music/**/*.flac'), or - for a list on standard input, one path a line, or with -0 between
+zero bytes. For operations on texts it is a file with one text a line, or one JSON object of fields
+a line where it is named .jsonl; - is such a list of texts.
+
+Everything is written down in a manifest, polymux-batch.db in the folder of the outputs. Whatever
+ends the command, --resume goes on, and does nothing twice. Ctrl-C lets what has begun come to its
+end; a second one does not. What the server asks for pauses is waited for.
+
+Everything is done on this computer unless --server names one that does it; a server is never taken
+from the environment here, so that no file leaves this computer unasked.
+
+With --json, each line of standard output is one object:
+  {"status": "done" | "failed", "id", "input", "outputs", "copied_from", "error_code", ...}
+  {"status": "summary", "total", "done", "failed", "waiting", "kept", "copied", ...} (the last line)
+
+"""
+_EXAMPLES = """\
+examples:
+  polymux batch convert-to-mp3 recordings/ --out mp3/ --bitrate 128k
+  polymux batch convert-to-mp3 recordings/ --out mp3/ --bitrate 128k --resume --retry-failed
+  find . -name '*.wav' -print0 | polymux batch transcribe -0 - --out texts/ --workers 2
+  polymux batch generate-image prompts.txt --out pictures/ --server https://server.example
+  polymux batch --show mp3/polymux-batch.db --report mp3.csv
+
+"""
+
+
+def add_commands(commands: Any) -> None:
+    """Describes the command to argparse; its operations only when it is run."""
+    commands.add_parser(
+        "batch",
+        help="run an operation on many inputs, and go on after any interruption",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+        describe=_describe,
+    )
+
+
+def _describe(parser: Parser) -> None:
+    parser.description = "Runs one operation on many inputs; 'polymux batch OPERATION --help'."
+    parser.epilog = _EPILOG + _EXAMPLES + exit_codes.EPILOG
+    parser.add_argument("--show", metavar="FILE", help="a manifest: say how things stand in it")
+    parser.add_argument("--report", metavar="FILE", help="with --show: write a table of its items")
+    parser.add_argument("--json", dest="as_json", action="store_true", help="with --show: as JSON")
+    parser.set_defaults(run=partial(_show, parser))
+    operations = parser.add_subparsers(title="operations", metavar="OPERATION", dest="operation")
+    for _, name, alias, title in NAMES:
+        operations.add_parser(
+            name,
+            aliases=[alias],
+            help=title[0].lower() + title[1:],
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+            describe=partial(_describe_operation, name),
+        )
+
+
+def _describe_operation(name: str, parser: Parser) -> None:
+    from polymux.cli.operation_arguments import add_arguments, find_command
+
+    command = find_command(name)
+    first, *others = command.arguments
+    parser.set_defaults(run=partial(run, command))
+    parser.description = command.summary
+    parser.epilog = _EPILOG + exit_codes.EPILOG
+    what = "a file, folder, pattern or -" if first.kind == "file" else "a file of texts, or -"
+    parser.add_argument("inputs", metavar="INPUT", nargs="*", help=f"{what}; see below")
+    _add_arguments(parser.add_argument_group("batch"))
+    own = [one for one in others if one.name != "stream" or one.kind != "boolean"]
+    add_arguments(parser, command._replace(arguments=tuple(own)))
+    server.add_arguments(parser, where="have it done by this server; default: done here")
+
+
+def _add_arguments(group: Any) -> None:
+    group.add_argument("--out", metavar="FOLDER", required=True, help="where the outputs go")
+    group.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="inputs at a time (default: twice the cores for conversions here, else 4)",
+    )
+    group.add_argument(
+        "--resume", action="store_true", help="go on with what the manifest has; nothing twice"
+    )
+    group.add_argument(
+        "--retry-failed", action="store_true", help="go on, and try again what has failed"
+    )
+    group.add_argument(
+        "--fail-fast", action="store_true", help="take nothing more up once an input has failed"
+    )
+    group.add_argument(
+        "--overwrite", action="store_true", help="replace files that this batch has not made"
+    )
+    group.add_argument(
+        "--manifest", metavar="FILE", help="default: polymux-batch.db in the folder of --out"
+    )
+    group.add_argument(
+        "--report", metavar="FILE", help="a table of all items: .csv, .jsonl or .parquet"
+    )
+    group.add_argument(
+        "-0", dest="by_zeros", action="store_true", help="the list on standard input has zero bytes"
+    )
+    group.add_argument("-q", "--quiet", action="store_true", help="show errors only")
+    group.add_argument("--json", dest="as_json", action="store_true", help="one JSON object a line")
+
+
+def run(command: Command, options: argparse.Namespace) -> int:
+    """Runs a batch; the exit code."""
+    from contextlib import ExitStack
+
+    from polymux.batches.calling import batch
+    from polymux.cli import failures
+    from polymux.cli.batch_screen import BatchScreen
+    from polymux.cli.operation_arguments import extra_body_of, values_of
+    from polymux.errors import InvalidRequestError
+
+    own = command._replace(
+        arguments=tuple(one for one in command.arguments[1:] if hasattr(options, one.name))
+    )
+    fields = {**values_of(own, options), "extra_body": extra_body_of(options)}
+    if command.models and options.selected_model is not None:
+        fields["model"] = options.selected_model
+    if not options.inputs and not (options.resume or options.retry_failed):
+        raise InvalidRequestError("give INPUT, or --resume to go on with those of the manifest")
+    if options.inputs.count("-") > 1:
+        raise InvalidRequestError("standard input (-) can be read once only")
+    screen = BatchScreen(quiet=options.quiet, as_json=options.as_json)
+    with ExitStack() as stack:
+        client = None
+        if options.server is not None:
+            client = stack.enter_context(server.connected(options, f"batch {command.name}"))
+        elif options.retries is not None:
+            raise InvalidRequestError("--retries is of a server: give --server URL")
+        else:
+            failures.is_done_here()
+        stack.callback(screen.clear)
+        report = batch(
+            command.operation,
+            _inputs(command, options),
+            out=options.out,
+            workers=options.workers,
+            client=client,
+            resume=options.resume,
+            retry_failed=options.retry_failed,
+            fail_fast=options.fail_fast,
+            overwrite=options.overwrite,
+            manifest=options.manifest,
+            report=options.report,
+            timeout=options.deadline_s,
+            on_progress=screen.on_progress,
+            on_item=screen.on_item,
+            **fields,
+        )
+    screen.summarise(report)
+    return exit_codes.FAILURE if report.failed else exit_codes.SUCCESS
+
+
+def _inputs(command: Command, options: argparse.Namespace) -> Iterator[Any]:
+    from pathlib import Path
+
+    from polymux.batches.inputs import Listed
+    from polymux.cli.terminal import standard_input
+
+    for one in options.inputs:
+        if one == "-":
+            yield Listed(standard_input(), b"\0" if options.by_zeros else b"\n")
+        elif command.arguments[0].kind == "file":
+            yield one
+        else:
+            yield Path(one)
+
+
+def _show(parser: Parser, options: argparse.Namespace) -> int:
+    """Says how things stand in a manifest; the exit code."""
+    from polymux.batches.reading import report_of
+    from polymux.cli.batch_screen import BatchScreen
+
+    if options.show is None:
+        parser.error("give an OPERATION, or --show MANIFEST")
+    screen = BatchScreen(quiet=False, as_json=options.as_json)
+    report = report_of(options.show)
+    if options.report is not None:
+        report.write(options.report)
+    _show_items(report, screen)
+    screen.summarise(report)
+    return exit_codes.SUCCESS
+
+
+def _show_items(report: BatchReport, screen: Any) -> None:
+    items: Iterator[BatchItem] = report.items(None if screen.as_json else "failed")
+    for item in items:
+        screen.on_item(item)

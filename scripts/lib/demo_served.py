@@ -1,0 +1,155 @@
+"""The server of the whole tour: its models, its settings, its process, and a web site beside it."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polymux
+from demo_media import ROOT, Media
+from polymux.models.choosing import available
+from polymux.models.folder import ModelsFolder
+from support.video_site import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.web import Server
+
+#: Family to the model that is fetched where no other of that family is there: small ones alone.
+LIGHT_MODELS = {
+    "chat": "smollm2-135m-instruct",
+    "speech": "whisper-base",
+    "upscale": "realesr-animevideov3-x2",
+}
+_READY_WITHIN_S = 60
+_STOPS_WITHIN_S = 30
+# The site shows its video for whatever is searched there.
+_SETTINGS = """[store]
+folder = {store}
+
+[songs]
+catalogue = {catalogue}
+
+[fetch]
+allowed_hosts = [{site}]
+
+[download]
+music_search = {search}
+
+[summaries]
+words = 40
+"""
+
+
+class DemoError(Exception):
+    """Something that the tour stands on is missing, or came out otherwise; in a sentence."""
+
+
+class DemoServer:
+    """A server of polymux that runs.
+
+    Attributes:
+        url: Its address; the page for people is there, too.
+        key_file: Where it keeps the key of this account.
+        catalogue: The folder of its songs.
+        site: The web site whose videos it may fetch.
+    """
+
+    def __init__(self, folder: Path, site: "Server", models: Path) -> None:
+        self.site = site
+        self.catalogue = folder / "songs"
+        self.key_file = folder / "state/polymux/local-key"
+        self._log = folder / "server.log"
+        settings = folder / "polymux.toml"
+        # JSON's texts are texts of TOML.
+        values = {
+            "store": str(folder / "store"),
+            "catalogue": str(self.catalogue),
+            "site": site.authority,
+            "search": site.url("/find/{query}"),
+        }
+        settings.write_text(
+            _SETTINGS.format(**{name: json.dumps(one) for name, one in values.items()})
+        )
+        words = [sys.executable, "-m", "polymux", "serve", "--config", str(settings), "--port", "0"]
+        # A session of its own: at Ctrl-C it is told once, by us, when its last answer is there.
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                words,
+                stdout=log,
+                stderr=log,
+                env=_environment(folder, models),
+                start_new_session=True,
+            )
+        try:
+            self.url = self._address()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _address(self) -> str:
+        until = time.monotonic() + _READY_WITHIN_S
+        while time.monotonic() < until and self._process.poll() is None:
+            for word in self._log.read_text().replace(";", " ").split():
+                if word.startswith("http://127.0.0.1:"):
+                    return word
+            time.sleep(0.05)
+        raise DemoError(f"the server does not start:\n{self._log.read_text()}")
+
+    def client(self) -> polymux.Client:
+        key = self.key_file.read_text("ascii").split()[0]
+        return polymux.Client(self.url, key, timeout=600)
+
+    def wait(self) -> None:
+        """Until it ends by itself."""
+        self._process.wait()
+
+    def stop(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(_STOPS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def models_folder(folder: Path) -> Path:
+    """Where the tour's models are: what ``POLYMUX_MODELS`` names, else a folder of its own."""
+    named = os.environ.get("POLYMUX_MODELS")
+    return Path(named).absolute() if named else folder / "models"
+
+
+def fetch_models(models: Path) -> list[str]:
+    """Fetches light models of the families that have none there; their names."""
+    there = available(ModelsFolder(models))
+    missing = [name for family, name in LIGHT_MODELS.items() if family not in there]
+    if missing:
+        command = [sys.executable, "-m", "polymux", "models", "pull", "--yes", *missing]
+        pulled = subprocess.run(command, env=_environment(ROOT, models), check=False)
+        if pulled.returncode != 0:
+            raise DemoError(f"no models: polymux models pull ended with {pulled.returncode}")
+    return missing
+
+
+def _environment(folder: Path, models: Path) -> dict[str, str]:
+    """This process's, without anybody's settings of polymux; what is kept is kept in the folder."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("POLYMUX_")}
+    return kept | {"POLYMUX_MODELS": str(models), "XDG_STATE_HOME": str(folder / "state")}
+
+
+@contextmanager
+def served(folder: Path, media: Media, models: Path) -> "Iterator[DemoServer]":
+    """A server, and a site that shows the tour's video to it, until the end of the block."""
+    site = Site(media.site)
+    site.found = media.video.name
+    with site.server() as running:
+        server = DemoServer(folder, running, models)
+        try:
+            yield server
+        finally:
+            server.stop()

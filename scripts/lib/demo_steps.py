@@ -1,0 +1,215 @@
+"""What the whole tour does, operation by operation, and what must come of it."""
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import polymux
+from demo_media import DICTATED, PLAYED, SIGN, Media, difference, ffmpeg
+from demo_served import DemoError, DemoServer
+from polymux.errors import NoBackendError
+from support.mp3_frames import audio_frames
+
+_BITRATE = "128k"
+#: Synthetic speech is misheard here and there.
+_HEARD_AT_LEAST = 0.6
+_LONGEST_ANSWER = 200
+_PIECES = 30
+
+
+@dataclass
+class Tour:
+    """What the steps share.
+
+    Attributes:
+        client: Of the server.
+        server: Itself, for what lies beside it.
+        media: What there is to work on.
+        results: Where files that come back are put.
+    """
+
+    client: polymux.Client
+    server: DemoServer
+    media: Media
+    results: Path
+
+
+#: Does its part; lines about what came of it.
+Doing = Callable[[Tour], list[str]]
+
+
+def chat_streamed(tour: Tour) -> list[str]:
+    began = time.monotonic()
+    pieces, first_s = 0, 0.0
+    asked = "Name three boats."
+    with tour.client.chat(asked, stream=True, temperature=0, max_completion_tokens=60) as stream:
+        for _ in stream.texts():
+            pieces += 1
+            first_s = first_s or time.monotonic() - began
+    _expect(pieces > 1 and stream.text.strip(), "the answer did not come in pieces")
+    return [f"{asked} {_short(stream.text)}", f"{pieces} pieces, the first after {first_s:.2f} s"]
+
+
+def free_chat(tour: Tour) -> list[str]:
+    """Leaves in the middle of the answer, which ends its work at the server."""
+    asked = "What colour is the sky?"
+    pieces: list[str] = []
+    with tour.client.free_chat(asked, stream=True) as stream:
+        for text in stream.texts():
+            pieces.append(text)
+            if len(pieces) == _PIECES:
+                break
+    _expect("".join(pieces).strip(), "the answer is empty")
+    return [f"{asked} {_short(''.join(pieces))}", f"left after {len(pieces)} pieces"]
+
+
+def read_text(tour: Tour) -> list[str]:
+    said = tour.client.read_text(tour.media.picture).text
+    _expect(_words(said) == _words(SIGN), f"{said!r} was read, {SIGN!r} is written there")
+    return [f"{tour.media.picture.name}, two degrees askew: {_short(said)}"]
+
+
+def transcribe(tour: Tour) -> list[str]:
+    heard = tour.client.transcribe(tour.media.speech, language="en")
+    wanted = _words(DICTATED)
+    known = sum(word in _words(heard.text) for word in wanted)
+    _expect(known >= _HEARD_AT_LEAST * len(wanted), f"{heard.text!r} was heard")
+    last_s = heard.chunks[-1].timestamp[1]
+    return [
+        f"{_short(heard.text)}",
+        f"{known} of {len(wanted)} words, in {len(heard.chunks)} parts up to {last_s} s",
+    ]
+
+
+def convert(tour: Tour) -> list[str]:
+    ours, theirs = (tour.results / name for name in ("talk.mp3", "ffmpeg.mp3"))
+    tour.client.convert_to_mp3(tour.media.video, bitrate=_BITRATE).save(ours)
+    ffmpeg("-i", tour.media.video, "-vn", "-c:a", "libmp3lame", "-b:a", _BITRATE, theirs)
+    frames = audio_frames(ours)
+    found = difference(frames, audio_frames(theirs))
+    _expect(not found, f"the frames differ from ffmpeg's: {found}")
+    return [
+        f"{tour.media.video.name}: {ours.stat().st_size:,} bytes at {_BITRATE}bit/s",
+        f"all {len(frames):,} frames equal the ffmpeg program's, byte for byte",
+    ]
+
+
+def upscale(tour: Tour) -> list[str]:
+    from PIL import Image
+
+    done = tour.client.upscale_image(tour.media.drawing, model="nightmareai/real-esrgan", scale=2)
+    large = done.images[0].save(tour.results / "drawing.png")
+    sizes = [Image.open(path).size for path in (tour.media.drawing, large)]
+    wanted = tuple(2 * side for side in sizes[0])
+    _expect(sizes[1] == wanted, f"the picture has {sizes[1]} pixels and not {wanted}")
+    return ["from {} x {} to {} x {} pixels".format(*sizes[0], *sizes[1])]
+
+
+def build_catalogue(tour: Tour) -> list[str]:
+    with polymux.Catalogue(tour.server.catalogue) as catalogue:
+        catalogue.add(tour.media.music)
+        titles = sorted(song.title for song in catalogue.songs())
+    _expect(PLAYED[1] in titles, f"the catalogue has {titles}")
+    return [f"{len(titles)} songs: {', '.join(titles)}"]
+
+
+def identify(tour: Tour) -> list[str]:
+    found = tour.client.identify_song(tour.media.snippet)
+    _expect(found.name == f"{PLAYED[1]} - {PLAYED[2]}", f"{found.name!r} was recognised")
+    measured = found.headers.get("polymux-metrics", "")
+    return [f"{tour.media.snippet.name}, in noise: {found.name}", measured.replace(", ", "  ")]
+
+
+def search(tour: Tour) -> list[str]:
+    wanted = "harbor lihgts"
+    found = tour.client.search_music(wanted, limit=2)
+    _expect(found and found[0].name.startswith(PLAYED[1]), f"{[one.name for one in found]}")
+    return [f"{wanted!r}, misspelt: {found[0].name}"]
+
+
+def download_video(tour: Tour) -> list[str]:
+    page = tour.server.site.url(f"/silent/{tour.media.video.name}")
+    path = tour.client.download_video(page).save(tour.results / "page.mp4")
+    kinds = [stream.type for stream in polymux.probe(path).streams]
+    _expect(sorted(kinds) == ["audio", "video"], f"the file has {kinds}")
+    return [f"a page on this machine: {path.stat().st_size:,} bytes, {' and '.join(kinds)}"]
+
+
+def summarize(tour: Tour) -> list[str]:
+    page = tour.server.site.url(f"/silent/{tour.media.video.name}")
+    said = tour.client.summarize_video(page).text
+    _expect(said.strip(), "the summary is empty")
+    return [f"what is said on that page, written down and told in short: {_short(said)}"]
+
+
+def download_music(tour: Tour) -> list[str]:
+    path = tour.results / "found.mp3"
+    tour.client.download_music("a talk about rivers").save(path)
+    info = polymux.probe(path)
+    _expect(info.streams[0].codec == "mp3", f"the file has {info.streams[0].codec}")
+    return [f"what a search on that site finds, as MP3: {path.stat().st_size:,} bytes"]
+
+
+def generate_image(tour: Tour) -> list[str]:
+    return _generated(
+        lambda: tour.client.generate_image("a lighthouse", width=512, height=512), tour, "png"
+    )
+
+
+def generate_video(tour: Tour) -> list[str]:
+    return _generated(
+        lambda: tour.client.generate_video("a boat at sea", num_frames=8), tour, "mp4"
+    )
+
+
+def generate_music(tour: Tour) -> list[str]:
+    return _generated(lambda: tour.client.generate_music("a sea shanty"), tour, "mp3")
+
+
+def _generated(ask: Callable[[], polymux.Prediction], tour: Tour, kind: str) -> list[str]:
+    """Where no weights are there, the refusal is what is to be seen: it says what to do."""
+    try:
+        done = ask()
+    except NoBackendError as error:
+        return [f"refused, as it should be without a model: {error.message}"]
+    file = done.audio if kind == "mp3" else next(iter(done.images), None)
+    if file is None:
+        raise DemoError("the prediction has no file")
+    path = file.save(tour.results / f"generated.{kind}")
+    return [f"{path.name}: {path.stat().st_size:,} bytes"]
+
+
+#: Title, what is shown by it, and what does it.
+STEPS: tuple[tuple[str, str, Doing], ...] = (
+    ("chat", "an answer that comes word by word", chat_streamed),
+    ("free_chat", "a question without choosing a model", free_chat),
+    ("read_text", "what is written in a picture", read_text),
+    ("transcribe", "what is said in a recording", transcribe),
+    ("convert_to_mp3", "a video's sound, held against the ffmpeg program", convert),
+    ("upscale_image", "a drawing, twice as large", upscale),
+    ("Catalogue.add", "music of one's own, listened to once", build_catalogue),
+    ("identify_song", "the song of a few seconds", identify),
+    ("search_music", "a song by its name", search),
+    ("download_video", "the video of a page", download_video),
+    ("summarize_video", "what a page's video is about", summarize),
+    ("download_music", "music by a query", download_music),
+    ("generate_image", "a picture of a description", generate_image),
+    ("generate_video", "a video of a description", generate_video),
+    ("generate_music", "music of a description", generate_music),
+)
+
+
+def _expect(fulfilled: object, otherwise: str) -> None:
+    if not fulfilled:
+        raise DemoError(otherwise)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", text.lower())
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_ANSWER else f"{line[:_LONGEST_ANSWER]} ..."

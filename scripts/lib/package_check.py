@@ -1,0 +1,180 @@
+"""package_check.py FOLDER: holds the sdist and the wheel in FOLDER against what is promised.
+
+The wheel is installed into an empty environment, and tried in a namespace in which no FFmpeg, LAME,
+libvpx, libcurl or OpenSSL of the system, and no ffmpeg program, can be opened.
+"""
+
+import base64
+import csv
+import hashlib
+import io
+import json
+import re
+import shutil
+import ssl
+import subprocess
+import sys
+import tarfile
+import tempfile
+import threading
+import tomllib
+import venv
+import zipfile
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.metadata import Metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Larger than this, something is in it that does not belong there.
+_WHEEL_BYTES, _SDIST_BYTES = 20_000_000, 8_000_000
+_IN_SDIST = ("pyproject.toml", "CMakeLists.txt", "LICENSE", "THIRD_PARTY.md", "scripts/package",
+             "scripts/private-deps/build", "scripts/private-deps/build-curl")  # fmt: skip
+_IN_WHEEL = ("polymux/__init__.py", "polymux/py.typed", "polymux/_core.pyi", "polymux/_media.pyi",
+             "polymux/page/index.html", "polymux/models/catalogue.toml")  # fmt: skip
+_NOTICES = ("NOTICE.txt", "LICENSE", "THIRD_PARTY.md", "ffmpeg/COPYING.LGPLv2.1", "lame/COPYING",
+            "libvpx/LICENSE", "curl/COPYING")  # fmt: skip
+_HIDDEN = re.compile(
+    r"lib(av\w+|sw\w+|postproc|mp3lame|vpx|curl\S*|nghttp2|idn2|unistring|ssl|crypto)\.so"
+)
+_ANSWER = b'{"response": "hello over TLS"}'
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+        _metadata(archive.extractfile(f"{sdist.name.removesuffix('.tar.gz')}/PKG-INFO").read())
+    _expect(set(_IN_SDIST) <= names, f"the sdist lacks {sorted(set(_IN_SDIST) - names)}")
+    _expect(not [name for name in names if re.match(r"build/|dist/|\.venv|\.git/", name)],
+            "the sdist has what builds leave behind")  # fmt: skip
+    _contents(wheel)
+    for path, most in ((sdist, _SDIST_BYTES), (wheel, _WHEEL_BYTES)):
+        _expect(path.stat().st_size <= most, f"{path.name} is larger than {most:,} bytes")
+    with tempfile.TemporaryDirectory() as temporary:
+        _try(wheel, Path(temporary))
+    installed = sum(item.file_size for item in zipfile.ZipFile(wheel).infolist())
+    print(f"{sdist.name}: {sdist.stat().st_size / 1e6:.1f} MB, {len(names)} files")
+    print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB, {installed / 1e6:.1f} MB installed")
+
+
+def _metadata(text: bytes) -> None:
+    """Raises where a package index would refuse it."""
+    found = Metadata.from_email(text, validate=True)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    _expect(str(found.version) == project["version"], f"the version is {found.version}")
+    _expect(found.description_content_type == "text/markdown", "README has no type")
+
+
+def _contents(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if not name.endswith("/")}
+        information = next(name.rpartition("/")[0] for name in names if name.endswith("/RECORD"))
+        _metadata(archive.read(f"{information}/METADATA"))
+        wanted = {*_IN_WHEEL, *(f"{information}/licenses/{name}" for name in _NOTICES)}
+        _expect(wanted <= names, f"the wheel lacks {sorted(wanted - names)}")
+        record = csv.reader(io.StringIO(archive.read(f"{information}/RECORD").decode()))
+        recorded = {name: digest for name, digest, _ in record}
+        _expect(set(recorded) == names, f"RECORD and files differ: {set(recorded) ^ names}")
+        for name, digest in recorded.items():
+            made = base64.urlsafe_b64encode(hashlib.sha256(archive.read(name)).digest())
+            right = digest == f"sha256={made.rstrip(b'=').decode()}" or name.endswith("/RECORD")
+            _expect(right, f"{name} is not what RECORD says")
+    _expect("manylinux" in wheel.name, f"{wheel.name} is for this machine alone")
+
+
+def _try(wheel: Path, folder: Path) -> None:
+    venv.create(folder / "venv", with_pip=False)
+    python = folder / "venv/bin/python"
+    options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-index"]
+    install = [sys.executable, "-m", "pip", f"--python={python}", "install", *options, wheel]
+    subprocess.run(install, check=True)
+    done = tried(folder, hidden=True)
+    _expect(done.returncode == 0, f"installed, it fails:\n{done.stdout}{done.stderr}")
+    found = json.loads(done.stdout)
+    _expect("LGPL" in found["ffmpeg"], f"its FFmpeg is under {found['ffmpeg']}")
+    print(f"tried without the system's libraries: {found}")
+
+
+def tried(folder: Path, *, hidden: bool) -> subprocess.CompletedProcess[str]:
+    """What package_smoke.py makes of the environment ``venv`` in a folder.
+
+    Args:
+        folder: For what it writes, too.
+        hidden: Whether the system's libraries cannot be opened.
+    """
+    with _answering(folder) as (url, certificate):
+        smoke = [folder / "venv/bin/python", "-I", ROOT / "scripts/lib/package_smoke.py"]
+        own = ["unshare", "--map-root-user", "--mount", "bash", "-euc", _hiding(), "bash"]
+        return subprocess.run(
+            [*(own if hidden else []), *smoke, folder, url],
+            env={"PATH": "/usr/bin:/bin", "SSL_CERT_FILE": str(certificate), "HOME": str(folder)},
+            cwd=folder, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+
+@contextmanager
+def _answering(folder: Path) -> "Iterator[tuple[str, Path]]":
+    """A server that speaks TLS: its address, and the certificate to trust."""
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    files = ["-keyout", key, "-out", certificate]
+    subprocess.run([*words, *names, *files], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Answers) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"https://127.0.0.1:{server.server_port}", certificate
+        finally:
+            server.shutdown()
+
+
+def _hiding() -> str:
+    """A line of bash that covers each such library by nothing, and then runs its arguments."""
+    lines = subprocess.run(["/sbin/ldconfig", "-p"], check=True, capture_output=True, text=True)
+    places = {
+        Path(line.rpartition(" => ")[2]).resolve()
+        for line in lines.stdout.splitlines()
+        if _HIDDEN.search(line)
+    }
+    program = shutil.which("ffmpeg")
+    if program is not None:
+        places.add(Path(program).resolve())
+    covers = [f"mount --bind /dev/null {place}" for place in sorted(places)]
+    return "\n".join([*covers, 'exec "$@"'])
+
+
+class _Answers(BaseHTTPRequestHandler):
+    """Says one thing, whatever is asked."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(_ANSWER)))
+        self.end_headers()
+        self.wfile.write(_ANSWER)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+def _expect(fulfilled: object, otherwise: str) -> None:
+    if not fulfilled:
+        sys.exit(f"package_check: {otherwise}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,354 @@
+"""`polymux.batch` on files of this machine."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import polymux
+import pytest
+from polymux.batches.calling import MANIFEST
+from polymux.errors import InvalidRequestError, OutputError
+from support.batch_kills import noise
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> Path:
+    folder = tmp_path / "in"
+    (folder / "deep").mkdir(parents=True)
+    for number in range(4):
+        (folder / f"{number}.wav").write_bytes(noise(number))
+    (folder / "deep/again.wav").write_bytes(noise(0))
+    (folder / "broken.wav").write_bytes(b"this is no sound")
+    (folder / "notes.txt").write_text("not media")
+    return folder
+
+
+def convert(inputs: Any, out: Path, **more: Any) -> polymux.BatchReport:
+    return polymux.batch("convert_to_mp3", inputs, out=out, bitrate="64k", **more)
+
+
+def marks(out: Path) -> dict[str, tuple[int, int]]:
+    found = {path.relative_to(out).as_posix(): path.stat() for path in out.rglob("*.mp3")}
+    return {name: (status.st_ino, status.st_mtime_ns) for name, status in found.items()}
+
+
+def test_a_folder(tmp_path: Path, inputs: Path) -> None:
+    ended: list[polymux.BatchItem] = []
+    progress: list[polymux.BatchProgress] = []
+    report = convert(
+        inputs, tmp_path / "out", on_item=ended.append, on_progress=progress.append, workers=2
+    )
+    assert (report.total, report.done, report.failed, report.waiting) == (6, 5, 1, 0)
+    assert (report.copied, report.ignored, report.kept) == (1, 1, 0)
+    items = {Path(item.input).name: item for item in report.items()}
+    assert {item.id for item in ended} == {item.id for item in items.values()}
+    assert items["broken.wav"].state == "failed"
+    assert items["broken.wav"].error_code == "unsupported_media"
+    assert items["broken.wav"].outputs == ()
+    for name, item in items.items():
+        if item.state == "done":
+            plain = polymux.convert_to_mp3(item.input, bitrate="64k").read()
+            assert item.outputs[0].read_bytes() == plain, name
+    assert marks(tmp_path / "out").keys() == {
+        "0.mp3", "1.mp3", "2.mp3", "3.mp3", "deep/again.mp3",
+    }  # fmt: skip
+    copies = {items["0.wav"].copied_from, items["again.wav"].copied_from} - {None}
+    assert copies <= {items["0.wav"].id, items["again.wav"].id}
+    assert len(copies) == 1
+    assert (progress[-1].done, progress[-1].failed, progress[-1].is_counting) == (5, 1, False)
+    assert progress[-1].done_bytes == progress[-1].total_bytes > 0
+    assert not (tmp_path / "out/.polymux-batch").exists()
+
+
+def test_what_is_done_is_kept_and_what_is_not_as_it_was_is_made_again(
+    tmp_path: Path, inputs: Path
+) -> None:
+    out = tmp_path / "out"
+    first = convert(inputs, out)
+    before = marks(out)
+    again = convert(inputs, out, resume=True)
+    assert (again.done, again.kept, again.remade, again.repeated) == (5, 5, 0, 6)
+    assert marks(out) == before
+    wanted = (out / "2.mp3").read_bytes()
+    (out / "1.mp3").unlink()
+    changed = bytearray(wanted)
+    changed[-1] ^= 1  # Of the same size.
+    (out / "2.mp3").write_bytes(changed)
+    (inputs / "3.wav").write_bytes(noise(33))
+    os.utime(inputs / "0.wav", (1, 1))  # Touched, and not changed.
+    (inputs / "new.wav").write_bytes(noise(9))
+    later = convert(inputs, out, resume=True)
+    assert (later.done, later.kept, later.remade, later.total) == (6, 2, 3, 7)
+    assert (out / "2.mp3").read_bytes() == wanted
+    assert (out / "3.mp3").read_bytes() == polymux.convert_to_mp3(noise(33), bitrate="64k").read()
+    now = marks(out)
+    assert now["0.mp3"] == before["0.mp3"]
+    assert now["deep/again.mp3"] == before["deep/again.mp3"]
+    assert first.manifest == later.manifest
+
+
+def test_a_manifest_with_items_is_not_taken_over_unasked(tmp_path: Path, inputs: Path) -> None:
+    out = tmp_path / "out"
+    convert(inputs, out)
+    with pytest.raises(InvalidRequestError, match=r"6 items of an earlier run.*--resume"):
+        convert(inputs, out)
+    with pytest.raises(InvalidRequestError, match="other fields"):
+        polymux.batch("convert_to_mp3", inputs, out=out, bitrate="128k", resume=True)
+    with pytest.raises(InvalidRequestError, match="another operation"):
+        polymux.batch("transcribe", inputs, out=out, resume=True)
+    with pytest.raises(InvalidRequestError, match="another out folder"):
+        convert(inputs, tmp_path / "other", manifest=out / MANIFEST, resume=True)
+
+
+def test_failed_items_stay_so_unless_asked(tmp_path: Path, inputs: Path) -> None:
+    out = tmp_path / "out"
+    convert(inputs, out)
+    (inputs / "broken.wav").write_bytes(noise(7))
+    assert convert(inputs, out, resume=True).failed == 1
+    mended = convert([], out, retry_failed=True)
+    assert (mended.failed, mended.done, mended.is_complete) == (0, 6, True)
+    item = next(one for one in mended.items() if one.input.endswith("broken.wav"))
+    assert (item.tries, item.error_code, item.error_message) == (2, None, None)
+
+
+def test_files_of_others_are_never_replaced_unasked(tmp_path: Path, inputs: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "1.mp3").write_text("somebody's")
+    report = convert(inputs, out)
+    assert (report.done, report.failed) == (4, 2)
+    (item,) = (one for one in report.items("failed") if one.error_code == "output_exists")
+    assert "--overwrite" in (item.error_message or "")
+    assert convert(inputs, out, retry_failed=True).failed == 2
+    assert (out / "1.mp3").read_text() == "somebody's"
+    assert convert(inputs, out, retry_failed=True, overwrite=True).failed == 1
+    plain = polymux.convert_to_mp3(inputs / "1.wav", tmp_path / "plain.mp3", bitrate="64k")
+    assert (out / "1.mp3").read_bytes() == plain.read()
+
+
+def test_the_last_item_of_all_may_fail_for_its_name(tmp_path: Path, inputs: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/1.mp3").write_text("somebody's")
+    report = convert([inputs / "1.wav"], tmp_path / "out", workers=1)
+    assert (report.failed, report.waiting) == (1, 0)
+
+
+def test_a_name_that_cannot_be_is_the_failure_of_its_item_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    for name in ("a.wav", "a.mp3.d/x.wav", "z.wav"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(noise(len(name)))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/a.mp3.d").write_text("a file where a folder would have to be")
+    report = convert(folder, tmp_path / "out")
+    (failed,) = report.items("failed")
+    assert (failed.error_code, report.done) == ("output_failed", 2)
+    assert failed.tries == 1
+
+
+def test_missing_inputs_are_tried_and_told(tmp_path: Path) -> None:
+    report = convert([tmp_path / "none.wav"], tmp_path / "out")
+    (failed,) = report.items()
+    assert (failed.error_code, failed.tries) == ("input_not_found", 1)
+
+
+def test_names_that_would_be_the_same_are_told_apart_for_good(tmp_path: Path) -> None:
+    for name in ("one/a.wav", "two/a.wav", "a.mp3"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(noise(hash(name) % 99))
+    given = [tmp_path / "one/a.wav", tmp_path / "two/a.wav"]
+    names = []
+    for out in (tmp_path / "x", tmp_path / "y"):
+        names.append([item.outputs[0].name for item in convert(given, out).items()])
+        shutil.rmtree(out / "nothing", ignore_errors=True)
+    assert names[0] == names[1]
+    assert names[0][0] == "a.mp3"
+    assert len(set(names[0])) == 2
+
+
+def test_odd_names_come_through(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in (b"a\xff.wav", b"line\nend.wav", "ü.wav".encode()):
+        Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(noise(len(name)))
+    report = convert(folder, tmp_path / "out", report=tmp_path / "report.csv")
+    assert report.done == 3
+    names = {os.fsencode(path.name) for item in report.items() for path in item.outputs}
+    assert names == {b"a\xff.mp3", b"line\nend.mp3", "ü.mp3".encode()}
+    with (tmp_path / "report.csv").open(encoding="utf-8", errors="surrogateescape") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["input"] for row in rows} == {item.input for item in report.items()}
+
+
+def test_one_batch_at_a_time(tmp_path: Path, inputs: Path) -> None:
+    out = tmp_path / "out"
+    refused: list[str] = []
+
+    def another(_: Any) -> None:
+        with pytest.raises(OutputError, match="another batch works with the manifest") as caught:
+            convert(inputs, out, resume=True)
+        refused.append(caught.value.code)
+
+    report = convert(inputs, out, on_item=another)
+    assert refused == ["batch_busy"] * 6
+    assert report.done == 5
+
+
+def test_an_exception_of_the_caller_ends_it_and_nothing_is_lost(
+    tmp_path: Path, inputs: Path
+) -> None:
+    class EnoughError(Exception):
+        pass
+
+    told: list[int] = []
+
+    def stop(item: polymux.BatchItem) -> None:
+        told.append(item.id)
+        if len(told) == 1:
+            raise EnoughError
+
+    out = tmp_path / "out"
+    with pytest.raises(EnoughError):
+        convert(inputs, out, on_item=stop, workers=1)
+    before = marks(out)
+    report = convert(inputs, out, resume=True)
+    assert report.done == 5
+    assert before.items() <= marks(out).items()
+
+
+def test_fail_fast(tmp_path: Path, inputs: Path) -> None:
+    for number in range(60):
+        (inputs / f"z{number}.wav").write_bytes(noise(100 + number))
+    report = convert([inputs / "broken.wav", inputs], tmp_path / "out", fail_fast=True, workers=1)
+    assert report.failed == 1
+    assert report.waiting > 0
+    assert report.done + report.waiting == 65
+
+
+def test_a_disk_that_is_full_ends_the_batch(tmp_path: Path, inputs: Path) -> None:
+    """What it says is no failure of any item: with room again all are done."""
+    from polymux.batches.storing import Storage
+
+    out, seal = tmp_path / "out", Storage.sealed
+
+    def full(self: Storage, item: int, number: int, ending: str) -> Any:
+        if item == 3:
+            raise polymux.OutputFailedError("no space left on device", errno=28)
+        return seal(self, item, number, ending)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Storage, "sealed", full)
+        with pytest.raises(polymux.OutputFailedError, match="no space left"):
+            convert(inputs, out)
+    report = convert(inputs, out, resume=True)
+    assert (report.done, report.failed) == (5, 1)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_reports(tmp_path: Path, inputs: Path, kind: str) -> None:
+    target = tmp_path / f"report.{kind}"
+    (inputs / "=1+1.wav").write_bytes(noise(50))
+    report = convert(inputs, tmp_path / "out", report=target)
+    rows: list[dict[str, Any]]
+    if kind == "csv":
+        with target.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert sum(row["error_code"] != "" for row in rows) == 1
+    elif kind == "jsonl":
+        rows = [json.loads(line) for line in target.read_text().splitlines()]
+    else:
+        from pyarrow import parquet
+
+        rows = parquet.read_table(target).to_pylist()
+        assert all(isinstance(row["elapsed_s"], float) for row in rows)
+    assert len(rows) == report.total == 7
+    assert [row["state"] for row in rows] == [item.state for item in report.items()]
+    assert {row["input"] for row in rows} == {item.input for item in report.items()}
+
+
+def test_a_report_that_cannot_be_is_refused_before_the_work(
+    tmp_path: Path, inputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InvalidRequestError, match=r"\.csv, \.jsonl or \.parquet"):
+        convert(inputs, tmp_path / "out", report="a.xlsx")
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(polymux.MissingDependencyError, match=r"polymux\[batch\]"):
+        convert(inputs, tmp_path / "out", report="a.parquet")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_cell_is_no_formula(tmp_path: Path, inputs: Path) -> None:
+    shutil.copy(inputs / "0.wav", tmp_path / "=1+1.wav")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(tmp_path)
+        report = convert(["=1+1.wav"], tmp_path / "out", report="r.csv")
+    assert "'=1+1.wav" in (tmp_path / "r.csv").read_text()
+    assert [item.input for item in report.items()] == ["=1+1.wav"]
+
+
+def test_what_is_no_manifest_is_left_alone(tmp_path: Path, inputs: Path) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE things (name)")
+        other.commit()
+    with pytest.raises(OutputError, match="no manifest of this polymux"):
+        convert(inputs, tmp_path / "out", manifest=path)
+    path.write_bytes(b"no database at all, but long enough for a header" * 40)
+    with pytest.raises(OutputError, match="damaged, or no manifest"):
+        convert(inputs, tmp_path / "out", manifest=path)
+
+
+def test_a_manifest_moves_with_its_folder(tmp_path: Path, inputs: Path) -> None:
+    convert(inputs, tmp_path / "out")
+    moved = (tmp_path / "out").rename(tmp_path / "moved")
+    report = convert(inputs, moved, resume=True)
+    assert (report.kept, report.remade) == (5, 0)
+
+
+def test_only_so_many_are_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two for each worker, however many wait."""
+    from polymux.batches.desks import Conversions
+    from polymux.batches.running import Runner
+
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number in range(80):
+        (folder / f"{number}.wav").write_bytes(noise(number, 0.01))
+    most, lock = [0], threading.Lock()
+    do, runners = Conversions.do, []
+    made = Runner.__init__
+
+    def begun(self: Runner, *arguments: Any, **named: Any) -> None:
+        made(self, *arguments, **named)
+        runners.append(self)
+
+    def watched(self: Conversions, *arguments: Any) -> list[str]:
+        with lock:
+            most[0] = max(most[0], len(runners[0]._hand))
+        return do(self, *arguments)
+
+    monkeypatch.setattr(Runner, "__init__", begun)
+    monkeypatch.setattr(Conversions, "do", watched)
+    assert convert(folder, tmp_path / "out", workers=3).done == 80
+    assert 3 <= most[0] <= 6
+
+
+def test_arguments_that_are_wrong(tmp_path: Path) -> None:
+    for more, words in (
+        ({"workers": 0}, "below 1"),
+        ({"bitrate": "1k"}, "bitrate"),
+        ({"nonsense": 1}, "nonsense"),
+    ):
+        with pytest.raises(InvalidRequestError, match=words):
+            polymux.batch("convert_to_mp3", [], out=tmp_path / "out", **more)
+    with pytest.raises(TypeError, match="a Client or a Local"):
+        polymux.batch("chat", [], out=tmp_path, client=polymux.AsyncClient("http://127.0.0.1:1"))  # type: ignore[arg-type]
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,69 @@
+"""kill -9 right before and right after each step that leads from a result to what is done."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from support.batch_kills import BATCH, BatchKills
+from support.commands import environment, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Kills its own process at the n-th call of a function.
+CHILD = """
+import importlib, os, signal, sys
+
+module, owner, name, moment, left = sys.argv[1:6]
+place = importlib.import_module("polymux.batches." + module)
+place = getattr(place, owner) if owner else place
+function, left = getattr(place, name), int(left)
+
+def counted(*arguments, **named):
+    global left
+    left -= 1
+    is_it = left == 0  # Other threads go on counting.
+    if is_it and moment == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    result = function(*arguments, **named)
+    if is_it:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return result
+
+setattr(place, name, counted)
+from polymux.cli import main
+sys.exit(main(sys.argv[6:]))
+"""
+STEPS = [
+    ("database", "", "_make", 1),
+    ("manifest", "Manifest", "begin", 1),
+    ("manifest", "Manifest", "add", 1),
+    ("desks", "Conversions", "do", 3),
+    ("storing", "Storage", "sealed", 3),
+    ("manifest", "Manifest", "write_down", 3),
+    ("storing", "Storage", "publish", 2),
+    ("storing", "", "_rename", 3),
+    ("storing", "Storage", "sync", 3),
+    ("running", "Runner", "_over", 3),
+    ("storing", "Storage", "leave", 1),
+]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: f"{step[0]}-{step[2]}")
+def test_killed_at_a_step(tmp_path: Path, step: tuple[str, str, str, int], moment: str) -> None:
+    rounds = BatchKills(tmp_path, 8, 1)
+    module, owner, name, count = step
+    words = [sys.executable, "-c", CHILD, module, owner, name, moment, str(count), *BATCH, "-q"]
+    killed = subprocess.run(
+        words, cwd=tmp_path, env=environment(tmp_path), capture_output=True, check=False, timeout=60
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    rounds.check()
+    run(*BATCH, "--resume", "-q", cwd=tmp_path, code=1)
+    rounds.check()
+    rounds.check_complete()

@@ -1,0 +1,215 @@
+"""Batches of every operation: on a server, with its pauses and refusals, and on engines here."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux import contract
+from polymux.batches.subject import Subject
+from polymux.errors import AuthenticationError, InternalServerError, NoBackendError, OverloadedError
+from servers import steps
+from servers.misbehaving import MisbehavingServer
+from servers.reference import ReferenceServer
+from support.batch_kills import noise
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXT_RESULT = steps.answer(200, b'{"response":"fine"}')
+#: The ends of the names of what each operation makes of one input.
+ENDINGS = {
+    "chat": [".txt"],
+    "free_chat": [".txt"],
+    "search_music": [".json"],
+    "generate_image": [".png"],
+    "upscale_image": [".png"],
+    "transcribe": [".txt", ".json"],
+    "generate_video": [".mp4"],
+    "generate_music": [".wav", "-spectrogram.jpg"],
+    "identify_song": [".json"],
+    "download_video": [".mp4"],
+    "summarize_video": [".txt"],
+    "download_music": [".mp3"],
+    "convert_to_mp3": [".mp3"],
+    "read_text": [".txt"],
+}
+
+
+@pytest.mark.parametrize("operation", [one.name for one in contract.operations()])
+def test_every_operation_on_a_server(tmp_path: Path, operation: str) -> None:
+    subject = Subject(operation, {})
+    inputs: list[Any] = ["https://files.example/a", "https://files.example/b"]
+    if subject.is_file:
+        inputs = [tmp_path / "a.wav", tmp_path / "b.wav"]
+        for number, path in enumerate(inputs):
+            path.write_bytes(noise(number))
+    fields = {"model": "philz1337x/clarity-upscaler"} if operation == "upscale_image" else {}
+    with ReferenceServer() as server, polymux.Client(server.url, server.token) as client:
+        report = polymux.batch(operation, inputs, out=tmp_path / "out", client=client, **fields)
+        items = list(report.items())
+        assert report.is_complete, items
+        count = len(server.calls)
+        again = polymux.batch(
+            operation, inputs, out=tmp_path / "out", client=client, resume=True, **fields
+        )
+        assert (again.kept, len(server.calls)) == (2, count)
+    for item in items:
+        stem = item.outputs[0].stem
+        endings = [path.name.removeprefix(stem) for path in item.outputs]
+        assert endings == ENDINGS[operation]
+        assert all(path.stat().st_size > 0 for path in item.outputs)
+
+
+def test_several_files_of_one_item_are_numbered(tmp_path: Path) -> None:
+    with ReferenceServer() as server, polymux.Client(server.url, server.token) as client:
+        report = polymux.batch(
+            "generate_image", ["A boat"], out=tmp_path, client=client, num_outputs=3
+        )
+    (item,) = report.items()
+    names = [path.name for path in item.outputs]
+    assert names == [f"000001-a-boat-{number}.png" for number in (1, 2, 3)]
+
+
+def test_a_server_that_asks_for_a_pause_is_given_it_by_all(tmp_path: Path) -> None:
+    paused: list[float] = []
+    texts = [f"text {number}" for number in range(12)]
+    with MisbehavingServer() as server, polymux.Client(server.url, "key") as client:
+        for status in (429, 503):
+            headers = [("Retry-After", "1")]
+            server.script(steps.answer(status, b'{"error":"later"}', headers), times=2)
+        server.script(TEXT_RESULT, times=None)
+        report = polymux.batch(
+            "free_chat", texts, out=tmp_path, client=client, workers=2,
+            on_progress=lambda now: paused.append(now.paused_s),
+        )  # fmt: skip
+        count = len(server.requests)
+    assert report.is_complete
+    assert [item.tries for item in report.items()] == [1] * 12
+    assert count == 12 + 4
+    assert max(paused) > 0
+    # Whoever was refused and whoever was not: nobody asked before the pause was over.
+    assert report.elapsed_s >= 1.9
+
+
+def test_a_server_that_refuses_one_item_for_ever_refuses_only_that(tmp_path: Path) -> None:
+    with ReferenceServer() as server, polymux.Client(server.url, server.token, retry=0) as client:
+        texts = [f"text {number}" for number in range(30)]
+        _refuse(server, "text 3")
+        report = polymux.batch("free_chat", texts, out=tmp_path, client=client, workers=2)
+    (failed,) = report.items("failed")
+    assert "text 3" in failed.input
+    assert failed.error_code == "overloaded"
+    assert report.done == 29
+
+
+def _refuse(server: ReferenceServer, text: str) -> None:
+    """Has a server answer a certain text with 503."""
+    reply = server._operation
+
+    async def refusing(exchange: Any) -> Any:
+        from servers.replies import json_reply
+
+        answered = await reply(exchange)
+        if text in str(server.calls[-1].body.get("messages")):
+            return json_reply({"error": "not this one"}, 503, [("Retry-After", "0")])
+        return answered
+
+    server._operation = refusing  # type: ignore[method-assign]
+
+
+def test_a_wrong_key_ends_it_at_once_and_spoils_nothing(tmp_path: Path) -> None:
+    texts = [f"text {number}" for number in range(50)]
+    with ReferenceServer() as server:
+        with polymux.Client(server.url, "wrong") as client, pytest.raises(AuthenticationError):
+            polymux.batch("free_chat", texts, out=tmp_path, client=client, workers=2)
+        with polymux.Client(server.url, server.token) as client:
+            report = polymux.batch("free_chat", texts, out=tmp_path, client=client, resume=True)
+    assert (report.done, report.failed) == (50, 0)
+
+
+def test_a_server_that_is_gone_for_long_ends_it(tmp_path: Path) -> None:
+    with MisbehavingServer() as server, polymux.Client(server.url, "key") as client:
+        headers = [("Retry-After", "100000")]
+        server.script(steps.answer(503, b'{"error":"tomorrow"}', headers), times=None)
+        with pytest.raises(OverloadedError, match="tomorrow"):
+            polymux.batch("free_chat", ["a", "b"], out=tmp_path, client=client)
+    states = [item.state for item in _items(tmp_path)]
+    assert "failed" not in states
+
+
+def _items(out: Path) -> list[polymux.BatchItem]:
+    from polymux.batches.reading import report_of
+
+    return list(report_of(out / "polymux-batch.db").items())
+
+
+def test_failures_of_single_items(tmp_path: Path) -> None:
+    with MisbehavingServer() as server, polymux.Client(server.url, "key", retry=0) as client:
+        server.script(TEXT_RESULT)
+        server.script(steps.answer(500, b'{"error":"no luck","code":"engine_failed"}'))
+        server.script(TEXT_RESULT, times=None)
+        report = polymux.batch("free_chat", ["a", "b", "c"], out=tmp_path, client=client, workers=1)
+    (failed,) = report.items("failed")
+    assert failed.error_code == InternalServerError.code or failed.error_code == "engine_failed"
+    assert "no luck" in (failed.error_message or "")
+    assert report.done == 2
+
+
+def test_nothing_that_could_do_it_here(tmp_path: Path) -> None:
+    with pytest.raises(NoBackendError):
+        polymux.batch("generate_video", ["a boat"], out=tmp_path)
+    assert not (tmp_path / ".polymux-batch").exists()
+
+
+def test_a_local_of_the_caller(tmp_path: Path) -> None:
+    (tmp_path / "in.png").write_bytes(b"a picture")
+    with polymux.Local(backends=[Scripted(slots=2)]) as local:
+        report = polymux.batch("read_text", [tmp_path / "in.png"], out=tmp_path / "o", client=local)
+        made = polymux.batch("convert_to_mp3", [tmp_path / "in.png"], out=tmp_path / "m",
+                             client=local)  # fmt: skip
+        assert local.read_text(tmp_path / "in.png").text == "read"
+    assert (tmp_path / "o/in.txt").read_text() == "read\n"
+    assert (tmp_path / "m/in.mp3").read_bytes() == b"ID3 and frames"
+    assert report.is_complete
+    assert made.is_complete
+
+
+def test_an_engine_of_the_batch_keeps_no_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a million results none is kept twice."""
+    from polymux.batches import desks
+
+    left: list[int] = []
+    forget = desks.Calls._forget
+
+    def looked(self: desks.Calls, result: Any, products: Any) -> None:
+        forget(self, result, products)
+        left.append(sum(one.is_file() for one in (tmp_path / "out").rglob("*engines/media/*/*")))
+
+    monkeypatch.setattr(desks.Calls, "_forget", looked)
+    inputs = [tmp_path / f"{number}.wav" for number in range(3)]
+    for number, path in enumerate(inputs):
+        path.write_bytes(noise(number))
+    report = polymux.batch(
+        "convert_to_mp3", inputs, out=tmp_path / "out", timeout=60, workers=1, bitrate="64k"
+    )
+    assert report.is_complete
+    assert left == [0, 0, 0]
+    plain = polymux.convert_to_mp3(inputs[0], bitrate="64k").read()
+    assert (tmp_path / "out/0.mp3").read_bytes() == plain
+
+
+def test_texts_and_json_are_what_they_were(tmp_path: Path) -> None:
+    with ReferenceServer() as server, polymux.Client(server.url, server.token) as client:
+        (tmp_path / "a.wav").write_bytes(noise(1))
+        polymux.batch("transcribe", [tmp_path / "a.wav"], out=tmp_path / "o", client=client)
+        said = client.transcribe(tmp_path / "a.wav")
+    assert (tmp_path / "o/a.txt").read_text() == said.text + "\n"
+    output = json.loads((tmp_path / "o/a.json").read_text())
+    assert output["text"] == said.text
+    assert output["chunks"]

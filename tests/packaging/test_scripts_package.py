@@ -1,0 +1,132 @@
+"""What scripts/package does to a wheel, and how it holds one against what is promised."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import importlib
+import io
+import json
+import subprocess
+import sys
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+from support.native_build import ROOT, new_environment, pip_install, wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from types import ModuleType
+
+INFORMATION = "polymux-0.1.0.dist-info"
+
+
+@pytest.fixture
+def modules(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """Imports what the script is made of, which is no package."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts/lib"))
+    return importlib.import_module
+
+
+@pytest.fixture
+def sources(tmp_path: Path, modules: Callable[[str], ModuleType]) -> Path:
+    """A folder as scripts/private-deps leaves it: notices, and the versions beside it."""
+    folder = tmp_path / "deps.work"
+    for project, files in modules("wheel_notices").LINKED.items():
+        for file in files:
+            path = folder / project / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{file} of {project}")
+    (tmp_path / "deps").mkdir()
+    (tmp_path / "deps/versions").write_text("FFmpeg 7:5.1\nLAME 3.100-6\n")
+    (tmp_path / "deps/curl-version").write_text("curl 7.88.1-10\n")
+    return folder
+
+
+def made_wheel(folder: Path, *carried: str) -> Path:
+    """A wheel as auditwheel leaves it, of empty files."""
+    path = folder / "polymux-0.1.0-cp311-cp311-manylinux_2_35_x86_64.whl"
+    names = ["polymux/__init__.py", *(f"polymux.libs/{name}" for name in carried)]
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in names:
+            archive.writestr(name, b"")
+        archive.writestr(f"{INFORMATION}/RECORD", "".join(f"{name},,\n" for name in names))
+    return path
+
+
+def noted(sources: Path, path: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, ROOT / "scripts/lib/wheel_notices.py", sources, path, folder],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_a_wheel_gets_the_notices_of_all_that_is_in_it(sources: Path, tmp_path: Path) -> None:
+    (tmp_path / "dist").mkdir()
+    done = noted(sources, made_wheel(tmp_path, "libssl-0123abcd.so.3"), tmp_path / "dist")
+    assert done.returncode == 0, done.stderr
+    (path,) = (tmp_path / "dist").glob("*.whl")
+    with zipfile.ZipFile(path) as archive:
+        licences = f"{INFORMATION}/licenses"
+        assert archive.read(f"{licences}/lame/COPYING") == b"COPYING of lame"
+        assert archive.read(f"{licences}/curl/COPYING") == b"COPYING of of-curl/curl"
+        assert b"OpenSSL" in archive.read(f"{licences}/libssl3/copyright")
+        said = archive.read(f"{licences}/NOTICE.txt").decode()
+        assert "  FFmpeg 7:5.1\n  LAME 3.100-6\n  curl 7.88.1-10\n" in said
+        assert "  libssl3 3." in said
+        rows = list(csv.reader(io.StringIO(archive.read(f"{INFORMATION}/RECORD").decode())))
+        assert {row[0] for row in rows} == {*archive.namelist()} - {f"{INFORMATION}/RECORD"}
+        digests = {name: digest for name, digest, _ in rows}
+        text = archive.read(f"{licences}/lame/COPYING")
+        right = base64.urlsafe_b64encode(hashlib.sha256(text).digest()).rstrip(b"=").decode()
+        assert digests[f"{licences}/lame/COPYING"] == f"sha256={right}"
+
+
+def test_a_library_of_nobody_is_not_passed_on(sources: Path, tmp_path: Path) -> None:
+    (tmp_path / "dist").mkdir()
+    done = noted(sources, made_wheel(tmp_path, "libnobodys-0123abcd.so.1"), tmp_path / "dist")
+    assert done.returncode == 1
+    assert "libnobodys.so.1 is in the wheel" in done.stderr
+    assert not list((tmp_path / "dist").glob("*.whl"))
+
+
+def test_a_missing_notice_is_an_error(sources: Path, tmp_path: Path) -> None:
+    (sources / "lame/COPYING").unlink()
+    (tmp_path / "dist").mkdir()
+    done = noted(sources, made_wheel(tmp_path), tmp_path / "dist")
+    assert done.returncode != 0
+    assert "lame/COPYING" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_wheel_that_is_not_repaired_works_here_alone(
+    modules: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    """The trial itself: it passes with the system's libraries, and fails where they are hidden."""
+    check = modules("package_check")
+    pip_install(new_environment(tmp_path / "venv"), wheel("test-wheel"))
+    done = check.tried(tmp_path, hidden=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["answer"] == "hello over TLS"
+    assert found["frames"] > 70
+    hidden = check.tried(tmp_path, hidden=True)
+    assert hidden.returncode != 0
+    assert "lib" in hidden.stderr
+    assert "file too short" in hidden.stderr or "cannot" in hidden.stderr, hidden.stderr
+
+
+def test_words_that_mean_nothing_are_refused(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [ROOT / "scripts/package", "--deps"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "usage: scripts/package [--deps PREFIX]" in done.stderr
+    empty = subprocess.run(
+        [ROOT / "scripts/package", "--deps", tmp_path], capture_output=True, text=True, check=False
+    )
+    assert empty.returncode == 1
+    assert "has no libavcodec.a" in empty.stderr

@@ -1,0 +1,194 @@
+"""The whole tour, in an environment that is set up: every step, what it says, and how it ends."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from support import weights
+from support.chat_model import model_path
+from support.commands import environment, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Step to what its lines must have.
+SAID = {
+    "chat": r"Name three boats\. \S.*\d+ pieces, the first after \d",
+    "free_chat": r"What colour is the sky\? \S.*left after \d+ pieces",
+    "read_text": r"HARBOUR OFFICE 1893 BOATS LEAVE AT NINE",
+    "transcribe": r"[Tt]he train to the.* of 31 words",
+    "convert_to_mp3": r"all \d{3,} frames equal the ffmpeg program's",
+    "upscale_image": r"from 160 x 120 to 320 x 240 pixels",
+    "Catalogue.add": r"4 songs: Blue Danube, Harbour Lights, Night Train, Stones in the River",
+    "identify_song": r"in noise: Harbour Lights - The Sailors.* offset_s=(2\.9|3\.0)",
+    "search_music": r"misspelt: Harbour Lights - The Sailors",
+    "download_video": r"[\d,]{7,} bytes, (audio and video|video and audio)",
+    "summarize_video": r"told in short: \S",
+    "download_music": r"as MP3: [\d,]{6,} bytes",
+    "generate_image": r"refused.* models pull sdxl-lightning-4step",
+    "generate_video": r"refused.* models pull zeroscope-v2-xl",
+    "generate_music": r"refused.* models pull riffusion-model-v1",
+}
+
+
+@pytest.fixture
+def modules(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """Imports what the script is made of, which is no package."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts/lib"))
+    return importlib.import_module
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    """A folder with the light models, out of the packages that the tests have."""
+    folder = tmp_path / "models"
+    weights.whisper(folder)
+    for name, path in (("small", model_path()), ("drawings-x2", weights.upscaler())):
+        run("models", "add", name, path, cwd=tmp_path, POLYMUX_MODELS=str(folder))
+    return folder
+
+
+def steps_of(text: str) -> dict[str, str]:
+    """Step to all that was said of it, in one line."""
+    parts = re.split(r"^ ?\d+  ([\w.]+): ", text, flags=re.MULTILINE)[1:]
+    return {
+        name: " ".join(said.split()) for name, said in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+@pytest.mark.slow
+def test_every_step_does_its_work_and_the_server_stays_until_ctrl_c(
+    models: Path, tmp_path: Path
+) -> None:
+    words = [
+        sys.executable,
+        ROOT / "scripts/lib/demo_all.py",
+        "--keep",
+        "--folder",
+        tmp_path / "all",
+    ]
+    own = environment(tmp_path, POLYMUX_MODELS=str(models))
+    with subprocess.Popen(
+        [*map(str, words)], env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as tour:
+        try:
+            assert tour.stdout is not None
+            assert tour.stderr is not None
+            said = ""
+            for line in tour.stdout:
+                said += line
+                if "until Ctrl-C" in line:
+                    break
+            steps = steps_of(said)
+            assert tour.poll() is None, said + tour.stderr.read()
+            assert list(steps) == list(SAID), said
+            for name, pattern in SAID.items():
+                assert re.search(pattern, steps[name]), steps[name]
+                assert re.search(r"took \d+\.\d s\b", steps[name]), steps[name]
+            assert "FAILED" not in said
+            url, key_file = re.search(
+                r"the page: (\S+) .* line of ([^)]+)\)", said, re.DOTALL
+            ).groups()  # type: ignore[union-attr]
+            assert Path(key_file).read_text().split()[0] not in said
+            with urllib.request.urlopen(url, timeout=20) as answer:
+                assert "<title>polymux" in answer.read().decode()
+            tour.send_signal(signal.SIGINT)
+            assert tour.wait(60) == 0, tour.stderr.read()
+            with pytest.raises(urllib.error.URLError):
+                urllib.request.urlopen(url, timeout=20)
+        finally:
+            tour.terminate()
+
+
+class _Server:
+    """Something that has a client, and is asked nothing."""
+
+    def client(self) -> polymux.Client:
+        return polymux.Client("http://127.0.0.1:9", "key")
+
+
+def test_a_step_that_comes_out_otherwise_is_told_and_the_next_is_done(
+    modules: Callable[[str], ModuleType],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    demo, served = modules("demo_all"), modules("demo_served")
+
+    def wrong(_: object) -> list[str]:
+        raise served.DemoError("the frames differ")
+
+    def broken(tour: Any) -> list[str]:
+        tour.client.chat("Hello")
+        return []
+
+    steps = (
+        ("one", "is wrong", wrong),
+        ("two", "is broken", broken),
+        ("three", "is well", lambda _: ["well"]),
+    )
+    monkeypatch.setattr(demo, "STEPS", steps)
+    assert demo._show(_Server(), tmp_path, None) == ["one", "two"]
+    said = steps_of(capsys.readouterr().out)
+    assert said["one"].startswith("is wrong FAILED: the frames differ took")
+    assert said["two"].startswith("is broken FAILED: ")
+    assert said["three"].startswith("is well well took")
+
+
+def test_frames_that_differ_are_told(modules: Callable[[str], ModuleType]) -> None:
+    difference = modules("demo_media").difference
+    assert difference([b"1", b"2"], [b"1", b"2"]) == ""
+    assert difference([b"1", b"2"], [b"1", b"3"]) == "2 and 2, first at frame 1"
+    assert difference([b"1"], [b"1", b"3"]) == "1 and 2, first at frame 1"
+
+
+def test_only_families_without_a_model_get_one(
+    modules: Callable[[str], ModuleType], models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = modules("demo_served")
+    pulled: list[list[str]] = []
+
+    def pulls(words: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+        pulled.append(words[words.index("pull") :])
+        return subprocess.CompletedProcess(words, 0)
+
+    monkeypatch.setattr(served, "subprocess", SimpleNamespace(run=pulls))
+    assert served.fetch_models(models) == []
+    run("models", "rm", "small", "--yes", cwd=models, POLYMUX_MODELS=str(models))
+    assert served.fetch_models(models) == ["smollm2-135m-instruct"]
+    assert pulled == [["pull", "--yes", "smollm2-135m-instruct"]]
+
+
+@pytest.mark.parametrize("words", [["--keep"], ["--all", "--twice"], ["one.mp4", "two.mp4"]])
+def test_words_that_mean_nothing_are_refused(words: list[str], tmp_path: Path) -> None:
+    done = subprocess.run(
+        [ROOT / "scripts/demo", *words], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "usage: scripts/demo [FILE], or scripts/demo --all [--keep]" in done.stderr
+
+
+def test_the_tour_has_the_versions_of_the_tests() -> None:
+    pins = {
+        name: set(
+            re.findall(
+                r"^[\w.-]+==.+$", (ROOT / f"requirements/{name}.txt").read_text(), re.MULTILINE
+            )
+        )
+        for name in ("tour", "test")
+    }
+    assert len(pins["tour"]) > 10
+    assert pins["tour"] <= pins["test"]

@@ -1,0 +1,205 @@
+"""From folders, patterns, lists and texts to items."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tracemalloc
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.batches.inputs import Inputs, Listed
+from polymux.batches.subject import Subject
+from polymux.errors import InputNotFoundError, InvalidRequestError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from polymux.batches.records import Found
+
+
+def find(folder: Path, *inputs: Any, operation: str = "convert_to_mp3") -> list[Found]:
+    return list(Inputs(Subject(operation, {}), os.fsencode(folder / "out")).find(inputs))
+
+
+def stems(found: list[Found]) -> list[bytes]:
+    return [one.stem for one in found]
+
+
+def tree(folder: Path, *names: str | bytes) -> None:
+    for name in names:
+        path = folder / os.fsdecode(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x" * 10)
+
+
+def test_a_folder_has_what_the_operation_reads(tmp_path: Path) -> None:
+    tree(tmp_path, "in/b.wav", "in/a.mkv", "in/deep/er/c.FLAC", "in/notes.txt", "in/cover.png",
+         "in/.hidden.wav", "in/.git/x.wav")  # fmt: skip
+    finder = Inputs(Subject("convert_to_mp3", {}), os.fsencode(tmp_path / "out"))
+    found = list(finder.find([tmp_path / "in"]))
+    assert stems(found) == [b"a", b"b", b"deep/er/c"]
+    assert [one.size_bytes for one in found] == [10, 10, 10]
+    assert finder.ignored == 2
+    assert stems(find(tmp_path, tmp_path / "in", operation="read_text")) == [b"cover"]
+
+
+def test_the_out_folder_is_no_input(tmp_path: Path) -> None:
+    tree(tmp_path, "a.wav", "out/a.mp3", "out/more/b.mp3")
+    assert stems(find(tmp_path, tmp_path)) == [b"a"]
+    assert stems(find(tmp_path, f"{tmp_path}/**/*.[mw]*")) == [b"a"]
+
+
+def test_a_circle_of_links_ends(tmp_path: Path) -> None:
+    tree(tmp_path, "in/a.wav")
+    (tmp_path / "in/again").symlink_to(tmp_path / "in")
+    assert stems(find(tmp_path, tmp_path / "in")) == [b"a"]
+
+
+def test_patterns_keep_the_tree_below_what_is_fixed(tmp_path: Path) -> None:
+    tree(tmp_path, "in/one/a.wav", "in/two/b.wav", "in/two/c.ogg", "in/x[1].wav")
+    assert stems(find(tmp_path, f"{tmp_path}/in/**/*.wav")) == [b"one/a", b"two/b", b"x[1]"]
+    # A file whose name looks like a pattern is that file.
+    assert stems(find(tmp_path, f"{tmp_path}/in/x[1].wav")) == [b"x[1]"]
+
+
+def test_a_file_that_is_named_is_an_item_whatever_it_is(tmp_path: Path) -> None:
+    tree(tmp_path, "strange.xyz")
+    found = find(tmp_path, tmp_path / "strange.xyz", tmp_path / "missing.wav")
+    assert stems(found) == [b"strange", b"missing"]
+    assert [one.size_bytes for one in found] == [10, None]
+
+
+@pytest.mark.parametrize("name", [b"a\xff\xfe.wav", b"line\nend.wav", "ünï.wav".encode(), b" .wav"])
+def test_odd_names(tmp_path: Path, name: bytes) -> None:
+    tree(tmp_path, b"in/" + name)
+    (found,) = find(tmp_path, tmp_path / "in")
+    assert found.stem == name.removesuffix(b".wav")
+    assert (
+        os.fsencode(json.loads(found.fields)["file"]) == os.fsencode(tmp_path / "in") + b"/" + name
+    )
+    listed = Listed(io.BytesIO(os.fsencode(tmp_path / "in") + b"/" + name + b"\0"), b"\0")
+    (again,) = find(tmp_path, listed)
+    assert again.fields == found.fields
+
+
+def test_lists_keep_their_tree_and_stay_below_the_folder(tmp_path: Path) -> None:
+    lines = b"/data/x/a.wav\n../../b.wav\n\n./c/../d.wav\n"
+    assert stems(find(tmp_path, Listed(io.BytesIO(lines)))) == [b"data/x/a", b"b", b"c/d"]
+
+
+def test_what_is_named_never_leads_out_of_the_folder(tmp_path: Path) -> None:
+    tree(tmp_path, "in/a.wav")
+    for one in (f"{tmp_path}/in/../in/*.wav", f"{tmp_path}/*/../in/a.wav", "../../../etc/passwd"):
+        assert all(b".." not in stem.split(b"/") for stem in stems(find(tmp_path, one)))
+
+
+def test_long_names_are_cut_and_told_apart(tmp_path: Path) -> None:
+    names = ["é" * 120 + end for end in ("1", "2")]
+    tree(tmp_path, *(f"in/{name}.wav" for name in names))
+    found = stems(find(tmp_path, tmp_path / "in"))
+    assert len(set(found)) == 2
+    assert all(len(stem) <= 160 and stem.decode() for stem in found)
+
+
+def test_texts(tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("A boat, at sea!\n\n\nÜber alles\r\n")
+    found = find(tmp_path, tmp_path / "texts.txt", "one more", operation="generate_image")
+    assert stems(found) == [
+        b"000001-a-boat-at-sea",
+        "000004-über-alles".encode(),
+        b"000005-one-more",
+    ]
+    assert json.loads(found[1].fields) == {"prompt": "Über alles"}
+    listed = Listed(io.BytesIO(b"first\nsecond"))
+    assert stems(find(tmp_path, listed, operation="chat")) == [b"000001-first", b"000002-second"]
+
+
+def test_lines_of_json_are_fields(tmp_path: Path) -> None:
+    path = tmp_path / "items.jsonl"
+    path.write_text('{"prompt": "A boat", "seed": 3}\n{"prompt": "A car"}\n')
+    found = find(tmp_path, path, operation="generate_image")
+    assert [json.loads(one.fields) for one in found] == [
+        {"prompt": "A boat", "seed": 3}, {"prompt": "A car"},
+    ]  # fmt: skip
+    for line, words in (("[1]", "no object"), ("{", "no JSON"), ("{" * 99_999, "JSON")):
+        path.write_text(line)
+        with pytest.raises(InvalidRequestError, match=rf"line 1 of .*{words}"):
+            find(tmp_path, path, operation="generate_image")
+
+
+def test_fields_of_an_item_may_name_its_file(tmp_path: Path) -> None:
+    tree(tmp_path, "a.wav")
+    item = {"source": tmp_path / "a.wav", "language": "de"}
+    (found,) = find(tmp_path, item, operation="transcribe")
+    assert json.loads(found.fields) == {"audio": str(tmp_path / "a.wav"), "language": "de"}
+    assert found.stem == b"a"
+
+
+def test_what_is_no_input(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="not int"):
+        find(tmp_path, 3)
+    with pytest.raises(TypeError, match="a file is a path"):
+        find(tmp_path, {"file": io.BytesIO()})
+    with pytest.raises(InputNotFoundError, match="no such file of texts"):
+        find(tmp_path, tmp_path / "none.txt", operation="chat")
+    (tmp_path / "latin.txt").write_bytes(b"fine\n\xe9\n")
+    with pytest.raises(InvalidRequestError, match=r"line 2 of .* no UTF-8"):
+        find(tmp_path, tmp_path / "latin.txt", operation="chat")
+
+
+def test_a_large_folder_takes_no_memory(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(4000):
+        os.link(_first(tmp_path), tmp_path / f"in/{number:06}-{'long' * 20}.wav")
+    finder = Inputs(Subject("convert_to_mp3", {}), os.fsencode(tmp_path / "out"))
+    tracemalloc.start()
+    count = sum(1 for _ in finder.find([tmp_path / "in"]))
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 4000
+    assert peak_bytes < 4000 * 80  # Less than the names alone would take.
+
+
+def _first(folder: Path) -> Path:
+    path = folder / "first"
+    path.touch()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("operation", "fields", "words"),
+    [
+        ("convert_to_mp3", {"bitrate": "999k"}, "bitrate"),
+        ("convert_to_mp3", {"bitrat": "64k"}, "bitrat"),
+        ("generate_image", {"width": 100}, "width"),
+        ("chat", {"stream": True}, "stored whole"),
+        ("convert_to_wav", {}, "no operation"),
+    ],
+)
+def test_what_would_make_every_item_fail(operation: str, fields: Any, words: str) -> None:
+    with pytest.raises(InvalidRequestError, match=words):
+        Subject(operation, fields)
+
+
+def test_an_item_may_bring_what_all_need() -> None:
+    assert Subject("generate_image", {"seed": 3}).fields == {"seed": 3}
+
+
+def test_identity_is_of_content_and_fields_and_not_of_names(tmp_path: Path) -> None:
+    tree(tmp_path, "a.wav", "b.wav")
+    (tmp_path / "c.wav").write_bytes(b"another")
+    subject = Subject("convert_to_mp3", {"bitrate": "64k"})
+
+    def of(name: str, **more: Any) -> bytes:
+        return subject.identity({**subject.fields, "file": str(tmp_path / name), **more})
+
+    assert of("a.wav") == of("b.wav")
+    assert (
+        len({of("a.wav"), of("c.wav"), of("a.wav", channels=1), of("a.wav", bitrate="128k")}) == 4
+    )
+    other = Subject("identify_song", {})
+    assert other.identity({"file": str(tmp_path / "a.wav")}) != Subject(
+        "convert_to_mp3", {}
+    ).identity({"file": str(tmp_path / "a.wav")})

@@ -1,0 +1,144 @@
+"""The manifest by itself."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from polymux.batches.manifest import Manifest
+from polymux.batches.records import Failed, Found, Made, Output, Staged
+from polymux.errors import OutputExistsError, OutputFailedError
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MANY = 20_000
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Iterator[Manifest]:
+    made = Manifest(tmp_path / "m.db", tmp_path)
+    made.begin("convert_to_mp3", "{}", resumes=False)
+    yield made
+    made.close()
+
+
+def found(number: int, stem: str = "") -> Found:
+    return Found(b"%d" % number, f'{{"file":"{number}"}}', (stem or f"{number}").encode(), 10)
+
+
+def made(manifest: Manifest, ending: str = ".mp3") -> Made:
+    (task,) = manifest.next_ones(1, ())
+    return Made(task, (Staged(ending, 3, b"hash"),), b"identity", 10, 1, None, 0.5)
+
+
+def steps_of(manifest: Manifest, work: object) -> int:
+    """How much a query makes SQLite do, in hundreds of its steps."""
+    steps = [0]
+
+    def count() -> int:
+        steps[0] += 1
+        return 0
+
+    connection: sqlite3.Connection = manifest._database._connection
+    connection.set_progress_handler(count, 100)
+    work()  # type: ignore[operator]
+    connection.set_progress_handler(None, 100)
+    return steps[0]
+
+
+def test_the_next_ones_are_found_without_looking_at_all_that_are_done(manifest: Manifest) -> None:
+    assert manifest.add(map(found, range(MANY))) == (MANY, 10 * MANY, 0)
+    manifest._database.change(
+        lambda one: one.execute(
+            "UPDATE items SET state = 'done', identity = CAST(id AS BLOB) WHERE id < ?", (MANY - 5,)
+        )
+    )
+    assert steps_of(manifest, lambda: manifest.next_ones(4, range(MANY - 5, MANY))) < 20
+    assert [task.id for task in manifest.next_ones(4, range(MANY - 5, MANY))] == [MANY]
+    assert steps_of(manifest, lambda: manifest.done_like(b"77", 0)) < 20
+    assert manifest.done_like(b"77", 0) == (77, [])
+
+
+def test_what_is_known_is_not_added_again(manifest: Manifest) -> None:
+    assert manifest.add([found(1), found(2), found(1)]) == (2, 20, 1)
+    assert manifest.add([found(2)]) == (0, 0, 1)
+    assert manifest.counts().total == 2
+
+
+def test_stems_are_told_apart_by_what_the_item_is(manifest: Manifest) -> None:
+    manifest.add([found(1, "a"), found(2, "a")])
+    rows = manifest._database.read(lambda one: one.execute("SELECT stem FROM items").fetchall())
+    stems = [row["stem"] for row in rows]
+    assert stems[0] == b"a"
+    assert stems[1].startswith(b"a-")
+    assert len(stems[1]) == 10
+
+
+def test_numbered_files_leave_the_names_of_others_alone(manifest: Manifest, tmp_path: Path) -> None:
+    manifest.add([found(1, "a"), found(2, "a-1")])
+    one = made(manifest, "-1.png")
+    (first,) = manifest.write_down(made=[one], finished=[one])
+    two = made(manifest, ".png")
+    assert two.task.id == 2
+    (second,) = manifest.write_down(made=[two])
+    assert isinstance(first, list)
+    assert isinstance(second, list)
+    assert first[0].name == b"a-1.png"
+    assert second[0].name.startswith(b"a-1-")
+
+
+def test_names_that_were_not_got_are_nobodys(manifest: Manifest, tmp_path: Path) -> None:
+    """What an item was to be called, and was not, it may not replace later."""
+    manifest.add([found(1, "a")])
+    one = made(manifest)
+    (outputs,) = manifest.write_down(made=[one])
+    assert outputs == [Output(0, b"a.mp3", ".mp3", 3, b"hash", is_own=False)]
+    (tmp_path / "a.mp3").write_text("somebody's")
+    manifest.write_down(failed=[Failed(one.task, "output_exists", "in the way", 0.1)])
+    (refused,) = manifest.write_down(made=[one])
+    assert isinstance(refused, OutputExistsError)
+    (allowed,) = manifest.write_down(made=[one], overwrite=True)
+    assert isinstance(allowed, list)
+    assert allowed[0].is_own
+
+
+def test_what_it_has_made_an_item_may_replace(manifest: Manifest, tmp_path: Path) -> None:
+    manifest.add([found(1, "a")])
+    one = made(manifest)
+    manifest.write_down(made=[one])
+    manifest.write_down(finished=[one])
+    (tmp_path / "a.mp3").write_text("edited")
+    manifest.wait_again([1])
+    (outputs,) = manifest.write_down(made=[one])
+    assert isinstance(outputs, list)
+    assert outputs[0].is_own
+
+
+def test_threads_share_it(manifest: Manifest) -> None:
+    def add(begin: int) -> None:
+        for number in range(begin, begin + 50):
+            manifest.add([found(number)])
+
+    threads = [threading.Thread(target=add, args=(begin,)) for begin in (0, 25, 100)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert manifest.counts().total == 125
+
+
+def test_a_change_is_whole_or_not_at_all(manifest: Manifest) -> None:
+    def half(connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE items SET state = 'done'")
+        raise ValueError
+
+    manifest.add([found(1)])
+    with pytest.raises(ValueError):
+        manifest._database.change(half)
+    assert manifest.counts().done == 0
+    with pytest.raises(OutputFailedError, match="cannot be used: no such table"):
+        manifest._database.change(lambda one: one.execute("UPDATE elsewhere SET a = 1"))

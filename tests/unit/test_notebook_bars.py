@@ -1,0 +1,145 @@
+"""Bars of notebooks: what is told to them, and how they end."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux.batches.results import BatchProgress
+from polymux.notebook import bars, progress
+from polymux.songs.results import AddProgress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+JOB = b'{"status": "%s", "logs": "loading\\n\\nstep 3 of 4\\u001b\\n", "progress": 0.75}'
+
+
+def job(status: bytes) -> polymux.Prediction:
+    return polymux.Prediction.decode(JOB % status)
+
+
+TOLD: dict[str, tuple[tuple[Any, ...], float | None, str]] = {
+    "conversion": ((polymux.Progress(30.0, 120.0, 5, 1.0),), 0.25, "0:30 of 2:00"),
+    "endless conversion": ((polymux.Progress(30.0, None, 5, 1.0),), None, "0:30"),
+    "upload": ((500, 1000), 0.5, "500 B of 1.0 kB"),
+    "upload of a pipe": ((500, None), None, "500 B"),
+    "model": (("model.bin", 500, 1000), 0.5, "500 B of 1.0 kB"),
+    "job": ((job(b"processing"),), 0.75, "processing step 3 of 4\x1b"),
+    "job that is done": ((job(b"succeeded"),), 1.0, "succeeded step 3 of 4\x1b"),
+    "songs": ((AddProgress(None, "added", None, 3, 4, 1.0, 1.0),), 0.75, "3 of 4"),  # type: ignore[arg-type]
+    "batch": ((BatchProgress(2, 1, 4, False, 0, 0, 3, 0, 1.0, 0.0, False),), 0.75, "3 of 4"),
+    "empty batch": ((BatchProgress(0, 0, 0, True, 0, 0, 0, 0, 1.0, 0.0, False),), None, "0 of 0"),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_it_takes_what_calls_tell(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    told, fraction, note = TOLD[name]
+    bar = progress("working")
+    bar(*told)
+    assert (bar.fraction, bar.note) == (fraction, note)
+    bar.close()
+    shown = capsys.readouterr().err
+    assert shown.startswith("\rworking")
+    assert shown.endswith("\n")
+    assert note.replace("\x1b", r"\x1b") in shown
+    assert "\x1b" not in shown
+
+
+def test_it_does_not_take_anything(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(TypeError, match="how far a str is"), progress("a") as bar:
+        bar("half")
+    assert capsys.readouterr().err.endswith("  failed\n")
+
+
+def test_it_ends_with_what_it_was_given_to(capsys: pytest.CaptureFixture[str]) -> None:
+    progress("given")(500, 1000)
+    gc.collect()
+    assert capsys.readouterr().err.endswith("\n")
+
+
+def test_a_failed_job_ends_it_once(capsys: pytest.CaptureFixture[str]) -> None:
+    bar = progress("a\nb")
+    bar(job(b"failed"))
+    bar(job(b"failed"))
+    bar.close()
+    del bar
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    assert shown.endswith("  failed\n")
+
+
+@pytest.fixture
+def widgets(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """As in a notebook, with the bars that tqdm was asked for."""
+    import ipywidgets
+    import tqdm.notebook
+
+    made: list[Any] = []
+
+    class Seen(tqdm.notebook.tqdm):  # type: ignore[misc]
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options | {"display": False, "mininterval": 0})
+            made.append(self)
+
+    monkeypatch.setattr(tqdm.notebook, "tqdm", Seen)
+    monkeypatch.setattr(tqdm.notebook.tqdm, "monitor_interval", 0)
+    shell = SimpleNamespace(kernel=object())
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    yield made
+    assert all(one.disable for one in made)
+    # What is left of them would refer to bars that are gone.
+    made.clear()
+    ipywidgets.Widget.close_all()
+    gc.collect()
+
+
+def test_a_notebook_has_a_widget(widgets: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+    import IPython  # noqa: F401 - a notebook has loaded it
+
+    with progress("converting") as bar:
+        bar(polymux.Progress(30.0, 120.0, 5, 1.0))
+        (shown,) = widgets
+        assert shown.n == 0.25
+        bar(500, None)
+        assert shown.n == 0.25
+    _, inner, _ = shown.container.children
+    assert inner.value == 1.0
+    assert inner.bar_style == "success"
+    failed = progress("failing")
+    failed(job(b"failed"))
+    assert widgets[1].container.children[1].bar_style == "danger"
+    unknown = progress("left")
+    unknown(500, 1000)
+    unknown.close()
+    assert widgets[2].container.children[1].bar_style == ""
+    assert widgets[2].n == 0.5
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("missing", ["ipywidgets", "tqdm.notebook"])
+def test_a_notebook_without_widgets_has_a_line(
+    missing: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell = SimpleNamespace(kernel=object())
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    monkeypatch.setitem(sys.modules, missing, None)
+    progress("plain").close()
+    assert capsys.readouterr().err.startswith("\rplain")
+
+
+def test_few_lines_are_drawn(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bars, "monotonic", lambda: 5.0)
+    with progress("many") as bar:
+        for number in range(1000):
+            bar(number, 1000)
+    shown = capsys.readouterr().err
+    assert shown.count("\r") == 2
+    assert "100%" in shown

@@ -1,0 +1,325 @@
+"""What results show in notebooks: media, tables, and of hostile texts the text alone."""
+
+from __future__ import annotations
+
+import base64
+import html.parser
+import json
+import re
+from array import array
+from pathlib import Path
+from typing import Any
+
+import polymux
+import pytest
+from polymux._secrets import keep_secret
+from polymux.local_file import LocalFile
+from polymux.notebook import markup
+from polymux.remote_file import RemoteFile
+from polymux.results import ConversionWarning
+from polymux.songs.results import AddReport, CatalogueStatistics, FailedFile, RunnerUp
+
+KEY = "pmx-canary-key-of-displays"
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&\x1b[31m\u202e" + KEY
+PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(30)
+#: What HTML of ours is made of.
+TAGS = {"div", "b", "a", "table", "tr", "th", "td", "pre", "details", "summary", "progress",
+        "img", "audio", "video"}  # fmt: skip
+ATTRIBUTES = {"src", "href", "rel", "style", "controls", "preload", "value", "max"}
+
+
+@pytest.fixture(autouse=True)
+def _key_is_known() -> None:
+    keep_secret(KEY)
+
+
+class Checker(html.parser.HTMLParser):
+    """Reads HTML as a browser would, and refuses what ours never has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text = ""
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in TAGS
+        for name, value in attrs:
+            assert name in ATTRIBUTES, f"{tag} {name}"
+            if name == "href":
+                assert value is not None
+                assert value.startswith(("http://", "https://")) or ":" not in value
+            if name == "src":
+                assert value is not None
+                assert re.match(r"data:(image|audio|video)/[\w.+-]+;base64,[\w+/=]*$", value)
+        if tag != "img":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def checked(page: str) -> str:
+    """The text that a page shows, once it was found to be harmless and whole."""
+    checker = Checker()
+    checker.feed(page)
+    checker.close()
+    assert checker.open == []
+    assert KEY not in page
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+    return checker.text
+
+
+def song(**changes: Any) -> polymux.CatalogueSong:
+    values: dict[str, Any] = {
+        "id": 1, "path": Path("gone.flac"), "title": HOSTILE, "artist": HOSTILE, "album": HOSTILE,
+        "year": 1999, "duration_s": 61.0, "mbid": "", "cover": None, "group_id": 1,
+    }  # fmt: skip
+    return polymux.CatalogueSong(**values | changes)
+
+
+def report(**changes: Any) -> polymux.ConversionReport:
+    values: dict[str, Any] = {
+        "duration_s": 60.0, "samples": 1, "frames": 2, "bytes": 2000, "audio_bytes": 1,
+        "sample_rate_hz": 44_100, "channels": 2, "mode": "cbr", "container": HOSTILE,
+        "codec": HOSTILE, "audio_stream": 0, "encoder": HOSTILE, "elapsed_s": 0.5,
+        "warnings": (ConversionWarning(HOSTILE, HOSTILE, 3.0, 2),),
+    }  # fmt: skip
+    return polymux.ConversionReport(**values | changes)
+
+
+def job(output: Any, **members: Any) -> polymux.Prediction:
+    value = {"id": HOSTILE, "model": HOSTILE, "status": "succeeded", "output": output} | members
+    return polymux.Prediction.decode(json.dumps(value).encode())
+
+
+def stream_of(**changes: Any) -> polymux.StreamInfo:
+    values: dict[str, Any] = {
+        "index": 0, "type": "audio", "codec": HOSTILE, "duration_s": 1.0, "bitrate_bps": 1,
+        "sample_rate_hz": 44_100, "channels": 2, "channel_layout": HOSTILE, "sample_format": "",
+        "bits_per_sample": 0, "width": 0, "height": 0, "language": HOSTILE, "is_default": True,
+        "is_cover": False, "encrypted": False, "tags": {},
+    }  # fmt: skip
+    return polymux.StreamInfo(**values | changes)
+
+
+def media_info(cover: polymux.Cover | None) -> polymux.MediaInfo:
+    tags = {HOSTILE: HOSTILE}
+    return polymux.MediaInfo(
+        HOSTILE, HOSTILE, 61.0, 0.0, 1000, 5, (stream_of(),), 0, tags, (), cover
+    )
+
+
+def song_named(**members: Any) -> polymux.Song:
+    return polymux.Song.decode(json.dumps(members).encode())
+
+
+CHUNK = {"text": HOSTILE, "timestamp": [0.0, None]}
+SHOWN: dict[str, Any] = {
+    "transcript": lambda: job({"text": HOSTILE, "chunks": [CHUNK]}),
+    "transcript in parts": lambda: job([CHUNK, CHUNK]),
+    "text": lambda: job(HOSTILE),
+    "texts": lambda: job([HOSTILE, HOSTILE]),
+    "failed": lambda: job(None, status="failed", error=HOSTILE, logs=HOSTILE),
+    "going on": lambda: job(None, status="processing", progress=0.25, logs=HOSTILE),
+    "odd": lambda: job([1, HOSTILE]),
+    "odd sound": lambda: job({"audio": [HOSTILE]}),
+    "script for a file": lambda: job([f"javascript:{HOSTILE}//a.png"]),
+    "song": lambda: song_named(song_name=HOSTILE, songid_url=f"javascript:{HOSTILE}"),
+    "song with a link": lambda: song_named(song_name=HOSTILE, songid_url='https://a.example/"><b'),
+    "songs": lambda: polymux.SongList.decode(json.dumps([{"song_name": HOSTILE}]).encode()),
+    "no songs": lambda: polymux.SongList.decode(b"[]"),
+    "recognised text": lambda: polymux.OcrText.decode(json.dumps({"text": HOSTILE}).encode()),
+    "report": report,
+    "error": lambda: polymux.ConversionOutcome(0, "a", None, polymux.NoAudioError(HOSTILE)),
+    "media": lambda: media_info(polymux.Cover(HOSTILE, HOSTILE, 3, b"x")),
+    "catalogue song": song,
+    "match": lambda: polymux.Match(song(), 3.0, 1.02, 1.0, 1.0, 0.9, RunnerUp(song(), 0.2)),
+    "added": lambda: AddReport(
+        1, failed=(FailedFile(Path(HOSTILE), polymux.NoAudioError(HOSTILE)),), cancelled=True
+    ),
+    "statistics": lambda: CatalogueStatistics(1, 1, 1, 60.0, 5, HOSTILE, {"songs": 1}),
+    "file": lambda: RemoteFile(f'javascript:alert(1)//"><script>{KEY}'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_hostile_texts_are_texts(name: str) -> None:
+    text = checked(SHOWN[name]()._repr_html_())
+    if name not in {"no songs", "file", "odd", "odd sound", "going on"}:
+        assert "<script>alert(1)</script>" in text
+        assert r"\x1b[31m\u202e***" in text
+
+
+def test_the_checker_finds_what_it_is_for() -> None:
+    for bad in ("<script>", "<b onclick=a>", '<a href="javascript:a">', "<div>", KEY):
+        with pytest.raises((AssertionError, IndexError)):
+            checked(bad)
+
+
+def test_a_job_shows_what_it_made(tmp_path: Path) -> None:
+    picture = tmp_path / "made <b>.png"
+    picture.write_bytes(PICTURE)
+    page = LocalFile(picture, "image/png")._repr_html_()
+    checked(page)
+    assert base64.b64encode(PICTURE).decode() in page
+    text = checked(job({"text": "Hello", "chunks": [{"text": "Hel", "timestamp": [61.5, None]}]},
+                       metrics={"predict_time": 2.25})._repr_html_())  # fmt: skip
+    assert "Hello" in text
+    assert "1:01.5" in text
+    assert "2.2 s" in text
+    assert 'value="0.2500"' in SHOWN["going on"]()._repr_html_()
+
+
+def test_large_files_are_linked_from_below_the_notebook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "made"
+    folder.mkdir()
+    large = folder / 'a"<b>.wav'
+    with large.open("wb") as file:
+        file.truncate(10_000_001)
+    monkeypatch.chdir(tmp_path)
+    page = LocalFile(large, "audio/wav")._repr_html_()
+    assert '<a href="made/a%22%3Cb%3E.wav">' in page
+    assert "10.0 MB" in checked(page)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert str(tmp_path) not in LocalFile(large, "audio/wav")._repr_html_()
+    large.unlink()
+    assert "no longer there" in LocalFile(large, "audio/wav")._repr_html_()
+
+
+def test_many_files_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        RemoteFile, "_repr_html_", lambda self: "<div>" + "a" * 6_000_000 + "</div>"
+    )
+    page = job([f"https://files.example/{number}.png" for number in range(9)])._repr_html_()
+    assert "and 7 more" in page
+    assert len(page) < 13_000_000
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"), [(PICTURE, "image/png"), (b"GIF89a", "image/gif"), (b"<svg onload=a>", None)]
+)
+def test_a_song_has_its_cover(
+    data: bytes, kind: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it is, its bytes say; a card does not wait for many of them."""
+    limits: list[int] = []
+
+    def read(self: RemoteFile, *, limit_bytes: int) -> bytes:
+        limits.append(limit_bytes)
+        return data
+
+    monkeypatch.setattr(RemoteFile, "read", read)
+    found = song_named(song_name="Boat", song_image="https://files.example/a?signature=abc")
+    page = found._repr_html_()
+    assert checked(page) == "Boat"
+    assert "signature" not in page
+    assert (f"data:{kind};base64" in page) == (kind is not None)
+    assert limits == [1_000_000]
+
+
+def test_addresses_are_shown_without_what_opens_them() -> None:
+    secret = "https://user:password@files.example/a.png?signature=abc#d"
+    text = checked(job(None, logs=f"see {secret} there", error=secret)._repr_html_())
+    assert "https://files.example/a.png?... there" in text
+    assert "abc" not in text
+    assert "password" not in text
+    assert "password" not in markup.link("https://user:password@files.example/", "files")
+    assert KEY not in markup.link(f"https://files.example/{KEY}", "files")
+    # The link to a file that is not in the page must have its signature.
+    page = RemoteFile("https://files.example/a.srt?signature=abc")._repr_html_()
+    assert 'href="https://files.example/a.srt?signature=abc"' in page
+    assert checked(page) == "a.srt"
+
+
+def test_a_conversion_and_a_medium() -> None:
+    text = checked(report(codec="flac", container="ogg", warnings=())._repr_html_())
+    assert "flac in ogg" in text
+    assert "120 times real time" in text
+    cover = polymux.Cover("image/png", "", 3, PICTURE)
+    page = media_info(cover)._repr_html_()
+    assert base64.b64encode(PICTURE).decode() in page
+    checked(page)
+
+
+def test_samples_play() -> None:
+    samples = memoryview(array("f", [0.0, 0.5, -0.5, 1.0]))
+    page = polymux.PcmAudio(samples, 8000, 2)._repr_html_()
+    checked(page)
+    (encoded,) = re.findall(r"audio/wav;base64,([^\"]+)", page)
+    data = base64.b64decode(encoded)
+    assert data.endswith(samples.tobytes())
+    decoded = polymux.decode_audio(data, sample_rate=8000, channels=2)
+    assert (decoded.channels, len(decoded)) == (2, 2)
+    long = memoryview(array("f", bytes(10_000_004)))
+    assert "base64" not in polymux.PcmAudio(long, 8000, 1)._repr_html_()
+
+
+def completion(text: str | None, **message: Any) -> polymux.ChatCompletion:
+    choice = {"message": {"content": text} | message, "finish_reason": "length"}
+    return polymux.ChatCompletion.decode(json.dumps({"choices": [choice]}).encode())
+
+
+MARKDOWN = {
+    "tag": "a <script>alert(1)</script>",
+    "picture": "![x](https://evil.example/?all-that-was-said)",
+    "link": "[x](javascript:alert(1))",
+    "reference": "[x][y]\n\n[y]: javascript:alert(1)",
+    "automatic": "<javascript:alert(1)>",
+    "code that ends": "`a\n`<script>alert(1)</script>`",
+    "code of two": "``a ` <b>b</b>`` <script>",
+    "fence that ends": "```\n~~~\n<script>\n```\n<script>alert(1)</script>",
+    "fence without end": "~~~~ html\n<script>\n~~~\n<script>alert(1)</script>",
+    "fence with a name": '```"><script>\n<script>\n```\n<script>',
+    "formula": r"$$\href{javascript:alert(1)}{x}$$ \begin{a} \(x\)",
+    "entity": "&lt;script&gt; &#60;script>",
+}
+
+
+def without_code(text: str) -> str:
+    """The Markdown outside of the fences, by CommonMark's rule for their ends."""
+    kept, fence = [], ""
+    for line in text.split("\n"):
+        if fence:
+            if re.fullmatch(rf" {{0,3}}`{{{len(fence)},}} *", line):
+                fence = ""
+        elif begins := re.match(r"(`{3,})[\w+#.-]*$", line):
+            fence = begins.group(1)
+        else:
+            kept.append(line)
+    assert not fence
+    return "\n".join(kept)
+
+
+@pytest.mark.parametrize("name", MARKDOWN)
+def test_markdown_of_models_is_harmless(name: str) -> None:
+    outside = without_code(completion(MARKDOWN[name])._repr_markdown_())
+    left = outside.replace("<code>", "").replace("</code>", "")
+    assert not set("<`[]$\\") & set(left)
+    assert not re.search(r"&(?!#\d+;)", left)
+
+
+def test_markdown_keeps_what_it_is_for() -> None:
+    text = "# Head\n\n- **one** `a<b*c`\n  ```py\n  if a < b:\n      pass\n  ```\nend"
+    answer = completion(text, tool_calls=[{"function": {"name": "f", "arguments": "```{}"}}])
+    shown = answer._repr_markdown_()
+    assert shown.startswith(
+        "# Head\n\n- **one** <code>a&#60;b&#42;c</code>\n\n```py\nif a < b:\n    pass\n```\n"
+    )
+    assert "Calls f:\n\n````json\n```{}\n````" in shown
+    assert shown.endswith("*Ended by: length*")
+    assert KEY not in completion(f"The key is {KEY}")._repr_markdown_()
+    assert len(completion("a" * 500_000)._repr_markdown_()) < 110_000
+    assert polymux.TextResponse.decode(b'{"response": "<b>"}')._repr_markdown_() == "&#60;b>"
+    stream = polymux.decode_chat_stream(
+        [b'data: {"choices":[{"delta":{"content":"<b>"}}]}\n\ndata: [DONE]\n\n']
+    )
+    assert list(stream.texts()) == ["<b>"]
+    assert stream._repr_markdown_() == "&#60;b>"
