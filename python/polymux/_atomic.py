@@ -95,7 +95,7 @@ class PendingFile:
             os.fsync(self.descriptor)
             _publish(self._temporary, self._path, overwrite=self._overwrite)
             self._temporary = None
-            _sync_folder(self._path.parent)
+            sync_folder(self._path.parent)
 
     def discard(self) -> None:
         """Removes what was not committed, and closes the descriptor. Any number of times."""
@@ -174,7 +174,8 @@ def _publish(temporary: Path, path: Path, *, overwrite: bool) -> None:
     temporary.unlink()
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Has the names in a folder on the disk before it returns."""
     # A folder that cannot be opened or synced keeps its entry as well as its file system can.
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

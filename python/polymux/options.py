@@ -25,6 +25,17 @@ Verify: TypeAlias = Literal["first-seam", "all"]
 Tags: TypeAlias = "Carry | Mapping[str, str]"
 Time: TypeAlias = "float | str"
 
+#: Fields of the interface's conversion by their names there, and what `convert_to_mp3` calls them.
+CONVERSION_FIELDS = {
+    "bitrate": "bitrate",
+    "vbr_quality": "vbr_quality",
+    "sample_rate": "sample_rate",
+    "channels": "channels",
+    "start": "start",
+    "end": "end",
+    "stream": "audio_stream",
+}
+
 _COVERS = ((b"\xff\xd8\xff", "image/jpeg"), (b"\x89PNG\r\n\x1a\n", "image/png"))
 _CLOCK = re.compile(r"(?:(?:(\d{1,6}):)?([0-5]?\d):)?([0-5]?\d(?:\.\d{0,9})?)", re.ASCII)
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d{0,9})?", re.ASCII)

@@ -6,6 +6,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
+from polymux.options import CONVERSION_FIELDS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -17,16 +19,6 @@ if TYPE_CHECKING:
     from polymux.media_file import MediaFile
     from polymux.operations.synchronous import Operations
 
-#: Fields of a conversion by their names on the wire, and what `convert_to_mp3` calls them.
-_CONVERSION = {
-    "bitrate": "bitrate",
-    "vbr_quality": "vbr_quality",
-    "sample_rate": "sample_rate",
-    "channels": "channels",
-    "start": "start",
-    "end": "end",
-    "stream": "audio_stream",
-}
 #: Of a file that a server has made.
 _LONGEST_BYTES = 1 << 40
 _TEXTS = ("ChatCompletion", "TextResponse", "OcrText")
@@ -136,12 +128,12 @@ class Conversions:
 
     def do(self, fields: Mapping[str, Any], item: int, storage: Storage) -> list[str]:
         """Converts into the staging folder."""
-        if not {"file"} <= fields.keys() <= {"file", *_CONVERSION}:
+        if not {"file"} <= fields.keys() <= {"file", *CONVERSION_FIELDS}:
             return self._others.do(fields, item, storage)
         from polymux.conversion import convert_to_mp3
 
         options: dict[str, Any] = {
-            _CONVERSION[name]: fields[name] for name in fields.keys() - {"file"}
+            CONVERSION_FIELDS[name]: fields[name] for name in fields.keys() - {"file"}
         }
         # To an open file, as the batch itself brings it to the disk and gives it its name.
         with storage.staged(item, 0).open("wb") as file:

@@ -14,6 +14,7 @@ import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from polymux._atomic import sync_folder
 from polymux._text import display_name
 from polymux.batches.records import Output, Staged
 from polymux.errors import OutputExistsError, OutputFailedError
@@ -123,7 +124,7 @@ class Storage:
     def sync(self) -> None:
         """Brings the names that were given since the last time to the disk."""
         while self._unsynced:
-            _sync(self._unsynced.pop())
+            sync_folder(self._unsynced.pop())
 
     def path_of(self, output: Output) -> Path:
         """Where an output lies."""
@@ -160,7 +161,7 @@ class Storage:
         self._make_folders(folder.parent)
         with suppress(FileExistsError):
             folder.mkdir()
-        _sync(folder.parent)
+        sync_folder(folder.parent)
 
 
 def is_without_room(error: Exception) -> bool:
@@ -192,16 +193,6 @@ def _is(path: Path, output: Output) -> bool:
             return hashlib.file_digest(file, "sha256").digest() == output.sha256
     except OSError:
         return False
-
-
-def _sync(folder: Path) -> None:
-    # A folder that cannot be opened or synced keeps its entry as well as its file system can.
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _failed(path: Path, error: OSError) -> OutputFailedError:

@@ -16,22 +16,13 @@ from polymux.cli.saving import name_in
 from polymux.cli.terminal import Screen, standard_input, write_json
 from polymux.cli.waiting import Waiting
 from polymux.errors import InvalidRequestError, OutputExistsError, OutputFailedError, PolymuxError
+from polymux.options import CONVERSION_FIELDS
 
 if TYPE_CHECKING:
     import argparse
 
     from polymux.client import Client
 
-#: The options of the interface, by their names there.
-_FIELDS = {
-    "bitrate": "bitrate",
-    "vbr_quality": "vbr_quality",
-    "sample_rate": "sample_rate",
-    "channels": "channels",
-    "start": "start",
-    "end": "end",
-    "stream": "audio_stream",
-}
 _HERE_ONLY = (
     "recursive", "jobs", "abr", "preset", "threads", "exact", "verify", "identical_file", "tags",
     "tag", "cover", "id3v2_version", "strict", "limit",
@@ -95,7 +86,7 @@ class _Conversions:
         self._code = exit_codes.SUCCESS
         #: Folders that had to be made.
         self.made: list[Path] = []
-        given = {name: getattr(options, ours) for name, ours in _FIELDS.items()}
+        given = {name: getattr(options, ours) for name, ours in CONVERSION_FIELDS.items()}
         self._fields = {name: value for name, value in given.items() if value is not None}
 
     def run(self, client: Client, item: Item) -> None:

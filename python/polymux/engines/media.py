@@ -15,7 +15,7 @@ from polymux import errors
 from polymux.engines.base import Cancelled, Engine, Output, Produced
 from polymux.engines.models import threads
 from polymux.inputs import native_source
-from polymux.options import native_limits
+from polymux.options import CONVERSION_FIELDS, native_limits
 from polymux.service.media_store import reported
 
 if TYPE_CHECKING:
@@ -39,15 +39,6 @@ SONG_SIGNATURE = "song_signature"
 SONG_QUERY = "song_query"
 #: Of decoded samples that a speech model wants, for a second.
 _BYTES_PER_SECOND = 16_000 * 4
-_OPTIONS = {
-    "bitrate": "bitrate",
-    "vbr_quality": "vbr_quality",
-    "sample_rate": "sample_rate",
-    "channels": "channels",
-    "start": "start",
-    "end": "end",
-    "stream": "audio_stream",
-}
 
 
 class MediaEngine(Engine):
@@ -103,7 +94,7 @@ class MediaEngine(Engine):
         source: Upload = request.values["file"]
         options = {
             python_name: request.values[name]
-            for name, python_name in _OPTIONS.items()
+            for name, python_name in CONVERSION_FIELDS.items()
             if request.values.get(name) is not None
         }
         if PAGE_TAGS in request.values:

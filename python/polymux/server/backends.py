@@ -91,6 +91,9 @@ _READABLE = (
     "/dev/urandom",
     "/sys/devices/system/cpu",
 )
+#: How long work that is cancelled may take to stop, where models take long to load again.
+_GRACE_S = {"diffusion": 10.0}
+_USUAL_GRACE_S = 1.5
 _MEDIA_ADDRESS_SPACE_BYTES = 8 << 30
 #: Of a second of sound, until conversions were measured.
 _CONVERSION_S = 0.01
@@ -245,7 +248,12 @@ def _engine(
         options.setdefault("limits", {"duration_s": limits.duration_s, "streams": 100})
         options.setdefault("most_pixels", limits.pixels)
         confinement = media_confinement(settings)
-    supervision = Supervision(threads=engine.threads, idle_s=engine.idle_s, confinement=confinement)
+    supervision = Supervision(
+        threads=engine.threads,
+        idle_s=engine.idle_s,
+        confinement=confinement,
+        grace_s=_GRACE_S.get(engine.family, _USUAL_GRACE_S),
+    )
     kind = MediaBackend if engine.family == "media" else EngineBackend
     made = kind(
         name,

@@ -129,6 +129,7 @@ class _Work:
         studio, sink = self._studio, self._sink
         with (
             detail_models.pipeline(studio, self._member, values, wanted, sink) as pipeline,
+            self.steps.watching(pipeline),
             Previews(studio, pipeline, sink).of(self.steps),
         ):
             guided = float(values.get("dynamic", 6)) > 1

@@ -125,7 +125,7 @@ def _painted(
     with studio.pipeline(_KIND, ROLE, scheduler) as pipeline, torch.inference_mode():
         studio.prepare_decoder(pipeline.vae, begun.size)
         with (
-            steps.watching(pipeline.vae.encoder, pipeline.vae.decoder),
+            steps.watching(pipeline),
             Previews(studio, pipeline, sink).of(steps),
         ):
             latents = _begun(studio, pipeline, begun, timesteps, _alpha(values), seed)

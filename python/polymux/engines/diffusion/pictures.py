@@ -213,7 +213,7 @@ def _painted(
     with (
         studio.pipeline(_KINDS[plan.kind][plan.mode], plan.role, scheduler, **others) as pipeline,
         loras.applied(pipeline, values, sink),
-        steps.watching(getattr(pipeline.vae, "decoder", None)),
+        steps.watching(pipeline),
         Previews(studio, pipeline, sink).of(steps),
     ):
         studio.prepare_decoder(pipeline.vae, plan.size)

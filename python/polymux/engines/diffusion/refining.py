@@ -87,7 +87,8 @@ def refined(
     how: dict[str, Any] = {"strength": _STRENGTH}
     if refiner.share is not None:
         how = {"denoising_start": refiner.share}
-    with studio.pipeline("StableDiffusionXLImg2ImgPipeline", _ROLE, scheduler) as pipeline:
+    kind = "StableDiffusionXLImg2ImgPipeline"
+    with studio.pipeline(kind, _ROLE, scheduler) as pipeline, steps.watching(pipeline):
         # Of the base, there is a batch of one left to do.
         batch = latents[None] if latents.ndim == 3 else latents
         return pipeline(

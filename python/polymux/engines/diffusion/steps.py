@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 #: Of the way to the end, that steps take; the rest is decoding and writing.
 _SHARE = 0.95
+#: Parts of pipelines that compute for long.
+_NETWORKS = ("unet", "transformer", "controlnet", "vae")
+_PARTS = ("mid_block", "encoder", "decoder")
+_LISTS = ("down_blocks", "up_blocks", "blocks", "resnets", "attentions", "transformer_blocks")
 
 
 class Steps:
@@ -68,18 +72,29 @@ class Steps:
             self._look = None
 
     @contextmanager
-    def watching(self, *modules: Any) -> Iterator[None]:
-        """Looks at the token before each pass of these modules, such as at each tile of a decoder.
+    def watching(self, pipeline: Any) -> Iterator[None]:
+        """Looks at the token before each block of a pipeline's networks.
 
-        The pass that is under way is not ended: what raises within one leaves it as it was.
+        A pass of a large model takes many seconds on processors: it needs not come to its end. The
+        networks keep nothing of one that is given up.
         """
         handles = [
-            one.register_forward_pre_hook(lambda *_: self.token.check())
-            for one in modules
-            if one is not None
+            block.register_forward_pre_hook(lambda *_: self.token.check())
+            for name in _NETWORKS
+            for block in _blocks(getattr(pipeline, name, None))
         ]
         try:
             yield
         finally:
             for handle in handles:
                 handle.remove()
+
+
+def _blocks(network: Any) -> Iterator[Any]:
+    """What a network consists of, as its classes in diffusers call it."""
+    if network is None:
+        return
+    for name, module in network.named_modules():
+        within, _, last = name.rpartition(".")
+        if last in _PARTS or (last.isdigit() and within.rpartition(".")[2] in _LISTS):
+            yield module

@@ -236,12 +236,10 @@ def _painted(studio: Studio, plan: Plan, values: Any, seed: int, steps: Steps) -
     else:
         scheduler = type(own).from_config(own.config)
     which = plan.family.text if plan.begun_with is None else plan.family.video
-    with studio.pipeline(which, plan.role, scheduler) as pipeline:
-        decoder = pipeline.vae
-        with steps.watching(getattr(decoder, "encoder", None), getattr(decoder, "decoder", None)):
-            studio.prepare_decoder(decoder, plan.worked_size)
-            arguments = _arguments(plan, values, studio.generator(seed), steps)
-            made = pipeline(**arguments).frames[0]
+    with studio.pipeline(which, plan.role, scheduler) as pipeline, steps.watching(pipeline):
+        studio.prepare_decoder(pipeline.vae, plan.worked_size)
+        arguments = _arguments(plan, values, studio.generator(seed), steps)
+        made = pipeline(**arguments).frames[0]
     return _cut(made, plan)
 
 

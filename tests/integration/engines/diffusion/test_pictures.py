@@ -288,6 +288,25 @@ def test_cancelling_ends_within_one_step(
     assert (pixels(made(engine, sink)) == pixels(made(engine, sink))).all()
 
 
+def test_cancelling_ends_a_pass_of_the_network_in_its_midst(
+    engine: DiffusionEngine, sink: HeardSink
+) -> None:
+    token = diffusing.token()
+    unet = engine.studio.parts("picture:B")["unet"]
+    ended: list[int] = []
+    begin = unet.register_forward_pre_hook(lambda *_: token.cancel())
+    end = unet.register_forward_hook(lambda *_: ended.append(1))
+    try:
+        with pytest.raises(Cancelled):
+            engine.run(request("generate_image", "B", **SMALL), sink, token)
+    finally:
+        begin.remove()
+        end.remove()
+    assert ended == []
+    assert not unet.mid_block._forward_pre_hooks
+    assert len(made(engine, sink).value) == 1
+
+
 def test_cancelling_in_the_last_step_saves_the_decoding(
     engine: DiffusionEngine, tmp_path: Path
 ) -> None:
