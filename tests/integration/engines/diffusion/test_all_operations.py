@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+import os
 import random
+import subprocess
+import sys
 import wave
 from typing import TYPE_CHECKING, Any
 
@@ -151,3 +155,74 @@ def test_estimates_have_numbers_and_remedies(
     assert caught.value.code == "estimate_over_limit"
     for one in (*words, "upstream", "TFLOP/s"):
         assert one in str(caught.value)
+
+
+def test_the_asynchronous_client_local_and_the_command_do_them_too(
+    server: PolymuxServer, tmp_path: Path
+) -> None:
+    small = tmp_path / "small.png"
+    small.write_bytes(picture())
+
+    async def ask() -> list[str]:
+        async with polymux.AsyncClient(server.url, server.key) as client:
+            made = [
+                await client.upscale_image(small, **DETAIL),
+                await client.generate_video("waves", **VIDEO),
+                await client.generate_music("jazz", num_inference_steps=2, seed=1),
+            ]
+        return [one.status for one in made]
+
+    assert asyncio.run(ask()) == ["succeeded"] * 3
+    with polymux.Local(engines=server.settings.engines) as local:
+        assert len(local.upscale_image(small, **DETAIL).images) == 1
+        assert len(local.generate_video("waves", **VIDEO).videos) == 1
+        assert (
+            local.generate_music("jazz", num_inference_steps=2, seed=1).audio.read()[:4] == b"RIFF"
+        )
+    size = ["--width", "256", "--height", "256", "--num-frames", "5", "--num-inference-steps", "2"]
+    commands = {
+        "png": ["upscale-image", str(small), "--scale-factor", "1.5", "--num-inference-steps", "2"],
+        "mp4": ["generate-video", "waves", *size],
+        "wav": ["generate-music", "jazz", "--num-inference-steps", "2"],
+    }
+    for suffix, words in commands.items():
+        folder = tmp_path / suffix
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "polymux",
+                *words,
+                "--save",
+                str(folder),
+                "--server",
+                server.url,
+            ],
+            env={**os.environ, "POLYMUX_API_KEY": server.key},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert [one for one in folder.iterdir() if one.suffix == f".{suffix}"]
+
+
+def test_weights_that_forbid_trade_are_used_where_settings_say_so(
+    server: PolymuxServer, tmp_path: Path
+) -> None:
+    path = server.settings.engines["diffusion"].options["models"]["video:xl"]
+    named = tmp_path / "zeroscope-v2-xl"
+    named.symlink_to(path)
+    answers = []
+    for accepted in ({}, {"non_commercial": True}):
+        options = {"models": {"video:xl": str(named)}, **accepted}
+        engines = {"diffusion": EngineSettings("diffusion", options, threads=1)}
+        with polymux.Local(engines=engines) as local:
+            try:
+                answers.append(local.generate_video("waves", **VIDEO).status)
+            except errors.NoBackendError as error:
+                answers.append(str(error))
+    assert "CC-BY-NC-4.0" in answers[0]
+    assert "non_commercial = true" in answers[0]
+    assert answers[1] == "succeeded"
