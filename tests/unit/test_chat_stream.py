@@ -384,8 +384,8 @@ def test_a_stream_that_refers_to_itself_is_collected() -> None:
     own.append(polymux.decode_chat_stream(source()))
     next(own[0])
     gc.collect()
-    before = sum(isinstance(found, polymux.ChatStream) for found in gc.get_objects())
+    before = sum(type(found) is polymux.ChatStream for found in gc.get_objects())
     del own[0]
     own.clear()
     gc.collect()
-    assert sum(isinstance(found, polymux.ChatStream) for found in gc.get_objects()) == before - 1
+    assert sum(type(found) is polymux.ChatStream for found in gc.get_objects()) == before - 1

@@ -124,7 +124,10 @@ def _refuse(server: ReferenceServer, text: str) -> None:
 def test_a_wrong_key_ends_it_at_once_and_spoils_nothing(tmp_path: Path) -> None:
     texts = [f"text {number}" for number in range(50)]
     with ReferenceServer() as server:
-        with polymux.Client(server.url, "wrong") as client, pytest.raises(AuthenticationError):
+        with (
+            polymux.Client(server.url, "nobody-has-it") as client,
+            pytest.raises(AuthenticationError),
+        ):
             polymux.batch("free_chat", texts, out=tmp_path, client=client, workers=2)
         with polymux.Client(server.url, server.token) as client:
             report = polymux.batch("free_chat", texts, out=tmp_path, client=client, resume=True)
