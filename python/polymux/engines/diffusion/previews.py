@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Longest side of what is decoded, in the latents' cells: eight pixels each.
 _CELLS = 24
+#: Of the first, which tells what the others will cost.
+_FIRST_CELLS = 8
 _EVERY_S = 2.0
 #: Of the time that steps take, that previews may.
 _SHARE = 0.1
@@ -51,18 +53,19 @@ class Previews:
         now = time.monotonic()
         if now - self._last_at < max(_EVERY_S, self._cost_s / _SHARE):
             return
-        data = self._picture(latents)
-        self._cost_s = time.monotonic() - now
+        cells = _CELLS if self._cost_s > 0 else _FIRST_CELLS
+        data = self._picture(latents, cells)
+        self._cost_s = (time.monotonic() - now) * (_CELLS / cells) ** 2
         self._last_at = time.monotonic()
         if data is not None:
             self._sink.preview(data, "image/jpeg")
 
-    def _picture(self, latents: Any) -> bytes | None:
+    def _picture(self, latents: Any, cells: int) -> bytes | None:
         import torch
 
         if latents.ndim != 4 or latents.dtype == torch.float16:
             return None  # Decoders overflow in 16 bits, and another precision would cost memory.
-        small = _smaller(latents[:1])
+        small = _smaller(latents[:1], cells)
         decoder = self._pipeline.vae
         with torch.inference_mode():
             made = decoder.decode(
@@ -74,12 +77,12 @@ class Previews:
         return buffer.getvalue()
 
 
-def _smaller(latents: Any) -> Any:
+def _smaller(latents: Any, cells: int) -> Any:
     import torch
 
     height, width = latents.shape[-2:]
     longest = max(height, width)
-    if longest <= _CELLS:
+    if longest <= cells:
         return latents
-    size = max(1, height * _CELLS // longest), max(1, width * _CELLS // longest)
+    size = max(1, height * cells // longest), max(1, width * cells // longest)
     return torch.nn.functional.interpolate(latents.float(), size=size, mode="area")

@@ -162,7 +162,7 @@ def test_progress_previews_and_cancelling(server: PolymuxServer, client: polymux
     assert told == sorted(told)
     head, _, data = shown[0].partition(",")
     assert head == "data:image/jpeg;base64"
-    assert max(Image.open(io.BytesIO(base64.b64decode(data))).size) == 192
+    assert max(Image.open(io.BytesIO(base64.b64decode(data))).size) in (64, 192)
     ended_at = time.monotonic()
     ended = client.predictions.cancel(began.id)
     assert ended.status == "canceled"
