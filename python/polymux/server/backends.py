@@ -92,8 +92,7 @@ _READABLE = (
     "/sys/devices/system/cpu",
 )
 #: How long work that is cancelled may take to stop, where models take long to load again.
-_GRACE_S = {"diffusion": 10.0}
-_USUAL_GRACE_S = 1.5
+_GRACE = {"diffusion": {"grace_s": 10.0}}
 _MEDIA_ADDRESS_SPACE_BYTES = 8 << 30
 #: Of a second of sound, until conversions were measured.
 _CONVERSION_S = 0.01
@@ -252,7 +251,7 @@ def _engine(
         threads=engine.threads,
         idle_s=engine.idle_s,
         confinement=confinement,
-        grace_s=_GRACE_S.get(engine.family, _USUAL_GRACE_S),
+        **_GRACE.get(engine.family, {}),
     )
     kind = MediaBackend if engine.family == "media" else EngineBackend
     made = kind(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
@@ -156,6 +157,7 @@ def weight_bytes(path: Path) -> int:
     return sum(one.stat().st_size for one in path.rglob("*.safetensors"))
 
 
+@cache
 def version(path: Path) -> str:
     """SHA-256 of the largest file of weights: the one that paints."""
     files = sorted(path.rglob("*.safetensors"), key=lambda one: (one.stat().st_size, one.name))

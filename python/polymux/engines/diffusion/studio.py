@@ -19,13 +19,14 @@ from polymux.engines.models import missing_package, threads
 from polymux.service.failures import refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import torch
 
-_MIB = 1 << 20
 #: Beside the weights, so much of them again is used while it works.
 _WORKING_SHARE = 1.3
+#: The part of a model that is one by itself.
+_WHOLE = "whole"
 _MOST_PIXELS = 2048 * 2048
 #: Above that, a decoder works in tiles: its memory grows with the pixels.
 _UNTILED_PIXELS = 1280 * 1280
@@ -40,14 +41,19 @@ class Member:
         name: Of the model.
         path: Its folder.
         instead_of: The model that belongs there, where this is a substitute; else empty.
-        version: SHA-256 of its largest file.
+        known_version: SHA-256 of its largest file, where a manifest has it; else empty.
     """
 
     role: str
     name: str
     path: Path
     instead_of: str
-    version: str
+    known_version: str
+
+    @property
+    def version(self) -> str:
+        """SHA-256 of its largest file: read through once, where no manifest has it."""
+        return self.known_version or folders.version(self.path)
 
 
 class Studio:
@@ -109,11 +115,6 @@ class Studio:
         found = self._members.get(role)
         if found is None:
             raise refusal(errors.NoBackendError, f"no model here has the role {role}")
-        if not found.version:
-            found = Member(
-                found.role, found.name, found.path, found.instead_of, folders.version(found.path)
-            )
-            self._members[role] = found
         return found
 
     def has(self, role: str) -> bool:
@@ -130,13 +131,7 @@ class Studio:
         Raises:
             NoBackendError: The folder is no model, or holds pickles instead of safetensors.
         """
-        path = self.member(role).path
-        parts = self._loaded.pop(path, None)
-        if parts is None:
-            self._make_room(folders.weight_bytes(path))
-            parts = folders.loaded(path, self.dtype)
-        self._loaded[path] = parts
-        return parts
+        return self._kept(role, lambda path: folders.loaded(path, self.dtype))
 
     def part(self, role: str, kind: str) -> Any:
         """A model that is a part by itself, such as a ControlNet, loaded where it is not.
@@ -148,13 +143,8 @@ class Studio:
         Raises:
             NoBackendError: The folder holds none, or holds pickles.
         """
-        path = self.member(role).path
-        parts = self._loaded.pop(path, None)
-        if parts is None:
-            self._make_room(folders.weight_bytes(path))
-            parts = {"whole": folders.loaded_one(path, kind, self.dtype)}
-        self._loaded[path] = parts
-        return parts["whole"]
+        load = folders.loaded_one
+        return self._kept(role, lambda path: {_WHOLE: load(path, kind, self.dtype)})[_WHOLE]
 
     def safety_checker(self, role: str) -> Any:
         """The check of what pictures show, on the device.
@@ -164,13 +154,22 @@ class Studio:
         """
         from diffusers.pipelines.stable_diffusion import safety_checker as module
 
+        kind = module.StableDiffusionSafetyChecker
+
+        def load(path: Path) -> dict[str, Any]:
+            return {_WHOLE: folders.loaded_by(kind, path, self.dtype).to(self.device)}
+
+        return self._kept(role, load)[_WHOLE]
+
+    def _kept(self, role: str, load: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
+        """What is in memory for a role; where it is not, what loading gives. Now the last used."""
         path = self.member(role).path
         parts = self._loaded.pop(path, None)
         if parts is None:
-            made = folders.loaded_by(module.StableDiffusionSafetyChecker, path, self.dtype)
-            parts = {"whole": made.to(self.device)}
+            self._make_room(folders.weight_bytes(path))
+            parts = load(path)
         self._loaded[path] = parts
-        return parts["whole"]
+        return parts
 
     def prepare_decoder(self, decoder: Any, size: tuple[int, int]) -> None:
         """Has it work on one picture at a time, and in tiles where that is large."""
