@@ -124,7 +124,7 @@ def test_everything_in_its_order(
 
 def bodies(receiver: MisbehavingServer) -> list[Any]:
     return [json.loads(one.body) for one in receiver.requests if one.body_complete] or [
-        {"status": None}
+        {"status": None, "output": None}
     ]
 
 
