@@ -37,6 +37,9 @@ TEST_CASE("a stream's text, reason and end") {
     CHECK(decode(hello() + done).end.state == StreamState::finished);
     CHECK(decode(hello() + "data: [DONE]").end.state == StreamState::finished);
     CHECK(decode(hello() + "data:[DONE]\n").end.state == StreamState::finished);
+    CHECK(decode(hello() + "data:  [DONE]\n\n").end.state == StreamState::finished);
+    CHECK(decode(hello() + "data:\ndata: [DONE] \r\n\r\n").end.state == StreamState::finished);
+    CHECK(decode(hello() + "data: [DON").end.state == StreamState::interrupted);
 }
 
 TEST_CASE("C20 a stream cut before its end is interrupted and keeps its text") {
@@ -64,6 +67,32 @@ TEST_CASE("C21 a stream cut at any byte never looks finished and delivers whole 
     }
 }
 
+TEST_CASE("C21 an empty finish reason ends nothing, nor does that of another choice") {
+    const auto said = [](int index, std::string_view reason) {
+        return event(R"({"choices":[{"index":)" + std::to_string(index) +
+                     R"(,"delta":{"content":"a","role":""},"finish_reason":)" +
+                     std::string(reason) + "}]}");
+    };
+    const auto state = [](const std::string& stream) { return decode(stream).end.state; };
+    const std::string open = said(0, "\"\"") + said(0, "\"\"") + said(0, "\"\"");
+    CHECK(state(open) == StreamState::interrupted);
+    CHECK(state(open + said(0, "\"stop\"")) == StreamState::finished);
+    CHECK(decode(open).seen.chunks.front().ends_with("|a|0,0,0,1,0,0,0,"));
+
+    const std::string one_ended = said(0, "null") + said(1, "null") + said(1, "\"stop\"");
+    CHECK(state(one_ended) == StreamState::interrupted);
+    CHECK(state(one_ended + said(0, "null") + said(0, "null")) == StreamState::interrupted);
+    CHECK(state(one_ended + said(0, "\"length\"")) == StreamState::finished);
+    CHECK(state(one_ended + done) == StreamState::finished);
+    const std::string both =
+        R"({"choices":[{"index":0,"delta":{},"finish_reason":"stop"},{"index":1,"delta":{},"finish_reason":)";
+    CHECK(state(event(both + "null}]}")) == StreamState::interrupted);
+    CHECK(state(event(both + "\"stop\"}]}")) == StreamState::finished);
+    CHECK(state(said(200, "null") + said(0, "\"stop\"")) == StreamState::interrupted);
+    CHECK(state(event(R"({"choices":[{"finish_reason":"stop"}],"choices":[{"index":0}]})")) ==
+          StreamState::interrupted);
+}
+
 TEST_CASE("C22 errors inside a stream end it, in every spelling") {
     struct Case {
         std::string event;
@@ -85,6 +114,11 @@ TEST_CASE("C22 errors inside a stream end it, in every spelling") {
          "server_error", "500"},
         {R"(data: {"object":"error","message":"too busy","type":"BadRequestError","code":400})",
          "too busy", "BadRequestError", "400"},
+        {R"(data: {"error":"too busy","code":"overloaded","type":"x"})", "too busy", "x",
+         "overloaded"},
+        {R"(data: {"code":1,"type":"x","error":{"code":"overloaded","message":"too busy"}})",
+         "too busy", "x", "overloaded"},
+        {R"(data: {"error":null,"choices":[],"error":"too busy"})", "too busy", "", ""},
         {R"(data: {"error":{}, "object":"error"})", R"({"error":{}, "object":"error"})", "", ""},
     };
     for (const Case& one : cases) {
@@ -102,14 +136,18 @@ TEST_CASE("C22 errors inside a stream end it, in every spelling") {
     CHECK(cut.end.state == StreamState::failed);
     const std::string good = event(chunk("x", "null", R"(,"error":null)"));
     CHECK(decode(hello() + good + done).seen.text == "Hello, worldx");
+    for (const std::string_view last : {R"({"error":"no","choices":[],"error":null})",
+                                        R"({"object":"error","object":"chunk"})"}) {
+        CHECK(decode(event(last) + hello() + done).end.state == StreamState::finished);
+    }
 }
 
 TEST_CASE("C23 an invalid chunk ends the stream with its position") {
     for (const std::string_view bad :
          {"{", "nonsense", "[1]", "\"x\"", "{\"choices\":[}", "{\"a\":1}{\"a\":1}", "{\"a\":NaN}",
-          "{\"a\":1e999}", "{\"a\":01}", "{\"a\":\"\\x\"}", "{\"a\":\"\\ud800\"}", "{\"a\":\"\t\"}",
-          "{\"a\":\"\xC3\"}", "{\"a\":\"\xED\xA0\x80\"}", "{\"a\":\"\xC0\x80\"}", "{'a':1}",
-          "{\"a\":1,}", "{\"a\":99999999999999999999}"}) {
+          "{\"a\":1e999}", "{\"a\":01}", "{\"a\":\"\\x\"}", "{\"a\":\"\t\"}", "{\"a\":\"\xC3\"}",
+          "{\"a\":\"\xED\xA0\x80\"}", "{\"a\":\"\xC0\x80\"}", "{'a':1}", "{\"a\":1,}",
+          "{\"a\":99999999999999999999}"}) {
         CAPTURE(bad);
         const Decoded decoded =
             decode(hello() + "data: " + std::string(bad) + "\n\n" + hello() + done, 11);
@@ -120,6 +158,58 @@ TEST_CASE("C23 an invalid chunk ends the stream with its position") {
     std::string deep(3000, '[');
     deep.append(3000, ']');
     CHECK(decode(event("{\"a\":" + deep + "}")).end.state == StreamState::undecodable);
+}
+
+TEST_CASE("halves of characters that a server's chunks have cut are joined, or told as lost") {
+    struct Case {
+        std::vector<std::string> parts;  // Escapes as they stand in the JSON.
+        std::string text;
+    };
+    const std::string face = "\xF0\x9F\x98\x80";
+    const std::string lost = "\xEF\xBF\xBD";
+    const std::vector<Case> cases = {
+        {{R"(a\ud83d)", R"(\ude00b)"}, "a" + face + "b"},
+        {{R"(\uD83D)", "", R"(\uDE00\uD83D\uDE00)"}, face + face},
+        {{R"(\ud83d)", R"(\ude00\ud83d)", R"(\ude00)"}, face + face},
+        {{R"(a\ud83d)", "b", R"(\ude00c)"}, "ab" + face + "c"},
+        {{R"(a\ud83d)", "b"}, "ab"},
+        {{R"(a\ud83db)", R"(\ude00)"}, "a" + lost + "b" + lost},
+        {{R"(\\ud83d)", R"(\"\u00e9\ude00)"},
+         R"(\ud83d)"
+         "\"\xC3\xA9" +
+             lost},
+    };
+    for (const Case& one : cases) {
+        std::string stream;
+        for (const std::string& part : one.parts) {
+            stream += event(R"({"choices":[{"index":0,"delta":{"content":")" + part + "\"}}]}");
+        }
+        stream += stop_chunk + done;
+        for (const std::size_t step : {std::size_t{0}, std::size_t{1}, std::size_t{7}}) {
+            const Decoded decoded = decode(stream, step);
+            CHECK(decoded.end.state == StreamState::finished);
+            CHECK(decoded.seen.text == one.text);
+            CHECK(decode(stream, step, {.templates = false}).seen == decoded.seen);
+        }
+    }
+    const Decoded wrong = decode(event(R"({"choices":[{"delta":{"content":"\x\ud83d"}}]})"));
+    CHECK(wrong.end.state == StreamState::undecodable);
+    const Decoded whole = decode(R"({"choices":[{"message":{"content":"a\ud83d"}}]})");
+    CHECK(whole.end.state == StreamState::finished);
+    CHECK(whole.seen.text == "a");
+}
+
+TEST_CASE("C23 a chunk of more than 200 levels is refused") {
+    const auto nested = [](std::size_t levels) {
+        return event(R"({"choices":[],"x":)" + std::string(levels, '[') + std::string(levels, ']') +
+                     "}");
+    };
+    CHECK(decode(nested(199) + done).end.state == StreamState::finished);
+    const Decoded deep = decode(hello() + nested(200) + done);
+    CHECK(deep.end.state == StreamState::undecodable);
+    CHECK(deep.end.message.find("nested too deep") != std::string::npos);
+    CHECK(deep.seen.text == "Hello, world");
+    CHECK(decode(nested(100'000)).end.state == StreamState::undecodable);
 }
 
 TEST_CASE("C25 comments, other fields, blank data and data in several lines") {
@@ -163,10 +253,12 @@ TEST_CASE("C29 an answer that is no stream: a whole completion, an error, a page
         R"({"id":"1","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant",)"
         R"("content":"Hello \ud83d\ude00"},"finish_reason":"stop"}],"usage":{"total_tokens":3}})";
     for (const std::size_t step : {0U, 1U, 50U}) {
-        const Decoded decoded = decode("\n" + whole + "\n", step);
-        CHECK(decoded.end.state == StreamState::finished);
-        CHECK(decoded.seen.text == "Hello \xF0\x9F\x98\x80");
-        CHECK(decoded.seen.chunks.size() == 1);
+        for (const std::string_view before : {"", "\n", "  ", "\t", " \r\n \r\n\t "}) {
+            const Decoded decoded = decode(std::string(before) + whole + "\n", step);
+            CHECK(decoded.end.state == StreamState::finished);
+            CHECK(decoded.seen.text == "Hello \xF0\x9F\x98\x80");
+            CHECK(decoded.seen.chunks.size() == 1);
+        }
         const Decoded failed =
             decode(R"({"error":{"message":"no such model","code":"model_not_found"}})", step);
         CHECK(failed.end.state == StreamState::failed);
@@ -177,9 +269,18 @@ TEST_CASE("C29 an answer that is no stream: a whole completion, an error, a page
         CHECK(decode(whole.substr(0, whole.size() / 2), step).end.state ==
               StreamState::undecodable);
         CHECK(decode("[]", step).end.state == StreamState::undecodable);
-        const Decoded page = decode("<!DOCTYPE html><html>", step);
+        const Decoded page = decode(" \n  <!DOCTYPE html><html>", step);
         CHECK(page.end.state == StreamState::undecodable);
         CHECK(page.end.message.find("web page") != std::string::npos);
+    }
+    // A line that begins with a blank is a field of no meaning, however long it is.
+    for (const std::size_t blanks : {1U, 1023U, 1024U, 5000U}) {
+        const std::string odd = std::string(blanks, ' ') + "data: no\n" + hello() + done;
+        for (const std::size_t step : {0U, 1U, 50U}) {
+            CHECK(decode(odd, step).end.state == StreamState::finished);
+            CHECK(decode(odd, step).seen.text == "Hello, world");
+        }
+        CHECK(decode(std::string(blanks, ' ')).end.state == StreamState::interrupted);
     }
 }
 
@@ -235,6 +336,8 @@ TEST_CASE("of a member that stands twice the last counts, and nothing of the fir
     CHECK(chunk(R"("choices":[{"delta":{"content":"a"},"delta":null}])").text.empty());
     CHECK(chunk(R"("choices":[{"delta":{"content":"a","content":"b"}}])").text == "b");
     CHECK(chunk(R"("choices":[{"delta":{"content":[{"text":"a"}],"content":"b"}}])").text == "b");
+    CHECK(chunk(R"("choices":[{"delta":{"content":[{"text":"a","text":"b"}]}}])").text == "b");
+    CHECK(chunk(R"("choices":[{"delta":{"content":[{"text":"a","text":5}]}}])").text.empty());
 }
 
 TEST_CASE("free chat's events") {

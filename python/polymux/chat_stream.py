@@ -117,6 +117,12 @@ class AsyncChatStream(core.AsyncChatStream):
             if chunk.content:
                 yield chunk.content
 
+    def _repr_markdown_(self) -> str:
+        """The text so far as Markdown for notebooks; nothing in it is a tag or a link."""
+        from polymux.notebook.markup import markdown
+
+        return markdown(self.text)
+
     async def __aenter__(self) -> Self:
         """The stream itself."""
         return self
@@ -153,8 +159,8 @@ def decode_chat_stream(
     Raises:
         InvalidRequestError: `longest_event_bytes` is out of its range.
         TypeError: `chunks` is no iterable; while iterating: a piece is not bytes-like.
-        StreamInterruptedError: While iterating: the bytes ended with neither a finish reason nor
-            ``[DONE]``. The error has the text so far, as the two below.
+        StreamInterruptedError: While iterating: the bytes ended with neither a finish reason, one
+            for each answer, nor ``[DONE]``. The error has the text so far, as the two below.
         DecodeError: While iterating: not a stream of chat chunks; wrong JSON; an event over the
             limit.
         APIError: While iterating: the server reported a failure in the stream.

@@ -65,6 +65,23 @@ def test_unknown_reasons_and_roles_keep_their_words() -> None:
     assert (chunk.role, chunk.finish_reason, chunk.content) == ("judge", "model_length", "xy")
 
 
+def test_empty_reasons_and_roles_are_none() -> None:
+    raw = b'{"choices":[{"delta":{"role":"","content":"xy"},"finish_reason":""}]}'
+    chunk = polymux.ChatChunk(raw)
+    assert (chunk.role, chunk.finish_reason, chunk.content) == (None, None, "xy")
+
+
+def test_the_deepest_chunk_can_be_looked_at() -> None:
+    def nested(levels: int) -> bytes:
+        return b'{"id":"a","choices":[],"x":' + b"[" * levels + b"]" * levels + b"}"
+
+    chunk = polymux.ChatChunk(nested(199))
+    assert (chunk.id, chunk.choices) == ("a", ())
+    for levels in (200, 1000, 100_000):
+        with pytest.raises(polymux.DecodeError, match="nested too deep"):
+            polymux.ChatChunk(nested(levels))
+
+
 def test_chunks_are_values() -> None:
     chunk = polymux.ChatChunk(json.dumps(CHUNK).encode())
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t longest_message_bytes = 1000;
 constexpr std::size_t longest_wait_bytes = 1024;
+constexpr std::string_view done_mark = "[DONE]";
 
 /// The beginning of what people are shown, not cut inside a character.
 std::string shortened(std::string_view text) {
@@ -35,8 +36,13 @@ StreamEnd undecodable(std::string message, std::uint64_t offset_bytes) {
             .offset_bytes = offset_bytes};
 }
 
-bool is_blank(std::string_view text) {
-    return text.find_first_not_of(" \t\n") == std::string_view::npos;
+std::string_view without_leading_blanks(std::string_view text) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\n"), text.size()));
+    return text;
+}
+
+bool is_done(std::string_view data) {
+    return without_leading_blanks(data).starts_with(done_mark);
 }
 
 }  // namespace
@@ -65,10 +71,13 @@ void ChatDecoder::feed(std::string_view bytes, ChunkParser& parser, ChatBatch& b
 /// to be a stream.
 void ChatDecoder::look_at_beginning(ChatBatch& batch) {
     const std::string_view ahead = splitter_.ahead();
-    const std::size_t blank = std::min(ahead.find_first_not_of("\r\n"), ahead.size());
-    splitter_.skip(blank);
-    if (blank == ahead.size()) return;
-    const char first = ahead[blank];
+    const std::size_t blank = std::min(ahead.find_first_not_of(" \t\r\n"), ahead.size());
+    // Blank lines are passed over as they come; blanks before a document may be its indentation.
+    const std::size_t lines = ahead.substr(0, blank).find_last_of("\r\n") + 1;
+    const std::size_t indented = blank - lines;
+    splitter_.skip(lines);
+    if (blank == ahead.size() && indented < longest_wait_bytes) return;
+    const char first = blank == ahead.size() ? ' ' : ahead[blank];
     if (first == '<') {
         end(undecodable(
                 "the answer is a web page, not a stream of events: is the address that of an API?",
@@ -77,6 +86,7 @@ void ChatDecoder::look_at_beginning(ChatBatch& batch) {
         return;
     }
     shape_ = first == '{' || first == '[' ? Shape::json : Shape::events;
+    if (shape_ == Shape::json) splitter_.skip(indented);
 }
 
 void ChatDecoder::read_events(ChunkParser& parser, ChatBatch& batch) {
@@ -127,12 +137,12 @@ bool ChatDecoder::read_ahead(ChatBatch& batch) {
 }
 
 void ChatDecoder::read_event(const SseEvent& event, ChunkParser& parser, ChatBatch& batch) {
-    if (event.data.starts_with("[DONE]")) {
+    if (is_done(event.data)) {
         end({.state = StreamState::finished, .message = {}, .offset_bytes = event.offset_bytes},
             batch);
         return;
     }
-    if (is_blank(event.data)) return;
+    if (without_leading_blanks(event.data).empty()) return;
     Match match;
     const bool plain = event.single_line && event.type.empty();
     if (const ChunkTemplate* known =
@@ -140,7 +150,7 @@ void ChatDecoder::read_event(const SseEvent& event, ChunkParser& parser, ChatBat
         add_matched(known->traits(), event.data, match, batch);
         return;
     }
-    const ParsedChunk& parsed = parser.parse(event.data);
+    const ParsedChunk& parsed = parse(event.data, parser);
     if (parsed.kind == ParsedChunk::Kind::error || event.type == "error") {
         end(failure(event.data, parsed, event.offset_bytes), batch);
     } else if (parsed.kind == ParsedChunk::Kind::invalid) {
@@ -149,6 +159,15 @@ void ChatDecoder::read_event(const SseEvent& event, ChunkParser& parser, ChatBat
         add_parsed(parsed, event.data, batch);
         if (plain) learn(event, parsed);
     }
+}
+
+/// Halves of characters are put together first, in bytes that nobody else has seen yet.
+const ParsedChunk& ChatDecoder::parse(std::string_view json, ChunkParser& parser) {
+    const ParsedChunk& parsed = parser.parse(json);
+    if (!parsed.wrong_text) return parsed;
+    if (!mender_) mender_ = std::make_unique<SurrogateMender>();
+    char* const begin = splitter_.block()->data() + (json.data() - splitter_.block()->data());
+    return mender_->mend(begin, json.size()) ? parser.parse(json) : parsed;
 }
 
 /// The bytes around the data are learned too, so that the next chunk is recognised in one go.
@@ -172,13 +191,16 @@ void ChatDecoder::add_record(const ChunkTraits& traits, std::string_view json, C
          .json_offset = static_cast<std::uint32_t>(json.data() - block->data()),
          .json_bytes = static_cast<std::uint32_t>(json.size()),
          .traits = traits});
-    if (traits.finish_reason != FinishReason::none) finish_seen_ = true;
 }
 
 void ChatDecoder::add_matched(const ChunkTraits& traits, std::string_view json, const Match& match,
                               ChatBatch& batch) {
     add_record(traits, json, batch);
     ++counts_.matched;
+    if (traits.choice_index >= 0) {  // Templates are made of chunks of one choice.
+        begun_.add(traits.choice_index);
+        if (traits.finish_reason != FinishReason::none) ended_choices_.add(traits.choice_index);
+    }
     ChatRecord& record = batch.records_.back();
     if (match.has_escapes) {
         const std::size_t begin = batch.text_.size_bytes();
@@ -194,6 +216,8 @@ void ChatDecoder::add_matched(const ChunkTraits& traits, std::string_view json, 
 void ChatDecoder::add_parsed(const ParsedChunk& parsed, std::string_view json, ChatBatch& batch) {
     add_record(parsed.traits, json, batch);
     ++counts_.parsed;
+    begun_.add(parsed.begun);
+    ended_choices_.add(parsed.ended);
     const std::size_t begin = batch.text_.size_bytes();
     batch.text_.append(parsed.content);
     set_text(batch.records_.back(), begin, batch);
@@ -213,7 +237,9 @@ void ChatDecoder::finish(ChunkParser& parser, ChatBatch& batch) {
         return;
     }
     const std::string_view rest = splitter_.unfinished_data();
-    if (finish_seen_ || rest.starts_with("[DONE]")) {
+    // Of several answers in one stream, each must have come to its end.
+    const bool whole = !ended_choices_.empty() && ended_choices_.holds(begun_);
+    if (whole || is_done(rest)) {
         end({.state = StreamState::finished,
              .message = {},
              .offset_bytes = splitter_.total_bytes()},
@@ -239,7 +265,7 @@ void ChatDecoder::finish(ChunkParser& parser, ChatBatch& batch) {
 void ChatDecoder::read_plain_json(ChunkParser& parser, ChatBatch& batch) {
     const std::string_view json = splitter_.ahead();
     const std::uint64_t offset = splitter_.offset_bytes();
-    const ParsedChunk& parsed = parser.parse(json);
+    const ParsedChunk& parsed = parse(json, parser);
     if (parsed.kind == ParsedChunk::Kind::error) {
         end(failure(json, parsed, offset), batch);
     } else if (parsed.kind == ParsedChunk::Kind::invalid) {

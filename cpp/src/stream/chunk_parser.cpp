@@ -23,8 +23,10 @@ constexpr std::array<std::string_view, 7> finish_words = {
 constexpr std::array<std::string_view, 6> role_words = {"",       "assistant", "user",
                                                         "system", "tool",      ""};
 
+/// Some servers send an empty text for null.
 template <typename Enum, std::size_t N>
 Enum word_of(const std::array<std::string_view, N>& words, std::string_view text) {
+    if (text.empty()) return Enum::none;
     const auto found = std::find(words.begin() + 1, words.end() - 1, text);
     return static_cast<Enum>(found - words.begin());  // The last is `other`.
 }
@@ -43,6 +45,17 @@ object object_of(element value) {
 array array_of(element value) {
     array items;
     return value.get(items) == simdjson::SUCCESS ? items : array();
+}
+
+/// Of a name that stands twice the last counts; `at_key` would give the first.
+bool find_last(object members, std::string_view wanted, element& found) {
+    bool is_there = false;
+    for (const auto& [name, value] : members) {
+        if (name != wanted) continue;
+        found = value;
+        is_there = true;
+    }
+    return is_there;
 }
 
 std::string words_of(element value) {
@@ -78,6 +91,7 @@ public:
         element root;
         if (const auto code = read(json, root); code != simdjson::SUCCESS) {
             parsed_.reason = reason_of(code);
+            parsed_.wrong_text = code == simdjson::STRING_ERROR;
         } else if (!root.is_object()) {
             parsed_.reason = "is JSON, but not an object";
         } else {
@@ -91,12 +105,13 @@ private:
     simdjson::error_code read(std::string_view json, element& root) {
         constexpr std::size_t smallest = 2048;
         constexpr std::size_t largest_kept = std::size_t{1} << 20U;
+        constexpr std::size_t deepest = 200;
         if (parser_.capacity() > largest_kept && json.size() <= largest_kept) {
             parser_ = simdjson::dom::parser();
         }
         if (parser_.capacity() < json.size()) {
             const std::size_t capacity = std::max({json.size(), 2 * parser_.capacity(), smallest});
-            if (const auto code = parser_.allocate(capacity); code != simdjson::SUCCESS)
+            if (const auto code = parser_.allocate(capacity, deepest); code != simdjson::SUCCESS)
                 return code;
         }
         return parser_.parse(json.data(), json.size(), false).get(root);
@@ -104,30 +119,36 @@ private:
 
     void read_root(object root) {
         element response;
+        element error;
         bool has_response = false;
         bool has_groq_usage = false;
+        bool has_error = false;
+        bool is_error = false;
         for (const auto& [name, value] : root) {
             if (name == "choices") {
                 forget_choices();
                 if (value.is_array()) read_choices(array_of(value));
             } else if (name == "usage") {
                 parsed_.traits.has_usage = value.is_object();
-            } else if (name == "x_groq" && value.is_object()) {
+            } else if (name == "x_groq") {
                 element usage;
-                has_groq_usage =
-                    value.at_key("usage").get(usage) == simdjson::SUCCESS && usage.is_object();
-            } else if (name == "response" && value.is_string()) {
-                has_response = true;
+                has_groq_usage = value.is_object() && find_last(object_of(value), "usage", usage) &&
+                                 usage.is_object();
+            } else if (name == "response") {
+                has_response = value.is_string();
                 response = value;
-            } else if (name == "error" && says_error(value)) {
-                read_error(value);
-            } else if (name == "object" && text_of(value) == "error") {
-                read_error(root);
-            } else if (parsed_.kind == ParsedChunk::Kind::chunk) {
-                read_error_field(name,
-                                 value);  // Of an `event: error` whose data is the error itself.
+            } else if (name == "error") {
+                has_error = says_error(value);
+                error = value;
+            } else if (name == "object") {
+                is_error = text_of(value) == "error";
+            } else {
+                // Of an `event: error` whose data is the error itself, and beside `"error": text`.
+                read_error_field(name, value);
             }
         }
+        if (has_error || is_error) parsed_.kind = ParsedChunk::Kind::error;
+        if (has_error) read_error(error);
         parsed_.traits.has_usage = parsed_.traits.has_usage || has_groq_usage;
         if (has_response && !parsed_.has_choices) {
             parsed_.has_choices = true;
@@ -142,6 +163,7 @@ private:
         parsed_.finish_reason = {};
         parsed_.has_choices = parsed_.whole_answer = false;
         parsed_.choices = 0;
+        parsed_.begun = parsed_.ended = {};
     }
 
     void forget_delta() {
@@ -155,29 +177,46 @@ private:
     void read_choices(array choices) {
         parsed_.has_choices = true;
         for (const element choice : choices) {
-            if (parsed_.choices++ == 0 && choice.is_object()) read_choice(object_of(choice));
+            const bool first = parsed_.choices++ == 0;
+            if (!choice.is_object()) continue;
+            const ChoiceState state = state_of(object_of(choice));
+            parsed_.begun.add(state.index);
+            const auto reason = word_of<FinishReason>(finish_words, state.finish_reason);
+            if (reason != FinishReason::none) parsed_.ended.add(state.index);
+            if (!first) continue;
+            parsed_.traits.choice_index = state.index;
+            parsed_.traits.finish_reason = reason;
+            parsed_.finish_reason = state.finish_reason;
+            read_choice(object_of(choice));
         }
     }
 
-    void read_choice(object choice) {
-        parsed_.traits.choice_index = 0;
+    struct ChoiceState {
+        std::int64_t index = 0;
+        std::string_view finish_reason;
+    };
+
+    static ChoiceState state_of(object choice) {
+        ChoiceState state;
         for (const auto& [name, value] : choice) {
-            if (name == "delta" || name == "message") {
-                forget_delta();
-                parsed_.whole_answer = name == "message" && value.is_object();
-                if (value.is_object()) read_delta(object_of(value));
-            } else if (name == "index") {
+            if (name == "index") {
                 std::int64_t index = 0;
-                if (value.get(index) == simdjson::SUCCESS) {
-                    parsed_.traits.choice_index =
-                        std::clamp(index, std::int64_t{0}, std::int64_t{INT32_MAX});
-                }
+                state.index = value.get(index) == simdjson::SUCCESS
+                                  ? std::clamp(index, std::int64_t{0}, std::int64_t{INT32_MAX})
+                                  : 0;
             } else if (name == "finish_reason") {
-                parsed_.finish_reason = text_of(value);
-                parsed_.traits.finish_reason =
-                    value.is_string() ? word_of<FinishReason>(finish_words, parsed_.finish_reason)
-                                      : FinishReason::none;
+                state.finish_reason = text_of(value);
             }
+        }
+        return state;
+    }
+
+    void read_choice(object choice) {
+        for (const auto& [name, value] : choice) {
+            if (name != "delta" && name != "message") continue;
+            forget_delta();
+            parsed_.whole_answer = name == "message" && value.is_object();
+            if (value.is_object()) read_delta(object_of(value));
         }
     }
 
@@ -210,13 +249,13 @@ private:
         for (const element part : parts) {
             if (!part.is_object()) continue;
             const object members = object_of(part);
-            for (const auto& [name, value] : members) {
-                if (name == "text") {
-                    joined_content_ += text_of(value);
-                    parsed_.traits.has_content = true;
-                } else if (name == "thinking" && value.is_array()) {
-                    read_thinking(array_of(value));
-                }
+            element value;
+            if (find_last(members, "text", value) && value.is_string()) {
+                joined_content_ += text_of(value);
+                parsed_.traits.has_content = true;
+            }
+            if (find_last(members, "thinking", value) && value.is_array()) {
+                read_thinking(array_of(value));
             }
         }
         parsed_.content = joined_content_;
@@ -226,24 +265,20 @@ private:
     void read_thinking(array parts) {
         for (const element part : parts) {
             element text;
-            if (part.at_key("text").get(text) != simdjson::SUCCESS || !text.is_string()) continue;
+            if (!part.is_object() || !find_last(object_of(part), "text", text)) continue;
+            if (!text.is_string()) continue;
             joined_reasoning_ += text_of(text);
             parsed_.traits.has_reasoning = true;
         }
     }
 
     void read_error(element error) {
-        if (error.is_object()) {
-            read_error(object_of(error));
-        } else {
-            parsed_.kind = ParsedChunk::Kind::error;
+        if (!error.is_object()) {
             parsed_.error.message = words_of(error);
+            return;
         }
-    }
-
-    void read_error(object error) {
-        parsed_.kind = ParsedChunk::Kind::error;
-        for (const auto& [name, value] : error) read_error_field(name, value);
+        const object members = object_of(error);
+        for (const auto& [name, value] : members) read_error_field(name, value);
     }
 
     void read_error_field(std::string_view name, element value) {

@@ -38,6 +38,10 @@ constexpr bool is_low_surrogate(unsigned code) {
     return code >= 0xDC00 && code < 0xE000;
 }
 
+constexpr unsigned joined(unsigned high, unsigned low) {
+    return 0x10000 + ((high - 0xD800) << 10U) + (low - 0xDC00);
+}
+
 /// The end of the escape at a backslash, of a surrogate pair both; null where it is not valid.
 const char* read_escape(const char* at) noexcept {
     switch (at[1]) {
@@ -111,7 +115,7 @@ const char* put_escape(char*& out, const char* at) noexcept {
         out = put_utf8(out, code);
         return at + 6;
     }
-    out = put_utf8(out, 0x10000 + ((code - 0xD800) << 10U) + (code_unit(at + 8) - 0xDC00));
+    out = put_utf8(out, joined(code, code_unit(at + 8)));
     return at + 12;
 }
 
@@ -154,6 +158,49 @@ void append_unescaped(json::Buffer& buffer, std::string_view body) {
         at = escape == nullptr ? end : put_escape(out, escape);
     }
     buffer.advance(static_cast<std::size_t>(out - begin));
+}
+
+bool SurrogateMender::mend(char* json, std::size_t bytes) noexcept {
+    constexpr std::ptrdiff_t escape_bytes = 6;  // Of a code unit: \uXXXX.
+    constexpr unsigned replacement = 0xFFFD;
+    char* const end = json + bytes;
+    char* out = json;
+    bool mended = false;
+    bool in_text = false;
+    const char* text = nullptr;  // Where it begins.
+    for (const char* at = json; at < end;) {
+        if (!in_text || *at != '\\' || end - at < 2) {
+            if (*at == '"') in_text = !in_text;
+            if (*at == '"') text = at + 1;
+            *out++ = *at++;
+            continue;
+        }
+        const bool whole = at[1] == 'u' && end - at > escape_bytes;
+        const unsigned code = whole ? code_unit(at + 2) : not_hexadecimal;
+        const char* const behind = at + escape_bytes;
+        const bool high = is_high_surrogate(code);
+        if (!high && !is_low_surrogate(code)) {
+            for (int i = 0; i < 2; ++i) *out++ = *at++;  // Of `\u0041` the rest follows by itself.
+            continue;
+        }
+        if (high && end - behind > escape_bytes && behind[0] == '\\' && behind[1] == 'u' &&
+            is_low_surrogate(code_unit(behind + 2))) {
+            for (std::ptrdiff_t i = 0; i < 2 * escape_bytes; ++i) *out++ = *at++;
+            continue;
+        }
+        mended = true;
+        if (high && *behind == '"') {
+            high_ = code;
+        } else if (!high && at == text && high_ != 0) {
+            out = put_utf8(out, joined(high_, code));
+            high_ = 0;
+        } else {
+            out = put_utf8(out, replacement);
+        }
+        at = behind;
+    }
+    while (out < end) *out++ = ' ';
+    return mended;
 }
 
 const char* read_number(const char* at) noexcept {

@@ -291,12 +291,22 @@ def restored(kind: type[AnsweredT], value: Any, raw: bytes, answer: Answer | Non
 def parsed(body: bytes) -> Any:
     """The body's JSON as Python values. Of members that come twice the last counts.
 
+    Half a surrogate pair, which is no character, becomes U+FFFD.
+
     Raises:
         DecodeError: It is no JSON.
     """
     from polymux._native_core import core
 
-    return core.parse_json(body)
+    try:
+        return core.parse_json(body)
+    except DecodeError:
+        from polymux._json import mended
+
+        whole = mended(body)
+        if whole is None:
+            raise
+        return core.parse_json(whole)
 
 
 def nested(kind: type[ResultT], value: Any, path: str) -> ResultT | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from polymux._shown import Shown
 from polymux.errors import DecodeError
 from polymux.responses._base import (
     Response,
@@ -19,7 +20,7 @@ from polymux.responses._base import (
 )
 
 
-class Usage(Result):
+class Usage(Shown, Result):
     """What an answer took. What the server did not say is None.
 
     Attributes:
@@ -48,7 +49,7 @@ class Usage(Result):
     completion_tokens_details: dict[str, Any] | None = member("an object")
 
 
-class ToolFunction(Result):
+class ToolFunction(Shown, Result):
     """The function that a tool call names.
 
     Attributes:
@@ -63,7 +64,7 @@ class ToolFunction(Result):
     arguments: str = member("a text", absent="")
 
 
-class ToolCall(Result):
+class ToolCall(Shown, Result):
     """A call that the model asks for.
 
     Attributes:
@@ -126,6 +127,12 @@ class AnswerMessage(Result):
             raise wrong(at, "an array", calls)
         keep(self, "tool_calls", all_nested(ToolCall, calls, at))
 
+    def _repr_markdown_(self) -> str:
+        """The message as Markdown for notebooks; nothing in it is a tag or a link."""
+        from polymux.notebook.chat_cards import message
+
+        return message(self)
+
 
 class Choice(Result):
     """One answer of a completion.
@@ -155,6 +162,12 @@ class Choice(Result):
         if message is None:
             raise DecodeError(f"{at}: is missing")
         keep(self, "message", AnswerMessage(message, path=at))
+
+    def _repr_markdown_(self) -> str:
+        """The answer as Markdown for notebooks; nothing in it is a tag or a link."""
+        from polymux.notebook.chat_cards import choice
+
+        return choice(self)
 
 
 class ChatCompletion(Response):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from polymux._shown import Shown
 from polymux._text import printable, shortened
 from polymux.errors import PredictionFailedError
 from polymux.responses._base import (
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _FAILED = frozenset({"failed", "canceled", "aborted"})
 
 
-class TranscriptChunk(Result):
+class TranscriptChunk(Shown, Result):
     """A stretch of speech, or a word.
 
     Attributes:

@@ -25,6 +25,7 @@
 
 namespace polymux::stream {
 
+class SurrogateMender;
 class TemplateSet;
 struct Match;
 
@@ -68,6 +69,7 @@ private:
     bool read_ahead(ChatBatch& batch);
     void read_event(const SseEvent& event, ChunkParser& parser, ChatBatch& batch);
     void read_plain_json(ChunkParser& parser, ChatBatch& batch);
+    const ParsedChunk& parse(std::string_view json, ChunkParser& parser);
     void learn(const SseEvent& event, const ParsedChunk& parsed);
     void add_matched(const ChunkTraits& traits, std::string_view json, const Match& match,
                      ChatBatch& batch);
@@ -78,9 +80,11 @@ private:
 
     SseSplitter splitter_;
     std::unique_ptr<TemplateSet> templates_;
+    std::unique_ptr<SurrogateMender> mender_;  // From the first half of a character on.
     ChatDecoderCounts counts_;
     Shape shape_ = Shape::unknown;
-    bool finish_seen_ = false;
+    ChoiceSet begun_;
+    ChoiceSet ended_choices_;
     bool ended_ = false;
 };
 
