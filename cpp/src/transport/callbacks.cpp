@@ -2,6 +2,7 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -101,7 +102,7 @@ struct Callbacks {
             ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
         if (opened < 0) return CURL_SOCKET_BAD;
         try {
-            static_cast<Surroundings*>(self)->sockets[opened] = {};
+            static_cast<Surroundings*>(self)->sockets[opened] = {.inode = inode_of(opened)};
         } catch (const std::bad_alloc&) {
             ::close(opened);
             return CURL_SOCKET_BAD;
@@ -124,6 +125,11 @@ struct Callbacks {
         return ::close(socket);
     }
 };
+
+std::uint64_t inode_of(curl_socket_t socket) noexcept {
+    struct stat state{};
+    return ::fstat(socket, &state) == 0 ? state.st_ino : 0;
+}
 
 curl_socket_t Surroundings::socket_at(int local_port) noexcept {
     for (auto& [socket, use] : sockets) {
@@ -175,10 +181,10 @@ bool Transfer::may_send_again(int local_port) {
     socket_ = surroundings_.socket_at(local_port);
     if (const auto found = surroundings_.sockets.find(socket_);
         found != surroundings_.sockets.end() && found->second.user == nullptr) {
-        found->second = {
-            .user = this,
-            .local_port = local_port,
-            .acknowledged_bytes = new_connections == 0 ? acknowledged_bytes(socket_) : 0};
+        SocketUse& use = found->second;
+        use.user = this;
+        use.local_port = local_port;
+        use.acknowledged_bytes = new_connections == 0 ? acknowledged_bytes(socket_) : 0;
     }
     if (new_connections == 0 && is_spoiled()) {
         spoiled_ = true;

@@ -75,7 +75,9 @@ Engine::~Engine() {
 }
 
 void Engine::abandon(std::unique_ptr<Engine> engine) noexcept {
-    for (const auto& [socket, use] : engine->surroundings_.sockets) ::close(socket);
+    for (const auto& [socket, use] : engine->surroundings_.sockets) {
+        if (use.inode != 0 && inode_of(socket) == use.inode) ::close(socket);
+    }
     engine->epoll_.close();
     // Leaked on purpose, with all that it owns.
     [[maybe_unused]] const Engine* const leaked = engine.release();

@@ -57,7 +57,13 @@ struct SocketUse {
     Transfer* user = nullptr;
     int local_port = 0;  ///< 0: not asked for yet.
     std::uint64_t acknowledged_bytes = 0;
+    /// Of the socket itself: libcurl closes one that never connected without a word, and its number
+    /// may be that of something else by now. 0: not known.
+    std::uint64_t inode = 0;
 };
+
+/// The inode behind the number; 0 where nothing is.
+std::uint64_t inode_of(curl_socket_t socket) noexcept;
 
 struct Surroundings {
     std::shared_ptr<SessionCommon> session;

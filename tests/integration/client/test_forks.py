@@ -263,6 +263,48 @@ calls(client, "parent", 3)
     run(code, reference.url)
 
 
+def test_what_is_not_ours_stays_open_in_a_child() -> None:
+    """K01: of a connection that never came to be the number is the caller's again."""
+    code = (
+        CALLING
+        + """
+import socket, tempfile
+from pathlib import Path
+place = socket.create_server(("127.0.0.1", 0), backlog=0)
+address = place.getsockname()
+waiting = [socket.socket() for _ in range(4)]
+for one in waiting:  # There is room for one: whoever comes behind them is never let in.
+    one.setblocking(False)
+    one.connect_ex(address)
+client = polymux.Client(
+    f"http://127.0.0.1:{address[1]}", key,
+    timeout=polymux.Timeout(30, connect=0.2), retry=polymux.Retry(0),
+)
+def given_up():
+    try:
+        client.chat("x")
+    except polymux.RequestTimeoutError:
+        return
+    raise AssertionError("somebody answered")
+for _ in range(3):
+    given_up()
+files = [tempfile.TemporaryFile() for _ in range(40)]
+def work():
+    given_up()
+    for number, file in enumerate(files):
+        file.write(b"%d" % number)
+        file.flush()
+join(in_child(work))
+for number, file in enumerate(files):
+    file.seek(0)
+    assert file.read() == b"%d" % number
+for one in [place, *waiting, *files]:
+    one.close()
+"""
+    )
+    run(code, "http://127.0.0.1:9")
+
+
 def test_programs_that_a_program_starts(reference: ReferenceServer) -> None:
     """K01: no connection of ours goes to them, and none of what waits for connections."""
     code = """
