@@ -233,17 +233,20 @@ void register_transport(py::module_& module) {
                           "Connections to one server, and who works on them.")
         .def("__reduce__", &refuse_pickling)
         .def(py::init([](std::vector<std::string> headers, std::string proxy, std::string no_proxy,
-                         std::string certificates, bool verify, bool http2) {
+                         std::string certificates, bool verify, bool http2,
+                         std::string client_certificate) {
                  return std::make_unique<PySession>(
                      transport::SessionOptions{.headers = std::move(headers),
                                                .proxy = std::move(proxy),
                                                .no_proxy = std::move(no_proxy),
                                                .certificates = std::move(certificates),
+                                               .client_certificate = std::move(client_certificate),
                                                .verify = verify,
                                                .http2 = http2});
              }),
              py::kw_only(), py::arg("headers"), py::arg("proxy"), py::arg("no_proxy"),
-             py::arg("certificates"), py::arg("verify"), py::arg("http2"))
+             py::arg("certificates"), py::arg("verify"), py::arg("http2"),
+             py::arg("client_certificate") = std::string())
         .def(
             "perform",
             [](PySession& self, std::string method, std::string url,

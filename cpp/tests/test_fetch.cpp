@@ -179,6 +179,19 @@ TEST_CASE("each redirect is looked up and judged anew") {
     REQUIRE_FALSE(got.fetched.has_value());
     CHECK(got.fetched.error().code == ErrorCode::url_refused);
     CHECK(got.fetched.error().message.starts_with("redirect 1 is refused: "));
+    CHECK(got.fetched.error().stage.empty());
+    CHECK(server.connections() == 1);
+}
+
+TEST_CASE("one redirect too many is told by its limit") {
+    const Server server({"HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n", plain});
+    const auto resolver = [](const std::string&, int) { return Result(addresses({"127.0.0.1"})); };
+    FetchOptions options = options_for(server.port(), resolver);
+    options.limits.redirects = 0;
+    const auto got = run(url_of(server.port()), options);
+    REQUIRE_FALSE(got.fetched.has_value());
+    CHECK(got.fetched.error().code == ErrorCode::url_refused);
+    CHECK(got.fetched.error().stage == "redirects");
     CHECK(server.connections() == 1);
 }
 

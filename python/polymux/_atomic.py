@@ -88,6 +88,19 @@ class PendingFile:
                 self.discard()
                 raise
 
+    def write(self, data: bytes) -> int:
+        """Writes all of it, as a binary file does.
+
+        Raises:
+            OutputFailedError: The disk takes no more.
+        """
+        view = memoryview(data)
+        size = len(view)
+        with _reported(self._path):
+            while view:
+                view = view[os.write(self.descriptor, view) :]
+        return size
+
     def commit(self) -> None:
         """Syncs what was written and gives it its name."""
         assert self._temporary is not None  # noqa: S101 - a second commit is a defect of the caller

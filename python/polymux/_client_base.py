@@ -31,13 +31,20 @@ class ClientBase:
         proxy: str | None = None,
         trust_env: bool = False,
         verify: bool | str | os.PathLike[str] = True,
+        client_certificate: str | os.PathLike[str] | None = None,
         http2: bool = True,
     ) -> None:
         """Keeps what is given."""
         self._settings = Settings(
             chat_model=chat_model, headers=headers, paths=paths, retry=retry, timeout=timeout
         )
-        transport = {"proxy": proxy, "trust_env": trust_env, "verify": verify, "http2": http2}
+        transport = {
+            "proxy": proxy,
+            "trust_env": trust_env,
+            "verify": verify,
+            "client_certificate": client_certificate,
+            "http2": http2,
+        }
         self._connection = Connection(base_url, api_key, transport)
         self._plans: dict[Any, Plan] = {}
 

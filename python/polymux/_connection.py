@@ -39,6 +39,12 @@ class Connection:
             None if api_key is None else checked_key(api_key),
         )
         self._options = dict(options)
+        if not isinstance(options["verify"], bool):
+            self._options["verify"] = _checked_path("verify", options["verify"], "a bool or a path")
+        if options["client_certificate"] is not None:
+            self._options["client_certificate"] = _checked_path(
+                "client_certificate", options["client_certificate"], "a path or None"
+            )
         self._session: _core.Session | None = None
         #: The server's address, once it is known.
         self.base_url = self._given[0]
@@ -82,11 +88,13 @@ class Connection:
             headers.append(f"Authorization: Bearer {found.api_key}")
             keep_secret(found.api_key)
         proxy, no_proxy = _proxies.chosen(
-            found.base_url, self._options["proxy"], trust_env=self._options["trust_env"]
+            found.base_url,
+            self._options["proxy"] or found.proxy,
+            trust_env=self._options["trust_env"],
         )
         verify = self._options["verify"]
-        if not isinstance(verify, bool):
-            self.certificates = os.fspath(verify)
+        self.certificates = found.ca_file if isinstance(verify, bool) else verify
+        shown_certificate = self._options["client_certificate"] or found.client_certificate
         self.base_url, self.host = found.base_url, host_of(found.base_url)
         self.chat_model = found.chat_model
         return core.Session(
@@ -96,6 +104,7 @@ class Connection:
             certificates=self.certificates or "",
             verify=bool(verify),
             http2=bool(self._options["http2"]),
+            client_certificate=shown_certificate or "",
         )
 
     def close(self) -> None:
@@ -108,6 +117,23 @@ class Connection:
     def __reduce__(self) -> NoReturn:
         """Refused: it would write the key down."""
         raise TypeError("a client's connection cannot be pickled or copied, as it holds a key")
+
+
+def _checked_path(name: str, path: Any, expected: str) -> str:
+    """The path of a file that OpenSSL will read.
+
+    Raises:
+        InvalidRequestError: It is empty, or holds a zero byte.
+        TypeError: It is no path.
+    """
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f"{name}: {expected}, not {type(path).__name__}")
+    text = os.fsdecode(path)
+    if not text or "\0" in text:
+        from polymux.errors import InvalidRequestError
+
+        raise InvalidRequestError(f"{name}: the path is empty or holds a zero byte")
+    return text
 
 
 def host_of(base_url: str) -> str:

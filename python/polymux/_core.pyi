@@ -436,6 +436,7 @@ class Session:
         certificates: str,
         verify: bool,
         http2: bool,
+        client_certificate: str = "",
     ) -> None: ...
     def perform(
         self,

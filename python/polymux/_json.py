@@ -46,6 +46,20 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
 
 
+def mended(body: bytes) -> bytes | None:
+    """The body with U+FFFD for each half of a surrogate pair; None where there is none.
+
+    A server that cuts a text at its limit may cut a character in two.
+    """
+    import re
+
+    escapes = rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)"
+    whole, _ = re.subn(
+        escapes, lambda found: rb"\ufffd" if found[1] else found[0], body, flags=re.DOTALL
+    )
+    return None if whole == body else whole
+
+
 def refusal(body: bytes, reason: str) -> DecodeError:
     """The exception for a body that is no JSON; it shows how the body begins."""
     if not body:

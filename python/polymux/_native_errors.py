@@ -91,7 +91,7 @@ def from_native(
     )
     if isinstance(error, TransportError):
         error.stage = stage
-    elif isinstance(error, RequestTimeoutError):
+    elif isinstance(error, (RequestTimeoutError, URLRefusedError)):
         error.limit = stage
     return error
 

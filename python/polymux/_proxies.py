@@ -18,7 +18,7 @@ def chosen(base_url: str, proxy: str | None, *, trust_env: bool) -> tuple[str, s
         InvalidRequestError: The proxy is no http, https or socks URL.
     """
     if proxy is not None:
-        return _checked(proxy), ""
+        return checked_proxy(proxy), ""
     if not trust_env:
         return "", ""
     scheme = base_url.partition(":")[0]
@@ -28,10 +28,16 @@ def chosen(base_url: str, proxy: str | None, *, trust_env: bool) -> tuple[str, s
     names += ["all_proxy", "ALL_PROXY"]
     found = next((os.environ[name] for name in names if os.environ.get(name)), "")
     no_proxy = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
-    return (_checked(found), no_proxy) if found else ("", "")
+    return (checked_proxy(found), no_proxy) if found else ("", "")
 
 
-def _checked(proxy: str) -> str:
+def checked_proxy(proxy: str) -> str:
+    """The address of a proxy; its password is in no text from then on.
+
+    Raises:
+        InvalidRequestError: It is no http, https or socks URL.
+        TypeError: It is no text.
+    """
     from polymux.errors import InvalidRequestError
 
     if not isinstance(proxy, str):

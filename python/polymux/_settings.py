@@ -5,6 +5,7 @@ from __future__ import annotations
 from polymux import call_options
 from polymux._frozen import Frozen
 from polymux._secrets import keep_secret
+from polymux.config import LONGEST_HEADER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ class Settings(Frozen):
         """Checks what is given."""
         self._set(
             chat_model=chat_model,
-            headers=tuple(checked_header(*one) for one in (headers or {}).items()),
-            paths=tuple(checked_path(*one) for one in (paths or {}).items()),
+            headers=tuple(checked_header(*one) for one in _items("headers", headers)),
+            paths=tuple(checked_path(*one) for one in _items("paths", paths)),
             retry=call_options.as_retry(retry),
             timeout=call_options.as_timeout(timeout),
         )
@@ -59,6 +60,14 @@ class Settings(Frozen):
         if "timeout" in changes:
             changes["timeout"] = new.timeout.over(self.timeout)
         return self._replace(**changes)
+
+
+def _items(name: str, given: Mapping[str, str] | None) -> Any:
+    if given is None:
+        return ()
+    if not hasattr(given, "items"):
+        raise TypeError(f"{name}: a mapping such as a dict, not {type(given).__name__}")
+    return given.items()
 
 
 def checked_header(name: str, value: str) -> tuple[str, str]:
@@ -79,6 +88,9 @@ def checked_header(name: str, value: str) -> tuple[str, str]:
     if not value.isascii() or any(char < " " or char == "\x7f" for char in value):
         # Not shown: it may well be a key.
         message = f"headers: the value of {name} holds a control or non-ASCII character"
+        raise InvalidRequestError(message)
+    if len(value) > LONGEST_HEADER:
+        message = f"headers: the value of {name} has {len(value)} characters; {LONGEST_HEADER} go"
         raise InvalidRequestError(message)
     if any(word in name.lower() for word in _TELLING_WORDS):
         keep_secret(value, *value.split())

@@ -40,10 +40,15 @@ class Client(ClientBase, Operations):
         headers: Header fields for every request.
         paths: Operation to path, for servers that have an operation somewhere else, such as
             ``{"chat": "/v1/chat/completions"}``.
-        proxy: Address of a proxy: http, https or socks. Default: none.
+        proxy: Address of a proxy: http, https or socks. Default: ``POLYMUX_PROXY``, then the
+            configuration file, then none.
         trust_env: Whether a proxy that the environment names is used. Default: False.
         verify: Whether the server's certificate must be trusted, or the file of certificates (PEM)
-            that are. Default: True, with those of the system.
+            that are. Default: True, with those of ``POLYMUX_CA_FILE``, then of ``ca_file`` in the
+            configuration file, then of the system.
+        client_certificate: File of a certificate to show to the server, together with its key
+            (PEM, without a pass phrase). Default: ``POLYMUX_CLIENT_CERTIFICATE``, then the
+            configuration file, then none.
         http2: Whether to speak HTTP/2 with servers that offer it over TLS. Default: True.
 
     Raises:

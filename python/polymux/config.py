@@ -15,9 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Configuration", "config_path", "configuration"]
 
-_KEYS = ("base_url", "api_key", "chat_model")
+_KEYS = ("base_url", "api_key", "chat_model", "ca_file", "client_certificate", "proxy")
+#: Of the way to the server, as fields of `Configuration`; the variables are in capitals.
+_WAYS = ("ca_file", "client_certificate", "proxy")
 _LARGEST_FILE_BYTES = 1 << 20
 _LARGEST_PORT = 65535
+#: Of a header field's value, as most servers take it.
+LONGEST_HEADER = 65_536
 _LONGEST_LOCAL_KEY = 1000
 
 
@@ -28,17 +32,39 @@ class Configuration(Frozen):
         base_url: Such as ``"https://server.example:8443"``, without a slash at the end.
         api_key: Its key; None where it needs none. Never shown.
         chat_model: Model of chats that name none; None for the server's own.
+        ca_file: File of the certificates (PEM) that it is trusted by; None for the system's.
+        client_certificate: File of the certificate to show to it, with its key (PEM); or None.
+        proxy: Address of a proxy on the way; or None. Not shown, as it may hold a password.
     """
 
-    __slots__ = ("api_key", "base_url", "chat_model")
-    _hidden = ("api_key",)
+    __slots__ = ("api_key", "base_url", "ca_file", "chat_model", "client_certificate", "proxy")
+    _hidden = ("api_key", "proxy")
     base_url: str
     api_key: str | None
     chat_model: str | None
+    ca_file: str | None
+    client_certificate: str | None
+    proxy: str | None
 
-    def __init__(self, base_url: str, api_key: str | None, chat_model: str | None) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str | None,
+        chat_model: str | None,
+        *,
+        ca_file: str | None = None,
+        client_certificate: str | None = None,
+        proxy: str | None = None,
+    ) -> None:
         """Takes what was checked."""
-        self._set(base_url=base_url, api_key=api_key, chat_model=chat_model)
+        self._set(
+            base_url=base_url,
+            api_key=api_key,
+            chat_model=chat_model,
+            ca_file=ca_file,
+            client_certificate=client_certificate,
+            proxy=proxy,
+        )
 
 
 def config_path() -> Path:
@@ -130,30 +156,34 @@ def configuration(
 ) -> Configuration:
     """Completes what the caller gave from the environment and the configuration file.
 
-    The variables are ``POLYMUX_BASE_URL``, ``POLYMUX_API_KEY`` and ``POLYMUX_CHAT_MODEL``; the
-    file's keys are ``base_url``, ``api_key`` and ``chat_model``. A key from the file goes to the
-    file's own server only. Without any of them it is the server that this account runs on this
-    machine, which leaves its address and a key in the folder for state.
+    The variables are ``POLYMUX_BASE_URL``, ``POLYMUX_API_KEY``, ``POLYMUX_CHAT_MODEL``,
+    ``POLYMUX_CA_FILE``, ``POLYMUX_CLIENT_CERTIFICATE`` and ``POLYMUX_PROXY``; the file's keys are
+    the same words in small letters, without the first. All of the file but the model is for the
+    file's own server only; its paths may begin with ``~``, and else with the file's folder. Without
+    any of them it is the server that this account runs on this machine, which leaves its address
+    and a key in the folder for state.
 
     Raises:
         InvalidRequestError: There is no server's address, or something in the file is wrong.
 
     Example:
         >>> from polymux.config import configuration
-        >>> configuration("http://127.0.0.1:8000/", "secret")
-        Configuration(api_key=***, base_url='http://127.0.0.1:8000', chat_model=None)
+        >>> found = configuration("http://127.0.0.1:8000/", "secret")
+        >>> found.base_url, found.api_key, found.ca_file
+        ('http://127.0.0.1:8000', 'secret', None)
     """
     base_url = base_url or os.environ.get("POLYMUX_BASE_URL")
     api_key = api_key or os.environ.get("POLYMUX_API_KEY")
     chat_model = chat_model or os.environ.get("POLYMUX_CHAT_MODEL")
-    if not (base_url and api_key and chat_model):
-        file = _from_file(_config_file())
-        its_url = checked_base_url(file["base_url"]) if "base_url" in file else None
-        if not base_url:
-            base_url = its_url
-        if its_url is None or (base_url and checked_base_url(base_url) == its_url):
-            api_key = api_key or file.get("api_key")
-        chat_model = chat_model or file.get("chat_model")
+    ways = {name: os.environ.get(f"POLYMUX_{name.upper()}") or None for name in _WAYS}
+    file = _from_file(_config_file())
+    its_url = checked_base_url(file["base_url"]) if "base_url" in file else None
+    if not base_url:
+        base_url = its_url
+    if its_url is None or (base_url and checked_base_url(base_url) == its_url):
+        api_key = api_key or file.get("api_key")
+        ways = {name: ways[name] or file.get(name) for name in _WAYS}
+    chat_model = chat_model or file.get("chat_model")
     if not (base_url and api_key):
         # A key of this account for a server of this machine, which both are its own.
         # Another server's key is not for it.
@@ -167,7 +197,10 @@ def configuration(
             code="no_server",
         )
     return Configuration(
-        checked_base_url(base_url), None if not api_key else checked_key(api_key), chat_model
+        checked_base_url(base_url),
+        None if not api_key else checked_key(api_key),
+        chat_model,
+        **ways,
     )
 
 
@@ -194,7 +227,10 @@ def _from_file(path: str) -> dict[str, str]:
     for key in _KEYS:
         if not isinstance(found.get(key, ""), str):
             raise InvalidRequestError(f"{key} in the configuration file {name} must be a text")
-    return {key: found[key] for key in _KEYS if found.get(key)}
+    texts: dict[str, str] = {key: found[key] for key in _KEYS if found.get(key)}
+    for key in {"ca_file", "client_certificate"} & texts.keys():
+        texts[key] = os.path.join(os.path.dirname(path), os.path.expanduser(texts[key]))  # noqa: PTH111, PTH118, PTH120
+    return texts
 
 
 def checked_base_url(url: str) -> str:
@@ -247,7 +283,8 @@ def checked_key(key: str) -> str:
     """A key as a header field can carry it. Never part of a message.
 
     Raises:
-        InvalidRequestError: It holds a space, a control character, or one that is not ASCII.
+        InvalidRequestError: It holds a space, a control character, or one that is not ASCII; or it
+            is too long.
         TypeError: It is no text.
     """
     if not isinstance(key, str):
@@ -257,4 +294,6 @@ def checked_key(key: str) -> str:
             "api_key: holds a space, a control character, or one that is not ASCII; is there a "
             "line end after it?"
         )
+    if len(key) > LONGEST_HEADER:
+        raise InvalidRequestError(f"api_key: has {len(key)} characters; {LONGEST_HEADER} go")
     return key

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from polymux._shown import Shown
+
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Shown):
     """One moment of a conversion.
 
     Attributes:

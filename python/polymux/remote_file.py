@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from polymux.media_file import MediaFile
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from polymux.fetching import Fetched, FetchLimits, FetchPolicy
 
@@ -103,6 +103,7 @@ class RemoteFile(MediaFile):
         *,
         overwrite: bool = True,
         limit_bytes: int = _LONGEST_SAVE_BYTES,
+        on_progress: Callable[[int, int | None], object] | None = None,
     ) -> Path:
         """Fetches the file to a path, piece by piece; it appears there only when it is whole.
 
@@ -110,6 +111,8 @@ class RemoteFile(MediaFile):
             path: Where to write; the folder must exist.
             overwrite: Replace an existing file. Default: True.
             limit_bytes: Longest file that is taken. Default: 2 GiB.
+            on_progress: Told the bytes that have come and the bytes in all, None where the server
+                does not say; at most every 50 ms, and at the end. What it raises ends the fetch.
 
         Returns:
             The path written.
@@ -124,9 +127,13 @@ class RemoteFile(MediaFile):
         target = Path(os.fsdecode(path))
         pending = PendingFile(target, overwrite=overwrite)
         try:
-            with open(pending.descriptor, "wb", closefd=False) as file:
-                limits = _limits(limit_bytes)
-                fetched = fetch(self.url, policy=self._policy(), limits=limits, destination=file)
+            fetched = fetch(
+                self.url,
+                policy=self._policy(),
+                limits=_limits(limit_bytes),
+                destination=pending,
+                on_progress=on_progress,
+            )
             _checked(fetched)
             pending.commit()
         finally:
@@ -139,19 +146,22 @@ class RemoteFile(MediaFile):
         *,
         overwrite: bool = True,
         limit_bytes: int = _LONGEST_SAVE_BYTES,
+        on_progress: Callable[[int, int | None], object] | None = None,
     ) -> Path:
-        """The same for asyncio."""
+        """The same for asyncio; `on_progress` is called on a thread of the loop's executor."""
         from polymux._atomic import PendingFile
         from polymux.fetching import afetch
 
         target = Path(os.fsdecode(path))
         pending = PendingFile(target, overwrite=overwrite)
         try:
-            with open(pending.descriptor, "wb", closefd=False) as file:
-                limits = _limits(limit_bytes)
-                fetched = await afetch(
-                    self.url, policy=self._policy(), limits=limits, destination=file
-                )
+            fetched = await afetch(
+                self.url,
+                policy=self._policy(),
+                limits=_limits(limit_bytes),
+                destination=pending,
+                on_progress=on_progress,
+            )
             _checked(fetched)
             pending.commit()
         finally:

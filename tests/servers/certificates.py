@@ -69,10 +69,26 @@ class Authority:
             self._sign(flavour, name, alternatives, -1 if flavour == "expired" else 2)
         return Certificate(flavour, self._folder / chain, self._folder / key, self.ca)
 
-    def _sign(self, flavour: Flavour, name: str, alternatives: str, days: int) -> None:
+    def of_a_client(self, pass_phrase: str = "") -> Path:
+        """A file with a client's certificate and its key, which may need a pass phrase."""
+        if not (self._folder / "client.pem").exists():
+            self._sign("client", "a client", "DNS:client.example", 2, "clientAuth")
+        key = "client.key"
+        if pass_phrase:
+            key = "client-locked.key"
+            self._openssl("pkcs8", "-topk8", "-in", "client.key", "-out", key, "-v2", "aes-256-cbc",
+                          "-passout", f"pass:{pass_phrase}")  # fmt: skip
+        whole = self._folder / f"client-with-{key}.pem"
+        parts = [(self._folder / name).read_bytes() for name in ("client.pem", key)]
+        whole.write_bytes(b"".join(parts))
+        return whole
+
+    def _sign(
+        self, flavour: str, name: str, alternatives: str, days: int, usage: str = "serverAuth"
+    ) -> None:
         (self._folder / f"{flavour}.ext").write_text(
             f"subjectAltName={alternatives}\nbasicConstraints=critical,CA:FALSE\n"
-            "extendedKeyUsage=serverAuth\n"
+            f"extendedKeyUsage={usage}\n"
         )
         self._openssl("req", "-new", *_KEY, "-keyout", f"{flavour}.key", "-out", f"{flavour}.csr",
                       "-subj", f"/CN={name}")  # fmt: skip

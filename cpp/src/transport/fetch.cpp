@@ -25,6 +25,13 @@ Error at_redirect(Error error, std::uint32_t redirects) {
     return error;
 }
 
+Error too_many(std::uint32_t redirects) {
+    Error error =
+        refused_url("it leads on through more than " + std::to_string(redirects) + " redirects");
+    error.stage = "redirects";
+    return error;
+}
+
 /// All addresses of a URL's host, when they may be connected to.
 Result<std::vector<Address>> judged_addresses(const GuardedUrl& url, const FetchOptions& options,
                                               int call, Clock::time_point deadline,
@@ -62,8 +69,7 @@ public:
             if (!answer) return at_redirect(answer.error(), redirects);
             if (!answer->location) return fetched(std::move(*url), std::move(*answer), redirects);
             if (redirects == options_.limits.redirects) {
-                return refused_url("it leads on through more than " + std::to_string(redirects) +
-                                   " redirects");
+                return too_many(redirects);
             }
             auto next = resolve_location(*url, *answer->location);
             if (!next) return at_redirect(next.error(), redirects + 1);

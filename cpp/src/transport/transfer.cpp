@@ -49,6 +49,11 @@ bool Transfer::set_constants() {
     // A folder of certificates would be read anew for each connection.
     set(CURLOPT_CAPATH, nullptr);
     set(CURLOPT_CAINFO, session.certificates.empty() ? nullptr : session.certificates.c_str());
+    if (!options.client_certificate.empty()) {
+        set(CURLOPT_SSLCERT, options.client_certificate.c_str());
+        // Else OpenSSL would ask whoever sits before the terminal for the key's pass phrase.
+        set(CURLOPT_KEYPASSWD, "");
+    }
     set(CURLOPT_SSL_VERIFYPEER, options.verify ? 1L : 0L);
     set(CURLOPT_SSL_VERIFYHOST, options.verify ? 2L : 0L);
     set(CURLOPT_TCP_KEEPALIVE, 1L);

@@ -63,8 +63,10 @@ def run(options: argparse.Namespace) -> int:
         raise MissingDependencyError(
             f"the Model Context Protocol needs its SDK: install it with {mcp.REMEDY}"
         )
-    if options.server is None and (options.retries is not None or options.deadline_s is not None):
-        raise InvalidRequestError("--timeout and --retries are for a server: give --server")
+    if options.server is None:
+        if options.deadline_s is not None:
+            raise InvalidRequestError("--timeout is of a server: give --server")
+        server.refuse_without_server(options, "give --server")
     if options.server is not None and options.keep is not None:
         raise InvalidRequestError("--keep is for what is made here: leave out --server")
     import asyncio

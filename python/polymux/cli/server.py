@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from polymux._text import shown
 
@@ -14,19 +14,22 @@ if TYPE_CHECKING:
 
     from polymux.async_client import AsyncClient
     from polymux.client import Client
+    from polymux.config import Configuration
     from polymux.operations.synchronous import Operations
 
 KEY_HELP = """\
 The server's address comes from --server, then POLYMUX_BASE_URL, then base_url in the configuration
 file (POLYMUX_CONFIG, else polymux/config.toml in the folder of configurations). Its key comes from
 POLYMUX_API_KEY, then api_key in that file: never from the command line, which others can see.
+--ca-file, --client-certificate, --server-proxy have the variables POLYMUX_CA_FILE,
+POLYMUX_CLIENT_CERTIFICATE and POLYMUX_PROXY, and ca_file, client_certificate and proxy in the file.
 With --local there is no server: engines that are installed here do it ('polymux doctor').
 
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, where: str = "", local: bool = False) -> None:
-    """Adds `--server`, `--timeout` and `--retries`; `where` is what the address is for.
+    """Adds `--server` and what goes with it; `where` is what the address is for.
 
     With `local` also `--local`, where it can be done without a server.
     """
@@ -49,6 +52,32 @@ def add_arguments(parser: argparse.ArgumentParser, *, where: str = "", local: bo
         metavar="N",
         help="how often a request is sent again at most (default: 2)",
     )
+    group.add_argument(
+        "--ca-file", metavar="FILE", help="of the certificates (PEM) that the server is trusted by"
+    )
+    group.add_argument(
+        "--client-certificate", metavar="FILE", help="to show to the server, with its key (PEM)"
+    )
+    # Operations that search have a field `proxy`, which is the server's way and not ours.
+    group.add_argument(
+        "--server-proxy", metavar="URL", help="on the way to the server: http or socks"
+    )
+
+
+def refuse_without_server(options: argparse.Namespace, instead: str) -> None:
+    """Refuses options that are of no use where no server is asked.
+
+    Raises:
+        InvalidRequestError: One was given; `instead` is what to do then.
+    """
+    from polymux.errors import InvalidRequestError
+
+    of_server = ("retries", "ca_file", "client_certificate", "server_proxy")
+    given = [f"--{name.replace('_', '-')}" for name in of_server if getattr(options, name)]
+    if options.retries == 0:
+        given.insert(0, "--retries")
+    if given:
+        raise InvalidRequestError(f"{', '.join(given)}: of a server; {instead}")
 
 
 def _seconds(text: str) -> float:
@@ -83,8 +112,9 @@ def answering(options: argparse.Namespace, command: str) -> Iterator[Operations]
     from polymux.errors import InvalidRequestError
     from polymux.local import Local
 
-    if options.server is not None or options.retries is not None:
-        raise InvalidRequestError("--local asks no server: leave out --server and --retries")
+    if options.server is not None:
+        raise InvalidRequestError("--local asks no server: leave out --server")
+    refuse_without_server(options, "leave it out with --local")
     if not getattr(options, "wait_for_end", True):
         raise InvalidRequestError("--local ends with its command: leave out --no-wait")
     failures.is_done_here()
@@ -104,17 +134,10 @@ def connected(options: argparse.Namespace, command: str) -> Iterator[Client]:
         ConfigurationError: No server is named, or the configuration is wrong.
         InvalidRequestError: `--server` is no address.
     """
-    found_url, found_key, chat_model = _configuration(options.server, command)
+    arguments = _client_arguments(options, command)
     from polymux.client import Client
 
-    client = Client(
-        found_url,
-        found_key,
-        chat_model=chat_model,
-        timeout=options.deadline_s,
-        retry=options.retries,
-    )
-    with client:
+    with Client(**arguments) as client:
         yield client
 
 
@@ -125,19 +148,46 @@ def async_client(options: argparse.Namespace, command: str) -> AsyncClient:
         ConfigurationError: As `connected`.
         InvalidRequestError: As `connected`.
     """
-    found_url, found_key, chat_model = _configuration(options.server, command)
+    arguments = _client_arguments(options, command)
     from polymux.async_client import AsyncClient
 
-    return AsyncClient(
-        found_url,
-        found_key,
-        chat_model=chat_model,
-        timeout=options.deadline_s,
-        retry=options.retries,
-    )
+    return AsyncClient(**arguments)
 
 
-def _configuration(server: str | None, command: str) -> tuple[str, str | None, str | None]:
+def _client_arguments(options: argparse.Namespace, command: str) -> dict[str, Any]:
+    found = _configuration(options.server, command)
+    return {
+        "base_url": found.base_url,
+        "api_key": found.api_key,
+        "chat_model": found.chat_model,
+        "timeout": options.deadline_s,
+        "retry": options.retries,
+        "verify": _file("--ca-file", options.ca_file or found.ca_file) or True,
+        "client_certificate": _file(
+            "--client-certificate", options.client_certificate or found.client_certificate
+        ),
+        "proxy": options.server_proxy or found.proxy,
+    }
+
+
+def _file(option: str, path: str | None) -> str | None:
+    """The path, where a file can be read there: OpenSSL's words would not name it."""
+    if path is None:
+        return None
+    from polymux._text import display_name
+    from polymux.cli.failures import ConfigurationError
+
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - `pathlib` refuses paths in words of its own
+            file.read(1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        message = f"{option}: cannot read '{display_name(path)}': {reason}"
+        raise ConfigurationError(message) from None
+    return path
+
+
+def _configuration(server: str | None, command: str) -> Configuration:
     from polymux.cli.failures import ConfigurationError, hide
     from polymux.config import checked_base_url, config_path, configuration
     from polymux.errors import InvalidRequestError
@@ -159,4 +209,4 @@ def _configuration(server: str | None, command: str) -> tuple[str, str | None, s
             "computer has an engine for them"
         ) from None
     hide(found.api_key)
-    return found.base_url, found.api_key, found.chat_model
+    return found

@@ -13,9 +13,14 @@ class URLRefusedError(PolymuxError, ValueError):
     """A URL that must not be fetched: its form, its scheme, its port, or where it leads.
 
     The message never has the address that a name stands for.
+
+    Attributes:
+        limit: ``"redirects"`` where it led on through more than are followed, which says nothing of
+            where to; else empty.
     """
 
     code = "url_refused"
+    limit: str = ""
 
 
 class _SystemError(PolymuxError, OSError):

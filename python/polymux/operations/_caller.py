@@ -19,6 +19,12 @@ else:
 __all__ = ["AsyncCaller", "Caller", "overload"]
 
 
+def _named(operation: str) -> str:
+    if not isinstance(operation, str):
+        raise TypeError(f"operation is a str, not {type(operation).__name__}")
+    return operation
+
+
 class Caller:
     """Does what a method asks for."""
 
@@ -33,6 +39,7 @@ class Caller:
         on_upload: Callable[[int, int | None], object] | None = None,
         on_progress: Callable[[Prediction], object] | None = None,
         wait: bool = True,
+        **more_fields: Any,
     ) -> Any:
         """Any operation by its name, with its fields as the interface calls them.
 
@@ -45,19 +52,24 @@ class Caller:
             on_upload: As for the methods.
             on_progress: As for the methods.
             wait: False gives the job of an operation that makes one, at once.
+            more_fields: Fields by keyword; those whose names stand above go into `fields`.
 
         Returns:
             What the method of that operation gives.
 
+        Raises:
+            InvalidRequestError: There is no such operation, or its fields are wrong.
+            TypeError: The operation is no text.
+
         Example:
             >>> import polymux
             >>> client = polymux.Client("http://127.0.0.1:8000")
-            >>> client.request("musicsearch", {"song": "Blue Danube"})[0].title  # doctest: +SKIP
+            >>> client.request("musicsearch", song="Blue Danube")[0].title  # doctest: +SKIP
             'The Blue Danube'
         """
         return self._call(
-            operation,
-            dict(fields or {}),
+            _named(operation),
+            {**(fields or {}), **more_fields},
             model=model,
             extra_body=extra_body,
             timeout=timeout,
@@ -110,14 +122,15 @@ class AsyncCaller:
         on_upload: Callable[[int, int | None], object] | None = None,
         on_progress: Callable[[Prediction], object] | None = None,
         wait: bool = True,
+        **more_fields: Any,
     ) -> Any:
         """Any operation by its name, with its fields as the interface calls them.
 
         The arguments are those of `Caller.request`.
         """
         return await self._call(
-            operation,
-            dict(fields or {}),
+            _named(operation),
+            {**(fields or {}), **more_fields},
             model=model,
             extra_body=extra_body,
             timeout=timeout,

@@ -128,7 +128,10 @@ def test_files_of_answers(reference: ReferenceServer, ours: polymux.Client, tmp_
     job = ours.generate_image("a boat", num_outputs=2)
     assert not reference.media.requests
     first, second = job.images
-    assert first.save(tmp_path / "boat.png").read_bytes() == first.read()
+    told: list[tuple[int, int | None]] = []
+    saved = first.save(tmp_path / "boat.png", on_progress=lambda *one: told.append(one))
+    assert saved.read_bytes() == first.read()
+    assert told[-1][0] == saved.stat().st_size
     assert b"".join(second).startswith(b"\x89PNG")
     assert '<img src="data:image/png;base64,' in second._repr_html_()
 

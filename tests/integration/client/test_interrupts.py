@@ -170,12 +170,13 @@ names.bind(("127.0.0.53", 53))
 """
 
 
-def in_a_silent_network(code: str, folder: Path) -> subprocess.Popen[str]:
+def in_a_silent_network(code: str, folder: Path, *arguments: object) -> subprocess.Popen[str]:
     """The child alone with a name server that says nothing."""
     rights = () if os.getuid() == 0 else ("--user", "--map-root-user")
     unshare = (programs.find("unshare"), *rights, "--net", "--mount")
     inside = (*unshare, "sh", "-c", SILENT_NAMES, "sh")
-    return start(NAME_SERVER + code, "http://slow.example", before=(*inside, str(folder)))
+    before = (*inside, str(folder))
+    return start(NAME_SERVER + code, "http://slow.example", *arguments, before=before)
 
 
 def test_control_c_while_a_name_is_looked_up(tmp_path: Path) -> None:
@@ -218,6 +219,32 @@ say("started")
     begun = time.monotonic()
     finish(child, 20)
     assert time.monotonic() - begun <= 2 * PATIENCE
+
+
+@pytest.mark.parametrize("kind", ["Client", "AsyncClient", "stream", "fetch"])
+def test_exit_with_a_request_under_way_to_a_silent_resolver(kind: str, tmp_path: Path) -> None:
+    """K09: what a daemon thread waits for holds no process up, the resolver's thread included."""
+    code = """
+from polymux.fetching import fetch
+async def main():
+    async with polymux.AsyncClient(url, key, retry=0) as client:
+        await client.free_chat("x")
+works = {
+    "Client": lambda: polymux.Client(url, key, retry=0).free_chat("x"),
+    "AsyncClient": lambda: asyncio.run(main()),
+    "stream": lambda: list(polymux.Client(url, key, retry=0).chat("x", stream=True)),
+    "fetch": lambda: fetch(url),
+}
+threading.Thread(target=works[sys.argv[2]], daemon=True).start()
+question, _ = names.recvfrom(1500)
+assert b"slow" in question
+say("started")
+"""
+    child = in_a_silent_network(code, tmp_path, kind)
+    wait_for(child, "started")
+    begun = time.monotonic()
+    finish(child, 60)
+    assert time.monotonic() - begun <= 15 * PATIENCE  # The resolver would wait for 30 s.
 
 
 def test_other_signals_do_not_end_a_call(server: MisbehavingServer) -> None:

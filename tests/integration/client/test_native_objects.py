@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
+from polymux import _core
 from servers import steps
 from support.client_children import check_flat, run, run_json
 from support.hostile_check import SANITIZED
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
 #: Makes and drops something so often, and measures after a fifth and at the end.
 TIMES = """
 import copy, gc, pickle, tracemalloc
-from polymux import _core as core, _loop
+import polymux.errors
+from polymux import _core as core, _loop, fetching
 from polymux.call_options import QUICK, Retry, native_options
 
 def session():
@@ -30,6 +33,14 @@ def body():
 
 options = native_options(QUICK, Retry(0))
 client = session()
+polymux_client = polymux.Client(url, key, retry=0)
+policy = fetching.FetchPolicy(allowed_hosts=(url.removeprefix("http://"),))
+
+def refused():
+    try:
+        fetching.fetch(url)
+    except polymux.errors.URLRefusedError:
+        pass
 
 def measured(work, count):
     figures_at = []
@@ -64,11 +75,23 @@ SYNC = {
     "Exchange of a body": 'client.open(*request(body()), "whole")',
     "perform": 'client.perform(*request(b"{}"))',
     "Client": "polymux.Client(url, key).close()",
+    "ChatStream": 'list(polymux_client.free_chat("x", stream=True))',
+    "ChatStream, dropped": 'polymux_client.free_chat("x", stream=True)',
+    "ChatChunk": 'core.ChatChunk(b\'{"choices":[{"delta":{"content":"x"}}]}\').json()',
+    "EventSplitter": 'core.EventSplitter(1000).feed(b"data: x\\n\\ndata: y")',
+    "JsonBuffer": 'core.JsonBuffer().write({"a": [1, "x", None]})',
+    "MultipartBody": "body()",
+    "CancelToken": "core.CancelToken().cancel()",
+    "FetchPolicy, FetchLimits": "(fetching.FetchPolicy(), fetching.FetchLimits())",
+    "fetch": "fetching.fetch(url, policy=policy)",
+    "fetch, refused": "refused()",
 }
 ASYNC = {
     "Exchange": '_loop.outcome(client.start(_loop.port(), *request(), "whole"), None, None)',
     "Exchange, dropped": "dropped()",
     "AsyncClient": "used_client()",
+    "AsyncChatStream": "read_stream()",
+    "AsyncChatStream, dropped": 'async_client.free_chat("x", stream=True)',
 }
 HELPERS = """
 async def dropped():
@@ -76,7 +99,22 @@ async def dropped():
 async def used_client():
     async with polymux.AsyncClient(url, key, retry=0) as one:
         await one.request("freellm", {"messages": "x"})
+async_client = polymux.AsyncClient(url, key, retry=0)
+async def read_stream():
+    async for _ in await async_client.free_chat("x", stream=True):
+        pass
 """
+
+
+def test_every_native_class_is_made_a_thousand_times() -> None:
+    """N17: and a class that is added will be missed here."""
+    words = {word for name in (*SYNC, *ASYNC) for word in re.findall(r"\w+", name)}
+    classes = {
+        name
+        for name, value in vars(_core).items()
+        if isinstance(value, type) and not issubclass(value, BaseException)
+    }
+    assert classes <= words
 
 
 def check(figures: list[dict[str, int]]) -> None:

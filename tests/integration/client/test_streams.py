@@ -103,6 +103,33 @@ def test_cut_within_a_letter(server: MisbehavingServer, client: polymux.Client) 
         assert stream.text == caught.value.text == "Hello"
 
 
+def test_a_letter_in_two_halves(server: MisbehavingServer, client: polymux.Client) -> None:
+    """C21: a server that escapes in UTF-16 cuts a character between two chunks."""
+    frame = b'data: {"choices":[{"index":0,"delta":{"content":"%b"}}]}\n\n'
+    cases = [
+        ((rb"a\ud83d", rb"\ude00b"), ["a", "\U0001f600b"]),
+        ((rb"\uD83D", b"", rb"\uDE00"), ["", "", "\U0001f600"]),
+        ((rb"a\ud83d", b"b"), ["a", "b"]),
+        ((rb"\ude00x\ud83dy",), ["\ufffdx\ufffdy"]),
+        ((rb"\\ud83d", rb"\\\ud83d"), ["\\ud83d", "\\"]),
+    ]
+    for parts, expected in cases:
+        data = b"".join(frame % part for part in parts) + b"data: [DONE]\n\n"
+        server.script(steps.event_stream(), steps.send(data), steps.close())
+        stream = client.chat("hello", stream=True)
+        chunks = list(stream)
+        assert [chunk.content for chunk in chunks] == expected
+        assert [chunk.choices[0].delta.content for chunk in chunks] == expected
+        assert [one.json()["choices"][0]["delta"]["content"] for one in chunks] == expected
+        assert stream.finished
+        assert stream.text == "".join(expected)
+    body = rb'{"choices":[{"message":{"role":"assistant","content":"a\ud83d\ude00\ud83d"}}]}'
+    server.script(steps.answer(200, body))
+    answer = client.chat("hello")
+    assert answer.text == "a\U0001f600\ufffd"
+    assert answer.raw == body
+
+
 def test_an_error_within(server: MisbehavingServer, client: polymux.Client) -> None:
     """C22: as an event of its own name, or as a member of the data."""
     body = {"error": {"message": "out of cards", "type": "server_error", "code": "gpu"}}

@@ -264,9 +264,14 @@ def reads():
     list(client.chat("x", stream=True))
 def uploads():
     client.read_text(("a.png", b"x" * (64 << 20)))
+def watches():
+    list(client.predictions.events("a"))
+def fetches():
+    from polymux.fetching import FetchPolicy, fetch
+    fetch(url, policy=FetchPolicy(allowed_hosts=(url.removeprefix("http://"),)))
 def works():
     try:
-        {"waits": waits, "reads": reads, "uploads": uploads}[kind]()
+        globals()[kind]()
     except polymux.PolymuxError:
         pass
 kept = []
@@ -282,13 +287,15 @@ os._exit(0)
 """
 
 
-@pytest.mark.parametrize("kind", ["waits", "reads", "uploads"])
+@pytest.mark.parametrize("kind", ["waits", "reads", "uploads", "watches", "fetches"])
 def test_another_thread_keeps_its_speed(kind: str, server: MisbehavingServer) -> None:
-    """N13: a call that waits, a stream that is silent, an upload that the server takes slowly."""
+    """N13: a call, a stream, a job's events, a fetch that are silent, and a slow upload."""
     play = {
         "waits": (steps.stall(),),
         "reads": (steps.event_stream(), steps.send(CHUNK), steps.stall()),
         "uploads": (steps.read_slowly(4 << 20), steps.stall()),
+        "watches": (steps.event_stream(), steps.stall()),
+        "fetches": (steps.head(200, [("Content-Length", 9)]), steps.stall()),
     }
     server.script(*play[kind], times=None)
     seen: list[float] = []

@@ -80,10 +80,11 @@ using FetchTurn = FunctionRef<Result<void>(const FetchProgress&)>;
 
 /// Fetches `url` with GET on the calling thread. Cancelling ends it within 50 ms.
 ///
-/// Errors: `url_refused` (also by a redirect, and for too many of them), `connect_failed`,
-/// `tls_failed`, `connection_lost` (also where less came than was declared), `timed_out` with the
-/// limit's name in `stage` ("connect", "idle", "rate" or "total"), `answer_too_large`, `cancelled`,
-/// `invalid_argument` for limits, and those of `sink` and `turn`. None names an address.
+/// Errors: `url_refused` (also by a redirect, and for too many of them, with "redirects" in
+/// `stage`), `connect_failed`, `tls_failed`, `connection_lost` (also where less came than was
+/// declared), `timed_out` with the limit's name in `stage` ("connect", "idle", "rate" or "total"),
+/// `answer_too_large`, `cancelled`, `invalid_argument` for limits, and those of `sink` and `turn`.
+/// None names an address.
 Result<Fetched> fetch(std::string_view url, const FetchOptions& options, FetchSink sink,
                       FetchTurn turn, const CancelToken& cancel);
 

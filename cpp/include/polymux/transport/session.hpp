@@ -21,8 +21,10 @@ struct SessionOptions {
     std::string proxy = {};     ///< URL; empty: none. The environment is never asked.
     std::string no_proxy = {};  ///< Hosts that are reached without it, with commas between them.
     std::string certificates = {};  ///< File of certificates to trust (PEM); empty: the system's.
-    bool verify = true;             ///< False: any certificate will do.
-    bool http2 = true;              ///< Where a server offers it over TLS.
+    /// File of the certificate to show to the server, with its key (PEM); empty: none.
+    std::string client_certificate = {};
+    bool verify = true;  ///< False: any certificate will do.
+    bool http2 = true;   ///< Where a server offers it over TLS.
     /// The server keeps the promise of an `Idempotency-Key` once an answer has this field.
     std::string idempotent_field = "Polymux-Version";
 };
