@@ -1,4 +1,4 @@
-"""`scripts/bench song`: makes a set, and scores who recognises songs of it."""
+"""`scripts/bench song`: makes a set, scores who recognises songs of it, and measures the costs."""
 
 import argparse
 import json
@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.measure import BUILD
-from benchmarks.song import catalogue, report, scorer, snippets, text_queries
+from benchmarks.song import catalogue, costs, report, scorer, snippets, text_queries
 from benchmarks.song.recognisers import RECOGNISERS
 
 REDUCED_TRACKS = 40
+COST_TRACKS = 60
+COST_TRACKS_REDUCED = 15
 REDUCED_SHARE = 0.6  # of the length that tracks have in a whole set
 
 
@@ -32,6 +34,9 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     scoring.add_argument("--only", action="append", help="conditions or kinds with this text")
     scoring.add_argument("--rows", type=Path, help="file (default: rows-NAME.jsonl in the set)")
     scoring.add_argument("--keep", action="store_true", help="keep snippets for the next run")
+    costing = commands.add_parser("costs", help="measure what it costs: docs/song.md's table")
+    costing.add_argument("--reduced", action="store_true", help="little music and few questions")
+    costing.add_argument("folder", type=Path, nargs="?", help="a set (default: one is made)")
     telling = commands.add_parser("report", help="tell about a run again, by other thresholds")
     telling.add_argument("rows", type=Path)
     for one in (scoring, telling):
@@ -85,6 +90,18 @@ def tell(rows: Sequence[scorer.Row], options: argparse.Namespace) -> None:
         print("\n".join(report.sweep(rows, [float(word) for word in options.sweep.split(",")])))
 
 
+def cost(options: argparse.Namespace) -> None:
+    """Measures, keeps the figures below build/bench, and prints the table."""
+    count = COST_TRACKS_REDUCED if options.reduced else COST_TRACKS
+    folder = options.folder or BUILD / f"song-1-{count}"
+    songs = catalogue.SongSet(folder) if options.folder else catalogue.generate(folder, 1, count)
+    found = costs.run(songs, costs.REDUCED if options.reduced else costs.Sizes())
+    kept = BUILD / f"song-costs{'-reduced' if options.reduced else ''}.json"
+    kept.write_text(json.dumps(found, indent=2, ensure_ascii=False))
+    print(costs.table(found))
+    print(f"\nfigures: {kept}", file=sys.stderr)
+
+
 def print_queries(options: argparse.Namespace) -> None:
     """Prints text queries over a set's catalogue."""
     known = catalogue.SongSet(options.folder).catalogue
@@ -101,6 +118,8 @@ def main() -> None:
         generate(options)
     elif options.command == "score":
         score(options)
+    elif options.command == "costs":
+        cost(options)
     elif options.command == "report":
         tell(scorer.load(options.rows), options)
     else:

@@ -1,7 +1,9 @@
 #include "song_index.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -44,14 +46,31 @@ std::vector<song::PackedPeak> peaks_of(const py::bytes& bytes) {
     return peaks;
 }
 
-/// Runs `work` on a thread of its own while this one waits, open to signals.
+/// What becomes of work in whose midst a signal handler raises.
+enum class OnSignal : std::uint8_t {
+    /// It is cancelled, and left behind where it does not end soon: it only reads.
+    leave,
+    /// It is awaited: the lock under which it writes is given back afterwards.
+    finish,
+};
+
+/// Runs `work` on a thread of its own while this one waits, open to signals. `between` is called
+/// now and then meanwhile; what it raises cancels the work.
 template <typename T>
-T awaited(std::function<Result<T>(const CancelToken&)> work) {
+T awaited(std::function<Result<T>(const CancelToken&)> work, OnSignal on_signal = OnSignal::leave,
+          const std::function<void()>& between = {}) {
     const Entry entry;
     const auto job = std::make_shared<ResultJob<T>>();
     job->work = [&own = *job, work = std::move(work)] { return work(own.token()); };
     job->start(Job::Place::own_thread);
-    job->await();
+    try {
+        job->await(between);
+    } catch (const std::exception&) {
+        constexpr std::chrono::milliseconds turn{50};
+        while (on_signal == OnSignal::finish && !job->wait_for(turn)) {
+        }
+        throw;
+    }
     return job->get();
 }
 
@@ -107,30 +126,28 @@ public:
             track.fingerprint.peaks[1] = peaks_of(second);
             tracks->push_back(std::move(track));
         }
-        awaited<bool>([set = set_, tracks, sequence](const CancelToken&) {
-            return done(set->add(*tracks, sequence));
-        });
+        awaited<bool>([set = set_, tracks,
+                       sequence](const CancelToken&) { return done(set->add(*tracks, sequence)); },
+                      OnSignal::finish);
     }
 
     void remove(const std::vector<std::int64_t>& songs, std::int64_t sequence) const {
-        awaited<bool>([set = set_, songs, sequence](const CancelToken&) {
-            return done(set->remove(songs, sequence));
-        });
+        awaited<bool>([set = set_, songs,
+                       sequence](const CancelToken&) { return done(set->remove(songs, sequence)); },
+                      OnSignal::finish);
     }
 
     void publish(std::int64_t covered_sequence) const {
-        awaited<bool>([set = set_, covered_sequence](const CancelToken&) {
-            return done(set->publish(covered_sequence));
-        });
+        awaited<bool>([set = set_, covered_sequence](
+                          const CancelToken&) { return done(set->publish(covered_sequence)); },
+                      OnSignal::finish);
     }
 
     void reset() const { set_->clear(); }
 
     [[nodiscard]] py::list verify() const {
         return damaged_list(awaited<std::vector<song::DamagedPart>>(
-            [set = set_](const CancelToken&) -> Result<std::vector<song::DamagedPart>> {
-                return set->verify();
-            }));
+            [set = set_](const CancelToken&) { return set->verify(); }));
     }
 
     [[nodiscard]] py::list damaged() const { return damaged_list(set_->snapshot()->damaged); }
@@ -165,8 +182,11 @@ public:
     }
 
     [[nodiscard]] py::object identify(const py::bytes& query,
-                                      const std::vector<std::int64_t>& excluded) const {
-        const std::vector<song::Candidate> found = find(query, excluded);
+                                      const std::vector<std::int64_t>& excluded,
+                                      const py::object& on_wait) const {
+        const auto between = [&on_wait] { on_wait(); };
+        const std::vector<song::Candidate> found =
+            on_wait.is_none() ? find(query, excluded) : find(query, excluded, between);
         if (found.empty() || !found.front().accepted) {
             return py::none();
         }
@@ -199,7 +219,8 @@ private:
     }
 
     [[nodiscard]] std::vector<song::Candidate> find(
-        const py::bytes& query, const std::vector<std::int64_t>& excluded) const {
+        const py::bytes& query, const std::vector<std::int64_t>& excluded,
+        const std::function<void()>& between = {}) const {
         const HeldBuffer held(query);
         const auto asked =
             std::make_shared<song::Query>(value_or_raise(song::query_of(held.bytes(), parameters)));
@@ -216,7 +237,8 @@ private:
                                  .message = "the search for the song was cancelled"};
                 }
                 return found;
-            });
+            },
+            OnSignal::leave, between);
     }
 
     std::shared_ptr<song::SongSet> set_;
@@ -244,7 +266,7 @@ void register_song_index(py::module_& module) {
         .def("candidates", &SongIndex::candidates, py::arg("query"),
              py::arg("excluded") = std::vector<std::int64_t>())
         .def("identify", &SongIndex::identify, py::arg("query"),
-             py::arg("excluded") = std::vector<std::int64_t>());
+             py::arg("excluded") = std::vector<std::int64_t>(), py::arg("on_wait") = py::none());
 }
 
 }  // namespace polymux::bindings

@@ -150,7 +150,7 @@ TEST_CASE("of two channels that are opposite to each other the louder one is tak
             stereo.push_back(sample * left);
             stereo.push_back(sample * right);
         }
-        ChannelPowers powers;
+        ChannelPowers powers(Parameters{});
         powers.take(stereo);
         return powers.choice();
     };
@@ -160,8 +160,8 @@ TEST_CASE("of two channels that are opposite to each other the louder one is tak
     CHECK(chosen(0.9F, -1) == MonoChoice::right);
     CHECK(chosen(0, 0) == MonoChoice::middle);
     std::vector<float> mono;
-    append_mono(std::vector<float>{1, 3, 5, 7}, MonoChoice::right, mono);
-    append_mono(std::vector<float>{1, 3, 5, 7}, MonoChoice::middle, mono);
+    append_mono(std::vector<float>{1, 3, 5, 7}, MonoChoice::right, {}, mono);
+    append_mono(std::vector<float>{1, 3, 5, 7}, MonoChoice::middle, {}, mono);
     CHECK(mono == std::vector<float>{3, 7, 2, 6});
 }
 
@@ -170,9 +170,9 @@ TEST_CASE("samples that are no numbers are silence") {
     constexpr float endless = std::numeric_limits<float>::infinity();
     std::vector<float> mono;
     append_mono(std::vector<float>{none, 1, endless, 3, -endless, none, 1e30F, 5},
-                MonoChoice::middle, mono);
+                MonoChoice::middle, {}, mono);
     CHECK(mono == std::vector<float>{0.5F, 1.5F, 0, 2.5F});
-    ChannelPowers powers;
+    ChannelPowers powers(Parameters{});
     powers.take(std::vector<float>{none, 0.5F, 0.5F, 0.5F, endless, 0});
     CHECK(powers.choice() == MonoChoice::middle);
 }
@@ -182,6 +182,18 @@ TEST_CASE("parameters that decide what is stored change the hash, others do not"
     Parameters stored = parameters;
     stored.windows[1].song_peaks_per_band = 6;
     CHECK(stored.hash() != parameters.hash());
+    const auto changes = [&parameters](auto Parameters::* member) {
+        Parameters other = parameters;
+        other.*member += 1;
+        return other.hash() != parameters.hash();
+    };
+    CHECK(changes(&Parameters::most_side_over_middle));
+    CHECK(changes(&Parameters::loudest_sample));
+    CHECK(changes(&Parameters::silence_power));
+    CHECK(changes(&Parameters::lowest_level));
+    CHECK(changes(&Parameters::slice_frames));
+    CHECK(changes(&Parameters::usual_frames));
+    CHECK(changes(&Parameters::usual_bins));
     Parameters asked = parameters;
     asked.query_fan = 9;
     CHECK(asked.hash() == parameters.hash());

@@ -134,6 +134,28 @@ TEST_CASE("more than one part can hold becomes several") {
     CHECK(found_by(*reader->snapshot(), 6) == Songs{6});
 }
 
+TEST_CASE("every key is found where frames need all their bits") {
+    std::vector<Track> tracks(20, Track{.song = 5, .first_frame = 0, .fingerprint = {}});
+    for (Track& track : tracks) track.fingerprint.frames = most_track_frames;
+    tracks.push_back(track_of(6, 20'000));
+    const auto bytes = build_segment(parameters, tracks);
+    REQUIRE(bytes.has_value());
+    const auto segment = Segment::open(*bytes, parameters);
+    REQUIRE(segment.has_value());
+    REQUIRE(segment->frames() >> (most_frame_bits - 1) == 1);
+    std::vector<KeyedFrame> pairs;
+    append_pairs(tracks.back().fingerprint.peaks[0], parameters, pairs);
+    REQUIRE(pairs.size() > 10'000);
+    const std::uint32_t base = segment->track(20).base_frame;
+    std::size_t lost = 0;
+    for (const KeyedFrame& pair : pairs) {
+        bool found = false;
+        segment->find(pair.key, [&](std::uint32_t frame) { found |= frame == base + pair.frame; });
+        lost += found ? 0 : 1;
+    }
+    CHECK(lost == 0);
+}
+
 TEST_CASE("tracks that cannot be added change nothing") {
     const TemporaryFolder folder;
     const auto set = opened(folder.path());

@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <thread>
 
@@ -126,8 +128,9 @@ TEST_CASE("damage inside of a file is found by verify, and by the merge that wou
     const auto set = opened(folder.path());
     CHECK(set->snapshot()->damaged.empty());
     const auto damaged = set->verify();
-    REQUIRE(damaged.size() == 1);
-    CHECK(folder.file(damaged[0].name) == path);
+    REQUIRE(damaged.has_value());
+    REQUIRE(damaged->size() == 1);
+    CHECK(folder.file((*damaged)[0].name) == path);
     CHECK(set->snapshot()->covered_sequence == 0);
     check_songs(*set, {});
 
@@ -147,11 +150,131 @@ TEST_CASE("damage inside of a file is found by verify, and by the merge that wou
     add(*anew, 1, 1);
     add(*anew, 2, 2);
     REQUIRE(anew->publish(2));
-    CHECK(anew->verify().empty());
+    CHECK(anew->verify()->empty());
     CHECK(*writer->refresh());
     CHECK(writer->snapshot()->damaged.empty());
     CHECK(writer->snapshot()->covered_sequence == 2);
     check_songs(*writer, {1, 2});
+}
+
+TEST_CASE("a set that began anew takes over what another has made whole, and no damage") {
+    const TemporaryFolder folder;
+    const auto writer = opened(folder.path());
+    add(*writer, 1, 1);
+    REQUIRE(writer->publish(1));
+    const std::string path = first_segment(folder);
+    const std::string whole = read_file(path);
+    flip_byte(path, 10);
+    const auto reader = opened(folder.path());
+    REQUIRE(reader->snapshot()->damaged.size() == 1);
+    reader->clear();
+    add(*reader, 1, 1);
+    add(*reader, 2, 2);
+    CHECK_FALSE(*reader->refresh());
+    // Another manifest, and still the damaged file.
+    add(*writer, 2, 2, 100);
+    const auto manifest = load_manifest(folder.path(), parameters);
+    REQUIRE(manifest.has_value());
+    REQUIRE(replace_manifest(folder.path(), manifest->manifest, parameters));
+    CHECK_FALSE(*reader->refresh());
+    check_songs(*reader, {1, 2});
+    write_file(folder.file("manifest"), "damaged too");
+    CHECK_FALSE(*reader->refresh());
+    check_songs(*reader, {1, 2});
+    // Made whole up to the first change: the second stays in memory.
+    write_file(path, whole);
+    REQUIRE(replace_manifest(folder.path(), manifest->manifest, parameters));
+    CHECK(*reader->refresh());
+    CHECK(reader->snapshot()->damaged.empty());
+    CHECK(reader->snapshot()->covered_sequence == 1);
+    CHECK(files_in(*reader->snapshot()) == 1);
+    check_songs(*reader, {1, 2});
+    // It is a set like any other again.
+    add(*reader, 3, 3);
+    REQUIRE(reader->publish(3));
+    check_songs(*opened(folder.path()), {1, 2, 3});
+}
+
+TEST_CASE("want of open files is no damage") {
+    const TemporaryFolder folder;
+    const auto set = opened(folder.path());
+    add(*set, 1, 1, 20'000);
+    REQUIRE(set->publish(1));
+    const auto reader = opened(folder.path());
+    add(*set, 2, 2, 300);
+    REQUIRE(set->publish(2));
+    const int status = run_in_child([&folder, &reader] {
+        const int lowest_free = ::dup(0);
+        // So many, and one to read the manifest by.
+        rlimit limit{};
+        ::getrlimit(RLIMIT_NOFILE, &limit);
+        const auto allow = [&limit](int files) {
+            limit.rlim_cur = static_cast<rlim_t>(files);
+            return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
+        };
+        ::close(lowest_free);
+        if (!allow(lowest_free)) return 1;
+        const auto refused = SongSet::open(folder.path(), parameters);
+        if (refused || refused.error().code != ErrorCode::input_unreadable) return 2;
+        const auto refreshed = reader->refresh();
+        if (refreshed || refreshed.error().os_errno != EMFILE) return 3;
+        if (!reader->snapshot()->damaged.empty()) return 4;
+        if (reader->snapshot()->songs() != Songs{1}) return 5;
+        if (reader->verify()) return 6;
+        if (!reader->snapshot()->damaged.empty()) return 7;
+        if (!allow(lowest_free + 20)) return 8;
+        if (!reader->refresh() || reader->snapshot()->songs() != Songs{1, 2}) return 9;
+        const auto damaged = reader->verify();
+        return damaged && damaged->empty() ? 0 : 10;
+    });
+    CHECK(status == 0);
+}
+
+TEST_CASE("only what the manifest still names can be damaged") {
+    const TemporaryFolder folder;
+    const auto set = opened(folder.path());
+    add(*set, 1, 1, 300);
+    REQUIRE(set->publish(1));
+    const auto reader = opened(folder.path());
+    // The reader has not looked since: its file is merged into another, and gone.
+    add(*set, 2, 2, 300);
+    REQUIRE(set->publish(2));
+    REQUIRE(folder.entries().size() == 2);
+    const auto nothing = reader->verify();
+    REQUIRE(nothing.has_value());
+    CHECK(nothing->empty());
+    CHECK(reader->snapshot()->covered_sequence == 1);
+    CHECK(found_by(*reader->snapshot(), 1, 300) == Songs{1});
+    // The same is damage where the manifest names it.
+    REQUIRE(*reader->refresh());
+    REQUIRE(::unlink(first_segment(folder).c_str()) == 0);
+    CHECK(reader->verify()->size() == 1);
+}
+
+TEST_CASE("files are whole while others are published") {
+    const TemporaryFolder folder;
+    const auto set = opened(folder.path());
+    add(*set, 1, 1, 300);
+    REQUIRE(set->publish(1));
+    const auto reader = opened(folder.path());
+    std::atomic<bool> done = false;
+    std::atomic<int> wrong = 0;
+    {
+        const std::jthread verifying([&] {
+            do {
+                const auto damaged = reader->verify();
+                if (!damaged || !damaged->empty() || !reader->refresh()) ++wrong;
+            } while (!done);
+        });
+        for (std::int64_t song = 2; song <= 60; ++song) {
+            add(*set, song, song, 300);
+            REQUIRE(set->publish(song));
+        }
+        done = true;
+    }
+    CHECK(wrong == 0);
+    REQUIRE(reader->refresh());
+    CHECK(reader->snapshot()->songs().size() == 60);
 }
 
 TEST_CASE("the next publish clears away what was left behind, and nothing else") {
@@ -235,7 +358,7 @@ TEST_CASE("a kill at any moment leaves the index before or after a publish") {
         const auto set = opened(folder.path());
         const auto snapshot = set->snapshot();
         CHECK(snapshot->damaged.empty());
-        CHECK(set->verify().empty());
+        CHECK(set->verify()->empty());
         CHECK(told > last);
         last = snapshot->covered_sequence;
         CHECK(last >= told);

@@ -239,12 +239,19 @@ class SongIndex:
         """Songs that are the same recording as a fingerprint's, sorted: other codecs, remasters."""
     def candidates(self, query: bytes, excluded: list[int] = ...) -> list[dict[str, Any]]:
         """The songs that the snippet is most likely of, best first, whether accepted or not."""
-    def identify(self, query: bytes, excluded: list[int] = ...) -> dict[str, Any] | None:
+    def identify(
+        self,
+        query: bytes,
+        excluded: list[int] = ...,
+        on_wait: Callable[[], object] | None = None,
+    ) -> dict[str, Any] | None:
         """The song that the snippet is of.
 
         `song_id`, `offset_s` (where in the recording the snippet begins), `tempo`, `pitch` (1.02:
         2 % faster, higher), `change` ("speed", "tempo" or "pitch"), `confidence`, `strength`,
         `votes`, `evidence` of both windows, and the `runner_up` with the same members or None.
+
+        `on_wait` is called twenty times a second; what it raises ends the search.
         """
 
 def draw_sound(

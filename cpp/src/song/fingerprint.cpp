@@ -12,15 +12,12 @@ namespace polymux::song {
 
 namespace {
 
-/// What is usual at a frequency is taken over about a minute.
-constexpr std::uint64_t chunk_hops = 3'840;
-
 PickerShape picker_shape(const Parameters& parameters, const WindowParameters& window) {
     return {.box_frames = window.song_box_frames,
             .box_bins = window.song_box_bins,
             .bands = parameters.bands,
             .peaks_per_band = window.song_peaks_per_band,
-            .chunk_rows = chunk_hops / static_cast<std::uint64_t>(window.stride),
+            .chunk_rows = static_cast<std::uint64_t>(parameters.usual_frames / window.stride),
             .stride = window.stride};
 }
 

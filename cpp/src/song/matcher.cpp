@@ -143,7 +143,7 @@ private:
         for (int shift = -1; shift <= 1; ++shift) {
             Alignment moved = lead.alignment;
             moved.offset = offset + static_cast<float>(shift);
-            const float strength = verifiers_[0].judge(peaks_[0], moved).strength();
+            const float strength = strength_of(verifiers_[0].judge(peaks_[0], moved));
             if (strength > lead.strength) {
                 lead.strength = strength;
                 lead.alignment.offset = moved.offset;
@@ -198,13 +198,13 @@ private:
     /// A lead where it lies best.
     struct Fit {
         Alignment alignment;
-        std::array<Evidence, 2> evidence;
+        std::array<WindowEvidence, 2> evidence;
         float likelihood = -1;
     };
 
     void fit_at(const Alignment& alignment, Fit& fit) const {
-        const std::array<Evidence, 2> evidence = {verifiers_[0].judge(peaks_[0], alignment),
-                                                  verifiers_[1].judge(peaks_[1], alignment)};
+        const std::array<WindowEvidence, 2> evidence = {verifiers_[0].judge(peaks_[0], alignment),
+                                                        verifiers_[1].judge(peaks_[1], alignment)};
         const float sum = evidence[0].likelihood + evidence[1].likelihood;
         if (sum > fit.likelihood) {
             fit = {.alignment = alignment, .evidence = evidence, .likelihood = sum};
@@ -242,7 +242,7 @@ private:
     }
 
     Candidate candidate_of(const Lead& lead, const Alignment& at,
-                           const std::array<Evidence, 2>& evidence) const {
+                           const std::array<WindowEvidence, 2>& evidence) const {
         const TrackRow row = lead.segment->track(lead.track);
         const double frame_s =
             static_cast<double>(parameters_.hop_samples) / parameters_.sample_rate_hz;
@@ -254,18 +254,11 @@ private:
             .pitch = at.frequency_factor,
             .change = lead.change,
             .votes = lead.votes,
-            .evidence = {},
-            .contrast = {},
+            .evidence = evidence,
+            .contrast = contrast_,
             .strength = 0,
             .confidence = 0,
             .accepted = false};
-        for (std::size_t window = 0; window < evidence.size(); ++window) {
-            candidate.evidence[window] = {.likelihood = evidence[window].likelihood,
-                                          .survival = evidence[window].survival,
-                                          .peaks = evidence[window].peaks,
-                                          .hits = evidence[window].hits};
-        }
-        candidate.contrast = contrast_;
         decide(candidate, static_cast<double>(query_.frames) * frame_s, parameters_.decision);
         return candidate;
     }

@@ -6,12 +6,10 @@ namespace polymux::song {
 
 namespace {
 
-constexpr double most_side_over_middle = 100.0;  // 20 dB.
 constexpr std::size_t block_samples = 4'096;
-/// Files of floats may hold anything: no number, or one whose square is none.
-constexpr float loudest = 1e6F;
 
-float sound(float sample) noexcept {
+/// Files of floats may hold anything: no number, or one whose square is none.
+float sound(float sample, float loudest) noexcept {
     return std::abs(sample) <= loudest ? sample : 0.0F;
 }
 
@@ -31,8 +29,8 @@ void ChannelPowers::take_block(std::span<const float> samples) {
     float right_power = 0;
     float product = 0;
     for (std::size_t index = 0; index + 1 < samples.size(); index += 2) {
-        const float left = sound(samples[index]);
-        const float right = sound(samples[index + 1]);
+        const float left = sound(samples[index], loudest_);
+        const float right = sound(samples[index + 1], loudest_);
         left_power += left * left;
         right_power += right * right;
         product += left * right;
@@ -44,26 +42,29 @@ void ChannelPowers::take_block(std::span<const float> samples) {
 }
 
 MonoChoice ChannelPowers::choice() const noexcept {
-    if (side_ <= middle_ * most_side_over_middle) {
+    if (side_ <= middle_ * most_side_over_middle_) {
         return MonoChoice::middle;
     }
     return left_ >= right_ ? MonoChoice::left : MonoChoice::right;
 }
 
-void append_mono(std::span<const float> samples, MonoChoice choice, std::vector<float>& mono) {
+void append_mono(std::span<const float> samples, MonoChoice choice, const Parameters& parameters,
+                 std::vector<float>& mono) {
+    const float loudest = parameters.loudest_sample;
     const std::size_t frames = samples.size() / 2;
     const std::size_t before = mono.size();
     mono.resize(before + frames);
     float* to = mono.data() + before;
     if (choice == MonoChoice::middle) {
         for (std::size_t index = 0; index < frames; ++index) {
-            to[index] = 0.5F * (sound(samples[2 * index]) + sound(samples[2 * index + 1]));
+            to[index] = 0.5F * (sound(samples[2 * index], loudest) +
+                                sound(samples[2 * index + 1], loudest));
         }
         return;
     }
     const std::size_t channel = choice == MonoChoice::right ? 1 : 0;
     for (std::size_t index = 0; index < frames; ++index) {
-        to[index] = sound(samples[2 * index + channel]);
+        to[index] = sound(samples[2 * index + channel], loudest);
     }
 }
 

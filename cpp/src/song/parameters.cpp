@@ -3,6 +3,8 @@
 #include <bit>
 #include <initializer_list>
 
+#include "polymux/song/peaks.hpp"
+
 namespace polymux::song {
 
 namespace {
@@ -17,6 +19,11 @@ public:
     }
     void take(int value) noexcept { take(static_cast<std::uint32_t>(value)); }
     void take(float value) noexcept { take(std::bit_cast<std::uint32_t>(value)); }
+    void take(double value) noexcept {
+        const auto bits = std::bit_cast<std::uint64_t>(value);
+        take(static_cast<std::uint32_t>(bits));
+        take(static_cast<std::uint32_t>(bits >> 32U));
+    }
     [[nodiscard]] std::uint64_t value() const noexcept { return state_; }
 
 private:
@@ -30,12 +37,16 @@ constexpr int code_version = 1;
 
 std::uint64_t Parameters::hash() const noexcept {
     Hash hash;
-    for (const int value : {code_version, sample_rate_hz, hop_samples, bands, pair_fan,
+    for (const int value : {code_version, key_bits, frequency_bits, sample_rate_hz, hop_samples,
+                            bands, slice_frames, usual_frames, usual_bins, pair_fan,
                             pair_least_frames, pair_most_frames, pair_most_bins, gap_frames}) {
         hash.take(value);
     }
-    hash.take(lowest_hz);
-    hash.take(highest_hz);
+    for (const float value :
+         {lowest_hz, highest_hz, loudest_sample, silence_power, lowest_level, frequency_unit_hz}) {
+        hash.take(value);
+    }
+    hash.take(most_side_over_middle);
     for (const WindowParameters& window : windows) {
         for (const int value : {window.length_samples, window.stride, window.song_box_frames,
                                 window.song_box_bins, window.song_peaks_per_band}) {

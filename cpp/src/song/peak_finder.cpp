@@ -10,9 +10,6 @@ namespace polymux::song {
 
 namespace {
 
-/// Below it (-117 dB of a full-scale sine) there is nothing but rounding.
-constexpr float lowest_level = -39.0F;
-
 /// The top of the parabola through three neighbours, from the middle one.
 float top_of(float before, float middle, float after) noexcept {
     const float curvature = before - 2.0F * middle + after;
@@ -45,8 +42,9 @@ void running_maxima(std::span<float> in, std::span<float> scratch, std::size_t w
 
 }  // namespace
 
-PeakFinder::PeakFinder(std::size_t bins, int box_frames, int box_bins)
+PeakFinder::PeakFinder(std::size_t bins, int box_frames, int box_bins, float lowest_level)
     : bins_(bins),
+      lowest_level_(lowest_level),
       box_frames_(static_cast<std::uint64_t>(box_frames)),
       box_bins_(static_cast<std::size_t>(box_bins)),
       ring_rows_(2 * box_frames_ + 1),
@@ -111,7 +109,7 @@ void PeakFinder::find(std::uint64_t frame, std::vector<FoundPeak>& peaks) const 
 }
 
 bool PeakFinder::is_peak(std::uint64_t frame, std::size_t bin, float level) const {
-    if (level < lowest_level) {
+    if (level < lowest_level_) {
         return false;
     }
     // The ring's places follow each other: no division for each.

@@ -22,7 +22,8 @@ struct FoundPeak {
 /// Finds cells that none exceeds within `box_frames` and `box_bins` on each side.
 class PeakFinder {
 public:
-    PeakFinder(std::size_t bins, int box_frames, int box_bins);
+    /// What lies below `lowest_level` is no peak.
+    PeakFinder(std::size_t bins, int box_frames, int box_bins, float lowest_level);
 
     /// Takes the next row; appends the peaks that are certain now, in order of frames.
     void take(std::span<const float> row, std::vector<FoundPeak>& peaks);
@@ -38,6 +39,7 @@ private:
     [[nodiscard]] const float* maxima(std::uint64_t frame) const;
 
     std::size_t bins_;
+    float lowest_level_;
     std::uint64_t box_frames_;
     std::size_t box_bins_;
     std::uint64_t ring_rows_;

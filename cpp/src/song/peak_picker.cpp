@@ -9,7 +9,6 @@ namespace polymux::song {
 namespace {
 
 constexpr float units_of_shortest_bin = 8'192.0F;
-constexpr std::ptrdiff_t smoothing_bins = 16;
 
 }  // namespace
 
@@ -17,8 +16,10 @@ PeakPicker::PeakPicker(const Parameters& parameters, const SpectrogramShape& spe
                        const PickerShape& shape)
     : spectrogram_(spectrogram),
       shape_(shape),
+      slice_frames_(parameters.slice_frames),
+      usual_bins_(parameters.usual_bins),
       units_per_bin_(units_of_shortest_bin / static_cast<float>(spectrogram.length_samples)),
-      finder_(spectrogram.bins, shape.box_frames, shape.box_bins),
+      finder_(spectrogram.bins, shape.box_frames, shape.box_bins, parameters.lowest_level),
       by_band_(static_cast<std::size_t>(shape.bands)),
       chunk_end_(shape.chunk_rows == 0 ? std::numeric_limits<std::uint64_t>::max()
                                        : shape.chunk_rows) {
@@ -76,8 +77,8 @@ std::vector<float> PeakPicker::smoothed() const {
     }
     std::vector<float> usual(usual_.sums.size());
     for (std::ptrdiff_t bin = 0; bin < bins; ++bin) {
-        const std::ptrdiff_t first = std::max<std::ptrdiff_t>(bin - smoothing_bins, 0);
-        const std::ptrdiff_t end = std::min(bin + smoothing_bins + 1, bins);
+        const std::ptrdiff_t first = std::max<std::ptrdiff_t>(bin - usual_bins_, 0);
+        const std::ptrdiff_t end = std::min(bin + usual_bins_ + 1, bins);
         const double sum =
             running[static_cast<std::size_t>(end)] - running[static_cast<std::size_t>(first)];
         usual[static_cast<std::size_t>(bin)] = static_cast<float>(
@@ -87,7 +88,7 @@ std::vector<float> PeakPicker::smoothed() const {
 }
 
 void PeakPicker::pick(std::span<const float> usual, std::span<const FoundPeak> peaks) {
-    const auto rows_per_slice = static_cast<std::uint32_t>(slice_hops / shape_.stride);
+    const auto rows_per_slice = static_cast<std::uint32_t>(slice_frames_ / shape_.stride);
     std::vector<PickedPeak> slice;
     std::uint32_t number = 0;
     for (const FoundPeak& peak : peaks) {

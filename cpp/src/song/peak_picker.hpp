@@ -24,13 +24,11 @@ struct PickerShape {
     int box_frames = 0;  ///< In rows of the spectrogram.
     int box_bins = 0;
     int bands = 1;
-    int peaks_per_band = 0;  ///< Of each slice of `slice_hops` hops.
+    int peaks_per_band = 0;  ///< Of each `Parameters::slice_frames`.
     /// Rows over which "usual" is taken; 0: all of them.
     std::uint64_t chunk_rows = 0;
     int stride = 1;
 };
-
-inline constexpr int slice_hops = 64;
 
 /// Prominence is the level over the mean of its bin, which is smoothed over its neighbours: a tone
 /// that is always there does not crowd out what changes.
@@ -60,6 +58,8 @@ private:
 
     SpectrogramShape spectrogram_;
     PickerShape shape_;
+    int slice_frames_;
+    std::ptrdiff_t usual_bins_;
     float units_per_bin_;
     std::vector<float> band_ends_;  ///< In frequency units.
     PeakFinder finder_;

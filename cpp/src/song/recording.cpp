@@ -30,14 +30,14 @@ Result<Reading> read_with(MonoChoice choice, media::ByteSource& source,
                           const std::function<void(double)>& on_progress,
                           const CancelToken& token) {
     Fingerprinter fingerprinter(parameters);
-    ChannelPowers powers;
+    ChannelPowers powers(parameters);
     std::vector<float> mono;
     std::size_t taken = 0;
     const auto rate = static_cast<double>(parameters.sample_rate_hz);
     const auto take = [&](std::span<const float> samples) {
         powers.take(samples);
         mono.clear();
-        append_mono(samples, choice, mono);
+        append_mono(samples, choice, parameters, mono);
         fingerprinter.feed(mono);
         taken += mono.size();
         if (on_progress) {
@@ -99,10 +99,10 @@ Result<RecordedQuery> query_recording(media::ByteSource& source, const Parameter
     if (!report) {
         return report.error();
     }
-    ChannelPowers powers;
+    ChannelPowers powers(parameters);
     powers.take(stereo);
     std::vector<float> mono;
-    append_mono(stereo, powers.choice(), mono);
+    append_mono(stereo, powers.choice(), parameters, mono);
     return RecordedQuery{
         .query = make_query(loudest_part(mono, parameters), parameters),
         .duration_s = static_cast<double>(mono.size()) / parameters.sample_rate_hz};

@@ -80,7 +80,12 @@ bool SongSet::State::has_news() {
     return now != stamp;
 }
 
-SongSnapshot SongSet::State::snapshot_of(const Manifest& manifest) {
+void SongSet::State::pass_over(const std::optional<FileStamp>& of_manifest) {
+    const std::lock_guard lock(showing);
+    stamp = of_manifest;
+}
+
+Result<SongSnapshot> SongSet::State::snapshot_of(const Manifest& manifest) {
     const std::shared_ptr<const SongSnapshot> before = shown();
     SongSnapshot next{.parts = {},
                       .generation = manifest.generation,
@@ -105,6 +110,8 @@ SongSnapshot SongSet::State::snapshot_of(const Manifest& manifest) {
         auto part = open_part(folder, wanted, parameters, MappedFile::Reading::here_and_there);
         if (part) {
             next.parts.push_back(without(*std::move(part), removed));
+        } else if (is_shortage(part.error())) {
+            return std::move(part.error());
         } else {
             next.damaged.push_back(
                 {.name = segment_name(wanted.number), .reason = std::move(part.error().message)});
@@ -131,17 +138,27 @@ Result<bool> SongSet::State::load() {
             if (code != ErrorCode::undecodable && code != ErrorCode::input_not_found) {
                 return std::move(loaded.error());
             }
+            if (begins_anew) {
+                pass_over(now);
+                return false;
+            }
             show(with_damaged_manifest(*shown(), std::move(loaded.error().message)), now);
             return true;
         }
-        SongSnapshot next = snapshot_of(loaded->manifest);
+        auto next = snapshot_of(loaded->manifest);
+        if (!next) return std::move(next.error());
         // A writer may have published once more, and deleted files that the last manifest named.
         const bool overtaken = stamp_of(manifest_path()) != loaded->stamp;
-        if (!next.damaged.empty() && overtaken && attempt < load_attempts) continue;
+        if (!next->damaged.empty() && overtaken && attempt < load_attempts) continue;
+        if (begins_anew && !next->damaged.empty()) {
+            pass_over(loaded->stamp);
+            return false;
+        }
         const std::int64_t covered = loaded->manifest.covered_sequence;
         std::erase_if(removals,
                       [covered](const Removal& removal) { return removal.sequence <= covered; });
-        show(std::move(next), loaded->stamp);
+        begins_anew = false;
+        show(*std::move(next), loaded->stamp);
         return true;
     }
 }
@@ -170,7 +187,7 @@ Result<bool> SongSet::refresh() {
     try {
         if (!state_->has_news()) return false;
         const std::unique_lock changing(state_->changing, std::try_to_lock);
-        if (!changing.owns_lock() || state_->begins_anew) return false;
+        if (!changing.owns_lock()) return false;
         return state_->load();
     } catch (const std::bad_alloc&) {
         return out_of_memory();
@@ -230,16 +247,17 @@ Result<void> SongSet::publish(std::int64_t covered_sequence) {
     }
 }
 
-std::vector<DamagedPart> SongSet::verify() {
+Result<std::vector<DamagedPart>> SongSet::verify() {
     // Reading takes long, and nobody shall wait for it.
     std::vector<DamagedPart> found;
     std::vector<std::uint64_t> numbers;
     for (const PartPointer& part : state_->shown()->parts) {
         if (part->number == 0) continue;
-        if (auto wrong = damage_of(*part, state_->folder, state_->parameters)) {
-            found.push_back({.name = segment_name(part->number), .reason = *std::move(wrong)});
-            numbers.push_back(part->number);
-        }
+        auto wrong = damage_of(*part, state_->folder, state_->parameters);
+        if (!wrong) return std::move(wrong.error());
+        if (!wrong->has_value()) continue;
+        found.push_back({.name = segment_name(part->number), .reason = std::move(**wrong)});
+        numbers.push_back(part->number);
     }
     const std::lock_guard changing(state_->changing);
     SongSnapshot next = *state_->shown();

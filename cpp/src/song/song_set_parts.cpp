@@ -1,6 +1,7 @@
 #include "song/song_set_parts.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "polymux/song/segment.hpp"
@@ -80,13 +81,30 @@ Result<PartPointer> open_new_part(const std::string& folder, std::uint64_t numbe
     return PartPointer(*std::move(part));
 }
 
-std::optional<std::string> damage_of(const SongPart& part, const std::string& folder,
-                                     const Parameters& parameters) {
+bool is_shortage(const Error& error) noexcept {
+    if (error.code == ErrorCode::out_of_memory) return true;
+    const int reason = error.os_errno.value_or(0);
+    return reason == EMFILE || reason == ENFILE || reason == ENOMEM || reason == EAGAIN;
+}
+
+Result<std::optional<std::string>> damage_of(const SongPart& part, const std::string& folder,
+                                             const Parameters& parameters) {
     const auto opened =
         open_part(folder, manifest_entry(part), parameters, MappedFile::Reading::from_front_to_end);
-    if (!opened) return opened.error().message;
-    if (auto whole = (*opened)->segment.verify(); !whole) return std::move(whole.error().message);
-    return {};
+    if (!opened && is_shortage(opened.error())) return opened.error();
+    auto whole = opened ? (*opened)->segment.verify() : Result<void>(opened.error());
+    if (whole) return std::optional<std::string>();
+    // A publish replaces the manifest first and then deletes what it names no more.
+    const auto now = load_manifest(folder, parameters);
+    if (!now && is_shortage(now.error())) return now.error();
+    if (now) {
+        const auto is_it = [&part](const ManifestSegment& named) {
+            return named.number == part.number && named.checksum == part.segment.checksum();
+        };
+        const std::vector<ManifestSegment>& named = now->manifest.segments;
+        if (std::none_of(named.begin(), named.end(), is_it)) return std::optional<std::string>();
+    }
+    return std::optional(std::move(whole.error().message));
 }
 
 Result<std::vector<PartPointer>> build_parts(std::span<const Track> tracks,

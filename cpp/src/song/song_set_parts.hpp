@@ -31,9 +31,15 @@ Result<PartPointer> open_part(const std::string& folder, const ManifestSegment& 
 Result<PartPointer> open_new_part(const std::string& folder, std::uint64_t number,
                                   const Parameters& parameters);
 
-/// What is wrong with the part's file, read whole.
-[[nodiscard]] std::optional<std::string> damage_of(const SongPart& part, const std::string& folder,
-                                                   const Parameters& parameters);
+/// Whether something is scarce now, such as files that may be open, and the file itself may be as
+/// it should be.
+[[nodiscard]] bool is_shortage(const Error& error) noexcept;
+
+/// What is wrong with the part's file, read whole; none where it is as it should be, or where it
+/// has been merged meanwhile and the manifest names it no more. Errors: `is_shortage`.
+[[nodiscard]] Result<std::optional<std::string>> damage_of(const SongPart& part,
+                                                           const std::string& folder,
+                                                           const Parameters& parameters);
 
 /// The parts in memory that these tracks become: several where they are longer than one may be.
 Result<std::vector<PartPointer>> build_parts(std::span<const Track> tracks,

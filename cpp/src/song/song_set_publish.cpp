@@ -113,8 +113,8 @@ public:
         : folder_(folder), parameters_(parameters), generation_(generation) {}
 
     /// Opens the files among `parts` once more, to read them from front to end. Names those that
-    /// are damaged.
-    std::vector<DamagedPart> open_inputs(std::span<const PartPointer> parts) {
+    /// are damaged. Errors: `is_shortage`.
+    Result<std::vector<DamagedPart>> open_inputs(std::span<const PartPointer> parts) {
         std::vector<DamagedPart> damaged;
         inputs_.clear();
         for (const PartPointer& part : parts) {
@@ -124,6 +124,7 @@ public:
             }
             auto opened = open_part(folder_, manifest_entry(*part), parameters_,
                                     MappedFile::Reading::from_front_to_end);
+            if (!opened && is_shortage(opened.error())) return opened.error();
             Result<void> whole = opened ? (*opened)->segment.verify() : opened.error();
             if (whole) {
                 inputs_.push_back(*std::move(opened));
@@ -200,9 +201,10 @@ Result<void> SongSet::State::publish(std::int64_t covered_sequence) {
     Plan plan;
     for (;;) {
         plan = plan_of(next.parts, parameters);
-        const std::vector<DamagedPart> damaged = publication.open_inputs(plan.merged);
-        if (damaged.empty()) break;
-        for (const DamagedPart& one : damaged) {
+        const auto damaged = publication.open_inputs(plan.merged);
+        if (!damaged) return damaged.error();
+        if (damaged->empty()) break;
+        for (const DamagedPart& one : *damaged) {
             std::erase_if(next.parts, [&one](const PartPointer& part) {
                 return part->number != 0 && segment_name(part->number) == one.name;
             });

@@ -43,12 +43,14 @@ struct SongSet::State {
 
     /// Whether the manifest is another one than that of `current`.
     [[nodiscard]] bool has_news();
-    /// The rest needs `changing`. Loads the manifest where it is another one.
+    /// The rest needs `changing`. Loads the manifest where it is another one; while this set
+    /// begins anew, only where all that it names can be used.
     Result<bool> load();
     Result<void> publish(std::int64_t covered_sequence);
 
 private:
-    [[nodiscard]] SongSnapshot snapshot_of(const Manifest& manifest);
+    [[nodiscard]] Result<SongSnapshot> snapshot_of(const Manifest& manifest);
+    void pass_over(const std::optional<FileStamp>& of_manifest);
 };
 
 }  // namespace polymux::song

@@ -11,9 +11,6 @@ namespace polymux::song {
 
 namespace {
 
-/// -120 dB of a full-scale sine: digital silence has no peaks.
-constexpr float silence = 1e-12F;
-
 float bent_log2(float power) noexcept {
     // An IEEE float's bits, read as a number, are its logarithm with straight lines between powers
     // of two.
@@ -36,7 +33,8 @@ SpectrogramShape shape_of(const Parameters& parameters, int window, int stride) 
     return {.length_samples = length,
             .hop_samples = static_cast<std::size_t>(parameters.hop_samples * stride),
             .first_bin = first,
-            .bins = last - first + 1};
+            .bins = last - first + 1,
+            .silence_power = parameters.silence_power};
 }
 
 Spectrogram::Spectrogram(const SpectrogramShape& shape)
@@ -94,7 +92,7 @@ void Spectrogram::transform(std::size_t rows, RowSink sink) {
         for (std::size_t bin = 0; bin < shape_.bins; ++bin) {
             const float real = bins[bin].real();
             const float imaginary = bins[bin].imag();
-            row_[bin] = bent_log2(real * real + imaginary * imaginary + silence);
+            row_[bin] = bent_log2(real * real + imaginary * imaginary + shape_.silence_power);
         }
         sink(row_);
     }

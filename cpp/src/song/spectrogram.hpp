@@ -19,6 +19,7 @@ struct SpectrogramShape {
     std::size_t hop_samples = 0;
     std::size_t first_bin = 0;
     std::size_t bins = 0;
+    float silence_power = 0;  ///< Added to each cell.
 };
 
 [[nodiscard]] SpectrogramShape shape_of(const Parameters& parameters, int window, int stride);

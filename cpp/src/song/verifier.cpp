@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "song/whole_part.hpp"
+
 namespace polymux::song {
 
 namespace {
@@ -22,8 +24,10 @@ float levels_per_doubling(int levels) {
 
 }  // namespace
 
-float Evidence::strength() const noexcept {
-    return peaks == 0 ? 0.0F : likelihood / std::sqrt(static_cast<float>(peaks));
+float strength_of(const WindowEvidence& evidence) noexcept {
+    return evidence.peaks == 0
+               ? 0.0F
+               : evidence.likelihood / std::sqrt(static_cast<float>(evidence.peaks));
 }
 
 Verifier::Verifier(const Query& query, const Parameters& parameters, int window)
@@ -43,7 +47,7 @@ Verifier::Verifier(const Query& query, const Parameters& parameters, int window)
         for (int level = 0; level < chance_levels; ++level) {
             const float chance = least_chance * std::exp2(static_cast<float>(level) /
                                                           levels_per_doubling(chance_levels));
-            gains_[static_cast<std::size_t>(row)][static_cast<std::size_t>(level)] =
+            gains_[static_cast<std::size_t>(level)][static_cast<std::size_t>(row)] =
                 std::log(1.0F + (1.0F - chance) * survival / chance);
         }
     }
@@ -114,10 +118,9 @@ std::optional<Verifier::Cell> Verifier::cell_of(PackedPeak peak,
                                                 const Alignment& alignment) const noexcept {
     const float at =
         (static_cast<float>(frame_of(peak)) - alignment.offset) / alignment.time_factor;
-    const int frame = static_cast<int>(std::floor(at + 0.5F));
+    const int frame = whole_part(at + 0.5F);
     const float frequency = static_cast<float>(frequency_of(peak)) * alignment.frequency_factor;
-    // Not lround: it costs more than all the rest here.
-    const int cell = static_cast<int>(std::floor(frequency * cells_per_unit_ + 0.5F));
+    const int cell = whole_part(frequency * cells_per_unit_ + 0.5F);
     if (frame < 0 || frame >= frames_ || cell >= cells_) {
         return std::nullopt;
     }
@@ -133,9 +136,10 @@ std::size_t Verifier::level_of(const Cell& cell) const noexcept {
     return static_cast<std::size_t>(std::clamp(level, 0, chance_levels - 1));
 }
 
-Evidence Verifier::judge(std::span<const PackedPeak> peaks, const Alignment& alignment) const {
+WindowEvidence Verifier::judge(std::span<const PackedPeak> peaks,
+                               const Alignment& alignment) const {
     std::array<int, chance_levels> hits_at{};
-    Evidence evidence;
+    WindowEvidence evidence;
     for (const PackedPeak peak : peaks) {
         const std::optional<Cell> cell = cell_of(peak, alignment);
         if (!cell) {
@@ -148,13 +152,22 @@ Evidence Verifier::judge(std::span<const PackedPeak> peaks, const Alignment& ali
         }
     }
     const auto misses = static_cast<float>(evidence.peaks - evidence.hits);
+    std::array<float, survival_levels> sums;
     for (std::size_t row = 0; row < survival_levels; ++row) {
-        float sum = misses * losses_[row];
-        for (std::size_t level = 0; level < chance_levels; ++level) {
-            sum += static_cast<float>(hits_at[level]) * gains_[row][level];
+        sums[row] = misses * losses_[row];
+    }
+    for (std::size_t level = 0; level < chance_levels; ++level) {
+        if (hits_at[level] == 0) {
+            continue;
         }
-        if (sum > evidence.likelihood) {
-            evidence.likelihood = sum;
+        const auto hits = static_cast<float>(hits_at[level]);
+        for (std::size_t row = 0; row < survival_levels; ++row) {
+            sums[row] += hits * gains_[level][row];
+        }
+    }
+    for (std::size_t row = 0; row < survival_levels; ++row) {
+        if (sums[row] > evidence.likelihood) {
+            evidence.likelihood = sums[row];
             evidence.survival = least_survival + (most_survival - least_survival) *
                                                      static_cast<float>(row) /
                                                      static_cast<float>(survival_levels - 1);

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "polymux/song/matcher.hpp"
 #include "polymux/song/peaks.hpp"
 #include "polymux/song/query.hpp"
 
@@ -21,16 +22,8 @@ struct Alignment {
     float frequency_factor = 1;
 };
 
-/// What one window says of one alignment.
-struct Evidence {
-    float likelihood = 0;  ///< Natural logarithm of how much likelier it is than chance.
-    float survival = 0;    ///< Share of the song's peaks that the snippet keeps, where likeliest.
-    int peaks = 0;         ///< Of the song, within the snippet.
-    int hits = 0;
-
-    /// The likelihood, made comparable between snippets of different lengths.
-    [[nodiscard]] float strength() const noexcept;
-};
+/// The likelihood, made comparable between snippets of different lengths.
+[[nodiscard]] float strength_of(const WindowEvidence& evidence) noexcept;
 
 /// One window's dense peaks of a snippet as a map of cells. A song's peak that hits a set cell says
 /// the more the rarer it is that this frequency and this moment are set: steady tones and busy
@@ -40,8 +33,8 @@ public:
     Verifier(const Query& query, const Parameters& parameters, int window);
 
     /// `peaks` are the song's, frames counted from where `alignment.offset` counts.
-    [[nodiscard]] Evidence judge(std::span<const PackedPeak> peaks,
-                                 const Alignment& alignment) const;
+    [[nodiscard]] WindowEvidence judge(std::span<const PackedPeak> peaks,
+                                       const Alignment& alignment) const;
 
 private:
     struct Cell {
@@ -68,7 +61,7 @@ private:
     /// Logarithm of how busy a frame and a cell are, in steps of the chance's level.
     std::vector<std::int16_t> frame_levels_;
     std::vector<std::int16_t> cell_levels_;
-    std::array<std::array<float, chance_levels>, survival_levels> gains_;
+    std::array<std::array<float, survival_levels>, chance_levels> gains_;
     std::array<float, survival_levels> losses_;
 };
 

@@ -2,22 +2,24 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 #include "song/keys.hpp"
+#include "song/whole_part.hpp"
 
 namespace polymux::song {
 
 namespace {
 
-constexpr std::size_t bucket_count = 1U << 18U;
+/// Buckets for each hit: with more of them fewer hits are near each other by chance, with fewer of
+/// them they stay in the cache. They only sort out what cannot be a place.
+constexpr std::size_t buckets_per_hit = 8;
+constexpr std::size_t least_buckets = 1U << 12U;
+constexpr std::size_t most_buckets = 1U << 18U;
 constexpr std::uint32_t bucket_frames = 2;
 /// A hundred times what half a minute of music gives in a large catalogue.
 constexpr std::size_t most_hits = 4'000'000;
-
-std::size_t bucket_of(std::uint32_t begin) noexcept {
-    return (begin / bucket_frames) % bucket_count;
-}
 
 /// A number and, if it lies near the middle of two whole ones, both of them.
 struct Rounded {
@@ -25,9 +27,8 @@ struct Rounded {
     int count = 1;
 
     Rounded(float value, float margin) {
-        const float nearest = std::floor(value + 0.5F);
-        values[0] = static_cast<int>(nearest);
-        const float past = value - nearest;
+        values[0] = whole_part(value + 0.5F);
+        const float past = value - static_cast<float>(values[0]);
         if (std::abs(past) >= 0.5F - margin) {
             values[1] = values[0] + (past > 0.0F ? 1 : -1);
             count = 2;
@@ -37,8 +38,7 @@ struct Rounded {
 
 }  // namespace
 
-Votes::Votes(const Query& query, const Parameters& parameters)
-    : parameters_(parameters), buckets_(bucket_count) {
+Votes::Votes(const Query& query, const Parameters& parameters) : parameters_(parameters) {
     make_pairs(query);
 }
 
@@ -107,16 +107,20 @@ void Votes::look_up(const Segment& segment, float speed) {
 
 std::span<const Place> Votes::count(float time_factor) {
     begins_.clear();
-    std::fill(buckets_.begin(), buckets_.end(), std::uint8_t{0});
+    const std::size_t wanted = std::bit_ceil(hits_.size() * buckets_per_hit);
+    buckets_.assign(std::clamp(wanted, least_buckets, most_buckets), 0);
+    const auto bucket_of = [mask = buckets_.size() - 1](std::uint32_t begin) noexcept {
+        return (begin / bucket_frames) & mask;
+    };
     for (const Hit& hit : hits_) {
         const auto before =
-            static_cast<std::uint32_t>(std::floor(hit.query_frame * time_factor + 0.5F));
+            static_cast<std::uint32_t>(whole_part(hit.query_frame * time_factor + 0.5F));
         const std::uint32_t begin = hit.frame + bias - before;
         begins_.push_back(begin);
         std::uint8_t& bucket = buckets_[bucket_of(begin)];
         bucket = static_cast<std::uint8_t>(bucket + (bucket < 255 ? 1 : 0));
     }
-    const auto few = [this](std::uint32_t begin) {
+    const auto few = [this, &bucket_of](std::uint32_t begin) {
         const int near = buckets_[bucket_of(begin - bucket_frames)] + buckets_[bucket_of(begin)] +
                          buckets_[bucket_of(begin + bucket_frames)];
         return near < parameters_.least_votes;

@@ -313,6 +313,8 @@ def _kept(lines: list[bytes]) -> list[bytes]:
 def _answer(status: int, words: str) -> bytes:
     body = f"{words}\n".encode("utf-8", "replace")
     return (
-        f"HTTP/1.1 {status} Refused\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        # By RFC 9209 whoever asks can tell this from an answer of the host.
+        f"HTTP/1.1 {status} Refused\r\nProxy-Status: polymux\r\n"
+        "Content-Type: text/plain; charset=utf-8\r\n"
         f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     ).encode() + body

@@ -14,13 +14,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux._text import display_name
-from polymux.errors import InputChangedError, InputNotFoundError, InputUnreadableError, PolymuxError
+from polymux.errors import (
+    InputChangedError,
+    InputNotFoundError,
+    InputUnreadableError,
+    InvalidRequestError,
+    PolymuxError,
+)
+from polymux.options import integer
 from polymux.songs.results import AddProgress, AddReport, FailedFile
 from polymux.songs.table import FileState, SongRow, digest_of
 from polymux.songs.tags import tags_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Sequence
 
     from polymux.songs.database import Database
     from polymux.songs.index import CatalogueIndex
@@ -69,9 +76,12 @@ class Addition:
         database: Of the catalogue.
         table: Its rows.
         index: Told of what is new.
-        workers: Files at a time.
+        workers: Files at a time; None for as many as there are cores.
         on_progress: Called for each file by the thread that runs it; what it raises ends the pass.
         cancel: Ends the pass once it is set; what was written stays.
+
+    Raises:
+        InvalidRequestError: `workers` is below 1.
     """
 
     def __init__(
@@ -79,8 +89,7 @@ class Addition:
         database: Database,
         table: SongTable,
         index: CatalogueIndex,
-        *,
-        workers: int,
+        workers: int | None,
         on_progress: Callable[[AddProgress], object] | None,
         cancel: threading.Event | None,
     ) -> None:
@@ -92,7 +101,7 @@ class Addition:
         self._database = database
         self._table = table
         self._index = index
-        self._workers = workers
+        self._workers = _checked_workers(workers)
         self._on_progress = on_progress
         self._cancel = cancel or threading.Event()
         self._stop = threading.Event()
@@ -101,16 +110,26 @@ class Addition:
         self._missing: list[bytes] = []
         self._audio_s = 0.0
 
-    def run(self, paths: list[bytes]) -> AddReport:
-        """Looks at all files, and writes down what is new."""
+    def run(self, paths: list[bytes], unread: Sequence[tuple[bytes, OSError]] = ()) -> AddReport:
+        """Looks at all files, and writes down what is new.
+
+        Args:
+            paths: The files.
+            unread: Folders that could not be looked into: they have failed. Default: none.
+        """
         began = time.monotonic()
+        total = len(paths) + len(unread)
         # What is in memory or unusable becomes segments first: numbers of changes hold for those.
         self._index.current()
         try:
+            for path, reason in unread:
+                failure = _unreadable(path, reason)
+                self._count(path, "failed", failure)
+                self._tell(path, "failed", failure, total, time.monotonic() - began)
             with closing(self._outcomes(paths)) as outcomes:
                 for path, outcome, error in outcomes:
                     self._count(path, outcome, error)
-                    self._tell(path, outcome, error, len(paths), time.monotonic() - began)
+                    self._tell(path, outcome, error, total, time.monotonic() - began)
         except BaseException:
             # That it ended so is what the caller is told; the next pass makes the segment then.
             with suppress(PolymuxError):
@@ -323,6 +342,15 @@ class Addition:
         return None
 
 
+def _checked_workers(workers: int | None) -> int:
+    from polymux._native import media
+
+    number = media.available_cores() if workers is None else integer("workers", workers)
+    if number < 1:
+        raise InvalidRequestError(f"workers={number} is below 1")
+    return number
+
+
 def state_of(path: bytes) -> FileState | None:
     """Size and time of a file; None where there is none.
 
@@ -339,6 +367,14 @@ def state_of(path: bytes) -> FileState | None:
         name = display_name(path)
         raise InputUnreadableError(f"{name} is no regular file", input_name=name)
     return FileState(status.st_size, status.st_mtime_ns)
+
+
+def is_there(path: bytes) -> bool:
+    """Whether a path leads to something, where that can be told; else it may."""
+    try:
+        return state_of(path) is not None
+    except InputUnreadableError:
+        return True
 
 
 def _unreadable(path: bytes, error: OSError) -> InputUnreadableError:

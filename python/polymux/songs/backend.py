@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import threading
 from base64 import b64decode
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -37,6 +38,10 @@ NAME = "songs"
 #: Most of them wait for others, who are asked after the catalogue.
 _SLOTS = 64
 _BUSY_S = 5
+
+
+class _Abandoned(Exception):  # noqa: N818 - no error
+    """Nobody waits for the answer any more."""
 
 
 class CatalogueBackend(Backend):
@@ -156,11 +161,21 @@ class CatalogueBackend(Backend):
     async def _identify(self, work: Work, sink: Sink) -> Product:
         query = await self._query(work)
 
+        abandoned = threading.Event()
+
+        def go_on() -> None:
+            if abandoned.is_set():
+                raise _Abandoned
+
         def identify(catalogue: Catalogue) -> tuple[Match, dict[str, str]] | None:
-            match = catalogue.identify_query(query)
+            match = catalogue.identify_query(query, go_on)
             return None if match is None else (match, self._answer(match.song))
 
-        found = await self._ask(identify)
+        try:
+            found = await self._ask(identify)
+        except asyncio.CancelledError:
+            abandoned.set()
+            raise
         if found is not None:
             return self._matched(work, sink, *found)
         _log.info("identify_song %s: no song of the catalogue", work.request_id)

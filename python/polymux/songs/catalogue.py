@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import os
-import stat
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from polymux._text import display_name, shown
-from polymux.errors import CatalogueError, InvalidRequestError
+from polymux.errors import InvalidRequestError
 from polymux.inputs import native_source, path_bytes
 from polymux.options import flag, integer, native_limits
 from polymux.songs import exporting, text_search
-from polymux.songs.adding import Addition, state_of
+from polymux.songs.adding import Addition, is_there
 from polymux.songs.connection import library
 from polymux.songs.database import Database
 from polymux.songs.identifying import identify_query
 from polymux.songs.index import CatalogueIndex
 from polymux.songs.results import CatalogueSong, CatalogueStatistics, CheckReport
-from polymux.songs.settings import catalogue_folder
+from polymux.songs.settings import catalogue_folder, made_folder
 from polymux.songs.table import SongTable
-from polymux.songs.walking import files_below, named_path
+from polymux.songs.walking import files_of, is_folder, named_path, several
 from polymux.songs.writing import WritingLock
 
 if TYPE_CHECKING:
@@ -66,15 +64,7 @@ class Catalogue:
         """Opens it."""
         self._process = os.getpid()
         #: The folder.
-        self.path: Path = catalogue_folder(path)
-        try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise CatalogueError(
-                f"the catalogue {display_name(self.path.as_posix())} cannot be made: "
-                f"{error.strerror}",
-                errno=error.errno,
-            ) from error
+        self.path: Path = made_folder(catalogue_folder(path))
         self._writing = WritingLock(self.path / "lock")
         self._database = Database(self.path / "songs.sqlite3")
         self._table = SongTable(self._database)
@@ -91,10 +81,11 @@ class Catalogue:
         """Adds files, and what is in folders at any depth.
 
         The content decides what is music, never the name; but in folders, hidden files and those
-        whose names say that they are pictures or texts are left out. A bad file stops nothing: the
-        report has its error. Files that are there already are known by size and time, then by their
-        content; one that was moved or renamed keeps its number. A pass that is interrupted or
-        killed loses no file that it was done with, and the next one goes on from there.
+        whose names say that they are pictures or texts are left out. A bad file stops nothing, nor
+        does a folder that cannot be read: the report has its error. Files that are there already
+        are known by size and time, then by their content; one that was moved or renamed keeps its
+        number. A pass that is interrupted or killed loses no file that it was done with, and the
+        next one goes on from there.
 
         Args:
             sources: A path, or several.
@@ -119,13 +110,14 @@ class Catalogue:
             2
         """
         self._check_process()
-        paths = [named_path(one) for one in _several(sources)]
-        folders = [one for one in paths if _is_folder(one)]
+        paths = [named_path(one) for one in several(sources)]
+        folders = [one for one in paths if is_folder(one)]
         with self._writing.held():
             with self._database.transaction():
                 for one in folders:
                     self._table.add_root(one)
-            return self._addition(workers, on_progress, cancel).run(_files(paths))
+            begun = Addition(self._database, self._table, self._index, workers, on_progress, cancel)
+            return begun.run(*files_of(paths))
 
     def rescan(
         self,
@@ -161,27 +153,8 @@ class Catalogue:
         self._check_process()
         with self._writing.held():
             paths = [*self._table.roots(), *(row.path for row in self._table.every())]
-            return self._addition(workers, on_progress, cancel).run(_files(paths))
-
-    def _addition(
-        self,
-        workers: int | None,
-        on_progress: Callable[[AddProgress], object] | None,
-        cancel: threading.Event | None,
-    ) -> Addition:
-        from polymux._native import media
-
-        number = media.available_cores() if workers is None else integer("workers", workers)
-        if number < 1:
-            raise InvalidRequestError(f"workers={number} is below 1")
-        return Addition(
-            self._database,
-            self._table,
-            self._index,
-            workers=number,
-            on_progress=on_progress,
-            cancel=cancel,
-        )
+            begun = Addition(self._database, self._table, self._index, workers, on_progress, cancel)
+            return begun.run(*files_of(paths))
 
     def remove(self, song: int | CatalogueSong | FilePath) -> int:
         """Removes a song, or all songs of a folder; files stay where they are.
@@ -266,17 +239,21 @@ class Catalogue:
 
         return self.identify_query(media.song_query(native, checked)["query"])
 
-    def identify_query(self, query: bytes) -> Match | None:
+    def identify_query(
+        self, query: bytes, go_on: Callable[[], object] | None = None
+    ) -> Match | None:
         """What `identify` does, of sound that was described before, maybe by another process.
 
         Args:
             query: The member ``query`` of what the native ``song_query`` gives.
+            go_on: Called in this thread now and then; what it raises ends the search. Default:
+                none.
 
         Raises:
             CatalogueError: The catalogue cannot be read.
         """
         self._check_process()
-        return identify_query(self._index, self._table, query)
+        return identify_query(self._index, self._table, query, go_on)
 
     def search(self, text: str, limit: int = 5) -> list[CatalogueSong]:
         """Finds songs by title, artist, or both, in any order and with errors of typing.
@@ -307,8 +284,7 @@ class Catalogue:
         found = text_search.search(self._database.reader, wanted, 4 * limit)
         rows = self._table.many([number for number, _ in found])
         songs = [rows[number].song() for number, _ in found if number in rows]
-        kinds = {(one.group_id, one.title, one.artist): one for one in reversed(songs)}
-        return [one for one in songs if kinds[one.group_id, one.title, one.artist] is one][:limit]
+        return text_search.without_copies(songs)[:limit]
 
     def check(self) -> CheckReport:
         """Looks whether all is whole: database, index, files. Reads all of the database.
@@ -331,9 +307,24 @@ class Catalogue:
 
         problems = self._database.problems()
         damaged = self._index.verify()
-        missing = [row.song() for row in self._table.every() if not _is_there(row.path)]
+        missing = [row.song() for row in self._table.every() if not is_there(row.path)]
         stale = [row.song() for row in self._table.stale(media.parameters_hash())]
         return CheckReport(tuple(problems), tuple(damaged), tuple(missing), tuple(stale))
+
+    def count(self) -> int:
+        """How many songs it has.
+
+        Raises:
+            CatalogueError: The catalogue cannot be read.
+
+        Example:
+            >>> import polymux
+            >>> with polymux.Catalogue("nothing") as catalogue:
+            ...     catalogue.count()
+            0
+        """
+        self._check_process()
+        return self._table.count()
 
     def stats(self) -> CatalogueStatistics:
         """How much it holds.
@@ -404,33 +395,3 @@ class Catalogue:
     ) -> None:
         """Closes."""
         self.close()
-
-
-def _several(sources: Any) -> list[Any]:
-    if isinstance(sources, (str, os.PathLike)):
-        return [sources]
-    if isinstance(sources, (bytes, bytearray, memoryview)):
-        raise TypeError(f"a song of the catalogue is a file: give its path, not {shown(sources)}")
-    return list(sources)
-
-
-def _is_folder(path: bytes) -> bool:
-    return stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116 - byte for byte
-
-
-def _is_there(path: bytes) -> bool:
-    try:
-        return state_of(path) is not None
-    except OSError:
-        return True
-
-
-def _files(paths: Iterable[bytes]) -> list[bytes]:
-    """The files, and those of the folders, each of them once."""
-    files: dict[bytes, None] = {}
-    for path in paths:
-        if os.path.isdir(path):  # noqa: PTH112
-            files.update(dict.fromkeys(files_below(path)))
-        else:
-            files[path] = None
-    return list(files)

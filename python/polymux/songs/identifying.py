@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from polymux.songs.results import Match, RunnerUp
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from polymux.songs.index import CatalogueIndex
     from polymux.songs.results import CatalogueSong
     from polymux.songs.table import SongTable
@@ -15,11 +17,23 @@ if TYPE_CHECKING:
 _MOST_TRIES = 5
 
 
-def identify_query(index: CatalogueIndex, table: SongTable, query: bytes) -> Match | None:
-    """Names the song that described sound is of; None where the catalogue has none."""
+def identify_query(
+    index: CatalogueIndex,
+    table: SongTable,
+    query: bytes,
+    go_on: Callable[[], object] | None = None,
+) -> Match | None:
+    """Names the song that described sound is of; None where the catalogue has none.
+
+    Args:
+        index: Is asked.
+        table: Of its songs.
+        query: What the native ``song_query`` has made.
+        go_on: Called now and then meanwhile; what it raises ends the search. Default: none.
+    """
     gone: list[int] = []
     for _ in range(_MOST_TRIES):
-        found = index.current().identify(query, gone)
+        found = index.current().identify(query, gone, go_on)
         if found is None:
             return None
         song = _song(table, found["song_id"])

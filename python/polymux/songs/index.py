@@ -5,14 +5,16 @@ from __future__ import annotations
 import errno
 import logging
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from polymux._text import display_name
-from polymux.errors import PolymuxError
+from polymux.errors import CatalogueError, MissingDependencyError, PolymuxError
 from polymux.songs.failures import is_full
 from polymux.songs.table import signed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from polymux._media import SongIndex
@@ -37,7 +39,8 @@ class CatalogueIndex:
     by whatever process, are read from the database into memory. Segments that are missing, damaged,
     of another catalogue or of other parameters are made anew from the database.
 
-    Any number of threads may use it.
+    Any number of threads may use it. Whatever the core or the system refuses comes out of it as a
+    `CatalogueError`.
 
     Args:
         folder: Where the segments are.
@@ -62,33 +65,71 @@ class CatalogueIndex:
         self.damaged: list[str] = []
 
     def current(self) -> SongIndex:
-        """The native index, with all that the database has at this moment."""
-        with self._lock:
-            native = self._native
-            if native is None or native.refresh():
-                native = self._opened()
-            for _ in range(_MOST_REBUILDS):
-                if self._anew is not None:
-                    native, self._anew = self._anew, None
-                    self._covered, self._seen = 0, None
-                    self._delta_bytes, self._must_publish = 0, True
-                version = self._database.version()
-                if version != self._seen:
-                    self._caught_up(native)
-                    self._seen = version
-                if self._must_publish or self._delta_bytes >= _WORTH_A_SEGMENT_BYTES:
-                    self._publish_if_free(native)
-                if self._anew is None:
-                    break
-            # Whoever asked before keeps what was whole; nobody gets one that is only being made.
-            self._native = native
-            return native
+        """The native index, with all that the database has at this moment.
+
+        Raises:
+            CatalogueError: It cannot be read or made.
+        """
+        with self._lock, self._reported():
+            try:
+                return self._brought_up()
+            except BaseException:
+                # Half of a change may be in it: the next one who asks opens it again.
+                self._native = self._anew = None
+                raise
+
+    def _brought_up(self) -> SongIndex:
+        native = self._native
+        if native is None or self._has_news(native):
+            native = self._opened()
+        for _ in range(_MOST_REBUILDS):
+            if self._anew is not None:
+                native, self._anew = self._anew, None
+                self._covered, self._seen = 0, None
+                self._delta_bytes, self._must_publish = 0, True
+            version = self._database.version()
+            if version != self._seen:
+                self._caught_up(native)
+                self._seen = version
+            if self._must_publish or self._delta_bytes >= _WORTH_A_SEGMENT_BYTES:
+                self._publish_if_free(native)
+            if self._anew is None:
+                break
+        # Whoever asked before keeps what was whole; nobody gets one that is only being made.
+        self._native = native
+        return native
+
+    def _has_news(self, native: SongIndex) -> bool:
+        """Whether another process has published; what keeps that from being read keeps nobody."""
+        try:
+            return native.refresh()
+        except PolymuxError as error:
+            _log.warning("the index of songs goes on as it was: %s", error)
+            return False
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except (CatalogueError, MissingDependencyError):
+            raise
+        except (PolymuxError, OSError) as error:
+            name = display_name(self._folder.parent.as_posix())
+            words = error if isinstance(error, PolymuxError) else error.strerror
+            raise CatalogueError(
+                f"the index of the catalogue {name} cannot be used: {words}",
+                errno=getattr(error, "errno", None),
+            ) from error
 
     def publish(self) -> None:
-        """Makes segments of all that is in memory alone. By whoever holds the lock."""
+        """Makes segments of all that is in memory alone. By whoever holds the lock.
+
+        Raises:
+            CatalogueError: They cannot be written.
+        """
         for _ in range(_MOST_REBUILDS):
             native = self.current()
-            with self._lock:
+            with self._lock, self._reported():
                 if self._delta_bytes == 0 and not self._must_publish:
                     return
                 self._publish(native)
@@ -96,9 +137,13 @@ class CatalogueIndex:
                     return
 
     def verify(self) -> list[str]:
-        """Reads all segments; makes them anew where one is damaged. Gives what was."""
+        """Reads all segments; makes them anew where one is damaged. Gives what was.
+
+        Raises:
+            CatalogueError: They cannot be read.
+        """
         native = self.current()
-        with self._lock:
+        with self._lock, self._reported():
             damaged = native.verify()
             if damaged:
                 self._begin_anew(damaged)

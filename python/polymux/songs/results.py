@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from polymux._shown import Shown
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -93,7 +95,7 @@ class CatalogueSong:
 
 
 @dataclass(frozen=True, slots=True)
-class RunnerUp:
+class RunnerUp(Shown):
     """The song that would have been named without the one that was.
 
     Attributes:
@@ -145,7 +147,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class AddProgress:
+class AddProgress(Shown):
     """A file that was looked at.
 
     Attributes:
@@ -171,7 +173,7 @@ class AddProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class FailedFile:
+class FailedFile(Shown):
     """A file that is not in the catalogue.
 
     Attributes:
@@ -194,7 +196,7 @@ class AddReport:
         duplicates: New songs whose files are copies of others.
         unchanged: Songs that are as they were.
         missing: Songs whose files are gone; only `rescan` looks for them, and keeps them.
-        failed: Files that are no music, or cannot be read.
+        failed: Files that are no music or cannot be read, and folders that cannot be read.
         audio_s: Sound listened to, in seconds.
         elapsed_s: Time it took.
         cancelled: Whether it was ended before its end.
@@ -239,6 +241,12 @@ class CheckReport:
     def is_whole(self) -> bool:
         """Nothing is wrong with what the catalogue keeps; files may be missing."""
         return not self.problems and not self.damaged_segments and not self.stale
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from polymux.notebook.facts import check_report
+
+        return check_report(self)
 
 
 @dataclass(frozen=True, slots=True)

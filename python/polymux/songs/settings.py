@@ -8,7 +8,7 @@ from typing import Any
 
 from polymux._text import display_name
 from polymux.config import config_path
-from polymux.errors import InvalidRequestError
+from polymux.errors import CatalogueError, InvalidRequestError
 
 _LARGEST_FILE_BYTES = 1 << 20
 
@@ -34,6 +34,22 @@ def catalogue_folder(path: str | os.PathLike[str] | None = None) -> Path:
     if not os.path.isabs(folder):  # noqa: PTH117 - the specification has relative ones ignored
         folder = os.path.expanduser("~/.local/share")  # noqa: PTH111
     return Path(folder).absolute() / "polymux" / "songs"
+
+
+def made_folder(folder: Path) -> Path:
+    """The same, made where there is none.
+
+    Raises:
+        CatalogueError: It cannot be made.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise CatalogueError(
+            f"the catalogue {display_name(folder.as_posix())} cannot be made: {error.strerror}",
+            errno=error.errno,
+        ) from error
+    return folder
 
 
 def _configured() -> str | None:

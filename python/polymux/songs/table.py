@@ -290,6 +290,11 @@ class SongTable:
         """Forgets a folder."""
         self._write("DELETE FROM roots WHERE path = ?", (folder,))
 
+    def count(self) -> int:
+        """Of songs."""
+        found: int = self._read("SELECT count(*) FROM songs")[0][0]
+        return found
+
     def counts(self) -> tuple[int, int, int, float]:
         """Songs, recordings, groups, and seconds of all songs."""
         ((songs, groups, duration_s),) = self._read(

@@ -8,7 +8,10 @@ from polymux.errors import InvalidRequestError
 from polymux.songs.folding import folded, spellings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from polymux.songs.connection import Connection
+    from polymux.songs.results import CatalogueSong
 
 #: Below, a song is not what was looked for.
 LEAST_LIKENESS = 0.55
@@ -123,6 +126,12 @@ def _matched(reader: Connection, table: str, query: str) -> _Titles:
         (query, _MOST_CANDIDATES),
     )
     return {number: (title, artist) for number, title, artist in found}
+
+
+def without_copies(songs: Sequence[CatalogueSong]) -> list[CatalogueSong]:
+    """The songs without those that another one before them is a copy of, in their order."""
+    first = {(one.group_id, one.title, one.artist): one for one in reversed(songs)}
+    return [one for one in songs if first[one.group_id, one.title, one.artist] is one]
 
 
 def _like(reader: Connection, word: str) -> list[str]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from typing import TYPE_CHECKING
+import stat
+from typing import TYPE_CHECKING, Any
 
-from polymux._text import display_name
+from polymux._text import display_name, shown
 from polymux.errors import InputNotFoundError, InputUnreadableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 #: What lies beside music and is none. All else is opened: the content says what a file is.
 _NO_MUSIC = frozenset(
@@ -30,7 +32,7 @@ def files_below(
 
     Args:
         folder: An absolute path.
-        on_error: Told of folders that cannot be read.
+        on_error: Told of folders that cannot be read, and of links whose ends cannot be looked at.
     """
     entered: set[tuple[int, int]] = set()
     waiting = [folder]
@@ -50,27 +52,21 @@ def files_below(
         for entry in entries:
             if entry.name.startswith(b"."):
                 continue
-            if _is_folder(entry):
-                folders.append(entry.path)
-            elif _may_be_music(entry):
-                yield entry.path
+            try:
+                if entry.is_dir():
+                    folders.append(entry.path)
+                elif _may_be_music(entry):
+                    yield entry.path
+            except OSError as error:
+                if error.errno != errno.ELOOP:
+                    on_error(entry.path, error)
         waiting += reversed(folders)
-
-
-def _is_folder(entry: os.DirEntry[bytes]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
 
 
 def _may_be_music(entry: os.DirEntry[bytes]) -> bool:
     if os.path.splitext(entry.name)[1].lower() in _NO_MUSIC:  # noqa: PTH122
         return False
-    try:
-        return entry.is_file()
-    except OSError:
-        return False
+    return entry.is_file()
 
 
 def named_path(source: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:
@@ -93,3 +89,44 @@ def named_path(source: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> b
             f"cannot read {name}: {error.strerror}", input_name=name, errno=error.errno
         ) from error
     return path
+
+
+def several(sources: Any) -> list[Any]:
+    """The sources, one or several.
+
+    Raises:
+        TypeError: It is content, not where that lies.
+    """
+    if isinstance(sources, (str, os.PathLike)):
+        return [sources]
+    if isinstance(sources, (bytes, bytearray, memoryview)):
+        raise TypeError(f"a song of the catalogue is a file: give its path, not {shown(sources)}")
+    return list(sources)
+
+
+def is_folder(path: bytes) -> bool:
+    """Whether a path leads to a folder.
+
+    Raises:
+        OSError: It cannot be looked at.
+    """
+    return stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116 - byte for byte
+
+
+def files_of(paths: Iterable[bytes]) -> tuple[list[bytes], list[tuple[bytes, OSError]]]:
+    """The files, and those of the folders, each of them once.
+
+    Args:
+        paths: Absolute ones. One that leads to nothing counts as a file.
+
+    Returns:
+        The files, and what could not be looked into, with the reasons.
+    """
+    files: dict[bytes, None] = {}
+    unread: dict[bytes, OSError] = {}
+    for path in paths:
+        if os.path.isdir(path):  # noqa: PTH112
+            files.update(dict.fromkeys(files_below(path, unread.setdefault)))
+        else:
+            files[path] = None
+    return list(files), list(unread.items())

@@ -51,6 +51,7 @@ _CALLERS: Mapping[int, type[errors.APIStatusError]] = {
 #: Codes of a polymux that concern the request, and the statuses that they have.
 _OWN_CODES: Mapping[str, int] = {
     "invalid_request": 400,
+    "context_length_exceeded": 400,
     "model_not_found": 400,
     "url_refused": 400,
     "no_match": 404,
@@ -184,6 +185,8 @@ def _of_status(
         # Of others it means no more than 400 does.
         kind, status = errors.BadRequestError, 400
     code = "too_large" if status == 413 else "invalid_request"
+    if chat and status == 400 and error.code == "context_length_exceeded":
+        code = error.code
     param = error.param if error.param and _WORD.fullmatch(error.param) else None
     words = f"the upstream {name} refuses this: {cleaned(str(error))}"
     return refusal(kind, words, code=code, status=status, param=param)

@@ -20,6 +20,7 @@ from polymux.errors import (
     RateLimitError,
     RequestTimeoutError,
 )
+from polymux.fetching import FetchPolicy
 from polymux.upstreams.song_recognition.backend import SongRecognitionBackend
 from servers import song_catalogues as said
 from servers.song_recogniser import MATCH, NO_MATCH, SONG, TRACK, SongRecogniser
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from support.web import Exchange
 
 MUSIC = music()
+BACKEND = "polymux.upstreams.song_recognition.backend"
 
 
 @pytest.fixture
@@ -94,7 +96,7 @@ def test_what_is_asked(recogniser: SongRecogniser) -> None:
     assert first.query["shazamapiversion"] == "v3"
     assert set(first.headers) <= {
         "host", "user-agent", "accept", "accept-encoding", "content-type", "content-length",
-        "x-shazam-platform", "x-shazam-appversion",
+        "x-shazam-platform", "x-shazam-appversion", "connection",
     }  # fmt: skip
     assert first.headers["user-agent"].startswith("polymux/")
     assert first.body["signature"]["samplems"] == 4000
@@ -247,6 +249,32 @@ def test_nobody_there() -> None:
             here.identify_song(MUSIC)
         assert caught.value.status == 502
         assert "127.0.0.1" not in str(caught.value)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_the_guard_lets_nobody_into_this_network(
+    recogniser: SongRecogniser, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    """The server's own address may not lead there, whatever its name resolves to."""
+    port = recogniser.server.port
+    settings = recogniser.settings(shazam_url=f"http://{host}:{port}")
+    with monkeypatch.context() as patched:
+        of_strangers = FetchPolicy(allowed_ports=(port,))
+        patched.setattr(f"{BACKEND}.policy_of", lambda _: of_strangers)
+        with local(settings) as here:
+            with pytest.raises(InternalServerError, match="its address is refused") as caught:
+                here.identify_song(MUSIC)
+            assert (caught.value.status, host in str(caught.value)) == (502, False)
+    assert recogniser.asked == []
+    with local(settings) as here:
+        assert here.identify_song(MUSIC).json() == SONG
+
+
+def test_an_answer_by_which_a_server_plays_the_proxy(recogniser: SongRecogniser) -> None:
+    recogniser.instead = said.status(502, "Proxy-Status: polymux")
+    with local(recogniser.settings()) as here, pytest.raises(InternalServerError) as caught:
+        here.identify_song(MUSIC)
+    assert caught.value.status == 502
 
 
 def silent_and_told(asked: threading.Event) -> said.Said:

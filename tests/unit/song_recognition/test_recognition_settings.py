@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux.engines.in_process import InProcessBackend
 from polymux.errors import InvalidRequestError
-from polymux.upstreams.song_recognition.backend import SongRecognitionBackend, recogniser_of
+from polymux.fetching import FetchPolicy
+from polymux.upstreams.guarded import GuardedWay
+from polymux.upstreams.song_recognition.backend import (
+    SongRecognitionBackend,
+    policy_of,
+    recogniser_of,
+)
 from polymux.upstreams.song_recognition.recogniser import Recogniser
 from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
 from polymux.upstreams.song_recognition.shazam import Signature
@@ -21,7 +27,18 @@ if TYPE_CHECKING:
 def test_nobody_is_asked_by_default() -> None:
     settings = SongRecognitionSettings()
     assert settings.providers == ()
-    assert recogniser_of(settings)._lanes == []
+    assert recogniser_of(settings, GuardedWay(policy_of(settings)))._lanes == []
+
+
+def test_only_an_address_that_the_operator_gives_may_lead_anywhere() -> None:
+    assert policy_of(SongRecognitionSettings(("shazam",))) == FetchPolicy()
+    for url, host in (
+        ("http://127.0.0.1:8080", "127.0.0.1:8080"),
+        ("https://songs.example/there", "songs.example:443"),
+        ("http://[::1]", "[::1]:80"),
+    ):
+        settings = SongRecognitionSettings(("shazam",), shazam_url=url)
+        assert policy_of(settings) == FetchPolicy(allowed_hosts=(host,))
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ enum class Change : std::uint8_t {
 
 /// What one window found of a song's peaks in the snippet.
 struct WindowEvidence {
-    float likelihood = 0;  ///< Natural logarithm, against chance.
-    float survival = 0;    ///< Share of the song's peaks that the snippet keeps.
+    float likelihood = 0;  ///< Natural logarithm of how much likelier it is than chance.
+    float survival = 0;    ///< Share of the song's peaks that the snippet keeps, where likeliest.
     int peaks = 0;         ///< Of the song, within the snippet.
     int hits = 0;
 };

@@ -62,6 +62,24 @@ struct Parameters {
     float highest_hz = 3'800;
     int bands = 4;  ///< Spaced evenly on a logarithmic scale.
 
+    /// Of two channels the middle is taken, unless its power lies so many times below that of their
+    /// difference (20 dB): then the louder one is. Samples beyond the loudest are taken for
+    /// silence.
+    double most_side_over_middle = 100;
+    float loudest_sample = 1e6F;
+
+    /// Power that is added to each cell: digital silence has no peaks. And log2 of the power below
+    /// which there is nothing but rounding (-117 dB of a full-scale sine).
+    float silence_power = 1e-12F;
+    float lowest_level = -39;
+
+    /// Peaks are chosen among those of so many frames, about a second. They stand out of what is
+    /// usual at their frequency: of a song that is the mean over so many frames, about a minute,
+    /// and over so many bins on each side.
+    int slice_frames = 64;
+    int usual_frames = 3'840;
+    int usual_bins = 16;
+
     /// The first finds candidates and judges them, the second judges them once more.
     std::array<WindowParameters, 2> windows = {
         WindowParameters{.length_samples = 2048},

@@ -78,9 +78,11 @@ public:
         if (key >> key_bits != 0) return {};
         const std::span<const std::uint32_t> bucket = bucket_of(key >> low_bits_);
         const std::uint32_t low = key & ((1U << low_bits_) - 1);
-        const auto begin = std::lower_bound(bucket.begin(), bucket.end(), low << frame_bits_);
-        const auto end = std::lower_bound(begin, bucket.end(), (low + 1) << frame_bits_);
-        return {begin, end};
+        const std::size_t first = first_from(bucket, low << frame_bits_);
+        std::size_t end = first;
+        // Few keys have more than a few. Not a search for the next key, which may not fit 32 bits.
+        while (end < bucket.size() && bucket[end] >> frame_bits_ == low) ++end;
+        return bucket.subspan(first, end - first);
     }
     [[nodiscard]] std::uint32_t posting_frame(std::uint32_t posting) const noexcept {
         return posting & ((1U << frame_bits_) - 1);
@@ -154,6 +156,18 @@ private:
         const std::size_t end = std::min<std::size_t>(directory_[bucket + 1], postings_.size());
         const std::size_t begin = std::min<std::size_t>(directory_[bucket], end);
         return postings_.subspan(begin, end - begin);
+    }
+    /// How many lie before the first that is not below `least`, without a branch that depends on
+    /// them: nothing foretells it, and a search of a snippet does half a million of these.
+    static std::size_t first_from(std::span<const std::uint32_t> sorted,
+                                  std::uint32_t least) noexcept {
+        std::size_t before = 0;
+        for (std::size_t left = sorted.size(); left > 0;) {
+            const std::size_t half = (left + 1) / 2;
+            before += sorted[before + half - 1] < least ? half : 0;
+            left -= half;
+        }
+        return before;
     }
     void prefetch_directory(std::uint32_t key) const noexcept {
         if (key >> key_bits == 0) __builtin_prefetch(&directory_[key >> low_bits_]);

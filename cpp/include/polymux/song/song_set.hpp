@@ -66,7 +66,8 @@ class SongSet {
 public:
     /// `folder` need not exist before the first `publish`. Files that are missing, damaged, or of
     /// another version or other parameters are left out and named in `damaged`. Errors:
-    /// `input_unreadable` where the manifest is there and may not be read.
+    /// `input_unreadable` where the manifest is there and may not be read, or where files cannot be
+    /// opened for want of something, such as of files that may be open: that is no damage.
     static Result<std::unique_ptr<SongSet>> open(std::string folder, const Parameters& parameters);
     ~SongSet();
     SongSet(const SongSet&) = delete;
@@ -76,8 +77,9 @@ public:
 
     /// Takes over what another process has published; true where there was something. Costs one
     /// stat(2) where there is nothing. Of what is in memory, that stays which is not covered yet.
-    /// While another thread changes this set it looks again at the next call. Errors: as of `open`;
-    /// the set then stays as it is.
+    /// While another thread changes this set it looks again at the next call. A set that was
+    /// cleared and not published takes over what is whole only. Errors: as of `open`; the set then
+    /// stays as it is.
     Result<bool> refresh();
 
     /// Tracks that can be found from now on, in memory; all of a song's in one call. A song that
@@ -88,7 +90,8 @@ public:
     /// All tracks that these songs have now.
     Result<void> remove(std::span<const std::int64_t> songs, std::int64_t sequence);
 
-    /// Leaves nothing. The files stay until the next `publish`, which begins anew.
+    /// Leaves nothing. The files stay until the next `publish`, which begins anew, or until a
+    /// `refresh` finds that another process has made them whole.
     void clear();
 
     /// Writes what is in memory into files, merges those of similar size, and replaces the
@@ -98,8 +101,9 @@ public:
     Result<void> publish(std::int64_t covered_sequence);
 
     /// Reads all files and compares their checksums; those that are damaged are left out from now
-    /// on. Gives what `damaged` has then.
-    std::vector<DamagedPart> verify();
+    /// on. Gives what `damaged` has then. Errors: where a file cannot be opened for want of
+    /// something; the set then stays as it is.
+    Result<std::vector<DamagedPart>> verify();
 
 private:
     struct State;

@@ -7,12 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from polymux import errors
+from polymux._connection import host_of
 from polymux.engines.media import SONG_SIGNATURE
 from polymux.engines.prepared import refuse_addresses
+from polymux.fetching import FetchPolicy
 from polymux.service.backend import Backend, Health
 from polymux.service.failures import engine_failed
 from polymux.service.work import Product, Sink
+from polymux.upstreams.guarded import GuardedWay
 from polymux.upstreams.song_recognition.recogniser import Recogniser
+from polymux.upstreams.song_recognition.settings import SHAZAM_URL
 from polymux.upstreams.song_recognition.shazam import ShazamRecognition, Signature
 from polymux.upstreams.song_search.cache import SongCache
 
@@ -57,7 +61,8 @@ class SongRecognitionBackend(Backend):
         self.operations = frozenset({"identify_song"})
         self.slots = _SLOTS
         self._media = media
-        self._recogniser = recogniser or recogniser_of(settings)
+        self._way = GuardedWay(policy_of(settings))
+        self._recogniser = recogniser or recogniser_of(settings, self._way)
 
     def refuse(self, work: Work) -> None:
         """Addresses are no files."""
@@ -117,14 +122,22 @@ class SongRecognitionBackend(Backend):
     async def close(self) -> None:
         """Closes all connections, and gives up the media engine, which may have ended already."""
         self._recogniser.close()
+        await self._way.close()
         await self._media.close()
 
 
-def recogniser_of(settings: SongRecognitionSettings) -> Recogniser:
-    """What asks the servers that settings name."""
+def policy_of(settings: SongRecognitionSettings) -> FetchPolicy:
+    """What may be reached: the public Internet, and the address that the operator has given."""
+    if settings.shazam_url == SHAZAM_URL:
+        return FetchPolicy()
+    return FetchPolicy(allowed_hosts=(host_of(settings.shazam_url),))
+
+
+def recogniser_of(settings: SongRecognitionSettings, way: GuardedWay) -> Recogniser:
+    """What asks the servers that settings name, by a guarded way."""
     cache = SongCache(settings.cache_bytes, settings.cache_s, settings.cache_empty_s)
     shazam = ShazamRecognition(
-        settings.shazam_url, settings.provider_s, settings.country, settings.language
+        settings.shazam_url, settings.provider_s, settings.country, settings.language, way
     )
     known = {shazam.name: shazam}
     return Recogniser([known[name] for name in settings.providers], cache, settings.deadline_s)

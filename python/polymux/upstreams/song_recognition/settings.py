@@ -9,6 +9,7 @@ from polymux.upstreams.song_search.settings import COUNTRY, check_numbers, check
 
 #: Those there are.
 PROVIDERS = ("shazam",)
+SHAZAM_URL = "https://amp.shazam.com"
 _LANGUAGE = re.compile(r"[a-z]{2}-[A-Z]{2}", re.ASCII)
 
 
@@ -45,7 +46,7 @@ class SongRecognitionSettings:
     cache_bytes: int = 4 << 20
     cache_s: float = 6 * 3600.0
     cache_empty_s: float = 600.0
-    shazam_url: str = "https://amp.shazam.com"
+    shazam_url: str = SHAZAM_URL
 
     def __post_init__(self) -> None:
         """Checks what is given."""

@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux._version import __version__
 from polymux.upstreams.song_search.pacing import Rate
 from polymux.upstreams.song_search.songs import Song, not_the_interface, song
 from polymux.upstreams.song_search.source import CatalogueServer, member, with_query
+
+if TYPE_CHECKING:
+    from polymux.upstreams.guarded import GuardedWay
 
 _RATE_HZ = 16_000
 _DEVICE = "web"
@@ -58,17 +61,20 @@ class ShazamRecognition:
         timeout_s: Most that an answer may take.
         country: Where songs are looked for, by its two letters.
         language: Of answers, such as ``"en-US"``.
+        way: The guarded one by which it is reached.
     """
 
     name = "shazam"
     #: Five in a minute: people were told off at more.
     rate = Rate(burst=2, per_s=0.05)
 
-    def __init__(self, base_url: str, timeout_s: float, country: str, language: str) -> None:
+    def __init__(
+        self, base_url: str, timeout_s: float, country: str, language: str, way: GuardedWay
+    ) -> None:
         """Nothing is connected."""
         agent = f"polymux/{__version__}"
         nobody: frozenset[int] = frozenset()
-        self._server = CatalogueServer(base_url, timeout_s, agent, nobody, refusals=nobody)
+        self._server = CatalogueServer(base_url, timeout_s, agent, nobody, nobody, way)
         self._place = f"/discovery/v5/{language}/{country.upper()}/{_DEVICE}/-/tag"
 
     async def recognise(self, signature: Signature) -> Song | None:

@@ -16,6 +16,8 @@ PROVIDERS = ("itunes", "musicbrainz", "shazam")
 COUNTRY = re.compile(r"[A-Za-z]{2}", re.ASCII)
 #: An address of electronic mail or of a page, without what a comment in User-Agent cannot hold.
 _CONTACT = re.compile(r"https?://[!-'*-\[\]-~]{3,200}|[!-'*-?A-\[\]-~]{1,64}@[A-Za-z0-9.-]{3,200}")
+#: Whoever reads a proxy with one of these may take another part of it for its host.
+_AMBIGUOUS = re.compile(r"[^!-\[\]-~]")
 _PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
 
 
@@ -89,11 +91,15 @@ class SongSearchSettings:
 def proxy_place(proxy: str) -> str | None:
     """A proxy's scheme, host and port, without name and password; None where one is missing.
 
+    None as well for what another parser would read as another host.
+
     Example:
         >>> from polymux.upstreams.song_search.settings import proxy_place
         >>> proxy_place("http://me:secret@Proxy.example:3128")
         'http://proxy.example:3128'
     """
+    if _AMBIGUOUS.search(proxy):
+        return None
     try:
         parts = urlsplit(proxy)
         host, port = parts.hostname, parts.port

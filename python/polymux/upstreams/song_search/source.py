@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from polymux import _core
+    from polymux.upstreams.guarded import GuardedWay
     from polymux.upstreams.song_search.pacing import Rate
     from polymux.upstreams.song_search.songs import Song
 
 _OK = 200
 _TOO_MANY = 429
+_REFUSED = 403
 #: By these a catalogue says that it cannot look for this text.
 _REFUSALS = frozenset({400, 414, 422})
 _CONNECT_MS = 5000
@@ -52,6 +54,7 @@ class CatalogueServer:
         user_agent: What it is told of this program.
         limited: Statuses, beside 429, by which it says that it is asked too often.
         refusals: Statuses by which it says that it cannot look for a text.
+        way: Goes by this one, which judges where the address leads. Default: by none.
 
     Raises:
         InvalidRequestError: The address cannot be one.
@@ -64,12 +67,14 @@ class CatalogueServer:
         user_agent: str,
         limited: frozenset[int],
         refusals: frozenset[int] = _REFUSALS,
+        way: GuardedWay | None = None,
     ) -> None:
         """Nothing is connected."""
         self._base_url = checked_base_url(base_url)
         self._user_agent = user_agent
         self._limited = limited
         self._refusals = refusals
+        self._way = way
         self._timeout_ms = max(1, round(timeout_s * 1000))
         self._kept: _core.Session | None = None
         self._answered_at = math.inf
@@ -125,7 +130,7 @@ class CatalogueServer:
 
     async def _ask_kept(self, request: _Request) -> Answer:
         if self._kept is None:
-            self._kept = self._session("")
+            self._kept = self._session("" if self._way is None else await self._way.proxy())
         idle_s = time.monotonic() - self._answered_at
         try:
             answer = await self._ask(self._kept, request)
@@ -186,6 +191,11 @@ class CatalogueServer:
         status, headers = answer.status, answer.headers
         if status == _OK:
             return
+        if self._way is not None and "proxy-status" in headers:
+            reason = (
+                "its address is refused" if status == _REFUSED else "there is no connection to it"
+            )
+            raise Trouble(TroubleKind.FAILED, reason)
         if status == _TOO_MANY or status in self._limited:
             raise Trouble(
                 TroubleKind.LIMITED, "it wants to be asked less often", retry_after_s(headers)

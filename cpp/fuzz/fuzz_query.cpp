@@ -1,0 +1,109 @@
+// Any bytes as a question about a snippet, as one process sends it to another: read, written again,
+// and asked of a small index. Every other input is a list of changes to a good question, so that no
+// corpus of those is needed.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "check.hpp"
+#include "polymux/song/matcher.hpp"
+#include "polymux/song/query.hpp"
+#include "polymux/song/song_set.hpp"
+
+namespace {
+
+using namespace polymux::song;
+
+const Parameters parameters;
+constexpr std::uint32_t song_frames = 1'500;
+constexpr std::uint32_t query_frames = 300;
+/// Magic, version, parameters: without them nothing behind them would ever be reached.
+constexpr std::size_t front_bytes = 16;
+
+std::uint32_t frequency_at(std::uint32_t frame) {
+    return (frame * 2'654'435'761U >> 20U) & frequency_mask;
+}
+
+std::shared_ptr<const SongSnapshot> small_index() {
+    auto set = SongSet::open("/nonexistent/songs", parameters);
+    POLYMUX_FUZZ_CHECK(set.has_value());
+    Track track{.song = 1, .first_frame = 0, .fingerprint = {}};
+    track.fingerprint.frames = song_frames;
+    for (std::uint32_t frame = 0; frame < song_frames; frame += 3) {
+        for (std::vector<PackedPeak>& peaks : track.fingerprint.peaks) {
+            peaks.push_back(pack(frame, frequency_at(frame)));
+        }
+    }
+    POLYMUX_FUZZ_CHECK((*set)->add({&track, 1}, 1).has_value());
+    return (*set)->snapshot();
+}
+
+std::vector<std::byte> good_query() {
+    Query query;
+    query.frames = query_frames;
+    for (std::uint32_t frame = 0; frame < query_frames; frame += 3) {
+        const QueryPeak peak{.frame = static_cast<float>(frame),
+                             .frequency = static_cast<float>(frequency_at(frame + 600)),
+                             .prominence = 5};
+        query.peaks.push_back(peak);
+        for (std::vector<QueryPeak>& dense : query.dense) dense.push_back(peak);
+    }
+    return to_bytes(query, parameters);
+}
+
+/// Each three bytes set a byte: where, and to what. A last one or two cut the end off.
+std::vector<std::byte> changed(std::vector<std::byte> bytes,
+                               std::span<const std::uint8_t> changes) {
+    for (; changes.size() >= 3; changes = changes.subspan(3)) {
+        const std::size_t at = std::size_t{changes[0]} << 8U | changes[1];
+        bytes[at % bytes.size()] = std::byte{changes[2]};
+    }
+    for (const std::uint8_t cut : changes) {
+        bytes.resize(bytes.size() - std::min<std::size_t>(bytes.size(), cut));
+    }
+    return bytes;
+}
+
+void ask(const Query& query) {
+    static const std::shared_ptr<const SongSnapshot> index = small_index();
+    for (const Candidate& candidate : find_songs(*index, query, parameters, {})) {
+        POLYMUX_FUZZ_CHECK(candidate.song == 1);
+        POLYMUX_FUZZ_CHECK(std::isfinite(candidate.strength));
+        POLYMUX_FUZZ_CHECK(candidate.confidence >= 0 && candidate.confidence <= 1);
+        for (const WindowEvidence& evidence : candidate.evidence) {
+            POLYMUX_FUZZ_CHECK(evidence.hits >= 0 && evidence.hits <= evidence.peaks);
+        }
+    }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const std::span<const std::uint8_t> given(data, size);
+    static const std::vector<std::byte> good = good_query();
+    std::vector<std::byte> bytes;
+    if (size % 2 == 0) {
+        bytes = changed(good, given);
+    } else {
+        const auto whole = std::as_bytes(given);
+        bytes.assign(whole.begin(), whole.end());
+    }
+    if (size % 4 != 0 && bytes.size() >= front_bytes) {
+        std::copy_n(good.begin(), front_bytes, bytes.begin());
+    }
+    bytes.shrink_to_fit();
+    const auto query = query_of(bytes, parameters);
+    if (!query) {
+        POLYMUX_FUZZ_CHECK(!query.error().message.empty());
+        return 0;
+    }
+    POLYMUX_FUZZ_CHECK(to_bytes(*query, parameters) == bytes);
+    ask(*query);
+    return 0;
+}

@@ -1,0 +1,203 @@
+"""What strangers have in their folders, and what they ask with."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux._native import media
+from support import catalogue_songs, programs
+from support.commands import run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from polymux.songs.results import AddProgress
+
+ODD = b"\xff\xfe odd\nname \x1b[31m.flac"
+
+
+def deep(folder: Path) -> None:
+    """Folders in folders, until no path is long enough for the last one; it has a song."""
+    here = os.open(folder, os.O_RDONLY)
+    name = "d" * 200
+    for _ in range(21):
+        os.mkdir(name, dir_fd=here)
+        there = os.open(name, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = there
+    os.close(os.open("song.mp3", os.O_WRONLY | os.O_CREAT, dir_fd=here))
+    os.close(here)
+
+
+@pytest.fixture
+def strange(tmp_path: Path, originals: Path) -> Iterator[Path]:
+    folder = tmp_path / "strange"
+    (folder / "empty").mkdir(parents=True)
+    (folder / "circle").symlink_to(folder)
+    (folder / "self.mp3").symlink_to(folder / "self.mp3")
+    (folder / "gone.mp3").symlink_to(folder / "nowhere")
+    (folder / "text.mp3").write_text("no music at all\n" * 100)
+    Path(os.fsdecode(os.fsencode(folder) + b"/" + ODD)).write_bytes(
+        (originals / "song 0.flac").read_bytes()
+    )
+    video = folder / "film.mp4"
+    programs.ffmpeg("-f", "lavfi", "-i", "testsrc2=s=64x64:r=5:d=12", "-i",
+                    originals / "song 1.mp3", "-map", "0:v", "-map", "1:a", "-shortest",
+                    video)  # fmt: skip
+    wav = bytearray((originals / "song 3.wav").read_bytes())
+    wav[4:8] = struct.pack("<I", 300 << 20)
+    at = wav.index(b"data")
+    wav[at + 4 : at + 8] = struct.pack("<I", 300 << 20)
+    (folder / "lying.wav").write_bytes(wav)
+    samples = catalogue_songs.sound(5, 4.0)
+    catalogue_songs.write(folder / "silence.wav", 0 * samples)
+    catalogue_songs.write(folder / "moment.wav", samples[: catalogue_songs.RATE // 2])
+    return folder
+
+
+def test_a_folder_of_everything(strange: Path, tmp_path: Path, snippets: list[Path]) -> None:
+    place = ("--catalogue", str(tmp_path / "catalogue"))
+    done = run("songs", "add", "strange", "--json", *place, cwd=tmp_path, code=1)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    outcomes = {Path(one["path"]).name: one["status"] for one in lines[:-1]}
+    odd = next(name for name in outcomes if "odd" in name)
+    assert outcomes == {
+        odd: "added", "film.mp4": "added", "lying.wav": "added", "silence.wav": "added",
+        "moment.wav": "added", "text.mp3": "failed",
+    }  # fmt: skip
+    assert "\n" not in odd
+    assert "\x1b" not in odd
+    assert (lines[-1]["added"], lines[-1]["failed"]) == (5, 1)
+    shown = run("songs", "list", *place, cwd=tmp_path).stdout.decode()
+    assert len(shown.splitlines()) == 5
+    assert "\x1b" not in shown
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        lengths = {os.fsencode(one.path.name): one.duration_s for one in catalogue.songs()}
+        assert lengths[b"lying.wav"] == pytest.approx(12, abs=0.1)
+        assert lengths[b"film.mp4"] == pytest.approx(12, abs=0.2)
+        for number, name in ((0, ODD), (1, b"film.mp4"), (3, b"lying.wav")):
+            match = catalogue.identify(snippets[number])
+            assert match is not None
+            assert os.fsencode(match.song.path.name) == name
+        match = catalogue.identify(strange / "film.mp4")
+        assert match is not None
+        assert match.song.path.name == "film.mp4"
+        # Neither silence nor a moment is like the songs that are silence or a moment.
+        assert catalogue.identify(strange / "silence.wav") is None
+        assert catalogue.identify(strange / "moment.wav") is None
+        assert catalogue.remove(strange) == 5
+
+
+def test_an_empty_folder_is_no_failure(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    place = ("--catalogue", str(tmp_path / "catalogue"))
+    done = run("songs", "add", "empty", *place, cwd=tmp_path)
+    assert b"no files" in done.stderr
+    done = run("identify-song", "empty", *place, cwd=tmp_path, code=1)
+    assert b"folder" in done.stderr
+
+
+def test_folders_that_cannot_be_read_are_told(
+    tmp_path: Path, music: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path may be too long for a system, whoever asks; and others may forbid it."""
+    deep(music)
+    told: list[AddProgress] = []
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        report = catalogue.add(music, on_progress=told.append)
+        assert report.added == 4
+        (failed,) = report.failed
+        assert isinstance(failed.error, polymux.InputUnreadableError)
+        assert "too long" in str(failed.error)
+        assert [one.outcome for one in told].count("failed") == 1
+        assert {one.total for one in told} == {5}
+        assert told[-1].done == 5
+        # It is told at each look; what was added from it before is not gone.
+        assert len(catalogue.rescan().failed) == 1
+        (music / "locked").mkdir()
+        scandir = os.scandir
+
+        def forbidden(path: Any) -> Any:
+            if os.fsencode(path).endswith(b"/locked"):
+                raise PermissionError(13, "Permission denied", path)
+            return scandir(path)
+
+        monkeypatch.setattr(os, "scandir", forbidden)
+        failures = {one.path.name[:6]: str(one.error) for one in catalogue.rescan().failed}
+        assert "Permission denied" in failures["locked"]
+        assert len(failures) == 2
+
+
+def test_the_command_fails_for_folders_that_cannot_be_read(tmp_path: Path, music: Path) -> None:
+    deep(music)
+    place = ("--catalogue", str(tmp_path / "catalogue"))
+    done = run("songs", "add", "music", *place, cwd=tmp_path, code=1)
+    assert b"not added: cannot read" in done.stderr
+    assert b"4 added, 1 failed" in done.stderr
+
+
+def test_a_renamed_file_is_not_listened_to(
+    tmp_path: Path, music: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listened: list[Any] = []
+    fingerprint = media.fingerprint_song
+
+    def counted(source: Any, *given: Any) -> Any:
+        listened.append(source)
+        return fingerprint(source, *given)
+
+    monkeypatch.setattr(media, "fingerprint_song", counted)
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        assert catalogue.add(music).added == 4
+        assert len(listened) == 4
+        (music / "sub").mkdir()
+        for one in [*music.iterdir()]:
+            if one.is_file():
+                one.rename(music / "sub" / f"new {one.name}")
+        report = catalogue.rescan()
+        assert (report.moved, report.audio_s, len(listened)) == (4, 0.0, 4)
+        (music / "sub").rename(music / "other")
+        assert catalogue.add(music).moved == 4
+        assert len(listened) == 4
+        catalogue_songs.song(music / "other" / "new song 0.flac", 78)
+        assert catalogue.add(music).updated == 1
+        assert len(listened) == 5
+
+
+def test_whoever_gives_a_question_up_has_the_search_end(
+    tmp_path: Path, music: Path, snippets: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class GivenUp(Exception):  # noqa: N818 - no error
+        pass
+
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        catalogue.add(music)
+        native: Any = ("path", os.fsencode(snippets[4]), "a")
+        query = media.song_query(native, media.Limits())["query"]
+        index = catalogue._index.current()
+
+        class Slow:
+            """As an index of so many songs that the search takes a while."""
+
+            def identify(self, query: bytes, gone: list[int], on_wait: Any) -> Any:
+                while True:
+                    index.identify(query, gone, on_wait)
+                    on_wait()
+
+        asked = threading.Event()
+
+        def give_up() -> None:
+            if asked.is_set():
+                raise GivenUp
+            asked.set()
+
+        monkeypatch.setattr(catalogue._index, "current", Slow)
+        with pytest.raises(GivenUp):
+            catalogue.identify_query(query, give_up)

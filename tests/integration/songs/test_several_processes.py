@@ -1,0 +1,244 @@
+"""One who writes and several who ask, each in a process of its own, and what one of them meets."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux.songs.catalogue import Catalogue
+from polymux.songs.reading import Library, ReadCatalogue
+from support import catalogue_songs, programs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TESTS = Path(__file__).parents[2]
+MOST_S = 60.0
+
+
+def started(*words: object, before: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+    command = [*before, sys.executable, "-m", *map(str, words)]
+    environment = os.environ | {"PYTHONPATH": str(TESTS)}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment
+    )
+
+
+def line_of(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+@pytest.fixture
+def filled(tmp_path: Path, music: Path) -> Path:
+    folder = tmp_path / "catalogue"
+    with polymux.Catalogue(folder) as catalogue:
+        catalogue.add(music)
+    return folder
+
+
+@pytest.fixture
+def more(tmp_path: Path) -> Path:
+    folder = tmp_path / "more"
+    folder.mkdir()
+    for seed in range(200, 204):
+        catalogue_songs.write(folder / f"{seed}.wav", catalogue_songs.sound(seed, 6))
+    return folder
+
+
+def test_one_writes_others_ask_and_a_second_writer_is_refused(
+    filled: Path, more: Path, snippets: list[Path]
+) -> None:
+    asking = [
+        started("support.songs_in_turn", "ask", filled, snippets[number], f"Title {number}")
+        for number in (0, 1)
+    ]
+    writer = started("support.songs_in_turn", "write", filled, more)
+    try:
+        assert [line_of(one) for one in (*asking, writer)] == ["asking", "asking", "writing"]
+        with polymux.Catalogue(filled) as second:
+            with pytest.raises(polymux.CatalogueError) as caught:
+                second.add(more)
+            assert caught.value.code == "catalogue_busy"
+            assert f"process {writer.pid}" in str(caught.value)
+            with pytest.raises(polymux.CatalogueError):
+                second.remove(1)
+            # Whoever only asks is kept by nobody.
+            match = second.identify(snippets[2])
+            assert match is not None
+            assert match.song.title == "Title 2"
+            assert writer.communicate("go on\n", timeout=MOST_S)[0] == "added 4\n"
+            assert second.count() == 8
+            assert second.add(more).unchanged == 4
+        for one in asking:
+            assert one.communicate(timeout=MOST_S)[0] == "right True wrong 0\n"
+    finally:
+        for one in (*asking, writer):
+            one.kill()
+            one.wait()
+
+
+def test_a_signal_while_segments_are_written_gives_the_lock_back_afterwards(
+    tmp_path: Path, more: Path
+) -> None:
+    folder = tmp_path / "catalogue"
+    with polymux.Catalogue(folder):
+        pass
+    part = folder / "segments" / "000000000001.segment.part"
+    part.parent.mkdir()
+    # The disk takes its time: longer than a job that is left behind is waited for.
+    before = (
+        programs.find("strace"), "-qq", "-f", "-o", str(tmp_path / "trace"), "-P", str(part),
+        "-e", "trace=fsync", "-e", "inject=fsync:delay_exit=6000000",
+    )  # fmt: skip
+    process = started("support.adding_songs", folder, more, before=before)
+    try:
+        await_that(part.exists, process)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        os.kill(int(children.read_text().split()[0]), signal.SIGINT)
+        with (folder / "lock").open() as lock:
+            await_that(lambda: is_free(lock), process)
+            names = {one.name for one in part.parent.iterdir()}
+        assert names == {"000000000001.segment", "manifest"}
+        process.communicate(timeout=MOST_S)
+    finally:
+        process.kill()
+        process.wait()
+    with polymux.Catalogue(folder) as catalogue:
+        assert catalogue.stats().songs == catalogue.stats().index["songs"] == 4
+        assert catalogue.check().is_whole
+
+
+def await_that(holds: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    for _ in range(round(MOST_S / 0.01)):
+        if holds():
+            return
+        threading.Event().wait(0.01)
+    process.kill()
+    pytest.fail(f"it never came to that: {process.communicate()}")
+
+
+def is_free(lock: Any) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def damage(folder: Path) -> None:
+    """Replaces segments: they are never written to while somebody may have them mapped."""
+    for one in (folder / "segments").iterdir():
+        if one.name != "manifest":
+            size = one.stat().st_size
+            one.unlink()
+            one.write_bytes(bytes(size))
+
+
+def test_who_has_seen_damage_uses_what_another_has_made_whole(
+    filled: Path, snippets: list[Path]
+) -> None:
+    """A server lives long, and writes no segments."""
+    with ReadCatalogue(filled) as reader:
+        assert reader.identify(snippets[0]) is not None
+        assert reader.stats().index["memory_bytes"] == 0
+    damage(filled)
+    with ReadCatalogue(filled) as reader:
+        for _ in range(2):
+            assert reader.identify(snippets[0]) is not None
+            assert reader.stats().index["memory_bytes"] > 0
+        with Catalogue(filled) as other:
+            assert other.identify(snippets[1]) is not None
+            assert other.stats().index["memory_bytes"] == 0
+        assert reader.identify(snippets[2]) is not None
+        assert reader.identify(snippets[4]) is None
+        assert reader.stats().index["memory_bytes"] == 0
+        assert reader.stats().index["songs"] == 4
+
+
+def test_want_of_open_files_is_no_damage(filled: Path, snippets: list[Path]) -> None:
+    script = f"""
+import os, resource, polymux
+with polymux.Catalogue({str(filled)!r}) as catalogue:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    from polymux._native import media  # its libraries are files too
+    query = media.song_query(("path", {str(snippets[0])!r}.encode(), "a"), media.Limits())["query"]
+    free = os.dup(0)
+    os.close(free)
+    # One file may be opened: the manifest, and no segment beside it once it is mapped.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+    try:
+        catalogue.identify_query(query)
+        print("named")
+    except polymux.CatalogueError as error:
+        print(error.errno, "oo many " in str(error))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    print(catalogue.identify_query(query) is not None, catalogue.stats().index["memory_bytes"])
+    print(catalogue._index.damaged)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.splitlines() == [f"{errno.EMFILE} True", "True 0", "[]"], done.stderr
+
+
+def test_what_the_index_refuses_is_an_error_of_the_catalogue(
+    filled: Path, snippets: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (filled / "segments" / "manifest").unlink()
+    (filled / "segments" / "manifest").mkdir()
+    with polymux.Catalogue(filled) as catalogue:
+        for ask in (
+            lambda: catalogue.identify(snippets[0]),
+            lambda: catalogue.stats(),
+            lambda: catalogue.check(),
+        ):
+            with pytest.raises(polymux.CatalogueError, match="the index of the catalogue"):
+                ask()
+        (filled / "segments" / "manifest").rmdir()
+        assert catalogue.identify(snippets[0]) is not None
+
+
+def test_an_interrupted_look_leaves_nothing_twice(
+    filled: Path, more: Path, snippets: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with polymux.Catalogue(filled) as catalogue, polymux.Catalogue(filled) as other:
+        assert catalogue.identify(snippets[0]) is not None
+        other.add(more)
+        index = catalogue._index
+        whole = other.stats().index["postings"]
+        with monkeypatch.context() as patched:
+            add = index._add
+
+            def interrupted(*given: Any) -> None:
+                add(*given)
+                raise KeyboardInterrupt
+
+            patched.setattr(index, "_add", interrupted)
+            index._native = None
+            for one in (filled / "segments").iterdir():
+                one.unlink()
+            with pytest.raises(KeyboardInterrupt):
+                catalogue.identify(snippets[0])
+        assert catalogue.identify(snippets[0]) is not None
+        assert catalogue.stats().index["postings"] == whole
+
+
+def test_a_library_counts_without_the_index(filled: Path) -> None:
+    library = Library(filled)
+    assert library.count() == 4
+    own = library.catalogue()
+    assert own is not None
+    assert own._index._native is None
+    with polymux.Catalogue(filled) as catalogue:
+        assert Library.of(catalogue).count() == 4
+        assert catalogue._index._native is None
+    library.close()

@@ -1,0 +1,61 @@
+"""A request that nobody waits for any more searches no longer."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.songs.backend import CatalogueBackend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Endless:
+    """A catalogue whose search ends when it is told to."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self.ended = threading.Event()
+
+    def identify_query(self, query: bytes, go_on: Callable[[], object]) -> None:
+        assert query == b"query"
+        self.begun.set()
+        try:
+            while True:
+                go_on()
+        finally:
+            self.ended.set()
+
+
+class Library:
+    def __init__(self, found: Endless) -> None:
+        self.found = found
+
+    def catalogue(self) -> Endless:
+        return self.found
+
+
+class Described(CatalogueBackend):
+    async def _query(self, work: Any) -> bytes:
+        return b"query"
+
+
+def test_a_question_that_is_given_up_ends() -> None:
+    catalogue = Endless()
+    nothing: Any = None
+
+    async def main() -> None:
+        library: Any = Library(catalogue)
+        backend = Described(library, nothing, lambda _: nothing)
+        task = asyncio.ensure_future(backend._identify(nothing, nothing))
+        assert await asyncio.to_thread(catalogue.begun.wait, 60)
+        assert not catalogue.ended.is_set()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await asyncio.to_thread(catalogue.ended.wait, 60)
+
+    asyncio.run(main())
