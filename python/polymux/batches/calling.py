@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from pathlib import Path
@@ -23,7 +24,9 @@ from polymux.options import integer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from polymux.batches.desks import Desk
     from polymux.batches.running import Ended
+    from polymux.cluster.desk import Share
 
 __all__ = ["batch"]
 
@@ -38,6 +41,9 @@ def batch(
     out: str | os.PathLike[str],
     workers: int | None = None,
     client: Operations | None = None,
+    ray: str | None = None,
+    ray_cpus: float = 1.0,
+    ray_gpus: float = 0.0,
     resume: bool = False,
     retry_failed: bool = False,
     fail_fast: bool = False,
@@ -67,8 +73,14 @@ def batch(
             fields. Read while the work goes on, and never held in memory.
         out: The folder of the outputs, named as their inputs; made where there is none.
         workers: Items at a time. Default: twice the cores for conversions that are done here,
-            else 4.
+            else 4. With `ray`, workers of the cluster at most; default: all that it has room for.
         client: A `Client` or `Local` that does it. Default: this machine.
+        ray: The Ray cluster that does it, in the place of `client`: ``"HOST:PORT"``, ``"auto"`` for
+            the one that this machine is part of, ``"local"`` for a Ray that is started for this
+            batch. Needs ``polymux[ray]``. Inputs and results go over the network; models must lie
+            on every machine. Default: none.
+        ray_cpus: Processors that each worker of the cluster is given. Default: 1.
+        ray_gpus: GPUs that it is given, or a part of one, such as 0.25. Default: none.
         resume: Go on with what the manifest has. Items that are done stay so, unless their input
             has changed, or an output is not there as it was made. Default: False, which refuses a
             manifest that has items.
@@ -96,6 +108,7 @@ def batch(
         AuthenticationError: The server does not take the key: nothing could be done.
         NoBackendError: There is nothing that could do this operation.
         MissingDependencyError: A part that is needed is not installed.
+        ConnectError: There is no such Ray cluster.
         KeyboardInterrupt: Ctrl-C; everything that had begun is written down.
         TypeError: An argument of the wrong type.
 
@@ -111,6 +124,7 @@ def batch(
         raise TypeError(f"client: a Client or a Local, not {type(client).__name__}")
     if workers is not None and integer("workers", workers) < 1:
         raise InvalidRequestError(f"workers={workers} is below 1")
+    share = _share(ray, ray_cpus, ray_gpus, workers, client)
     if isinstance(inputs, (str, bytes, os.PathLike)):
         inputs = [inputs]
     subject = Subject(operation, fields)
@@ -127,7 +141,7 @@ def batch(
         if retry_failed:
             book.retry_failed()
         made = _run(
-            book, storage, subject, inputs, client,
+            book, storage, subject, inputs, client, share,
             workers=workers, fail_fast=fail_fast, overwrite=overwrite, timeout_s=timeout,
             on_progress=on_progress, on_item=on_item, checks_done=resumes,
         )  # fmt: skip
@@ -138,12 +152,36 @@ def batch(
     return made
 
 
+def _share(
+    ray: str | None, cpus: float, gpus: float, workers: int | None, client: Operations | None
+) -> Share | None:
+    """What the batch takes of a cluster; None where it asks for none.
+
+    Raises:
+        InvalidRequestError: It makes no sense.
+    """
+    if ray is None:
+        if (cpus, gpus) != (1.0, 0.0):
+            raise InvalidRequestError("ray_cpus and ray_gpus are of a cluster: give ray")
+        return None
+    from polymux.cluster.desk import Share
+    from polymux.cluster.joining import check_address
+
+    if client is not None:
+        raise InvalidRequestError("give client or ray, not both")
+    for name, value in (("ray_cpus", cpus), ("ray_gpus", gpus)):
+        if not 0 <= value < math.inf:
+            raise InvalidRequestError(f"{name}={value:g} must be 0 or above")
+    return Share(check_address(ray), cpus, gpus, workers)
+
+
 def _run(
     book: Manifest,
     storage: Storage,
     subject: Subject,
     inputs: Iterable[Any],
     client: Operations | None,
+    share: Share | None,
     *,
     workers: int | None,
     fail_fast: bool,
@@ -155,7 +193,14 @@ def _run(
 ) -> BatchReport:
     """Runs the batch of a manifest that is ready for it."""
     started = time.monotonic()
-    desk = desk_for(subject, client, timeout_s, storage)
+    desk: Desk
+    if share is not None:
+        from polymux.cluster.desk import ClusterDesk
+
+        desk = ClusterDesk(subject, timeout_s, share)
+        workers = desk.asks
+    else:
+        desk = desk_for(subject, client, timeout_s, storage)
     if workers is None:
         workers = 2 * (os.cpu_count() or 1) if isinstance(desk, Conversions) else _WORKERS
     runner = Runner(

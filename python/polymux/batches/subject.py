@@ -36,6 +36,7 @@ class Subject:
         model: The model selector; None where none was given.
         first: The field that an input is.
         is_file: Whether that is a file; else it is text.
+        files: All fields that are files.
         fields: The common fields by their names on the wire, files as absolute paths.
         extra_body: Fields that the contract does not have.
 
@@ -52,8 +53,8 @@ class Subject:
         every = [field for variant in described.variants for field in variant.fields]
         self.operation = described.name
         self.first = described.first
-        self._files = {field.name for field in every if field.type == "file"}
-        self.is_file = self.first in self._files
+        self.files = frozenset(field.name for field in every if field.type == "file")
+        self.is_file = self.first in self.files
         self._wire = {field.python_name: field.name for field in every}
         self._wire |= {field.name: field.name for field in every}
         media = next(field.raw.get("media", "") for field in every if field.name == self.first)
@@ -76,7 +77,7 @@ class Subject:
         named: dict[str, Any] = {}
         for name, value in fields.items():
             wire = self._wire.get(name, name)
-            named[wire] = self._path(name, value) if wire in self._files else value
+            named[wire] = self._path(name, value) if wire in self.files else value
         return named
 
     def _path(self, name: str, value: Any) -> str:
@@ -122,7 +123,7 @@ class Subject:
             InputError: A file cannot be read.
         """
         plain = {
-            name: {"sha256": digest_of(value).hex()} if name in self._files else value
+            name: {"sha256": digest_of(value).hex()} if name in self.files else value
             for name, value in fields.items()
         }
         described: dict[str, Any] = {

@@ -27,7 +27,8 @@ ends the command, --resume goes on, and does nothing twice. Ctrl-C lets what has
 end; a second one does not. What the server asks for pauses is waited for.
 
 Everything is done on this computer unless --server names one that does it; a server is never taken
-from the environment here, so that no file leaves this computer unasked.
+from the environment here, so that no file leaves this computer unasked. --ray spreads the work over
+the machines of a Ray cluster; before INPUT it is written --ray=ADDRESS or --ray=local.
 
 With --json, each line of standard output is one object:
   {"status": "done" | "failed", "id", "input", "outputs", "copied_from", "error_code", ...}
@@ -100,6 +101,20 @@ def _add_arguments(group: Any) -> None:
         help="inputs at a time (default: twice the cores for conversions here, else 4)",
     )
     group.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        nargs="?",
+        const="local",
+        help="have it done by a Ray cluster: HOST:PORT, 'auto' for the one that this computer is "
+        "part of; without ADDRESS, a Ray of its own",
+    )
+    group.add_argument(
+        "--ray-cpus", type=float, metavar="N", default=1.0, help="for each worker (default: 1)"
+    )
+    group.add_argument(
+        "--ray-gpus", type=float, metavar="N", default=0.0, help="for each worker, such as 0.25"
+    )
+    group.add_argument(
         "--resume", action="store_true", help="go on with what the manifest has; nothing twice"
     )
     group.add_argument(
@@ -147,11 +162,12 @@ def run(command: Command, options: argparse.Namespace) -> int:
     screen = BatchScreen(quiet=options.quiet, as_json=options.as_json)
     with ExitStack() as stack:
         client = None
+        if options.server is not None and options.ray is not None:
+            raise InvalidRequestError("--server and --ray: one of them does it")
         if options.server is not None:
             client = stack.enter_context(server.connected(options, f"batch {command.name}"))
-        elif options.retries is not None:
-            raise InvalidRequestError("--retries is of a server: give --server URL")
         else:
+            server.refuse_without_server(options, "give --server URL")
             failures.is_done_here()
         stack.callback(screen.clear)
         report = batch(
@@ -160,6 +176,9 @@ def run(command: Command, options: argparse.Namespace) -> int:
             out=options.out,
             workers=options.workers,
             client=client,
+            ray=options.ray,
+            ray_cpus=options.ray_cpus,
+            ray_gpus=options.ray_gpus,
             resume=options.resume,
             retry_failed=options.retry_failed,
             fail_fast=options.fail_fast,

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from polymux.server.settings import ServerSettings
 
 _DAY_S = 86400.0
-#: Of requests, places, seconds and days alike: far more than anybody means.
-_LARGEST_QUOTA = 1_000_000
 _LARGEST_PORT = 65535
 
 
@@ -41,6 +39,14 @@ def add_commands(commands: Any) -> None:
         metavar="ORIGIN",
         action="append",
         help="web page that may ask; repeatable",
+    )
+    serve.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        nargs="?",
+        const="",
+        help="have a Ray cluster do the work: HOST:PORT, 'local' for a Ray of the server's own; "
+        "without ADDRESS, as [ray] says, else 'auto': the one that this machine is part of",
     )
     levels = ("debug", "info", "warning", "error")
     serve.add_argument("--log", choices=levels, default="info", help="what is logged; default info")
@@ -126,6 +132,11 @@ def run_serve(options: argparse.Namespace) -> int:
         "allowed_origins": options.allow_origin and tuple(options.allow_origin),
     }
     settings = replace(settings, **{name: one for name, one in given.items() if one is not None})
+    if options.ray is not None:
+        from polymux.cluster.settings import RaySettings
+
+        ray = settings.ray or RaySettings()
+        settings = replace(settings, ray=replace(ray, address=options.ray or ray.address))
     if not 0 <= settings.port <= _LARGEST_PORT:
         raise InvalidRequestError(f"--port {settings.port}: must be from 0 to {_LARGEST_PORT}")
     if options.public_url is not None:
@@ -181,13 +192,11 @@ def run_keys(options: argparse.Namespace) -> int:
 def _add(file: Any, options: argparse.Namespace) -> tuple[str, Key]:
     import time
 
-    from polymux import contract
     from polymux._text import shown
     from polymux.errors import InvalidRequestError
+    from polymux.server.keys import LARGEST_QUOTA, known_scopes
 
-    known = {one.name for one in contract.operations()} | {
-        "administration", "docs", "metrics", "openapi", "operations", "predictions",
-    }  # fmt: skip
+    known = known_scopes()
     for scope in options.scope or ():
         if scope not in known:
             raise InvalidRequestError(
@@ -196,10 +205,10 @@ def _add(file: Any, options: argparse.Namespace) -> tuple[str, Key]:
     limits = ("requests_per_minute", "concurrent", "longest_estimate", "expires")
     for name in limits:
         value = getattr(options, name)
-        if value is not None and not 0 < value <= _LARGEST_QUOTA:
+        if value is not None and not 0 < value <= LARGEST_QUOTA:
             raise InvalidRequestError(
                 f"--{name.replace('_', '-')} {value:g}: must be above 0, and at most "
-                f"{_LARGEST_QUOTA:,}"
+                f"{LARGEST_QUOTA:,}"
             )
     end = None if options.expires is None else time.time() + options.expires * _DAY_S
     made: tuple[str, Key] = file.add(

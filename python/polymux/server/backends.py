@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux.downloads import pages as downloads
 from polymux.downloads.backend import DownloadBackend
@@ -17,6 +17,7 @@ from polymux.engines import measures
 from polymux.engines.conversations import ChatBackend
 from polymux.engines.diffusion.backend import DiffusionBackend
 from polymux.engines.memory import MemoryBudget, needed_bytes
+from polymux.engines.models import context_tokens
 from polymux.engines.prepared import reading, refuse_addresses, speech, upscaling
 from polymux.engines.supervisor import EngineBackend, Supervision
 from polymux.engines.without_model import WithoutModel
@@ -25,6 +26,7 @@ from polymux.models.choosing import available, chosen
 from polymux.models.families import FAMILIES
 from polymux.server.settings import EngineSettings
 from polymux.server.upstream_settings import upstreams_of
+from polymux.service.backend import Backend
 from polymux.songs.addresses import SignedAddresses
 from polymux.songs.backend import CatalogueBackend
 from polymux.songs.reading import Library
@@ -36,14 +38,15 @@ from polymux.upstreams.song_search.backend import SongSearchBackend
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from polymux.cluster.serving import Cluster
+    from polymux.cluster.settings import RaySettings
     from polymux.downloads.pages import PageDownloader
     from polymux.server.settings import ServerSettings
-    from polymux.service.backend import Backend
     from polymux.service.work import Estimate, Product, Sink, Work
 
 
-class MediaBackend(EngineBackend):
-    """The media engine: of an address it would have to fetch the file first."""
+class MediaWork(Backend):
+    """What the media engine's backends have in common, before that which does the work."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         """No process is started."""
@@ -56,16 +59,20 @@ class MediaBackend(EngineBackend):
 
     async def estimate(self, work: Work) -> Estimate:
         """By the recording's length."""
-        return await self._measure.estimate(work, "file", super().run)
+        return await self._measure.estimate(work, "file", super().run)  # type: ignore[safe-super]
 
     async def run(self, work: Work, sink: Sink) -> Product:
         """Does it in the process."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        product = await super().run(work, sink)
+        product = await super().run(work, sink)  # type: ignore[safe-super]
         if work.operation == "convert_to_mp3":
             self._measure.pace.learn(product.metrics["duration"], loop.time() - began)
         return product
+
+
+class MediaBackend(MediaWork, EngineBackend):
+    """The media engine: of an address it would have to fetch the file first."""
 
 
 #: Family to the operations of its engine.
@@ -98,6 +105,32 @@ _MEDIA_ADDRESS_SPACE_BYTES = 8 << 30
 _CONVERSION_S = 0.01
 
 
+class Places(NamedTuple):
+    """Where engines may be.
+
+    Attributes:
+        memory: What those of this machine share.
+        cluster: The cluster that others are on; None for none.
+    """
+
+    memory: MemoryBudget
+    cluster: Cluster | None
+
+
+def cluster_of(settings: RaySettings | None) -> Cluster | None:
+    """The cluster that a server is told of, joined; None where it is told of none.
+
+    Raises:
+        ConnectError: There is no such cluster.
+        MissingDependencyError: Ray is not installed.
+    """
+    if settings is None:
+        return None
+    from polymux.cluster.serving import Cluster
+
+    return Cluster(settings)
+
+
 def backends_of(
     settings: ServerSettings, media: Backend | None = None, songs: Backend | None = None
 ) -> list[Backend]:
@@ -113,13 +146,14 @@ def backends_of(
     if engines is None:
         engines = installed_engines()
     memory = MemoryBudget(settings.limits.engines_memory_bytes)
+    places = Places(memory, cluster_of(settings.ray))
     if media is None:
-        media = _media(engines, settings, memory)
+        media = _media(engines, settings, places)
         songs = _songs(media, settings)
     pages = pages_of(settings)
     bringer = bringer_of(settings, pages)
     backends = [
-        addressed(_backend(name, one, settings, memory, media, bringer), bringer)
+        addressed(_backend(name, one, settings, places, media, bringer), bringer)
         for name, one in engines.items()
     ]
     if pages is not None:
@@ -165,13 +199,13 @@ def bringer_of(settings: ServerSettings, pages: PageDownloader | None) -> Bringe
 
 
 def _media(
-    engines: Mapping[str, EngineSettings], settings: ServerSettings, memory: MemoryBudget
+    engines: Mapping[str, EngineSettings], settings: ServerSettings, places: Places
 ) -> Backend:
     """The backend that opens strangers' files: the one that is named, else one of its own."""
     for name, one in engines.items():
         if one.family == "media":
-            return _engine(name, one, settings, memory)
-    return _engine("media", EngineSettings("media"), settings, memory)
+            return _engine(name, one, settings, places)
+    return _engine("media", EngineSettings("media"), settings, places)
 
 
 def installed_engines() -> dict[str, EngineSettings]:
@@ -200,7 +234,7 @@ def _backend(
     name: str,
     engine: EngineSettings,
     settings: ServerSettings,
-    memory: MemoryBudget,
+    places: Places,
     media: Backend,
     bringer: Bringer,
 ) -> Backend:
@@ -213,14 +247,21 @@ def _backend(
         names = [str(options.get("model") or name), name] if engine.family == "chat" else None
         operations = engine.operations or OPERATIONS[engine.family]
         return WithoutModel(name, operations, problem, names)
-    made = _engine(name, engine, settings, memory)
+    made = _engine(name, engine, settings, places)
     if engine.family == "diffusion":
         accepted = options.get("non_commercial") is True
         return DiffusionBackend(made, media, cast_of(wanted), bringer, non_commercial=accepted)
     if engine.family == "chat":
         sees = bool(engine.options.get("mmproj"))
         names = chat_names(name, engine)
-        return ChatBackend(made, media, models=names, sees=sees, policy=settings.fetch)
+        return ChatBackend(
+            made,
+            media,
+            models=names,
+            sees=sees,
+            policy=settings.fetch,
+            window_tokens=context_tokens(options),
+        )
     prepare = {"transcribe": speech, "read_text": reading, "upscale_image": upscaling}
     for operation in OPERATIONS.get(engine.family, ()):
         if operation in prepare:
@@ -237,9 +278,7 @@ def chat_names(name: str, engine: EngineSettings) -> list[str]:
     return list(dict.fromkeys([*map(str, told), name]))
 
 
-def _engine(
-    name: str, engine: EngineSettings, settings: ServerSettings, memory: MemoryBudget
-) -> EngineBackend:
+def _engine(name: str, engine: EngineSettings, settings: ServerSettings, places: Places) -> Backend:
     options: dict[str, Any] = {"slots": engine.slots, **engine.options}
     confinement = model_confinement(settings)
     if engine.family == "media":
@@ -253,18 +292,24 @@ def _engine(
         confinement=confinement,
         **_GRACE.get(engine.family, {}),
     )
+    operations = engine.operations or OPERATIONS.get(engine.family, ())
+    if places.cluster is not None and places.cluster.has(name):
+        from polymux.cluster.messages import Plan
+
+        plan = Plan(name, engine.family, operations, options, engine.slots, supervision._asdict())
+        return places.cluster.deploy(plan, media=engine.family == "media")
     kind = MediaBackend if engine.family == "media" else EngineBackend
     made = kind(
         name,
         engine.family,
-        engine.operations or OPERATIONS.get(engine.family, ()),
+        operations,
         options,
         slots=engine.slots,
         supervision=supervision,
-        before_load=memory.make_room,
+        before_load=places.memory.make_room,
         needed_bytes=needed_bytes(engine.family, options),
     )
-    memory.add(made)
+    places.memory.add(made)
     return made
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from polymux._text import display_name, shown
+from polymux.cluster.settings import RaySettings
 from polymux.config import state_folder
 from polymux.downloads.settings import DownloadSettings
 from polymux.errors import InvalidRequestError
@@ -137,6 +138,7 @@ class ServerSettings:
         engines: Name to engine. Default: those whose parts are installed.
         upstreams: Name to a server of somebody else, which is asked behind the engines. Default:
             none.
+        ray: The cluster that engines are on. Default: none, they are on this machine.
         routes: Operation to the backends that are tried for it, in order. Default: every engine for
             all that it can do.
     """
@@ -161,6 +163,7 @@ class ServerSettings:
     summaries: SummaryOptions = field(default_factory=SummaryOptions)
     engines: Mapping[str, EngineSettings] | None = None
     upstreams: Mapping[str, UpstreamSettings] = field(default_factory=dict)
+    ray: RaySettings | None = None
     routes: Mapping[str, tuple[Route, ...]] | None = None
 
     @property
@@ -242,6 +245,7 @@ class _Reader:
             "song_search": SongSearchSettings,
             "download": DownloadSettings,
             "summaries": SummaryOptions,
+            "ray": RaySettings,
         }
         for name, kind in groups.items():
             if name in plain:

@@ -1,0 +1,1 @@
+"""What a cluster costs where one machine would do."""

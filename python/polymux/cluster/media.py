@@ -1,0 +1,10 @@
+"""The media engine on a cluster."""
+
+from __future__ import annotations
+
+from polymux.cluster.backend import ClusterBackend
+from polymux.server.backends import MediaWork
+
+
+class ClusterMedia(MediaWork, ClusterBackend):
+    """Opens strangers' files on whatever machine has room: they travel there and back."""

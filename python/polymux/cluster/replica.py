@@ -1,0 +1,183 @@
+"""A replica of an engine: what Ray Serve starts somewhere, with the engine's process in it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import shutil
+import tempfile
+import weakref
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux.cluster.messages import (
+    PIECE_BYTES,
+    Chunk,
+    Done,
+    Log,
+    MadeFile,
+    Piece,
+    Preview,
+    Progress,
+    Refused,
+    Sent,
+)
+from polymux.engines.memory import MemoryBudget, needed_bytes
+from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.errors import PolymuxError
+from polymux.service.failures import described
+from polymux.service.media_store import Draft
+from polymux.service.work import Made, Sink, Upload, Work
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from polymux.cluster.messages import Asked, Event, Plan
+
+_log = logging.getLogger("polymux.cluster")
+
+
+class EngineReplica:
+    """An engine in a process of its own, as `EngineBackend` has it, asked from another machine.
+
+    Args:
+        plan: The engine.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        """No process is started."""
+        self._folder = Path(tempfile.mkdtemp(prefix="polymux-replica-"))
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        supervision = dict(plan.supervision)
+        confinement = supervision.get("confinement")
+        if confinement is not None and confinement["writable"]:
+            # The drafts of the server's machine are not there; those of this one are.
+            supervision["confinement"] = {**confinement, "writable": [str(self._folder)]}
+        memory = MemoryBudget()
+        self._backend = EngineBackend(
+            plan.name,
+            plan.family,
+            plan.operations,
+            plan.options,
+            slots=plan.slots,
+            supervision=Supervision(**supervision),
+            before_load=memory.make_room,
+            needed_bytes=needed_bytes(plan.family, plan.options),
+        )
+        memory.add(self._backend)
+
+    async def work(self, asked: Asked, files: Mapping[str, Sent]) -> AsyncIterator[Event]:
+        """Does it, and tells what happens as it does; the last is `Done` or `Refused`.
+
+        A caller that goes cancels the task, and with it the work in the engine's process.
+        """
+        folder = Path(tempfile.mkdtemp(dir=self._folder))
+        events: asyncio.Queue[Event | None] = asyncio.Queue(maxsize=0)
+        doing = asyncio.ensure_future(self._done(asked, files, folder, events))
+        doing.add_done_callback(lambda _: events.put_nowait(None))
+        try:
+            while (event := await events.get()) is not None:
+                yield event
+            product = await doing
+            for number, path in product[1]:
+                async for piece in _pieces(number, path):
+                    yield piece
+            yield product[0]
+        except Exception as error:
+            if not isinstance(error, PolymuxError):
+                _log.exception("the engine %s failed at %s", self._backend.name, asked.request_id)
+            yield Refused(described(error))
+        finally:
+            doing.cancel()
+            while not doing.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait({doing})
+            with suppress(asyncio.CancelledError, Exception):
+                doing.result()
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    async def _done(
+        self,
+        asked: Asked,
+        files: Mapping[str, Sent],
+        folder: Path,
+        events: asyncio.Queue[Event | None],
+    ) -> tuple[Done, list[tuple[int, Path]]]:
+        """Does it; what came of it, and the files that were made."""
+        values = dict(asked.values)
+        for name, one in files.items():
+            values[name] = await _received(one, folder)
+        work = Work(
+            asked.operation, asked.variant, asked.model, values, asked.given,
+            request_id=asked.request_id,
+        )  # fmt: skip
+        sink = _Sink(folder, events)
+        if work.streamed:
+            async for chunk in self._backend.stream(work, sink):
+                events.put_nowait(Chunk(chunk))
+            return Done(None, "", {}), []
+        product = await self._backend.run(work, sink)
+        made: list[tuple[int, Path]] = []
+        output = _listed(product.output, made)
+        return Done(output, product.version, product.metrics), made
+
+
+class _Sink(Sink):
+    """Tells the other machine."""
+
+    def __init__(self, folder: Path, events: asyncio.Queue[Event | None]) -> None:
+        super().__init__(lambda: None, partial(_draft, folder))
+        self._events = events
+
+    def log(self, line: str) -> None:
+        self._events.put_nowait(Log(line))
+
+    def report(self, progress: float) -> None:
+        self._events.put_nowait(Progress(progress))
+
+    def preview(self, data: bytes, content_type: str) -> None:
+        self._events.put_nowait(Preview(data, content_type))
+
+
+class _Room:
+    """In the place of a store: whether there is room is the other machine's to say."""
+
+    def change_reserved(self, more_bytes: int) -> None:
+        """Takes note of nothing."""
+
+
+def _draft(folder: Path, _expected_bytes: int) -> Draft:
+    return Draft(_Room(), folder / secrets.token_hex(20))  # type: ignore[arg-type]
+
+
+async def _received(sent: Sent, folder: Path) -> Upload:
+    """A file of the request, on this machine."""
+    path = folder / secrets.token_hex(20)
+    with path.open("xb") as file:
+        for piece in sent.pieces:
+            data = piece if isinstance(piece, bytes) else await piece
+            await asyncio.to_thread(file.write, data)
+    return Upload(path, sent.file_name, sent.content_type, sent.size_bytes)
+
+
+def _listed(value: Any, made: list[tuple[int, Path]]) -> Any:
+    """An output with numbers in the place of files, which are listed."""
+    if isinstance(value, Made):
+        made.append((len(made), value.draft.path))
+        return MadeFile(len(made) - 1, value.content_type, value.file_name)
+    if isinstance(value, list):
+        return [_listed(one, made) for one in value]
+    if isinstance(value, dict):
+        return {name: _listed(one, made) for name, one in value.items()}
+    return value
+
+
+async def _pieces(number: int, path: Path) -> AsyncIterator[Piece]:
+    with path.open("rb") as file:
+        first = True
+        while (data := await asyncio.to_thread(file.read, PIECE_BYTES)) or first:
+            first = False
+            yield Piece(number, data)

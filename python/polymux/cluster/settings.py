@@ -1,0 +1,90 @@
+"""What a server is told of its cluster: the table ``[ray]`` of its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from polymux.cluster.joining import check_address
+from polymux.errors import InvalidRequestError
+
+_OWN = ("cpus", "gpus", "min_replicas", "max_replicas", "target_ongoing_requests", "queue")
+
+
+@dataclass(frozen=True, slots=True)
+class RaySettings:
+    """The cluster of a server, and what its engines take of it.
+
+    Attributes:
+        address: ``"local"`` for a Ray of the server's own, ``"auto"`` for the cluster that its
+            machine is part of, ``"HOST:PORT"``. Default: ``"auto"``.
+        name: What the deployments' names begin with; two servers on one cluster have two. Default:
+            ``"polymux"``.
+        cpus: Processors of each replica. Default: 1.
+        gpus: GPUs of each replica, or a part of one. Default: none.
+        min_replicas: As many of each engine at least. Default: 1.
+        max_replicas: As many at most. Default: 1.
+        target_ongoing_requests: How many requests each replica shall have; with more, another one
+            is started. Default: the engine's slots.
+        queue: How many requests may wait for one engine's replicas before 503. Default: 32.
+        here: Names of engines that stay on the server's own machine. Default: none.
+        engines: Name of an engine to what is otherwise for it: a table of ``cpus``, ``gpus``,
+            ``min_replicas``, ``max_replicas``, ``target_ongoing_requests`` and ``queue``.
+    """
+
+    address: str = "auto"
+    name: str = "polymux"
+    cpus: float = 1.0
+    gpus: float | None = None
+    min_replicas: int = 1
+    max_replicas: int = 1
+    target_ongoing_requests: float | None = None
+    queue: int = 32
+    here: tuple[str, ...] = ()
+    engines: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Checks what can be checked alone.
+
+        Raises:
+            InvalidRequestError: Something is wrong.
+        """
+        check_address(self.address)
+        if not 1 <= self.max_replicas >= self.min_replicas:
+            raise InvalidRequestError(
+                f"max_replicas={self.max_replicas}: must be 1 or above, and no less than "
+                f"min_replicas={self.min_replicas}"
+            )
+        for name in self.engines:
+            self.of(name)
+
+    def of(self, name: str) -> RaySettings:
+        """The same as it is for one engine.
+
+        Args:
+            name: The engine's.
+
+        Raises:
+            InvalidRequestError: What is said for it is wrong.
+
+        Example:
+            >>> from polymux.cluster.settings import RaySettings
+            >>> settings = RaySettings(engines={"chat": {"gpus": 0.5, "max_replicas": 4}})
+            >>> settings.of("chat").gpus, settings.of("speech").max_replicas
+            (0.5, 1)
+        """
+        from polymux.server.setting_values import converted, right_for
+
+        kinds = {one.name: str(one.type) for one in fields(self) if one.name in _OWN}
+        table = self.engines.get(name, {})
+        if not isinstance(table, Mapping):
+            raise InvalidRequestError(f"engines.{name} must be a table")
+        found = {}
+        for key, value in table.items():
+            if key not in kinds:
+                raise InvalidRequestError(f"engines.{name}.{key} is not known")
+            right, found[key] = converted(kinds[key], value)
+            if not right:
+                raise InvalidRequestError(f"engines.{name}.{key} must be {right_for(kinds[key])}")
+        return replace(self, engines={}, **found)

@@ -1,0 +1,238 @@
+"""Batches and a server on a cluster of two machines: as without one, whoever is killed."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import polymux
+import pytest
+from support.batch_kills import noise
+from support.invariants import until as comes_true
+from support.polymux_server import Answer, form
+from support.ray_cluster import RayCluster, ray_cluster
+from support.serving import ServedProgram
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
+LONGEST_S = 180
+FILES = 12
+#: One is larger than what goes from machine to machine at once.
+LONG_S = 200
+RAY = """
+[ray]
+address = "%s"
+cpus = 0.5
+[ray.engines.chat]
+queue = 2
+[ray.engines.media]
+max_replicas = 2
+target_ongoing_requests = 1
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RayCluster]:
+    with ray_cluster() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("inputs")
+    for number in range(FILES):
+        (folder / f"{number}.wav").write_bytes(noise(number))
+    (folder / "long.wav").write_bytes(noise(99, LONG_S))
+    (folder / "broken.wav").write_bytes(b"this is no sound")
+    return folder
+
+
+def begun(cluster: RayCluster, folder: Path, *words: str | Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "polymux", "batch", *map(str, words)]
+    return subprocess.Popen(
+        [*command, f"--ray={cluster.address}", "--json", "-q"], cwd=folder,
+        env=cluster.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def ended(process: subprocess.Popen[bytes], code: int) -> list[dict[str, Any]]:
+    out, told = process.communicate(timeout=LONGEST_S)
+    assert process.returncode == code, told.decode()
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in folder.glob("*.mp3")}
+
+
+def test_batch_on_the_cluster_is_the_batch_of_one_machine(
+    cluster: RayCluster, inputs: Path, tmp_path: Path
+) -> None:
+    local = polymux.batch("convert_to_mp3", inputs, out=tmp_path / "local", bitrate="64k")
+    assert (local.done, local.failed) == (FILES + 1, 1)
+    words = ("convert-to-mp3", inputs, "--out", "out", "--bitrate", "64k")
+    *items, summary = ended(begun(cluster, tmp_path, *words), 1)
+    assert (summary["done"], summary["failed"]) == (FILES + 1, 1)
+    assert digests(tmp_path / "out") == digests(tmp_path / "local")
+    [failed] = [one for one in items if one["status"] == "failed"]
+    [alike] = local.items("failed")
+    # Whoever reads it knows the file by the name that it has here.
+    assert (failed["error_code"], failed["error_message"]) == (
+        alike.error_code, alike.error_message,
+    )  # fmt: skip
+
+
+def test_files_of_killed_workers_are_tried_again(cluster: RayCluster, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number in range(6):
+        (folder / f"{number}.wav").write_bytes(noise(200 + number, 60))
+    words = ("convert-to-mp3", folder, "--out", "out", "--workers", "2")
+    process = begun(cluster, tmp_path, *words)
+    assert process.stdout is not None
+    json.loads(process.stdout.readline())
+    for pid in cluster.workers("MapWorker"):
+        os.kill(pid, signal.SIGKILL)
+    *_, summary = ended(process, 0)
+    assert (summary["done"], summary["failed"]) == (6, 0)
+    local = polymux.batch("convert_to_mp3", folder, out=tmp_path / "local")
+    assert local.done == 6
+    assert digests(tmp_path / "out") == digests(tmp_path / "local")
+
+
+@pytest.mark.long
+def test_killed_driver_goes_on(cluster: RayCluster, inputs: Path, tmp_path: Path) -> None:
+    words = ("convert-to-mp3", inputs, "--out", "out")
+    process = begun(cluster, tmp_path, *words)
+    assert process.stdout is not None
+    told = json.loads(process.stdout.readline())
+    process.kill()
+    process.communicate(timeout=LONGEST_S)
+    before = digests(tmp_path / "out")
+    *items, summary = ended(begun(cluster, tmp_path, *words, "--resume"), 1)
+    assert (summary["done"], summary["failed"]) == (FILES + 1, 1)
+    assert told["id"] not in [one["id"] for one in items]
+    after = digests(tmp_path / "out")
+    assert before.items() <= after.items()
+    # Nothing is done twice, and what is gone is made again.
+    (tmp_path / "out" / "3.mp3").unlink()
+    *items, summary = ended(begun(cluster, tmp_path, *words, "--resume"), 1)
+    assert (summary["kept"], summary["remade"]) == (FILES, 1)
+    assert [Path(one["input"]).name for one in items] == ["3.wav"]
+    assert digests(tmp_path / "out") == after
+    # Of the workers of a batch that was killed, none goes on.
+    assert comes_true(lambda: not cluster.workers("MapWorker"), 60)
+
+
+class Served(ServedProgram):
+    """A server on the cluster."""
+
+    def __init__(self, cluster: RayCluster, folder: Path) -> None:
+        super().__init__(folder, RAY % cluster.address)
+        self.cluster = cluster
+
+    @property
+    def environment(self) -> dict[str, str]:
+        names = ("RAY_TMPDIR", "RAY_USAGE_STATS_ENABLED", "RAY_BACKEND_LOG_LEVEL")
+        return super().environment | {name: self.cluster.environment[name] for name in names}
+
+    def opened(self, said: str) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        """A streamed chat that has begun."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LONGEST_S)
+        value = {"model": "default", "messages": [{"role": "user", "content": said}]}
+        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        body = json.dumps(value | {"stream": True})
+        connection.request("POST", "/api/v1/fastllm/chatcompletion", body, headers)
+        answer = connection.getresponse()
+        assert answer.status == 200
+        assert answer.readline().startswith(b"data: ")
+        return connection, answer
+
+    def engine(self) -> int:
+        """The process of the chat's engine."""
+        told: int = self.patient_chat("echo x").json()["pid"]
+        return told
+
+    def patient_chat(self, said: str) -> Answer:
+        """A chat that may wait for a replica to be started."""
+        value = {"model": "default", "messages": [{"role": "user", "content": said}]}
+        headers = [("Content-Type", "application/json")]
+        return self.request(
+            "POST", "/api/v1/fastllm/chatcompletion", json.dumps(value).encode(), headers,
+            timeout_s=LONGEST_S,
+        )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def served(cluster: RayCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with Served(cluster, tmp_path_factory.mktemp("served")).start() as made:
+        yield made
+        assert made.stop() == 0, made.told
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def test_conversion_by_handle(served: Served, inputs: Path) -> None:
+    for name in ("1.wav", "long.wav"):
+        data = (inputs / name).read_bytes()
+        body, own = form(("file", (name, data)), ("bitrate", "64000"))
+        answer = served.request("POST", "/api/v1/convert2mp3", body, own, timeout_s=LONGEST_S)
+        assert answer.status == 200, answer.body
+        link = urlsplit(answer.json()["response"])
+        made = served.request("GET", f"{link.path}?{link.query}")
+        assert made.body == polymux.convert_to_mp3(data, bitrate="64k").read()
+    refused = served.convert(b"this is no sound")
+    assert refused.status == 415
+    assert refused.json()["code"] == "unsupported_media"
+
+
+def test_stream_comes_in_pieces_and_ends(served: Served) -> None:
+    connection, answer = served.opened("stream 5")
+    with closing(connection):
+        rest = answer.read().decode()
+    assert rest.count("data: ") == 5  # The first was read; the last says that it is over.
+    assert rest.rstrip().endswith("data: [DONE]")
+
+
+def test_caller_who_leaves_ends_the_work_in_the_engine(served: Served) -> None:
+    before = served.engine()
+    # It does not look whether anybody listens: only the end of its process ends it.
+    connection, answer = served.opened("deaf 600")
+    answer.close()
+    connection.close()
+    assert comes_true(lambda: not is_alive(before), 60)
+    assert served.engine() != before
+
+
+def test_killed_replica_ends_its_stream_and_the_next_request_works(
+    served: Served, cluster: RayCluster
+) -> None:
+    engine = served.engine()
+    connection, answer = served.opened("endless")
+    [replica] = cluster.workers("ServeReplica:polymux-chat")
+    os.kill(replica, signal.SIGKILL)
+    with closing(connection):
+        told = answer.read().decode()
+    assert "ended at this" in told.splitlines()[-2], told[-500:]
+    assert "[DONE]" not in told
+    # What it had started goes with it.
+    assert comes_true(lambda: not is_alive(engine), 60)
+    assert served.engine() != engine

@@ -1,0 +1,139 @@
+"""A cluster of Ray with two machines, in a network of its own.
+
+Ray takes this host's address in the place of 127.0.0.1 where there is one: only in a network
+namespace that has a loopback interface alone does it stay there. Who enters one is in it with all
+that it starts; started as a program, this makes the cluster and tells its address.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TESTS = Path(__file__).parents[1]
+_NEW_NETWORK = 0x40000000
+_SET_FLAGS, _UP = 0x8914, 0x1
+_CPUS = 2
+_OBJECTS_BYTES = 150_000_000
+
+
+@contextmanager
+def own_network() -> Iterator[None]:
+    """This thread, and all that it starts, in a network with nothing but a loopback interface."""
+    library = ctypes.CDLL(None, use_errno=True)
+    with Path("/proc/thread-self/ns/net").open() as before:
+        if library.unshare(_NEW_NETWORK):
+            raise OSError(ctypes.get_errno(), "no network of one's own (is this root?)")
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+                fcntl.ioctl(control, _SET_FLAGS, struct.pack("16sh14x", b"lo", _UP))
+            yield
+        finally:
+            assert library.setns(before.fileno(), _NEW_NETWORK) == 0
+
+
+class RayCluster:
+    """Two machines with two processors each.
+
+    Args:
+        temporary: The folder of Ray's files; its path must be short, as sockets lie in it.
+    """
+
+    def __init__(self, temporary: Path) -> None:
+        self.temporary = temporary
+        (temporary / "ray").mkdir()
+        self.environment = {name: value for name, value in os.environ.items()
+                            if name != "PYTHONWARNINGS"} | {
+            "RAY_TMPDIR": str(temporary),
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_BACKEND_LOG_LEVEL": "fatal",
+            "HOME": str(temporary),
+            "TMPDIR": str(temporary),
+            "PYTHONPATH": str(TESTS),
+        }  # fmt: skip
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "support.ray_cluster", str(temporary)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env=self.environment, text=True,
+        )  # fmt: skip
+        assert self._process.stdout is not None
+        self.address = self._process.stdout.readline().strip()
+        assert self.address, "the cluster does not start"
+
+    def workers(self, title: str) -> list[int]:
+        """The processes of actors whose title has these words."""
+        found = []
+        for one in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = one.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+                if words.startswith("ray::") and title in words:
+                    # Others of this host may have a cluster of their own.
+                    mine = f"RAY_TMPDIR={self.temporary}".encode()
+                    found += [int(one.parent.name)] * (
+                        mine in (one.parent / "environ").read_bytes()
+                    )
+            except OSError:
+                continue
+        return found
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        # A worker that was just started may not have noticed that its machine is gone.
+        for pid in self.workers(""):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+@contextmanager
+def ray_cluster() -> Iterator[RayCluster]:
+    """A cluster, and this thread in its network."""
+    temporary = Path(tempfile.mkdtemp(prefix="r", dir="/tmp"))
+    try:
+        with own_network():
+            cluster = RayCluster(temporary)
+            try:
+                yield cluster
+            finally:
+                cluster.close()
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def main() -> None:
+    """Makes the cluster, and ends it with standard input."""
+    from ray.cluster_utils import Cluster
+
+    machine = {"num_cpus": _CPUS, "object_store_memory": _OBJECTS_BYTES}
+    head = {**machine, "include_dashboard": False, "temp_dir": sys.argv[1]}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    cluster.add_node(**machine)
+    cluster.wait_for_nodes()
+    print(cluster.address, flush=True)
+    sys.stdin.read()
+    cluster.shutdown()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""What of a cluster needs none: addresses, settings, the row of orders."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux.cluster.feed import PIECE_BYTES, Feed, Order
+from polymux.cluster.joining import check_address
+from polymux.cluster.settings import RaySettings
+from polymux.errors import InvalidRequestError
+from polymux.server.settings import read_settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("address", ["auto", "local", "head.example:6379", "203.0.113.7:1"])
+def test_addresses(address: str) -> None:
+    assert check_address(address) == address
+
+
+@pytest.mark.parametrize(
+    "address", ["", "music/", "head.example", "head.example:0", "a/b:6379", ":6379", "a:70000",
+                "ray://head.example:10001"],
+)  # fmt: skip
+def test_what_is_no_address(address: str) -> None:
+    with pytest.raises(InvalidRequestError, match="ray="):
+        check_address(address)
+
+
+def test_batches_refuse_what_makes_no_sense(tmp_path: Path) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"ray": "music/"}, "no address"),
+        ({"ray_gpus": 0.5}, "give ray"),
+        ({"ray": "auto", "ray_cpus": -1.0}, "ray_cpus"),
+        ({"ray": "auto", "ray_gpus": float("nan")}, "ray_gpus"),
+    ]
+    for options, words in cases:
+        with pytest.raises(InvalidRequestError, match=words):
+            polymux.batch("convert_to_mp3", [], out=tmp_path, **options)
+    with pytest.raises(InvalidRequestError, match="not both"):
+        polymux.batch("free_chat", [], out=tmp_path, ray="auto", client=polymux.Local(tmp_path))
+    assert not (tmp_path / "polymux-batch.db").exists()
+
+
+def orders(*keys: int, size_bytes: int = 0) -> list[Order]:
+    return [Order(key, {}, {}, {"file": size_bytes}) for key in keys]
+
+
+def keys(group: tuple[Order, ...] | None) -> list[int]:
+    assert group is not None
+    return [one.key for one in group]
+
+
+def test_a_place_of_the_row_has_the_same_orders_each_time() -> None:
+    feed = Feed(workers=1)
+    for one in orders(*range(6)):
+        feed.add(one)
+    assert keys(feed.group(0)) == [0, 1, 2]
+    for one in orders(6, 7):
+        feed.add(one)
+    assert keys(feed.group(1)) == [3, 4]
+    feed.end(1)
+    # Read once more, as where a machine was lost: what is over is not done again.
+    assert keys(feed.group(0)) == [0, 2]
+    assert keys(feed.group(1)) == [3, 4]
+    feed.end(0)
+    feed.end(2)
+    assert keys(feed.group(0)) == []
+
+
+def test_large_orders_go_alone_and_few_go_one_by_one() -> None:
+    feed = Feed(workers=1)
+    for one in orders(*range(8), size_bytes=PIECE_BYTES):
+        feed.add(one)
+    assert keys(feed.group(0)) == [0]
+    few = Feed(workers=4)
+    for one in orders(0, 1, 2):
+        few.add(one)
+    assert [keys(few.group(place)) for place in range(3)] == [[0], [1], [2]]
+
+
+def test_the_row_waits_and_ends() -> None:
+    feed = Feed(workers=1)
+    found: list[Any] = []
+    reader = threading.Thread(target=lambda: found.extend(feed.group(place) for place in (0, 1)))
+    reader.start()
+    feed.add(orders(0)[0])
+    feed.close()
+    reader.join(60)
+    assert [None if one is None else keys(one) for one in found] == [[0], None]
+
+
+def test_files_go_in_pieces(tmp_path: Path) -> None:
+    feed, path, copy = Feed(workers=1), tmp_path / "a", tmp_path / "b"
+    path.write_bytes(b"x" * PIECE_BYTES + b"rest")
+    begin = 0
+    while piece := feed.read(str(path), begin):
+        feed.write(str(copy), begin, piece)
+        begin += len(piece)
+    assert copy.read_bytes() == path.read_bytes()
+
+
+def test_settings_of_a_server(tmp_path: Path) -> None:
+    file = tmp_path / "polymux.toml"
+    file.write_text(
+        '[ray]\naddress = "head.example:6379"\nmax_replicas = 2\nhere = ["media"]\n'
+        "[ray.engines.chat]\ngpus = 0.25\nqueue = 4\n"
+    )
+    ray = read_settings(file).ray
+    assert ray is not None
+    assert (ray.max_replicas, ray.here, ray.gpus) == (2, ("media",), None)
+    assert (ray.of("chat").gpus, ray.of("chat").queue, ray.of("chat").max_replicas) == (0.25, 4, 2)
+    assert ray.of("speech").queue == RaySettings().queue
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ('address = "ray://head.example:1"', "ray://"),
+        ("min_replicas = 3", "max_replicas"),
+        ("max_replicas = 0", "max_replicas"),
+        ("gpus = -1", "ray.gpus"),
+        ("replicas = 1", "ray.replicas is not known"),
+        ("[ray.engines]\nchat = 1", "engines.chat must be a table"),
+        ("[ray.engines.chat]\nslots = 1", "engines.chat.slots is not known"),
+        ('[ray.engines.chat]\ngpus = "all"', "engines.chat.gpus must be"),
+        ("[ray.engines.chat]\nmin_replicas = 9", "max_replicas"),
+    ],
+)
+def test_what_is_wrong_in_settings(tmp_path: Path, lines: str, words: str) -> None:
+    file = tmp_path / "polymux.toml"
+    file.write_text(f"[ray]\n{lines}\n")
+    with pytest.raises(InvalidRequestError, match=words):
+        read_settings(file)
