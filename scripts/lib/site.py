@@ -22,6 +22,11 @@ ELSEWHERE = {
     "THIRD_PARTY.md": "third-party.md",
     "contract/README.md": "contract.md",
     "benchmarks/README.md": "benchmarking.md",
+    "notebooks/pages/quickstart.md": "notebook-quickstart.md",
+    "notebooks/pages/local.md": "notebook-local.md",
+    "notebooks/pages/pipeline.md": "notebook-pipeline.md",
+    "notebooks/pages/songs.md": "notebook-songs.md",
+    "notebooks/pages/administration.md": "notebook-administration.md",
 }
 #: The same the other way, and pages that stand for another file.
 _PAGES = ELSEWHERE | {"README.md": "index.md"}

@@ -78,12 +78,14 @@ class House:
         assert "Traceback" not in log
         assert self.key not in log
 
-    def ask(self, path: str) -> Any:
-        """What the server says at an address, under the first key."""
+    def ask(self, path: str, body: Any = None, *, key: str | None = None) -> Any:
+        """What the server says at an address, under the first key; `body` is posted as JSON."""
         wanted = urllib.request.Request(
-            f"{self.url}/{path}", headers={"Authorization": f"Bearer {self.key}"}
+            f"{self.url}/{path}",
+            None if body is None else json.dumps(body).encode(),
+            {"Authorization": f"Bearer {key or self.key}", "Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(wanted, timeout=10) as answer:
+        with urllib.request.urlopen(wanted, timeout=10 if body is None else 60) as answer:
             return json.load(answer)
 
     def until_at_work(self, engine: str, count: int) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import nbformat
 import pytest
-from support import programs
+from support import notebook_pages, programs
 from support.native_build import ROOT
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ CELL_TIMEOUT_S = 240
 FOLDERS = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR",
            "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")  # fmt: skip
 WIDGETS = "application/vnd.jupyter.widget-state+json"
+#: For `scripts/notebooks`, which makes the pages anew.
+WANTED = "POLYMUX_NOTEBOOK_PAGES" in os.environ
 ADDRESS = re.compile(r"https?://([^/\s:\"'<>]+)")
 
 
@@ -139,6 +141,56 @@ def test_it_runs(path: Path, done: Runs) -> None:
     for bar in bars(notebook):
         assert bar["bar_style"] in ("success", "")
         assert bar["bar_style"] == "" or bar["value"] == 1.0
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_its_page_in_the_documentation(path: Path, done: Runs) -> None:
+    """The page is of this notebook: its cells word for word, and outputs of the same kinds."""
+    now = notebook_pages.page_of(done(path.stem), path.stem)
+    kept = notebook_pages.page_path(path.stem)
+    if WANTED:
+        kept.write_text(now, encoding="utf-8")
+    page = kept.read_text(encoding="utf-8")
+    remedy = f"scripts/notebooks makes {kept.name} anew"
+    assert notebook_pages.skeleton(page) == notebook_pages.skeleton(now), remedy
+    assert notebook_pages.places(page) == []
+    assert "pmx_" not in page
+    assert set(ADDRESS.findall(page)) <= {"127.0.0.1"}
+    assert "[text]" in notebook_pages.skeleton(page)
+    assert len(page) < 1_000_000
+
+
+def test_every_page_of_a_notebook_has_its_notebook() -> None:
+    assert {path.stem for path in notebook_pages.PAGES.iterdir()} == NAMES
+
+
+def test_what_pages_of_notebooks_leave_out() -> None:
+    data = "data:image/png;base64,AA/tmp/AA="
+    home = "/" + "home/ada/b"
+    cell = nbformat.v4.new_code_cell("1")
+    cell.outputs = [
+        nbformat.v4.new_output("stream", text="10 %\r90 %\n\x1b[31m/tmp/x/a.wav\x1b[0m at "),
+        nbformat.v4.new_output("stream", text="http://127.0.0.1:4711/v1\n"),
+        nbformat.v4.new_output("display_data", {"text/html": f"<img src='{data}'> {home} c"}),
+        nbformat.v4.new_output("display_data", {"text/markdown": "one\n\ntwo"}),
+        nbformat.v4.new_output("display_data", {"image/png": "AA\nAA\n", "text/plain": "x"}),
+        nbformat.v4.new_output(
+            "display_data", {"text/html": f'<audio src="{data}{"A" * 300_000}"></audio>'}
+        ),
+    ]
+    page = notebook_pages.page_of(
+        nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# A"), cell]), "a"
+    )
+    assert "```text\n90 %\n…/a.wav at http://127.0.0.1:8000/v1\n```" in page
+    assert f"<img src='{data}'> …/b c" in page
+    assert "> one\n>\n> two" in page
+    assert notebook_pages.places(page) == []
+    assert notebook_pages.skeleton(page).endswith(
+        "[text]\n\n[html]\n\n[markdown]\n\n[html]\n\n[html]\n"
+    )
+    assert '<img src="data:image/png;base64,AAAA">' in page
+    assert "(audio, too large for this page)" in page
+    assert len(page) < 10_000
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

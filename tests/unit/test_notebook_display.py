@@ -6,18 +6,28 @@ import base64
 import html.parser
 import json
 import re
+import sys
 from array import array
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
 import polymux
+import polymux.batches.results
+import polymux.songs.results
 import pytest
 from polymux._secrets import keep_secret
 from polymux.local_file import LocalFile
 from polymux.notebook import markup
 from polymux.remote_file import RemoteFile
 from polymux.results import ConversionWarning
-from polymux.songs.results import AddReport, CatalogueStatistics, FailedFile, RunnerUp
+from polymux.songs.results import (
+    AddReport,
+    CatalogueStatistics,
+    CheckReport,
+    FailedFile,
+    RunnerUp,
+)
 
 KEY = "pmx-canary-key-of-displays"
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&\x1b[31m\u202e" + KEY
@@ -323,3 +333,111 @@ def test_markdown_keeps_what_it_is_for() -> None:
     )
     assert list(stream.texts()) == ["<b>"]
     assert stream._repr_markdown_() == "&#60;b>"
+
+
+def results() -> list[type]:
+    """Every public class that is a result: a dataclass, part of an answer, a stream, a file."""
+    from polymux import batches, songs
+    from polymux.responses._base import Answered, Result
+
+    homes = (polymux, songs.results, batches.results, sys.modules["polymux.responses"])
+    found = {
+        one
+        for home in homes
+        for name in (getattr(home, "__all__", None) or vars(home))
+        if isinstance(one := getattr(home, name), type)
+    }
+    kinds = (Result, Answered, polymux.MediaFile, polymux.ChatStream, polymux.AsyncChatStream)
+    return sorted(
+        (one for one in found if is_dataclass(one) or issubclass(one, kinds)),
+        key=lambda one: one.__name__,
+    )
+
+
+#: What one hands in, and gets back nowhere.
+GIVEN = {"Limits"}
+#: What others are made of, and nobody gets.
+BASES = {"Answered", "Response", "Result"}
+
+
+def test_every_result_shows_itself() -> None:
+    """A new one without a display fails here."""
+    every = {one.__name__: one for one in results()}
+    assert len(every) > 25
+    assert {"BatchReport", "CheckReport", "Choice", "Match", "Prediction", "Usage"} <= every.keys()
+    plain = {
+        name
+        for name, one in every.items()
+        if not hasattr(one, "_repr_html_") and not hasattr(one, "_repr_markdown_")
+    }
+    assert plain <= GIVEN | BASES
+    assert not (every.keys() - plain) & GIVEN
+
+
+def test_facts_of_results_are_texts() -> None:
+    failed = FailedFile(Path("/secret/home/a.mp3"), polymux.UndecodableError(HOSTILE))
+    shown = [
+        ConversionWarning("code", HOSTILE, 1.5, 2),
+        failed,
+        RunnerUp(song(), 0.5),
+        polymux.Chapter(0.0, 1.5, HOSTILE),
+        polymux.TranscriptChunk({"text": HOSTILE, "timestamp": [0, 1.5]}),
+        polymux.ToolCall({"id": HOSTILE, "function": {"name": HOSTILE, "arguments": HOSTILE}}),
+        polymux.Usage({"prompt_tokens": 3}),
+    ]
+    for one in shown:
+        assert checked(one._repr_html_())
+        assert "/secret" not in one._repr_html_()
+    assert checked(shown[-1]._repr_html_()) == "prompt tokens3"
+    assert "position s1.5" in checked(shown[0]._repr_html_())
+
+
+def test_a_message_and_a_choice_are_what_the_answer_shows() -> None:
+    plain = {"choices": [{"message": {"content": f"# {HOSTILE}"}, "finish_reason": "length"}]}
+    answer = polymux.ChatCompletion.decode(json.dumps(plain).encode())
+    assert answer.choices[0]._repr_markdown_() == answer._repr_markdown_()
+    assert answer._repr_markdown_().startswith(answer.message._repr_markdown_())
+    assert "<script>" not in answer.message._repr_markdown_()
+
+
+def test_a_catalogue_s_check_shows_what_is_wrong() -> None:
+    assert "as it should be" in checked(CheckReport()._repr_html_())
+    bad = CheckReport((HOSTILE,), ("a.segment",), tuple(song() for _ in range(30)), (song(),))
+    told = checked(bad._repr_html_())
+    for words in ("something is wrong", "a.segment", "and 10 more", "to be listened to again"):
+        assert words in told
+
+
+def test_a_batch_shows_how_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    inputs = tmp_path / "in"
+    inputs.mkdir()
+    (inputs / "broken <b>.wav").write_bytes(b"no sound")
+    (inputs / "tone.wav").write_bytes(wave(0.2))
+    report = polymux.batch("convert_to_mp3", inputs, out=tmp_path / "out")
+    told = checked(report._repr_html_())
+    assert "total2done1failed1" in told
+    assert "broken <b>.wav" in told
+    assert "unsupported_media" in told
+    assert str(tmp_path) not in report._repr_html_()
+    done, failed = sorted(report.items(), key=lambda one: one.state)
+    assert 'href="out/' in done._repr_html_()
+    assert "statedone" in checked(done._repr_html_())
+    assert "unsupported_media" in checked(failed._repr_html_())
+    assert str(tmp_path) not in done._repr_html_() + failed._repr_html_()
+    report.manifest.unlink()
+    assert "total2" in checked(report._repr_html_())
+
+
+def wave(seconds: float) -> bytes:
+    """Silence as a WAV file."""
+    import io
+    import wave as waves
+
+    file = io.BytesIO()
+    with waves.open(file, "wb") as written:
+        written.setnchannels(1)
+        written.setsampwidth(2)
+        written.setframerate(8000)
+        written.writeframes(bytes(int(16000 * seconds)))
+    return file.getvalue()

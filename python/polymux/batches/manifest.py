@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from polymux.batches.results import BatchItem
 
 _TOLD_HASH_DIGITS = 8
+#: The fact whether all inputs were found.
+_LISTING = "listing"
 
 
 class Manifest:
@@ -92,6 +94,22 @@ class Manifest:
         identity = facts.get("id", secrets.token_hex(8).encode())
         self._change(lambda one: _write_facts(one, {**wanted, "id": identity}))
         return identity.decode()
+
+    def note_listing(self, *, is_whole: bool) -> None:
+        """Writes down that inputs are being looked for, or that they were found to the last."""
+        self._change(lambda one: _write_facts(one, {_LISTING: b"whole" if is_whole else b"begun"}))
+
+    def check_listing(self) -> None:
+        """For a run that is given no inputs.
+
+        Raises:
+            InvalidRequestError: An earlier run ended while it looked for them: some are missing.
+        """
+        if self._read(_facts).get(_LISTING) == b"begun":
+            raise InvalidRequestError(
+                f"the manifest '{display_name(self.path.as_posix())}' lacks inputs, as an earlier "
+                "run ended while it looked for them: give the inputs again, that none is left out"
+            )
 
     def add(self, found: Iterable[Found]) -> tuple[int, int, int]:
         """Adds items; gives how many are new, their size in bytes, and how many were known."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from polymux._shown import Shown
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -61,9 +63,15 @@ class BatchItem:
         plain["outputs"] = [os.fspath(path) for path in self.outputs]
         return {name: value for name, value in plain.items() if value is not None}
 
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from polymux.notebook.facts import batch_item
+
+        return batch_item(self)
+
 
 @dataclass(frozen=True, slots=True)
-class BatchProgress:
+class BatchProgress(Shown):
     """How far a batch is.
 
     Attributes:
@@ -183,3 +191,9 @@ class BatchReport:
         from polymux.batches.reports import write_report
 
         return write_report(self.items(), Path(path), overwrite=overwrite)
+
+    def _repr_html_(self) -> str:
+        """Tables for notebooks: what became of all, and of those that failed."""
+        from polymux.notebook.facts import batch_report
+
+        return batch_report(self)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from polymux.errors import InputError
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from polymux.batches.manifest import Manifest
-    from polymux.batches.records import Task
+    from polymux.batches.records import Found, Task
     from polymux.batches.storing import Storage
     from polymux.batches.subject import Subject
 
@@ -85,3 +86,17 @@ def status_of(path: object) -> tuple[int, int] | None:
     except (OSError, ValueError):
         return None
     return found.st_size, found.st_mtime_ns
+
+
+def listed(found: Iterator[Found], manifest: Manifest) -> Iterator[Found]:
+    """The items as they are found. From the first on the manifest knows that there are more.
+
+    Raises:
+        InvalidRequestError: There are none, and an earlier run did not come to its last one.
+    """
+    first = next(found, None)
+    if first is None:
+        manifest.check_listing()
+        return iter(())
+    manifest.note_listing(is_whole=False)
+    return chain((first,), found)

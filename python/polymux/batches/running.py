@@ -6,6 +6,9 @@ import json
 import threading
 import time
 from collections import deque
+from collections.abc import Generator
+from contextlib import suppress
+from itertools import starmap
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +16,7 @@ from polymux.batches.clerk import Clerk
 from polymux.batches.pauses import REFUSALS, Pauses
 from polymux.batches.records import Failed, Made, Returned, failed_with
 from polymux.batches.results import BatchProgress
-from polymux.batches.resuming import status_of, undone
+from polymux.batches.resuming import listed, status_of, undone
 from polymux.batches.storing import is_without_room
 from polymux.errors import (
     AuthenticationError,
@@ -108,6 +111,7 @@ class Runner:
         )
         #: Of C, so that an interruption in the midst of it does no harm.
         self._ended: SimpleQueue[Ended | None] = SimpleQueue()
+        self._untold: deque[Ended | None] = deque()
         self._is_finding = True
         self._is_stopping = self._is_interrupted = False
         self._is_over = False
@@ -167,14 +171,19 @@ class Runner:
     ) -> None:
         """Tells how it goes, to the end."""
         while not self._is_over:
-            try:
-                one = self._ended.get(timeout=_LOOK_S)
-            except Empty:
-                one = None
-            else:
+            with suppress(Empty):
+                # One step of C: interrupted between two, an item would be told to nobody.
+                self._untold.extend(starmap(self._ended.get, ((True, _LOOK_S),)))
+            while self._untold:
+                one = self._untold[0]
+                try:
+                    if one is not None:
+                        on_ended(one)
+                except Exception:
+                    self._untold.popleft()  # It was told, and the caller's own code failed at it.
+                    raise
                 self._is_over = one is None
-            if one is not None:
-                on_ended(one)
+                self._untold.popleft()
             on_progress(self.progress())
 
     def stop(self, error: BaseException | None = None) -> None:
@@ -207,6 +216,7 @@ class Runner:
     def _find(self, found: Iterator[Found], checks_done: bool) -> None:  # noqa: FBT001
         """The thread that fills the manifest; nobody waits for it to begin with the work."""
         try:
+            every = listed(found, self._manifest)
             if checks_done:
                 for task in undone(self._manifest, self._storage, self._subject):
                     self._again(task)
@@ -214,7 +224,7 @@ class Runner:
                         return
             some: list[Found] = []
             added = 0.0
-            for one in found:
+            for one in every:
                 some.append(one)
                 # Those who find them slowly are not waited for.
                 if len(some) >= _ADDED_TOGETHER or time.monotonic() - added > _LOOK_S:
@@ -223,9 +233,12 @@ class Runner:
                 if self._is_stopping:
                     return
             self._add(some)
+            self._manifest.note_listing(is_whole=True)
         except BaseException as error:
             self.stop(error)
         finally:
+            if isinstance(found, Generator):
+                found.close()  # What it reads from belongs to this thread.
             with self._changed:
                 self._is_finding = False
                 self._changed.notify_all()

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from polymux.notebook.markup import code, markdown
 
 if TYPE_CHECKING:
-    from polymux.responses import ChatCompletion, Choice
+    from polymux.responses import AnswerMessage, ChatCompletion, Choice
 
-__all__ = ["chat_completion"]
+__all__ = ["chat_completion", "choice", "message"]
 
 _ORDINARY_ENDS = (None, "stop", "tool_calls", "function_call")
 
@@ -26,14 +26,21 @@ def chat_completion(answer: ChatCompletion) -> str:
         <BLANKLINE>
         *Ended by: length*
     """
-    return "\n\n---\n\n".join(_choice(choice) for choice in answer.choices)
+    return "\n\n---\n\n".join(choice(one) for one in answer.choices)
 
 
-def _choice(choice: Choice) -> str:
-    parts = [markdown(choice.message.content)] if choice.message.content else []
-    for call in choice.message.tool_calls:
+def choice(one: Choice) -> str:
+    """One answer: what was written, the calls it asks for, and how it ended."""
+    parts = [message(one.message)]
+    if one.finish_reason not in _ORDINARY_ENDS:
+        parts.append(f"*Ended by: {markdown(one.finish_reason or '')}*")
+    return "\n\n".join(part for part in parts if part)
+
+
+def message(one: AnswerMessage) -> str:
+    """What was written, and the calls it asks for."""
+    parts = [markdown(one.content)] if one.content else []
+    for call in one.tool_calls:
         parts.append(markdown(f"Calls {call.name}:"))
         parts.append(code(call.arguments, "json"))
-    if choice.finish_reason not in _ORDINARY_ENDS:
-        parts.append(f"*Ended by: {markdown(choice.finish_reason or '')}*")
     return "\n\n".join(parts)

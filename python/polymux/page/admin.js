@@ -1,94 +1,120 @@
 // The server itself, for keys that may see it: looked at again every few seconds while it is open.
 
-import { empty, failure, fill, heading, make, skeleton } from "./dom.js";
+import { announce, button, empty, failure, fill, heading, make, skeleton } from "./dom.js";
+import { DEEDS, openDeed } from "./keys.js";
 import { ask } from "./server.js";
 import { bytes, moment, seconds } from "./text.js";
 
 const AGAIN_AFTER_MS = 5000;
 const KINDS = { ready: "good", idle: "idle", loading: "busy", failed: "bad" };
 
-function table(title, columns, rows, none) {
-  const head = make("thead", {}, make("tr", {}, ...columns.map((one) => make("th", { scope: "col" }, one))));
-  const body = make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell, n) => make(n ? "td" : "th", n ? {} : { scope: "row" }, cell)))));
-  const shown = rows.length ? make("div.wide", { tabIndex: 0, role: "region", "aria-label": title }, make("table", {}, head, body)) : make("p.note", {}, none);
-  return make("section.card.stack", {}, make("h2", {}, title), shown);
+function table(title, columns, rows, none, ...actions) {
+	const head = make("thead", make("tr", ...columns.map((one) => make("th", { scope: "col" }, one))));
+	const body = make("tbody", ...rows.map((cells) => make("tr", ...cells.map((cell, n) => make(n ? "td" : "th", n ? {} : { scope: "row" }, cell)))));
+	const shown = rows.length ? make("div.wide", { tabIndex: 0, role: "region", "aria-label": title }, make("table", head, body)) : make("p.note", none);
+	return make("section.card.stack", make("div.row", make("h2", title), ...actions), shown);
 }
 
 function badge({ state, detail }) {
-  return make("span", {}, make(`span.badge.${KINDS[state] ?? "idle"}`, {}, make("span.dot"), state), detail && make("span.note", {}, ` ${detail}`));
+	return make("span", make(`span.badge.${KINDS[state] ?? "idle"}`, make("span.dot"), state), detail && make("span.note", ` ${detail}`));
 }
 
 function tile(title, value, note) {
-  return make("div.card.tile", {}, make("p.note", {}, title), make("p.value", {}, value), note && make("p.note", {}, note));
+	return make("div.card.tile", make("p.note", title), make("p.value", value), note && make("p.note", note));
 }
 
 function tiles({ memory, store, requests, engines }) {
-  const count = requests.reduce((sum, one) => sum + one.requests, 0);
-  const failures = requests.reduce((sum, one) => sum + one.failures, 0);
-  const busy = engines.reduce((sum, one) => sum + one.running, 0);
-  const waiting = engines.reduce((sum, one) => sum + one.waiting, 0);
-  const limit = memory.engines_limit_bytes === null ? "" : ` of ${bytes(memory.engines_limit_bytes)}`;
-  return make(
-    "div.tiles",
-    {},
-    tile("Engines’ memory", bytes(memory.engines_bytes) + limit, `${bytes(memory.free_bytes)} free on the machine`),
-    tile("Server’s memory", bytes(memory.server_bytes)),
-    tile("At work", String(busy), `${waiting} waiting, ${store.jobs_running} jobs`),
-    tile("Requests", String(count), `${failures} refused or failed`),
-    tile("Files kept", bytes(store.used_bytes), `of ${bytes(store.limit_bytes)}, for ${seconds(store.keep_s)}`),
-  );
+	const count = requests.reduce((sum, one) => sum + one.requests, 0);
+	const failures = requests.reduce((sum, one) => sum + one.failures, 0);
+	const busy = engines.reduce((sum, one) => sum + one.running, 0);
+	const waiting = engines.reduce((sum, one) => sum + one.waiting, 0);
+	const limit = memory.engines_limit_bytes === null ? "" : ` of ${bytes(memory.engines_limit_bytes)}`;
+	return make(
+		"div.tiles",
+		tile("Engines’ memory", bytes(memory.engines_bytes) + limit, `${bytes(memory.free_bytes)} free on the machine`),
+		tile("Server’s memory", bytes(memory.server_bytes)),
+		tile("At work", String(busy), `${waiting} waiting, ${store.jobs_running} jobs`),
+		tile("Requests", String(count), `${failures} refused or failed`),
+		tile("Files kept", bytes(store.used_bytes), `of ${bytes(store.limit_bytes)}, for ${seconds(store.keep_s)}`),
+	);
 }
 
 function quota(one) {
-  const found = [
-    one.requests_per_minute !== null && `${one.requests_per_minute} a minute`,
-    one.concurrent !== null && `${one.concurrent} at once`,
-    one.longest_estimate_s !== null && `work up to ${seconds(one.longest_estimate_s)}`,
-  ].filter(Boolean);
-  return found.join(", ") || "none";
+	const found = [
+		one.requests_per_minute !== null && `${one.requests_per_minute} a minute`,
+		one.concurrent !== null && `${one.concurrent} at once`,
+		one.longest_estimate_s !== null && `work up to ${seconds(one.longest_estimate_s)}`,
+	].filter(Boolean);
+	return found.join(", ") || "none";
 }
 
-function tables(told) {
-  const places = (one) => `${one.running} of ${one.slots}${one.waiting ? `, ${one.waiting} waiting` : ""}`;
-  return [
-    table("Engines", ["Engine", "State", "At work", "Operations", "Models"], told.engines.map((one) => [one.name, badge(one), places(one), one.operations.join(", "), one.models?.join(", ") ?? ""]), "There are no engines."),
-    table("Upstreams", ["Upstream", "State", "At work", "Server", "Operations"], told.upstreams.map((one) => [one.name, badge(one), places(one), `${one.host} (${one.kind})`, one.operations.join(", ")]), "No server of somebody else is asked."),
-    table("Models", ["Model", "Engine", "Size", "Licence", "Problem"], told.models.map((one) => [one.name, one.family, bytes(one.bytes), one.license || "not said", one.problem]), "No models are in the folder of models."),
-    table("Keys and quotas", ["Key", "Scopes", "Quota", "Requests", "Made", "Expires"], told.keys.map((one) => [`${one.name} (${one.id})`, one.scopes?.join(", ") ?? "all", quota(one), String(one.requests), moment(one.created_at), moment(one.expires_at) || "never"]), "There are no keys."),
-    table("Requests since the start", ["Address", "Requests", "Refused or failed", "Mean time"], told.requests.map((one) => [one.operation, String(one.requests), String(one.failures), seconds(one.mean_s)]), "Nothing was asked yet."),
-  ];
+function act(words, name, onclick) {
+	return button(words, { class: "quiet", "aria-label": `${words} ${name}`, onclick });
 }
 
-/** Everything at a glance. */
+/** What can be done with a key; with the one that asks, what does not lock it out. */
+function deeds(one, told, changed) {
+	const found = Object.keys(DEEDS).filter((deed) => deed !== "Make" && (deed === "Rotate" || !one.own));
+	return make("div.row", ...found.map((deed) => act(deed, one.name, () => openDeed(deed, told, changed, one))));
+}
+
+function tables(told, changed) {
+	const places = (one) => `${one.running} of ${one.slots}${one.waiting ? `, ${one.waiting} waiting` : ""}`;
+	async function unload(name) {
+		const failed = await ask(`api/v1/administration/engines/${name}/unload`, { method: "POST" }).then(() => null, (error) => error);
+		announce(failed?.message ?? `${name} is unloaded`);
+		changed(failed);
+	}
+	return [
+		table("Engines", ["Engine", "State", "At work", "Operations", "Models", "Memory"], told.engines.map((one) => [one.name, badge(one), places(one), one.operations.join(", "), one.models?.join(", ") ?? "", one.loaded ? act("Unload", one.name, () => unload(one.name)) : ""]), "There are no engines."),
+		table("Upstreams", ["Upstream", "State", "At work", "Server", "Operations"], told.upstreams.map((one) => [one.name, badge(one), places(one), `${one.host} (${one.kind})`, one.operations.join(", ")]), "No server of somebody else is asked."),
+		table("Models", ["Model", "Engine", "Size", "Licence", "Problem"], told.models.map((one) => [one.name, one.family, bytes(one.bytes), one.license || "not said", one.problem]), "No models are in the folder of models."),
+		table("Keys and quotas", ["Key", "Scopes", "Quota", "Requests", "Made", "Expires", "Actions"], told.keys.map((one) => [`${one.name} (${one.id}${one.own ? ", yours" : ""})`, one.scopes?.join(", ") ?? "all", quota(one), String(one.requests), moment(one.created_at), moment(one.expires_at) || "never", deeds(one, told, changed)]), "There are no keys.", button("Make key", { name: "plus", onclick: () => openDeed("Make", told, changed) })),
+		table("Requests since the start", ["Address", "Requests", "Refused or failed", "Mean time"], told.requests.map((one) => [one.operation, String(one.requests), String(one.failures), seconds(one.mean_s)]), "Nothing was asked yet."),
+	];
+}
+
+/** Draws anew; who stood on a button stands on it again. */
+function redraw(body, ...children) {
+	const focused = body.contains(document.activeElement) && document.activeElement.ariaLabel;
+	const moved = [...body.querySelectorAll(".wide")].map((one) => one.scrollLeft);
+	fill(body, ...children);
+	[...body.querySelectorAll(".wide")].forEach((one, n) => (one.scrollLeft = moved[n] ?? 0));
+	const labelled = [...body.querySelectorAll("[aria-label]")];
+	if (focused !== false) (labelled.find((one) => one.ariaLabel === focused) ?? body.querySelector("button")).focus({ preventScroll: true });
+}
+
+/** Everything at a glance, and what can be done about it. */
 export function showAdministration(place) {
-  const body = make("div.stack", {}, skeleton(6));
-  place.append(heading("Server", "Engines, models, memory, keys and upstreams, as they are now."), body);
-  let shown = "";
-  let timer = 0;
-  let isOver = false;
+	const body = make("div.stack", skeleton(6));
+	place.append(heading("Server", "Engines, models, memory, keys and upstreams, as they are now."), body);
+	let shown = "";
+	let timer = 0;
+	let isOver = false;
 
-  async function look() {
-    try {
-      const told = await ask("api/v1/administration");
-      const now = JSON.stringify(told);
-      if (isOver) return;
-      // Redrawn where something has changed, and nobody is reading a table by keyboard.
-      if (now !== shown && !body.contains(document.activeElement)) {
-        const moved = [...body.querySelectorAll(".wide")].map((one) => one.scrollLeft);
-        fill(body, tiles(told), tables(told));
-        [...body.querySelectorAll(".wide")].forEach((one, n) => (one.scrollLeft = moved[n] ?? 0));
-        shown = now;
-      }
-    } catch (error) {
-      if (isOver) return;
-      fill(body, error.status === 403 ? empty("key", "This key may not see that", make("p", {}, error.message)) : failure(error));
-      shown = "";
-    }
-    timer = setTimeout(look, AGAIN_AFTER_MS);
-  }
-  look();
-  return () => {
-    isOver = true;
-    clearTimeout(timer);
-  };
+	/** With `isForced` at once, as something was changed; `failed` is why it was not. */
+	async function look(isForced, failed) {
+		clearTimeout(timer);
+		try {
+			const told = await ask("api/v1/administration");
+			const now = JSON.stringify(told);
+			if (isOver) return;
+			// Redrawn where something has changed, and nobody is reading a table by keyboard or has a dialog open.
+			const isRead = body.contains(document.activeElement) || document.querySelector("dialog[open]");
+			if (isForced || (now !== shown && !isRead)) {
+				redraw(body, failed && failure(failed), tiles(told), tables(told, (why) => look(true, why)));
+				shown = now;
+			}
+		} catch (error) {
+			if (isOver) return;
+			fill(body, error.status === 403 ? empty("key", "This key may not see that", make("p", error.message)) : failure(error));
+			shown = "";
+		}
+		timer = setTimeout(look, AGAIN_AFTER_MS);
+	}
+	look();
+	return () => {
+		isOver = true;
+		clearTimeout(timer);
+	};
 }

@@ -11,11 +11,11 @@ import { showPlayground } from "./playground.js";
 import { showSongs } from "./songs.js";
 
 const PLACES = {
-  playground: { title: "Playground", icon: "play", show: showPlayground },
-  chat: { title: "Chat", icon: "chat", show: showChat },
-  jobs: { title: "Jobs", icon: "jobs", show: showJobs },
-  songs: { title: "Songs", icon: "songs", show: showSongs },
-  admin: { title: "Server", icon: "gauge", show: showAdministration, hidden: true },
+	playground: { title: "Playground", icon: "play", show: showPlayground },
+	chat: { title: "Chat", icon: "chat", show: showChat },
+	jobs: { title: "Jobs", icon: "jobs", show: showJobs },
+	songs: { title: "Songs", icon: "songs", show: showSongs },
+	admin: { title: "Server", icon: "gauge", show: showAdministration, hidden: true },
 };
 const content = document.getElementById("content");
 const keyButton = document.getElementById("key-button");
@@ -26,75 +26,75 @@ let leave = () => {};
 let turn = 0;
 
 function drawPlaces(current) {
-  const items = Object.entries(PLACES).filter(([, one]) => !one.hidden).map(([name, one]) => {
-    const link = make("a", { href: `#/${name}`, "aria-current": name === current && "page" }, icon(one.icon), make("span", {}, one.title));
-    return make("li", {}, link);
-  });
-  fill(document.getElementById("places"), items);
+	const items = Object.entries(PLACES).filter(([, one]) => !one.hidden).map(([name, one]) => {
+		const link = make("a", { href: `#/${name}`, "aria-current": name === current && "page" }, icon(one.icon), make("span", one.title));
+		return make("li", link);
+	});
+	fill(document.getElementById("places"), items);
 }
 
 /** Opens what the address names; the view before it gives up what it watches. */
 async function open({ focus = true } = {}) {
-  const [, name, ...rest] = location.hash.split("/").map(decodeURIComponent);
-  const place = PLACES[name] ?? PLACES.playground;
-  const mine = ++turn;
-  leave();
-  leave = () => {};
-  drawPlaces(Object.keys(PLACES).find((one) => PLACES[one] === place));
-  document.title = `${place.title} · polymux`;
-  if (key.get() === "") {
-    fill(content, locked());
-    return;
-  }
-  try {
-    if (!shared.operations) {
-      fill(content, skeleton(6));
-      shared.operations = await ask("api/v1/operations");
-    }
-    if (mine !== turn) return;
-    content.replaceChildren();
-    leave = place.show(content, shared, ...rest) ?? leave;
-    if (focus) {
-      content.focus({ preventScroll: true });
-      scrollTo(0, 0);
-    }
-    announce(place.title);
-  } catch (error) {
-    if (mine === turn) fill(content, make("h1", {}, place.title), failure(error), button("Try again", { onclick: () => open() }));
-  }
+	const [, name, ...rest] = location.hash.split("/").map(decodeURIComponent);
+	const place = PLACES[name] ?? PLACES.playground;
+	const mine = ++turn;
+	leave();
+	leave = () => {};
+	drawPlaces(Object.keys(PLACES).find((one) => PLACES[one] === place));
+	document.title = `${place.title} · polymux`;
+	if (key.get() === "") {
+		fill(content, locked());
+		return;
+	}
+	try {
+		if (!shared.operations) {
+			fill(content, skeleton(6));
+			shared.operations = await ask("api/v1/operations");
+		}
+		if (mine !== turn) return;
+		content.replaceChildren();
+		leave = place.show(content, shared, ...rest) ?? leave;
+		if (focus) {
+			content.focus({ preventScroll: true });
+			scrollTo(0, 0);
+		}
+		announce(place.title);
+	} catch (error) {
+		if (mine === turn) fill(content, make("h1", place.title), failure(error), button("Try again", { onclick: () => open() }));
+	}
 }
 
 function locked() {
-  const enter = button("Enter the key", { name: "key", class: "primary", onclick: () => openKeyDialog() });
-  return make("div", {}, make("h1.unseen", {}, "polymux"), empty("key", "This server wants a key", make("p", {}, "Everything here is asked of the server under your key, as any other program asks it."), enter));
+	const enter = button("Enter the key", { name: "key", class: "primary", onclick: () => openKeyDialog() });
+	return make("div", make("h1.unseen", "polymux"), empty("key", "This server wants a key", make("p", "Everything here is asked of the server under your key, as any other program asks it."), enter));
 }
 
 async function drawHealth() {
-  const place = document.getElementById("health");
-  try {
-    const told = await ask("api/v1/readiness");
-    fill(place, make("span.dot.good"), `polymux ${told.version}`);
-  } catch (error) {
-    fill(place, make("span.dot.bad"), error.status === 503 ? "stopping" : "not reached");
-  }
+	const place = document.getElementById("health");
+	try {
+		const told = await ask("api/v1/readiness");
+		fill(place, make("span.dot.good"), `polymux ${told.version}`);
+	} catch (error) {
+		fill(place, make("span.dot.bad"), error.status === 503 ? "stopping" : "not reached");
+	}
 }
 
 /** Whether the key may see the server's own state decides whether that place is offered. */
 async function offerAdministration() {
-  let may = false;
-  if (key.get() !== "") may = await ask("api/v1/administration").then(() => true, () => false);
-  if (PLACES.admin.hidden === may) {
-    PLACES.admin.hidden = !may;
-    drawPlaces(document.querySelector("#places [aria-current]")?.getAttribute("href").slice(2));
-  }
+	let may = false;
+	if (key.get() !== "") may = await ask("api/v1/administration").then(() => true, () => false);
+	if (PLACES.admin.hidden === may) {
+		PLACES.admin.hidden = !may;
+		drawPlaces(document.querySelector("#places [aria-current]")?.getAttribute("href").slice(2));
+	}
 }
 
 function keyChanged() {
-  shared.operations = null;
-  drawKeyButton(keyButton);
-  resumeJobs();
-  open();
-  offerAdministration();
+	shared.operations = null;
+	drawKeyButton(keyButton);
+	resumeJobs();
+	open();
+	offerAdministration();
 }
 
 onUnauthorized((error) => key.get() !== "" && openKeyDialog(error));

@@ -3,136 +3,130 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** Outlines of 24 by 24 units. */
 const ICONS = {
-  play: "M5 4l14 8-14 8z",
-  chat: "M4 5h16v11H9l-5 4z",
-  jobs: "M4 6h16M4 12h16M4 18h10",
-  songs: "M9 18V5l11-2v13M9 18a3 3 0 1 1-6 0 3 3 0 0 1 6 0zm11-2a3 3 0 1 1-6 0 3 3 0 0 1 6 0z",
-  gauge: "M12 20a8 8 0 1 1 8-8M12 12l5-4M12 20h8",
-  key: "M14 10a4 4 0 1 0-4 4 4 4 0 0 0 4-4zm-1 3l7 7m-3-3l2-2",
-  sun: "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM12 2v2m0 16v2M2 12h2m16 0h2M5 5l1 1m12 12l1 1M19 5l-1 1M6 18l-1 1",
-  moon: "M20 14A8 8 0 0 1 10 4a8 8 0 1 0 10 10z",
-  half: "M12 3a9 9 0 1 0 0 18zM12 3a9 9 0 0 1 0 18",
-  copy: "M8 8h12v12H8zM16 8V4H4v12h4",
-  down: "M12 4v11m-5-5l5 5 5-5M5 20h14",
-  up: "M12 16V5m-5 5l5-5 5 5M5 20h14",
-  stop: "M6 6h12v12H6z",
-  send: "M4 12l16-8-6 16-3-7z",
-  cross: "M6 6l12 12M18 6L6 18",
-  check: "M5 12l5 5L20 7",
-  plus: "M12 5v14M5 12h14",
-  picture: "M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M15 9h.01",
-  warn: "M12 4l9 16H3zM12 10v4m0 3h.01",
-  open: "M14 4h6v6m0-6l-9 9M18 14v6H4V6h6",
+	play: "M5 4l14 8-14 8z",
+	chat: "M4 5h16v11H9l-5 4z",
+	jobs: "M4 6h16M4 12h16M4 18h10",
+	songs: "M9 18V5l11-2v13M9 18a3 3 0 1 1-6 0 3 3 0 0 1 6 0zm11-2a3 3 0 1 1-6 0 3 3 0 0 1 6 0z",
+	gauge: "M12 20a8 8 0 1 1 8-8M12 12l5-4M12 20h8",
+	key: "M14 10a4 4 0 1 0-4 4 4 4 0 0 0 4-4zm-1 3l7 7m-3-3l2-2",
+	sun: "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM12 2v2m0 16v2M2 12h2m16 0h2M5 5l1 1m12 12l1 1M19 5l-1 1M6 18l-1 1",
+	moon: "M20 14A8 8 0 0 1 10 4a8 8 0 1 0 10 10z",
+	half: "M12 3a9 9 0 1 0 0 18zM12 3a9 9 0 0 1 0 18",
+	copy: "M8 8h12v12H8zM16 8V4H4v12h4",
+	down: "M12 4v11m-5-5l5 5 5-5M5 20h14",
+	up: "M12 16V5m-5 5l5-5 5 5M5 20h14",
+	stop: "M6 6h12v12H6z",
+	send: "M4 12l16-8-6 16-3-7z",
+	cross: "M6 6l12 12M18 6L6 18",
+	check: "M5 12l5 5L20 7",
+	plus: "M12 5v14M5 12h14",
+	picture: "M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M15 9h.01",
+	warn: "M12 4l9 16H3zM12 10v4m0 3h.01",
+	open: "M14 4h6v6m0-6l-9 9M18 14v6H4V6h6",
 };
 
-/**
- * An element.
- *
- * @param {string} name Of the tag, with classes behind dots: "p.hint".
- * @param {object} given Attributes; `on*` are listeners, `dataset` and properties as they are.
- * @param {...(Node|string|null|undefined|false)} children Texts stay texts.
- */
-export function make(name, given = {}, ...children) {
-  const [tag, ...classes] = name.split(".");
-  const made = document.createElement(tag);
-  if (classes.length) made.className = classes.join(" ");
-  for (const [key, value] of Object.entries(given)) {
-    if (value === null || value === undefined || value === false) continue;
-    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
-    else if (key === "dataset") Object.assign(made.dataset, value);
-    else if (key === "value" || (key in made && typeof value !== "string")) made[key] = value;
-    else made.setAttribute(key, value === true ? "" : value);
-  }
-  made.append(...children.flat().filter((one) => one !== null && one !== undefined && one !== false));
-  return made;
+const shown = (children) => children.flat().filter((one) => (one ?? false) !== false);
+
+/** An element: "tag.class", attributes where there are any (`on*` are listeners), children; texts stay texts. */
+export function make(name, given, ...children) {
+	if (given?.constructor !== Object) return make(name, {}, given, ...children);
+	const [tag, ...classes] = name.split(".");
+	const made = document.createElement(tag);
+	if (classes.length) made.className = classes.join(" ");
+	for (const [key, value] of Object.entries(given)) {
+		if ((value ?? false) === false) continue;
+		if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+		else if (key === "dataset") Object.assign(made.dataset, value);
+		else if (key === "value" || (key in made && typeof value !== "string")) made[key] = value;
+		else made.setAttribute(key, value === true ? "" : value);
+	}
+	made.append(...shown(children));
+	return made;
 }
 
 /** A small picture beside words; screen readers pass it by. */
 export function icon(name) {
-  const drawn = document.createElementNS(SVG, "svg");
-  drawn.setAttribute("viewBox", "0 0 24 24");
-  drawn.setAttribute("class", "icon");
-  drawn.setAttribute("aria-hidden", "true");
-  const path = document.createElementNS(SVG, "path");
-  path.setAttribute("d", ICONS[name]);
-  drawn.append(path);
-  return drawn;
+	const drawn = document.createElementNS(SVG, "svg");
+	drawn.setAttribute("viewBox", "0 0 24 24");
+	drawn.setAttribute("class", "icon");
+	drawn.setAttribute("aria-hidden", "true");
+	const path = document.createElementNS(SVG, "path");
+	path.setAttribute("d", ICONS[name]);
+	drawn.append(path);
+	return drawn;
 }
 
 /** A button with an icon. With `small`, its words are for screen readers and the tooltip only. */
 export function button(words, { name = "", small = false, ...given } = {}) {
-  const kind = given.class ?? (small ? "quiet small" : "");
-  delete given.class;
-  const label = small ? { "aria-label": words, title: words } : {};
-  const made = make("button", { type: "button", ...label, ...given }, name && icon(name));
-  if (kind) made.className = kind;
-  if (!small) made.append(make("span", {}, words));
-  return made;
+	const kind = given.class ?? (small ? "quiet small" : "");
+	delete given.class;
+	const label = small ? { "aria-label": words, title: words } : {};
+	const made = make("button", { type: "button", ...label, ...given }, name && icon(name));
+	if (kind) made.className = kind;
+	if (!small) made.append(make("span", words));
+	return made;
 }
 
 /** Puts other children in the place of an element's. */
 export function fill(parent, ...children) {
-  parent.replaceChildren(...children.flat().filter((one) => one !== null && one !== undefined && one !== false));
-  return parent;
+	parent.replaceChildren(...shown(children));
+	return parent;
 }
 
 /** Tells those who do not see the page. */
 export function announce(words) {
-  document.getElementById("announcer").textContent = words;
+	document.getElementById("announcer").textContent = words;
 }
 
 /** A button that copies what `text` gives. */
 export function copyButton(text, words = "Copy") {
-  const made = button(words, {
-    name: "copy",
-    class: "quiet",
-    async onclick() {
-      try {
-        await navigator.clipboard.writeText(text());
-        said("Copied");
-      } catch {
-        said("The browser does not allow it");
-      }
-    },
-  });
-  function said(told) {
-    made.lastChild.textContent = told;
-    announce(told);
-    setTimeout(() => (made.lastChild.textContent = words), 1500);
-  }
-  return made;
+	const made = button(words, {
+		name: "copy",
+		class: "quiet",
+		async onclick() {
+			try {
+				await navigator.clipboard.writeText(text());
+				said("Copied");
+			} catch {
+				said("The browser does not allow it");
+			}
+		},
+	});
+	function said(told) {
+		made.lastChild.textContent = told;
+		announce(told);
+		setTimeout(() => (made.lastChild.textContent = words), 1500);
+	}
+	return made;
 }
 
 /** What stands where nothing is yet, or nothing is. */
 export function empty(name, title, ...more) {
-  return make("div.empty", {}, icon(name), make("p.empty-title", {}, title), ...more);
+	return make("div.empty", icon(name), make("p.empty-title", title), ...more);
 }
 
 /** Grey lines in the place of what is on its way. */
 export function skeleton(lines = 3) {
-  const bars = Array.from({ length: lines }, () => make("div.bar"));
-  return make("div.skeleton", { role: "status" }, make("span.unseen", {}, "Loading"), ...bars);
+	const bars = Array.from({ length: lines }, () => make("div.bar"));
+	return make("div.skeleton", { role: "status" }, make("span.unseen", "Loading"), ...bars);
 }
 
 /** What went wrong, in the server's own words. */
 export function failure(error) {
-  const notes = [error.code, error.requestId && `request ${error.requestId}`].filter(Boolean);
-  return make(
-    "div.failure",
-    { role: "alert" },
-    icon("warn"),
-    make("div", {}, make("p", {}, error.message), notes.length > 0 && make("p.note", {}, notes.join(" · "))),
-  );
+	const notes = [error.code, error.requestId && `request ${error.requestId}`].filter(Boolean);
+	return make(
+		"div.failure",
+		{ role: "alert" },
+		icon("warn"),
+		make("div", make("p", error.message), notes.length > 0 && make("p.note", notes.join(" · "))),
+	);
 }
 
-/** The head of a view. */
 export function heading(title, words, ...actions) {
-  return make(
-    "header.heading",
-    {},
-    make("div", {}, make("h1", {}, title), words && make("p.lead", {}, words)),
-    actions.length > 0 && make("div.actions", {}, ...actions),
-  );
+	return make(
+		"header.heading",
+		make("div", make("h1", title), words && make("p.lead", words)),
+		actions.length > 0 && make("div.actions", ...actions),
+	);
 }

@@ -11,159 +11,153 @@ let count = 0;
 
 /** What a field takes, in short: bounds, steps and units. */
 function bounds(field) {
-  const found = [];
-  const [low, high] = [field.minimum, field.maximum];
-  const [above, below] = [field.exclusive_minimum ? "above " : "", field.exclusive_maximum ? "below " : ""];
-  const known = (one) => one !== null && one !== undefined;
-  if (known(low) && known(high)) found.push(`${above || "from "}${low} ${below ? `and ${below}` : "to "}${high}`);
-  else if (known(low)) found.push(`${above || "at least "}${low}`);
-  else if (known(high)) found.push(`${below || "at most "}${high}`);
-  if (field.multiple_of) found.push(`in steps of ${field.multiple_of}`);
-  if (field.unit) found.push(`in ${field.unit}`);
-  return found.join(", ");
+	const found = [];
+	const [low, high] = [field.minimum, field.maximum];
+	const [above, below] = [field.exclusive_minimum ? "above " : "", field.exclusive_maximum ? "below " : ""];
+	const known = (one) => one !== null && one !== undefined;
+	if (known(low) && known(high)) found.push(`${above || "from "}${low} ${below ? `and ${below}` : "to "}${high}`);
+	else if (known(low)) found.push(`${above || "at least "}${low}`);
+	else if (known(high)) found.push(`${below || "at most "}${high}`);
+	if (field.multiple_of) found.push(`in steps of ${field.multiple_of}`);
+	if (field.unit) found.push(`in ${field.unit}`);
+	return found.join(", ");
 }
 
 function numbered(field, more) {
-  const limits = { min: field.minimum, max: field.maximum, step: field.multiple_of ?? (field.type === "integer" ? 1 : "any") };
-  if (field.minimum === null || field.exclusive_minimum) delete limits.min;
-  if (field.maximum === null || field.exclusive_maximum) delete limits.max;
-  const named = Object.fromEntries(Object.entries(limits).map(([name, one]) => [name, String(one)]));
-  const input = make("input", { type: "number", inputmode: field.type === "integer" ? "numeric" : "decimal", ...named, ...more });
-  return { input, read: () => (input.value === "" ? undefined : Number(input.value)) };
+	const limits = { min: field.minimum, max: field.maximum, step: field.multiple_of ?? (field.type === "integer" ? 1 : "any") };
+	if (field.minimum === null || field.exclusive_minimum) delete limits.min;
+	if (field.maximum === null || field.exclusive_maximum) delete limits.max;
+	const named = Object.fromEntries(Object.entries(limits).map(([name, one]) => [name, String(one)]));
+	const input = make("input", { type: "number", inputmode: field.type === "integer" ? "numeric" : "decimal", ...named, ...more });
+	return { input, read: () => (input.value === "" ? undefined : Number(input.value)) };
 }
 
 function chosen(field, more) {
-  const none = field.default === null && make("option", { value: "" }, field.required ? "Choose…" : "Not set");
-  const options = field.choices.map((one) => make("option", { value: String(one), selected: one === field.default }, String(one)));
-  const input = make("select", more, none, ...options);
-  const read = () => {
-    const one = field.choices.find((choice) => String(choice) === input.value);
-    return one === undefined || one === field.default ? undefined : one;
-  };
-  return { input, read };
+	const none = field.default === null && make("option", { value: "" }, field.required ? "Choose…" : "Not set");
+	const options = field.choices.map((one) => make("option", { value: String(one), selected: one === field.default }, String(one)));
+	const input = make("select", more, none, ...options);
+	const read = () => {
+		const one = field.choices.find((choice) => String(choice) === input.value);
+		return one === undefined || one === field.default ? undefined : one;
+	};
+	return { input, read };
 }
 
 function checked(field, more) {
-  const input = make("input", { type: "checkbox", checked: field.default === true, ...more });
-  return { input, read: () => (input.checked === (field.default === true) ? undefined : input.checked), beside: true };
+	const input = make("input", { type: "checkbox", checked: field.default === true, ...more });
+	return { input, read: () => (input.checked === (field.default === true) ? undefined : input.checked), beside: true };
 }
 
 function written(field, more) {
-  const long = LONG.test(field.name);
-  const kind = field.kind === "url" ? "url" : "text";
-  const input = long ? make("textarea", { rows: 3, ...more }) : make("input", { type: kind, spellcheck: "false", autocomplete: "off", ...more });
-  if (kind === "url") input.placeholder ||= field.schemes?.includes("https") ? "https://" : "";
-  return { input, read: () => (input.value === "" ? undefined : input.value) };
+	const long = LONG.test(field.name);
+	const kind = field.kind === "url" ? "url" : "text";
+	const input = long ? make("textarea", { rows: 3, ...more }) : make("input", { type: kind, spellcheck: "false", autocomplete: "off", ...more });
+	if (kind === "url") input.placeholder ||= field.schemes?.includes("https") ? "https://" : "";
+	return { input, read: () => (input.value === "" ? undefined : input.value) };
 }
 
-/** Lists and objects, as JSON. */
 function structured(field, more) {
-  const input = make("textarea.mono", { rows: 4, spellcheck: "false", ...more });
-  const read = () => {
-    if (input.value.trim() === "") return undefined;
-    try {
-      return JSON.parse(input.value);
-    } catch (error) {
-      throw Object.assign(new Error(`${field.name}: this is no JSON: ${error.message}`), { param: field.name });
-    }
-  };
-  return { input, read };
+	const input = make("textarea.mono", { rows: 4, spellcheck: "false", ...more });
+	const read = () => {
+		if (input.value.trim() === "") return undefined;
+		try {
+			return JSON.parse(input.value);
+		} catch (error) {
+			throw Object.assign(new Error(`${field.name}: this is no JSON: ${error.message}`), { param: field.name });
+		}
+	};
+	return { input, read };
 }
 
 /** A conversation: who speaks, and what is said. */
 function messages(field, more) {
-  const rows = make("div.stack");
-  const roles = field.items.object.fields.find((one) => one.name === "role").choices ?? ["system", "user", "assistant"];
-  const add = (role, first) => {
-    const who = make("select", { "aria-label": "Who speaks" }, ...roles.map((one) => make("option", { value: one, selected: one === role }, one)));
-    const said = make("textarea", { rows: 2, required: true, ...(first ? more : { "aria-label": "What is said" }) });
-    const row = make("div.message-row", {}, who, said, button("Remove this message", { name: "cross", small: true, onclick: () => row.remove() }));
-    rows.append(row);
-    return said;
-  };
-  const input = add("user", true);
-  const element = make("div.stack", {}, rows, button("Add a message", { name: "plus", class: "quiet", onclick: () => add("user").focus() }));
-  const read = () => [...rows.children].map((row) => ({ role: row.children[0].value, content: row.children[1].value }));
-  return { input, element, read };
+	const rows = make("div.stack");
+	const roles = field.items.object.fields.find((one) => one.name === "role").choices ?? ["system", "user", "assistant"];
+	const add = (role, first) => {
+		const who = make("select", { "aria-label": "Who speaks" }, ...roles.map((one) => make("option", { value: one, selected: one === role }, one)));
+		const said = make("textarea", { rows: 2, required: true, ...(first ? more : { "aria-label": "What is said" }) });
+		const row = make("div.message-row", who, said, button("Remove this message", { name: "cross", small: true, onclick: () => row.remove() }));
+		rows.append(row);
+		return said;
+	};
+	const input = add("user", true);
+	const element = make("div.stack", rows, button("Add a message", { name: "plus", class: "quiet", onclick: () => add("user").focus() }));
+	const read = () => [...rows.children].map((row) => ({ role: row.children[0].value, content: row.children[1].value }));
+	return { input, element, read };
 }
 
 /** A file: dropped, or picked. It is shown before it is sent. */
 function filed(field, more) {
-  const input = make("input.unseen", { type: "file", accept: ACCEPTED[field.media], ...more });
-  const shown = make("div.picked");
-  const prompt = make("span", {}, make("strong", {}, "Choose a file"), " or drop it here");
-  const drop = make("div.drop", {}, icon("up"), prompt, shown, input);
-  let url = null;
-  const draw = () => {
-    if (url) URL.revokeObjectURL(url);
-    url = null;
-    const [file] = input.files;
-    drop.classList.toggle("filled", Boolean(file));
-    if (!file) return fill(shown);
-    url = URL.createObjectURL(file);
-    const clear = button("Remove this file", { name: "cross", small: true, onclick: () => ((input.value = ""), draw(), input.focus()) });
-    fill(shown, preview(file, url), make("span.file-name", {}, file.name, make("span.note", {}, ` ${bytes(file.size)}`)), clear);
-  };
-  input.addEventListener("change", draw);
-  drop.addEventListener("click", (event) => !event.target.closest("button, audio, video, input") && input.click());
-  for (const kind of ["dragenter", "dragover"]) drop.addEventListener(kind, (event) => (event.preventDefault(), drop.classList.add("over")));
-  for (const kind of ["dragleave", "drop"]) drop.addEventListener(kind, () => drop.classList.remove("over"));
-  drop.addEventListener("drop", (event) => {
-    event.preventDefault();
-    if (!event.dataTransfer.files.length) return;
-    input.files = event.dataTransfer.files;
-    draw();
-  });
-  return { input, element: drop, read: () => input.files[0] };
+	const input = make("input.unseen", { type: "file", accept: ACCEPTED[field.media], ...more });
+	const shown = make("div.picked");
+	const prompt = make("span", make("strong", "Choose a file"), " or drop it here");
+	const drop = make("div.drop", icon("up"), prompt, shown, input);
+	let url = null;
+	const draw = () => {
+		if (url) URL.revokeObjectURL(url);
+		url = null;
+		const [file] = input.files;
+		drop.classList.toggle("filled", Boolean(file));
+		if (!file) return fill(shown);
+		url = URL.createObjectURL(file);
+		const clear = button("Remove this file", { name: "cross", small: true, onclick: () => ((input.value = ""), draw(), input.focus()) });
+		fill(shown, preview(file, url), make("span.file-name", file.name, make("span.note", ` ${bytes(file.size)}`)), clear);
+	};
+	input.addEventListener("change", draw);
+	drop.addEventListener("click", (event) => !event.target.closest("button, audio, video, input") && input.click());
+	for (const kind of ["dragenter", "dragover"]) drop.addEventListener(kind, (event) => (event.preventDefault(), drop.classList.add("over")));
+	for (const kind of ["dragleave", "drop"]) drop.addEventListener(kind, () => drop.classList.remove("over"));
+	drop.addEventListener("drop", (event) => {
+		event.preventDefault();
+		if (!event.dataTransfer.files.length) return;
+		input.files = event.dataTransfer.files;
+		draw();
+	});
+	return { input, element: drop, read: () => input.files[0] };
 }
 
 function preview(file, url) {
-  const kind = file.type.split("/")[0];
-  if (kind === "image") return make("img.thumb", { src: url, alt: "" });
-  if (kind === "audio") return make("audio", { src: url, controls: true, preload: "metadata", "aria-label": `Play ${file.name}` });
-  if (kind === "video") return make("video.thumb", { src: url, controls: true, preload: "metadata", "aria-label": `Play ${file.name}` });
-  return icon("check");
+	const kind = file.type.split("/")[0];
+	if (kind === "image") return make("img.thumb", { src: url, alt: "" });
+	if (kind === "audio") return make("audio", { src: url, controls: true, preload: "metadata", "aria-label": `Play ${file.name}` });
+	if (kind === "video") return make("video.thumb", { src: url, controls: true, preload: "metadata", "aria-label": `Play ${file.name}` });
+	return icon("check");
 }
 
 function kindOf(field) {
-  if (field.type === "file") return filed;
-  if (field.name === "messages") return messages;
-  if (/array|object/.test(field.type)) return structured;
-  if (field.choices) return chosen;
-  if (field.type === "boolean") return checked;
-  return field.type === "integer" || field.type === "number" ? numbered : written;
+	if (field.type === "file") return filed;
+	if (field.name === "messages") return messages;
+	if (/array|object/.test(field.type)) return structured;
+	if (field.choices) return chosen;
+	if (field.type === "boolean") return checked;
+	return field.type === "integer" || field.type === "number" ? numbered : written;
 }
 
-/**
- * The control of a field.
- *
- * @returns {{name, element, read, fail}} `read` gives undefined where nothing was said, so that the
- *     server's default counts; `fail` shows what is wrong with it, and takes it away by "".
- */
+/** The control of a field. `read` gives undefined where nothing was said: the server's default counts. */
 export function control(field) {
-  const id = `field-${++count}`;
-  const known = field.default ?? field.upstream_default;
-  const hasDefault = known !== null && known !== undefined && typeof known !== "object";
-  const more = {
-    id,
-    name: field.name,
-    required: field.required,
-    "aria-describedby": `${id}-hint ${id}-error`,
-    placeholder: hasDefault && !field.choices && field.type !== "boolean" ? String(known) : null,
-  };
-  const { input, element = input, read, beside } = kindOf(field)(field, more);
-  const label = make("label", { for: id }, words(field.name), field.required && make("span.needed", {}, " required"));
-  const limits = bounds(field);
-  const hint = make("p.hint", { id: `${id}-hint` }, ...inline(field.doc ?? ""), limits && make("span.limits", {}, ` ${limits.charAt(0).toUpperCase()}${limits.slice(1)}.`));
-  const error = make("p.field-error", { id: `${id}-error` });
-  const parts = beside ? [make("div.check", {}, input, label)] : [label, element];
-  const fail = (told) => {
-    error.textContent = told;
-    if (told) input.setAttribute("aria-invalid", "true");
-    else input.removeAttribute("aria-invalid");
-    if (told) input.focus();
-  };
-  const whole = make("div.field", { dataset: { field: field.name } }, ...parts, hint, error);
-  if (field.type === "file" || LONG.test(field.name) || /array|object/.test(field.type)) whole.classList.add("wide-field");
-  return { name: field.name, element: whole, read, fail };
+	const id = `field-${++count}`;
+	const known = field.default ?? field.upstream_default;
+	const hasDefault = known !== null && known !== undefined && typeof known !== "object";
+	const more = {
+		id,
+		name: field.name,
+		required: field.required,
+		"aria-describedby": `${id}-hint ${id}-error`,
+		placeholder: hasDefault && !field.choices && field.type !== "boolean" ? String(known) : null,
+	};
+	const { input, element = input, read, beside } = kindOf(field)(field, more);
+	const label = make("label", { for: id }, words(field.name), field.required && make("span.needed", " required"));
+	const limits = bounds(field);
+	const hint = make("p.hint", { id: `${id}-hint` }, ...inline(field.doc ?? ""), limits && make("span.limits", ` ${limits.charAt(0).toUpperCase()}${limits.slice(1)}.`));
+	const error = make("p.field-error", { id: `${id}-error` });
+	const parts = beside ? [make("div.check", input, label)] : [label, element];
+	const fail = (told) => {
+		error.textContent = told;
+		if (told) input.setAttribute("aria-invalid", "true");
+		else input.removeAttribute("aria-invalid");
+		if (told) input.focus();
+	};
+	const whole = make("div.field", { dataset: { field: field.name } }, ...parts, hint, error);
+	if (field.type === "file" || LONG.test(field.name) || /array|object/.test(field.type)) whole.classList.add("wide-field");
+	return { name: field.name, element: whole, read, fail };
 }

@@ -8,95 +8,89 @@ const FIRST = /prompt|^image$|^mask$|^file$|^audio$|^url$|^messages$/;
 const NAMED = /(?:^|: )(\w+)(?=[=:[])/g;
 
 const RULES = {
-  exactly_one: (names) => `Give ${names.join(" or ")}: one of them, and not both.`,
-  at_most_one: (names) => `Of ${names.join(" and ")}, give one at most.`,
-  needs: ([one, other]) => `${one} needs ${other}.`,
-  ascending: ([one, other]) => `${one} comes before ${other}.`,
+	exactly_one: (names) => `Give ${names.join(" or ")}: one of them, and not both.`,
+	at_most_one: (names) => `Of ${names.join(" and ")}, give one at most.`,
+	needs: ([one, other]) => `${one} needs ${other}.`,
+	ascending: ([one, other]) => `${one} comes before ${other}.`,
 };
 
 function isFirst(field, operation, rules) {
-  if (field.extension) return false;
-  const grouped = rules.some((one) => one.rule === "exactly_one" && one.fields.includes(field.name));
-  return field.required || field.name === operation.first || grouped || FIRST.test(field.name);
+	if (field.extension) return false;
+	const grouped = rules.some((one) => one.rule === "exactly_one" && one.fields.includes(field.name));
+	return field.required || field.name === operation.first || grouped || FIRST.test(field.name);
 }
 
 function folded(title, controls) {
-  const many = make("span.note", {}, ` ${controls.length}`);
-  return controls.length > 0 && make("details.fold", {}, make("summary", {}, title, many), make("div.grid", {}, ...controls.map((one) => one.element)));
+	const many = make("span.note", ` ${controls.length}`);
+	return controls.length > 0 && make("details.fold", make("summary", title, many), make("div.grid", ...controls.map((one) => one.element)));
 }
 
-/**
- * The controls of a variant.
- *
- * @returns {{element, body, fail}} `body(encoding)` is what is sent; it throws what a control finds
- *     wrong. `fail(error)` shows an error at its field, and says whether there is one.
- */
+/** The controls of a variant. `body()` throws what one finds wrong; `fail` says whether an error has a field. */
 export function formOf(operation, variant) {
-  const rules = variant.rules ?? [];
-  const fields = variant.fields.filter((one) => !one.deprecated);
-  const known = new Map(fields.map((one) => [one.name, control(one)]));
-  const controls = (test) => fields.filter(test).map((one) => known.get(one.name));
-  const first = controls((one) => isFirst(one, operation, rules));
-  const settings = controls((one) => !one.extension && !isFirst(one, operation, rules));
-  const more = controls((one) => one.extension);
-  const extensions = new Set(fields.filter((one) => one.extension).map((one) => one.name));
-  const told = rules.filter((one) => one.fields.some((name) => !extensions.has(name))).map((one) => RULES[one.rule]?.(one.fields)).filter(Boolean);
-  const element = make(
-    "div.stack",
-    {},
-    told.length > 0 && make("ul.rules", {}, ...told.map((one) => make("li", {}, one))),
-    make("div.grid", {}, ...first.map((one) => one.element)),
-    settings.length > 0 && settings.length <= 6 && make("div.grid", {}, ...settings.map((one) => one.element)),
-    settings.length > 6 && folded("Settings", settings),
-    folded("More options", more),
-  );
-  return {
-    element,
-    body: () => bodyOf(variant, [...known.values()]),
-    fail(error) {
-      for (const one of known.values()) one.fail("");
-      // Some refusals name the field in their words alone: "download_video: resolution=...".
-      const named = [...(error?.message.matchAll(NAMED) ?? [])].map((one) => one[1]);
-      const name = error && [error.param?.split(/[.[]/)[0], ...named].find((one) => known.has(one));
-      const found = name && known.get(name);
-      if (!found) return false;
-      found.element.closest("details")?.setAttribute("open", "");
-      found.fail(error.message);
-      return true;
-    },
-  };
+	const rules = variant.rules ?? [];
+	const fields = variant.fields.filter((one) => !one.deprecated);
+	const known = new Map(fields.map((one) => [one.name, control(one)]));
+	const controls = (test) => fields.filter(test).map((one) => known.get(one.name));
+	const first = controls((one) => isFirst(one, operation, rules));
+	const settings = controls((one) => !one.extension && !isFirst(one, operation, rules));
+	const more = controls((one) => one.extension);
+	const extensions = new Set(fields.filter((one) => one.extension).map((one) => one.name));
+	const told = rules.filter((one) => one.fields.some((name) => !extensions.has(name))).map((one) => RULES[one.rule]?.(one.fields)).filter(Boolean);
+	const element = make(
+		"div.stack",
+		told.length > 0 && make("ul.rules", ...told.map((one) => make("li", one))),
+		make("div.grid", ...first.map((one) => one.element)),
+		settings.length > 0 && settings.length <= 6 && make("div.grid", ...settings.map((one) => one.element)),
+		settings.length > 6 && folded("Settings", settings),
+		folded("More options", more),
+	);
+	return {
+		element,
+		body: () => bodyOf(variant, [...known.values()]),
+		fail(error) {
+			for (const one of known.values()) one.fail("");
+			// Some refusals name the field in their words alone: "download_video: resolution=...".
+			const named = [...(error?.message.matchAll(NAMED) ?? [])].map((one) => one[1]);
+			const name = error && [error.param?.split(/[.[]/)[0], ...named].find((one) => known.has(one));
+			const found = name && known.get(name);
+			if (!found) return false;
+			found.element.closest("details")?.setAttribute("open", "");
+			found.fail(error.message);
+			return true;
+		},
+	};
 }
 
 function bodyOf(variant, controls) {
-  const given = controls.map((one) => [one.name, one.read()]).filter(([, value]) => value !== undefined);
-  if (variant.encoding === "json") return Object.fromEntries(given);
-  const form = new FormData();
-  for (const [name, value] of given) form.append(name, value instanceof File ? value : String(value));
-  return form;
+	const given = controls.map((one) => [one.name, one.read()]).filter(([, value]) => value !== undefined);
+	if (variant.encoding === "json") return Object.fromEntries(given);
+	const form = new FormData();
+	for (const [name, value] of given) form.append(name, value instanceof File ? value : String(value));
+	return form;
 }
 
 /** The choice between the variants of an operation, which are its models. */
 export function variantChoice(operation, onChoice) {
-  const models = operation.variants;
-  if (models.length === 1) {
-    return models[0].model && make("p.note", {}, "Model ", make("code", {}, models[0].model));
-  }
-  const options = models.map((one, n) => {
-    const input = make("input", { type: "radio", name: "variant", id: `variant-${n}`, checked: n === 0, onchange: () => onChoice(one) });
-    const words = make("label", { for: `variant-${n}` }, make("strong", {}, one.model), make("span.note", {}, one.summary ?? ""));
-    return make("div.choice", {}, input, words);
-  });
-  return make("fieldset.choices", {}, make("legend", {}, "Model"), ...options);
+	const models = operation.variants;
+	if (models.length === 1) {
+		return models[0].model && make("p.note", "Model ", make("code", models[0].model));
+	}
+	const options = models.map((one, n) => {
+		const input = make("input", { type: "radio", name: "variant", id: `variant-${n}`, checked: n === 0, onchange: () => onChoice(one) });
+		const words = make("label", { for: `variant-${n}` }, make("strong", one.model), make("span.note", one.summary ?? ""));
+		return make("div.choice", input, words);
+	});
+	return make("fieldset.choices", make("legend", "Model"), ...options);
 }
 
 /** How much of an upload has gone; `tell` gets bytes. */
 export function uploadBar() {
-  const bar = make("progress", { max: 1, value: 0, "aria-label": "Upload" });
-  const words = make("span.note", {}, "Sending");
-  const element = make("div.uploading", {}, icon("up"), bar, words);
-  const tell = (done, total) => {
-    bar.value = total ? done / total : 0;
-    fill(words, done < total ? `Sending, ${Math.floor((100 * done) / total)} %` : "Sent; the server is at work");
-  };
-  return { element, tell };
+	const bar = make("progress", { max: 1, value: 0, "aria-label": "Upload" });
+	const words = make("span.note", "Sending");
+	const element = make("div.uploading", icon("up"), bar, words);
+	const tell = (done, total) => {
+		bar.value = total ? done / total : 0;
+		fill(words, done < total ? `Sending, ${Math.floor((100 * done) / total)} %` : "Sent; the server is at work");
+	};
+	return { element, tell };
 }

@@ -10,212 +10,204 @@ const KEPT = "polymux.jobs";
 const MOST_KEPT = 50;
 const ENDS = ["succeeded", "failed", "canceled", "aborted"];
 const STATES = {
-  starting: ["Waiting", "busy"],
-  processing: ["Running", "busy"],
-  succeeded: ["Done", "good"],
-  failed: ["Failed", "bad"],
-  canceled: ["Cancelled", "idle"],
-  aborted: ["Cancelled", "idle"],
+	starting: ["Waiting", "busy"],
+	processing: ["Running", "busy"],
+	succeeded: ["Done", "good"],
+	failed: ["Failed", "bad"],
+	canceled: ["Cancelled", "idle"],
+	aborted: ["Cancelled", "idle"],
 };
 const AGAIN_AFTER_MS = 1000;
 /** Jobs that are looked at: id to what is known, who wants to know, and what ends the watch. */
 const watched = new Map();
 
 function kept() {
-  return JSON.parse(sessionStorage.getItem(KEPT) ?? "[]");
+	return JSON.parse(sessionStorage.getItem(KEPT) ?? "[]");
 }
 
 /** Remembers a job that was begun here, for as long as the tab lives. */
 export function track(prediction, operation) {
-  const others = kept().filter((one) => one.id !== prediction.id);
-  sessionStorage.setItem(KEPT, JSON.stringify([{ id: prediction.id, operation }, ...others].slice(0, MOST_KEPT)));
-  drawCount();
+	const others = kept().filter((one) => one.id !== prediction.id);
+	sessionStorage.setItem(KEPT, JSON.stringify([{ id: prediction.id, operation }, ...others].slice(0, MOST_KEPT)));
+	drawCount();
 }
 
 const isOver = (prediction) => ENDS.includes(prediction.status);
 
 /** Watches a job by its events, over again where the connection is cut. */
 async function watch(id) {
-  const one = watched.get(id);
-  while (!one.over.signal.aborted) {
-    try {
-      const answer = await open(`api/v1/predictions/${id}/events`, { signal: one.over.signal });
-      for await (const { name, data } of events(answer.body)) if (name === "prediction") tell(id, JSON.parse(data));
-    } catch (error) {
-      if (error.status >= 400 && error.status < 500) {
-        forget(id);
-        return;
-      }
-    }
-    if (!one.prediction || !isOver(one.prediction)) await new Promise((resolve) => setTimeout(resolve, AGAIN_AFTER_MS));
-  }
+	const one = watched.get(id);
+	while (!one.over.signal.aborted) {
+		try {
+			const answer = await open(`api/v1/predictions/${id}/events`, { signal: one.over.signal });
+			for await (const { name, data } of events(answer.body)) if (name === "prediction") tell(id, JSON.parse(data));
+		} catch (error) {
+			if (error.status >= 400 && error.status < 500) {
+				forget(id);
+				return;
+			}
+		}
+		if (!one.prediction || !isOver(one.prediction)) await new Promise((resolve) => setTimeout(resolve, AGAIN_AFTER_MS));
+	}
 }
 
 function tell(id, prediction) {
-  const one = watched.get(id);
-  if (!one) return;
-  one.prediction = prediction;
-  for (const call of one.calls) call(prediction);
-  if (isOver(prediction)) {
-    announce(`A job has ended: ${STATES[prediction.status][0]}`);
-    forget(id);
-  }
-  drawCount();
+	const one = watched.get(id);
+	if (!one) return;
+	one.prediction = prediction;
+	for (const call of one.calls) call(prediction);
+	if (isOver(prediction)) {
+		announce(`A job has ended: ${STATES[prediction.status][0]}`);
+		forget(id);
+	}
+	drawCount();
 }
 
 function forget(id) {
-  watched.get(id)?.over.abort();
-  watched.delete(id);
-  drawCount();
+	watched.get(id)?.over.abort();
+	watched.delete(id);
+	drawCount();
 }
 
 function listen(prediction, call) {
-  if (isOver(prediction)) return () => {};
-  const { id } = prediction;
-  if (!watched.has(id)) {
-    watched.set(id, { prediction, calls: new Set(), over: new AbortController() });
-    watch(id);
-  }
-  watched.get(id).calls.add(call);
-  return () => watched.get(id)?.calls.delete(call);
+	if (isOver(prediction)) return () => {};
+	const { id } = prediction;
+	if (!watched.has(id)) {
+		watched.set(id, { prediction, calls: new Set(), over: new AbortController() });
+		watch(id);
+	}
+	watched.get(id).calls.add(call);
+	return () => watched.get(id)?.calls.delete(call);
 }
 
 /** Finds again what was begun in this tab before it was loaded anew. */
 export async function resumeJobs() {
-  for (const id of [...watched.keys()]) forget(id);
-  if (key.get() === "") return;
-  for (const { id } of kept()) {
-    try {
-      const prediction = await ask(`api/v1/predictions/${id}`);
-      listen(prediction, () => {});
-    } catch (error) {
-      if (error.status === 404) sessionStorage.setItem(KEPT, JSON.stringify(kept().filter((one) => one.id !== id)));
-      else break;
-    }
-  }
-  drawCount();
+	for (const id of [...watched.keys()]) forget(id);
+	if (key.get() === "") return;
+	for (const { id } of kept()) {
+		try {
+			const prediction = await ask(`api/v1/predictions/${id}`);
+			listen(prediction, () => {});
+		} catch (error) {
+			if (error.status === 404) sessionStorage.setItem(KEPT, JSON.stringify(kept().filter((one) => one.id !== id)));
+			else break;
+		}
+	}
+	drawCount();
 }
 
 /** How many run, at the place's name. */
 function drawCount() {
-  const link = document.querySelector('#places a[href="#/jobs"]');
-  link?.querySelector(".count")?.remove();
-  if (watched.size) link?.append(make("span.count", {}, String(watched.size), make("span.unseen", {}, " running")));
+	const link = document.querySelector('#places a[href="#/jobs"]');
+	link?.querySelector(".count")?.remove();
+	if (watched.size) link?.append(make("span.count", String(watched.size), make("span.unseen", " running")));
 }
 
 function times(prediction) {
-  const took = prediction.completed_at && (new Date(prediction.completed_at) - new Date(prediction.created_at)) / 1000;
-  return [moment(prediction.created_at), took > 0 && `took ${seconds(took)}`].filter(Boolean).join(" · ");
+	const took = prediction.completed_at && (new Date(prediction.completed_at) - new Date(prediction.created_at)) / 1000;
+	return [moment(prediction.created_at), took > 0 && `took ${seconds(took)}`].filter(Boolean).join(" · ");
 }
 
 /** What was asked for, in one line: a prompt, an address, the name of a file. */
 function asked(input) {
-  const { prompt, prompt_a, query, url, file, audio, image } = input ?? {};
-  const found = [prompt, prompt_a, query, url, file, audio, image].find((one) => typeof one === "string");
-  return found && make("p.asked", {}, found.length > 160 ? `${found.slice(0, 160)}…` : found);
+	const { prompt, prompt_a, query, url, file, audio, image } = input ?? {};
+	const found = [prompt, prompt_a, query, url, file, audio, image].find((one) => typeof one === "string");
+	return found && make("p.asked", found.length > 160 ? `${found.slice(0, 160)}…` : found);
 }
 
-/**
- * A job that changes by itself until it has ended.
- *
- * @param {object} first The prediction as it is now.
- * @param {string} title What it does.
- * @param {object} more `open`: whether its result is shown at once; `level` of its heading; `onRemoved`.
- * @returns {{element, leave}}
- */
+/** A job, of which `first` is known, that changes by itself until it has ended. */
 export function jobCard(first, title, { open: isOpen = false, level = 3, onRemoved = () => {} } = {}) {
-  let prediction = first;
-  let shownOutput = "";
-  const state = make("span.badge");
-  const bar = make("progress", { max: 1, "aria-label": `Progress of ${title}` });
-  const time = make("span.note");
-  const problem = make("div");
-  const preview = make("div.preview");
-  const logs = make("pre", { tabIndex: 0, role: "region", "aria-label": "Log" });
-  const log = make("details.fold", { hidden: true }, make("summary", {}, "Log"), logs);
-  const output = make("div.result");
-  const shown = make("details.fold.output", { open: isOpen, hidden: true, ontoggle: () => drawOutput() }, make("summary", {}, "Result"), output);
-  const cancel = button("Cancel", { name: "stop", class: "danger", onclick: () => act("POST", "/cancel", cancel) });
-  const remove = button("Remove with its files", { name: "cross", class: "quiet", onclick: () => act("DELETE", "", remove) });
-  const head = make("div.job-head", {}, make(`h${level}`, {}, title), state, time);
-  const element = make("article.job", { dataset: { job: first.id } }, head, asked(first.input), bar, preview, problem, shown, log, make("div.actions", {}, cancel, remove));
+	let prediction = first;
+	let shownOutput = "";
+	const state = make("span.badge");
+	const bar = make("progress", { max: 1, "aria-label": `Progress of ${title}` });
+	const time = make("span.note");
+	const problem = make("div");
+	const preview = make("div.preview");
+	const logs = make("pre", { tabIndex: 0, role: "region", "aria-label": "Log" });
+	const log = make("details.fold", { hidden: true }, make("summary", "Log"), logs);
+	const output = make("div.result");
+	const shown = make("details.fold.output", { open: isOpen, hidden: true, ontoggle: () => drawOutput() }, make("summary", "Result"), output);
+	const cancel = button("Cancel", { name: "stop", class: "danger", onclick: () => act("POST", "/cancel", cancel) });
+	const remove = button("Remove with its files", { name: "cross", class: "quiet", onclick: () => act("DELETE", "", remove) });
+	const head = make("div.job-head", make(`h${level}`, title), state, time);
+	const element = make("article.job", { dataset: { job: first.id } }, head, asked(first.input), bar, preview, problem, shown, log, make("div.actions", cancel, remove));
 
-  async function act(method, path, pressed) {
-    pressed.disabled = true;
-    try {
-      const told = await ask(`api/v1/predictions/${prediction.id}${path}`, { method });
-      if (told) draw(told);
-      else onRemoved(fill(element, make("p.note", {}, "Removed.")));
-    } catch (error) {
-      fill(problem, failure(error));
-    }
-    pressed.disabled = false;
-  }
+	async function act(method, path, pressed) {
+		pressed.disabled = true;
+		try {
+			const told = await ask(`api/v1/predictions/${prediction.id}${path}`, { method });
+			if (told) draw(told);
+			else onRemoved(fill(element, make("p.note", "Removed.")));
+		} catch (error) {
+			fill(problem, failure(error));
+		}
+		pressed.disabled = false;
+	}
 
-  function drawOutput() {
-    const { output: value, report, input } = prediction;
-    const now = JSON.stringify(value ?? null);
-    if (!shown.open || now === shownOutput) return;
-    shownOutput = now;
-    fill(output, ...showOutput(value, { base: baseOf(prediction), input, report }));
-  }
+	function drawOutput() {
+		const { output: value, report, input } = prediction;
+		const now = JSON.stringify(value ?? null);
+		if (!shown.open || now === shownOutput) return;
+		shownOutput = now;
+		fill(output, ...showOutput(value, { base: baseOf(prediction), input, report }));
+	}
 
-  function draw(told) {
-    prediction = told;
-    const [words, kind] = STATES[told.status] ?? [told.status, "idle"];
-    const over = isOver(told);
-    state.className = `badge ${kind}`;
-    fill(state, make("span.dot"), over || !told.progress ? words : `${words}, ${Math.floor(told.progress * 100)} %`);
-    element.dataset.status = told.status;
-    bar.hidden = over;
-    if (told.progress) bar.value = told.progress;
-    // Told when it has changed, and of no more use when the result is there.
-    if (over) fill(preview);
-    else if (told.preview?.startsWith("data:image/")) fill(preview, make("img", { src: told.preview, alt: "What is being made, so far" }));
-    time.textContent = times(told);
-    logs.textContent = told.logs ?? "";
-    log.hidden = !told.logs;
-    cancel.hidden = over;
-    remove.hidden = !over;
-    shown.hidden = told.output === undefined || told.output === null;
-    fill(problem, told.error && failure({ message: told.error, code: told.error_code }));
-    drawOutput();
-  }
+	function draw(told) {
+		prediction = told;
+		const [words, kind] = STATES[told.status] ?? [told.status, "idle"];
+		const over = isOver(told);
+		state.className = `badge ${kind}`;
+		fill(state, make("span.dot"), over || !told.progress ? words : `${words}, ${Math.floor(told.progress * 100)} %`);
+		element.dataset.status = told.status;
+		bar.hidden = over;
+		if (told.progress) bar.value = told.progress;
+		// Told when it has changed, and of no more use when the result is there.
+		if (over) fill(preview);
+		else if (told.preview?.startsWith("data:image/")) fill(preview, make("img", { src: told.preview, alt: "What is being made, so far" }));
+		time.textContent = times(told);
+		logs.textContent = told.logs ?? "";
+		log.hidden = !told.logs;
+		cancel.hidden = over;
+		remove.hidden = !over;
+		shown.hidden = told.output === undefined || told.output === null;
+		fill(problem, told.error && failure({ message: told.error, code: told.error_code }));
+		drawOutput();
+	}
 
-  draw(first);
-  return { element, leave: listen(first, draw) };
+	draw(first);
+	return { element, leave: listen(first, draw) };
 }
 
-/** All jobs of the key. */
 export function showJobs(place, { operations }) {
-  const list = make("div.stack");
-  const more = button("Older jobs", { class: "quiet", hidden: true });
-  const leaving = [];
-  const fresh = button("Refresh", { class: "quiet", onclick: () => load() });
-  place.append(heading("Jobs", "What this key has asked for, newest first. Jobs go on when this page is closed.", fresh), list, more);
+	const list = make("div.stack");
+	const more = button("Older jobs", { class: "quiet", hidden: true });
+	const leaving = [];
+	const fresh = button("Refresh", { class: "quiet", onclick: () => load() });
+	place.append(heading("Jobs", "What this key has asked for, newest first. Jobs go on when this page is closed.", fresh), list, more);
 
-  const titles = new Map(operations.flatMap((one) => [[one.name, one.title], ...one.variants.map((variant) => [variant.model, one.title])]));
-  const begun = () => new Map(kept().map((one) => [one.id, one.operation]));
+	const titles = new Map(operations.flatMap((one) => [[one.name, one.title], ...one.variants.map((variant) => [variant.model, one.title])]));
+	const begun = () => new Map(kept().map((one) => [one.id, one.operation]));
 
-  async function load(cursor = "") {
-    if (!cursor) fill(list, skeleton(4));
-    try {
-      const page = await ask(`api/v1/predictions${cursor}`);
-      const cards = page.results.map((one) => {
-        const title = titles.get(begun().get(one.id)) ?? titles.get(one.model) ?? one.model;
-        const card = jobCard(one, title, { open: !isOver(one), level: 2, onRemoved: (element) => element.remove() });
-        leaving.push(card.leave);
-        card.element.classList.add("card");
-        return card.element;
-      });
-      if (cursor) list.append(...cards);
-      else fill(list, cards.length ? cards : empty("jobs", "No jobs yet", make("p", {}, "Pictures, videos, music, conversions and transcripts are made by jobs. "), make("a", { href: "#/playground" }, "To the playground")));
-      more.hidden = !page.next;
-      more.onclick = () => load(new URL(page.next).search);
-    } catch (error) {
-      fill(list, failure(error));
-    }
-  }
-  load();
-  return () => leaving.forEach((leave) => leave());
+	async function load(cursor = "") {
+		if (!cursor) fill(list, skeleton(4));
+		try {
+			const page = await ask(`api/v1/predictions${cursor}`);
+			const cards = page.results.map((one) => {
+				const title = titles.get(begun().get(one.id)) ?? titles.get(one.model) ?? one.model;
+				const card = jobCard(one, title, { open: !isOver(one), level: 2, onRemoved: (element) => element.remove() });
+				leaving.push(card.leave);
+				card.element.classList.add("card");
+				return card.element;
+			});
+			if (cursor) list.append(...cards);
+			else fill(list, cards.length ? cards : empty("jobs", "No jobs yet", make("p", "Pictures, videos, music, conversions and transcripts are made by jobs. "), make("a", { href: "#/playground" }, "To the playground")));
+			more.hidden = !page.next;
+			more.onclick = () => load(new URL(page.next).search);
+		} catch (error) {
+			fill(list, failure(error));
+		}
+	}
+	load();
+	return () => leaving.forEach((leave) => leave());
 }

@@ -9,160 +9,154 @@ const RULER = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/;
 const TITLE = /^ {0,3}(#{1,6})\s+(.*?)\s*#*$/;
 const COLUMNS = /^\s*\|?(?:\s*:?-+:?\s*\|)+\s*:?-*:?\s*\|?\s*$/;
 const INLINE =
-  /(`+)(.+?)\1(?!`)|!?\[([^\]\n]*)\]\(\s*<?([^\s)>]+)>?(?:\s+"[^"]*")?\s*\)|(https?:\/\/[^\s<>"')\]]+[^\s<>"')\].,;:!?])|\*\*(?=\S)(.+?)\*\*|__(?=\S)(.+?)__(?!\w)|~~(?=\S)(.+?)~~|\*(?=[^\s*])(.+?)\*|\b_(?=\S)(.+?)_\b|\\([\\`*_{}[\]()#+.!|~>-])/gs;
+	/(`+)(.+?)\1(?!`)|!?\[([^\]\n]*)\]\(\s*<?([^\s)>]+)>?(?:\s+"[^"]*")?\s*\)|(https?:\/\/[^\s<>"')\]]+[^\s<>"')\].,;:!?])|\*\*(?=\S)(.+?)\*\*|__(?=\S)(.+?)__(?!\w)|~~(?=\S)(.+?)~~|\*(?=[^\s*])(.+?)\*|\b_(?=\S)(.+?)_\b|\\([\\`*_{}[\]()#+.!|~>-])/gs;
 
 /** The inside of a line: code, links, bold, italics. */
 export function inline(text) {
-  const found = [];
-  let at = 0;
-  for (const one of text.matchAll(INLINE)) {
-    if (one.index > at) found.push(text.slice(at, one.index));
-    at = one.index + one[0].length;
-    const [whole, , code, words, target, bare, bold, bold2, struck, slanted, slanted2, plain] = one;
-    if (code !== undefined) found.push(make("code", {}, code.trim() || code));
-    else if (target !== undefined) found.push(link(target, words ? inline(words) : [target], whole));
-    else if (bare !== undefined) found.push(link(bare, [bare], whole));
-    else if (bold ?? bold2) found.push(make("strong", {}, ...inline(bold ?? bold2)));
-    else if (struck) found.push(make("s", {}, ...inline(struck)));
-    else if (slanted ?? slanted2) found.push(make("em", {}, ...inline(slanted ?? slanted2)));
-    else found.push(plain);
-  }
-  if (at < text.length) found.push(text.slice(at));
-  return found;
+	const found = [];
+	let at = 0;
+	for (const one of text.matchAll(INLINE)) {
+		if (one.index > at) found.push(text.slice(at, one.index));
+		at = one.index + one[0].length;
+		const [whole, , code, words, target, bare, bold, bold2, struck, slanted, slanted2, plain] = one;
+		if (code !== undefined) found.push(make("code", code.trim() || code));
+		else if (target !== undefined) found.push(link(target, words ? inline(words) : [target], whole));
+		else if (bare !== undefined) found.push(link(bare, [bare], whole));
+		else if (bold ?? bold2) found.push(make("strong", ...inline(bold ?? bold2)));
+		else if (struck) found.push(make("s", ...inline(struck)));
+		else if (slanted ?? slanted2) found.push(make("em", ...inline(slanted ?? slanted2)));
+		else found.push(plain);
+	}
+	if (at < text.length) found.push(text.slice(at));
+	return found;
 }
 
 function link(target, words, whole) {
-  if (!/^(https?:\/\/|mailto:)/i.test(target) || !URL.canParse(target)) return whole;
-  return make("a", { href: target, target: "_blank", rel: "noopener noreferrer nofollow" }, ...words);
+	if (!/^(https?:\/\/|mailto:)/i.test(target) || !URL.canParse(target)) return whole;
+	return make("a", { href: target, target: "_blank", rel: "noopener noreferrer nofollow" }, ...words);
 }
 
 /** A text cut into blocks: each is one thing, and only the last of a growing text still changes. */
 export function blocks(text) {
-  const found = [];
-  let lines = [];
-  let fence = "";
-  const end = () => {
-    if (lines.length) found.push(lines.join("\n"));
-    lines = [];
-  };
-  for (const line of text.split("\n")) {
-    const mark = FENCE.exec(line)?.[1];
-    if (fence) {
-      lines.push(line);
-      if (mark?.startsWith(fence)) {
-        fence = "";
-        end();
-      }
-    } else if (mark) {
-      end();
-      fence = mark;
-      lines.push(line);
-    } else if (line.trim() === "") end();
-    else if (TITLE.test(line)) {
-      end();
-      lines.push(line);
-      end();
-    } else lines.push(line);
-  }
-  end();
-  return found;
+	const found = [];
+	let lines = [];
+	let fence = "";
+	const end = () => {
+		if (lines.length) found.push(lines.join("\n"));
+		lines = [];
+	};
+	for (const line of text.split("\n")) {
+		const mark = FENCE.exec(line)?.[1];
+		if (fence) {
+			lines.push(line);
+			if (mark?.startsWith(fence)) {
+				fence = "";
+				end();
+			}
+		} else if (mark) {
+			end();
+			fence = mark;
+			lines.push(line);
+		} else if (line.trim() === "") end();
+		else if (TITLE.test(line)) {
+			end();
+			lines.push(line);
+			end();
+		} else lines.push(line);
+	}
+	end();
+	return found;
 }
 
 function fenced(lines) {
-  const [, mark, language] = FENCE.exec(lines[0]);
-  const closed = lines.length > 1 && lines.at(-1).trim().startsWith(mark);
-  const text = lines.slice(1, closed ? -1 : undefined).join("\n");
-  const head = make("div.code-head", {}, make("span", {}, language || "text"), copyButton(() => text));
-  // Who uses the keyboard can scroll it too.
-  const body = make("pre", { tabIndex: 0, role: "region", "aria-label": "Code" }, make("code", {}, text));
-  return make("div.code", {}, head, body);
+	const [, mark, language] = FENCE.exec(lines[0]);
+	const closed = lines.length > 1 && lines.at(-1).trim().startsWith(mark);
+	const text = lines.slice(1, closed ? -1 : undefined).join("\n");
+	const head = make("div.code-head", make("span", language || "text"), copyButton(() => text));
+	// Who uses the keyboard can scroll it too.
+	const body = make("pre", { tabIndex: 0, role: "region", "aria-label": "Code" }, make("code", text));
+	return make("div.code", head, body);
 }
 
 function list(lines) {
-  const [, indent, mark] = ITEM.exec(lines[0]);
-  const made = make(/\d/.test(mark) ? "ol" : "ul", /\d/.test(mark) ? { start: Number.parseInt(mark, 10) } : {});
-  let item = null;
-  let inner = [];
-  const end = () => {
-    if (item && inner.length) {
-      const least = Math.min(...inner.map((one) => /^\s*/.exec(one)[0].length));
-      item.append(...lined(inner.map((one) => one.slice(least))));
-    }
-    inner = [];
-  };
-  for (const line of lines) {
-    const found = ITEM.exec(line);
-    if (found && found[1].length <= indent.length) {
-      end();
-      item = make("li", {}, ...inline(found[3]));
-      made.append(item);
-    } else inner.push(line);
-  }
-  end();
-  return made;
+	const [, indent, mark] = ITEM.exec(lines[0]);
+	const made = make(/\d/.test(mark) ? "ol" : "ul", /\d/.test(mark) ? { start: Number.parseInt(mark, 10) } : {});
+	let item = null;
+	let inner = [];
+	const end = () => {
+		if (item && inner.length) {
+			const least = Math.min(...inner.map((one) => /^\s*/.exec(one)[0].length));
+			item.append(...lined(inner.map((one) => one.slice(least))));
+		}
+		inner = [];
+	};
+	for (const line of lines) {
+		const found = ITEM.exec(line);
+		if (found && found[1].length <= indent.length) {
+			end();
+			item = make("li", ...inline(found[3]));
+			made.append(item);
+		} else inner.push(line);
+	}
+	end();
+	return made;
 }
 
 function table(lines) {
-  const cells = (line) => line.trim().replace(/^\||\|$/g, "").split(/(?<!\\)\|/).map((one) => one.trim());
-  const row = (line, tag) => make("tr", {}, ...cells(line).map((one) => make(tag, tag === "th" ? { scope: "col" } : {}, ...inline(one))));
-  const head = make("thead", {}, row(lines[0], "th"));
-  const body = make("tbody", {}, ...lines.slice(2).map((line) => row(line, "td")));
-  return make("div.wide", { tabIndex: 0, role: "region", "aria-label": "Table" }, make("table", {}, head, body));
+	const cells = (line) => line.trim().replace(/^\||\|$/g, "").split(/(?<!\\)\|/).map((one) => one.trim());
+	const row = (line, tag) => make("tr", ...cells(line).map((one) => make(tag, tag === "th" ? { scope: "col" } : {}, ...inline(one))));
+	const head = make("thead", row(lines[0], "th"));
+	const body = make("tbody", ...lines.slice(2).map((line) => row(line, "td")));
+	return make("div.wide", { tabIndex: 0, role: "region", "aria-label": "Table" }, make("table", head, body));
 }
 
-/** Lines without a blank one between them. */
 function lined(lines) {
-  const found = [];
-  for (let at = 0; at < lines.length; ) {
-    const line = lines[at];
-    const rest = lines.slice(at);
-    const title = TITLE.exec(line);
-    let count = 1;
-    // How many lines from here on are alike.
-    const run = (test) => rest.findIndex((one, n) => n > 0 && !test(one)) >>> 0;
-    if (title) found.push(make(`h${Math.min(6, Math.max(3, title[1].length + 1))}`, {}, ...inline(title[2])));
-    else if (RULER.test(line)) found.push(make("hr"));
-    else if (/^ {0,3}>/.test(line)) {
-      count = run((one) => one.trim() !== "");
-      found.push(make("blockquote", {}, ...lined(rest.slice(0, count).map((one) => one.replace(/^ {0,3}> ?/, "")))));
-    } else if (ITEM.test(line)) {
-      count = run((one) => ITEM.test(one) || /^\s/.test(one));
-      found.push(list(rest.slice(0, count)));
-    } else if (line.includes("|") && COLUMNS.test(rest[1] ?? "")) {
-      count = run((one) => one.includes("|"));
-      found.push(table(rest.slice(0, count)));
-    } else {
-      count = run((one) => !ITEM.test(one) && !TITLE.test(one) && !RULER.test(one) && !/^ {0,3}>/.test(one));
-      const kept = rest.slice(0, count).flatMap((one, n) => [n ? make("br") : "", ...inline(one.replace(/\s+$/, ""))]);
-      found.push(make("p", {}, ...kept));
-    }
-    at += Math.min(count, rest.length);
-  }
-  return found;
+	const found = [];
+	for (let at = 0; at < lines.length; ) {
+		const line = lines[at];
+		const rest = lines.slice(at);
+		const title = TITLE.exec(line);
+		let count = 1;
+		// How many lines from here on are alike.
+		const run = (test) => rest.findIndex((one, n) => n > 0 && !test(one)) >>> 0;
+		if (title) found.push(make(`h${Math.min(6, Math.max(3, title[1].length + 1))}`, ...inline(title[2])));
+		else if (RULER.test(line)) found.push(make("hr"));
+		else if (/^ {0,3}>/.test(line)) {
+			count = run((one) => one.trim() !== "");
+			found.push(make("blockquote", ...lined(rest.slice(0, count).map((one) => one.replace(/^ {0,3}> ?/, "")))));
+		} else if (ITEM.test(line)) {
+			count = run((one) => ITEM.test(one) || /^\s/.test(one));
+			found.push(list(rest.slice(0, count)));
+		} else if (line.includes("|") && COLUMNS.test(rest[1] ?? "")) {
+			count = run((one) => one.includes("|"));
+			found.push(table(rest.slice(0, count)));
+		} else {
+			count = run((one) => !ITEM.test(one) && !TITLE.test(one) && !RULER.test(one) && !/^ {0,3}>/.test(one));
+			const kept = rest.slice(0, count).flatMap((one, n) => [n ? make("br") : "", ...inline(one.replace(/\s+$/, ""))]);
+			found.push(make("p", ...kept));
+		}
+		at += Math.min(count, rest.length);
+	}
+	return found;
 }
 
-/** One block as elements. */
 export function block(text) {
-  const lines = text.split("\n");
-  return FENCE.test(lines[0]) ? [fenced(lines)] : lined(lines);
+	const lines = text.split("\n");
+	return FENCE.test(lines[0]) ? [fenced(lines)] : lined(lines);
 }
 
-/**
- * Shows a text that grows: what stands already is left alone, so that nothing moves or flickers.
- *
- * @param {HTMLElement} place Where it is shown, and nothing else.
- */
+/** Shows a text that grows: what stands already is left alone, so that nothing moves or flickers. */
 export function growing(place) {
-  let known = [];
-  return (text) => {
-    const now = blocks(text);
-    let same = 0;
-    while (same < known.length && known[same].text === now[same]) same++;
-    known.splice(same).forEach((one) => one.part.remove());
-    for (const one of now.slice(same)) {
-      const part = make("div.block", {}, ...block(one));
-      place.append(part);
-      known.push({ text: one, part });
-    }
-  };
+	let known = [];
+	return (text) => {
+		const now = blocks(text);
+		let same = 0;
+		while (same < known.length && known[same].text === now[same]) same++;
+		known.splice(same).forEach((one) => one.part.remove());
+		for (const one of now.slice(same)) {
+			const part = make("div.block", ...block(one));
+			place.append(part);
+			known.push({ text: one, part });
+		}
+	};
 }

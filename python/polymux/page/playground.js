@@ -14,118 +14,118 @@ const CHATS = ["chat", "free_chat"];
 
 /** All operations, or the one that the address names. */
 export function showPlayground(place, { operations }, name) {
-  const operation = operations.find((one) => one.name === name);
-  if (operation) return showOperation(place, operation);
-  place.append(heading("Playground", `${operations.length} operations of this server. What you do here any program can do, under the same key.`));
-  for (const [family, title] of Object.entries(FAMILIES)) {
-    const cards = operations.filter((one) => one.family === family).map((one) =>
-      make("li", {}, make("a.card.operation", { href: `#/playground/${one.name}` }, icon(DRAWN[family]), make("span", {}, make("strong", {}, one.title), make("span.note", {}, one.summary)))),
-    );
-    if (cards.length) place.append(make("section", {}, make("h2", {}, title), make("ul.cards", {}, ...cards)));
-  }
+	const operation = operations.find((one) => one.name === name);
+	if (operation) return showOperation(place, operation);
+	place.append(heading("Playground", `${operations.length} operations of this server. What you do here any program can do, under the same key.`));
+	for (const [family, title] of Object.entries(FAMILIES)) {
+		const cards = operations.filter((one) => one.family === family).map((one) =>
+			make("li", make("a.card.operation", { href: `#/playground/${one.name}` }, icon(DRAWN[family]), make("span", make("strong", one.title), make("span.note", one.summary)))),
+		);
+		if (cards.length) place.append(make("section", make("h2", title), make("ul.cards", ...cards)));
+	}
 }
 
 function showOperation(place, operation) {
-  const run = new Run(operation);
-  const back = make("a.back", { href: "#/playground" }, "All operations");
-  place.append(back, heading(operation.title, operation.summary), make("div.split", {}, run.form, run.panel));
-  return () => run.leave();
+	const run = new Run(operation);
+	const back = make("a.back", { href: "#/playground" }, "All operations");
+	place.append(back, heading(operation.title, operation.summary), make("div.split", run.form, run.panel));
+	return () => run.leave();
 }
 
 /** A form, and the one request that it makes at a time. */
 class Run {
-  constructor(operation) {
-    this.operation = operation;
-    this.aborting = null;
-    this.unwatch = () => {};
-    this.fields = make("div");
-    this.start = button("Run", { name: "play", class: "primary", type: "submit" });
-    this.stop = button("Stop", { name: "stop", class: "danger", hidden: true, onclick: () => this.aborting?.abort() });
-    this.result = make("div.result", { "aria-live": "polite" }, empty("play", "Nothing has run yet", make("p", {}, "What comes of it appears here.")));
-    this.form = make(
-      "form.card.stack",
-      { onsubmit: (event) => (event.preventDefault(), this.submit()) },
-      variantChoice(operation, (variant) => this.choose(variant)),
-      this.fields,
-      make("div.actions", {}, this.stop, this.start),
-    );
-    this.panel = make("section.card.stack", { "aria-labelledby": "result-title" }, make("h2", { id: "result-title" }, "Result"), this.result);
-    this.choose(operation.variants[0]);
-  }
+	constructor(operation) {
+		this.operation = operation;
+		this.aborting = null;
+		this.unwatch = () => {};
+		this.fields = make("div");
+		this.start = button("Run", { name: "play", class: "primary", type: "submit" });
+		this.stop = button("Stop", { name: "stop", class: "danger", hidden: true, onclick: () => this.aborting?.abort() });
+		this.result = make("div.result", { "aria-live": "polite" }, empty("play", "Nothing has run yet", make("p", "What comes of it appears here.")));
+		this.form = make(
+			"form.card.stack",
+			{ onsubmit: (event) => (event.preventDefault(), this.submit()) },
+			variantChoice(operation, (variant) => this.choose(variant)),
+			this.fields,
+			make("div.actions", this.stop, this.start),
+		);
+		this.panel = make("section.card.stack", { "aria-labelledby": "result-title" }, make("h2", { id: "result-title" }, "Result"), this.result);
+		this.choose(operation.variants[0]);
+	}
 
-  choose(variant) {
-    this.variant = variant;
-    this.built = formOf(this.operation, variant);
-    fill(this.fields, this.built.element);
-  }
+	choose(variant) {
+		this.variant = variant;
+		this.built = formOf(this.operation, variant);
+		fill(this.fields, this.built.element);
+	}
 
-  leave() {
-    this.unwatch();
-    this.aborting?.abort();
-  }
+	leave() {
+		this.unwatch();
+		this.aborting?.abort();
+	}
 
-  async submit() {
-    let body;
-    this.built.fail(null);
-    try {
-      body = this.built.body();
-    } catch (error) {
-      this.built.fail(error);
-      return;
-    }
-    this.unwatch();
-    this.aborting = new AbortController();
-    this.start.disabled = true;
-    this.stop.hidden = false;
-    this.panel.scrollIntoView({ block: "nearest" });
-    try {
-      await this.ask(body, this.aborting.signal);
-    } catch (error) {
-      this.tell(error);
-    } finally {
-      this.start.disabled = false;
-      this.stop.hidden = true;
-    }
-  }
+	async submit() {
+		let body;
+		this.built.fail(null);
+		try {
+			body = this.built.body();
+		} catch (error) {
+			this.built.fail(error);
+			return;
+		}
+		this.unwatch();
+		this.aborting = new AbortController();
+		this.start.disabled = true;
+		this.stop.hidden = false;
+		this.panel.scrollIntoView({ block: "nearest" });
+		try {
+			await this.ask(body, this.aborting.signal);
+		} catch (error) {
+			this.tell(error);
+		} finally {
+			this.start.disabled = false;
+			this.stop.hidden = true;
+		}
+	}
 
-  tell(error) {
-    if (error.name === "AbortError") {
-      fill(this.result, empty("stop", "Stopped"));
-      announce("Stopped");
-      return;
-    }
-    fill(this.result, failure(error));
-    this.built.fail(error);
-  }
+	tell(error) {
+		if (error.name === "AbortError") {
+			fill(this.result, empty("stop", "Stopped"));
+			announce("Stopped");
+			return;
+		}
+		fill(this.result, failure(error));
+		this.built.fail(error);
+	}
 
-  async ask(body, signal) {
-    const { operation, variant } = this;
-    if (CHATS.includes(operation.name) && body.stream) {
-      await this.stream(body, signal);
-      return;
-    }
-    const bar = uploadBar();
-    fill(this.result, bar.element);
-    const path = variant.model ? `${operation.path}?model=${encodeURIComponent(variant.model)}` : operation.path;
-    const prefer = operation.job && "respond-async";
-    const answer = await send(path, body, { prefer, signal, onUpload: bar.tell });
-    if (operation.job && answer.value.id) {
-      track(answer.value, operation.name);
-      const card = jobCard(answer.value, operation.title, { open: true });
-      this.unwatch = card.leave;
-      fill(this.result, card.element);
-      announce("The job has begun");
-    } else {
-      fill(this.result, ...showOutput(answer.value, { metrics: answer.metrics }));
-      announce("The result is there");
-    }
-  }
+	async ask(body, signal) {
+		const { operation, variant } = this;
+		if (CHATS.includes(operation.name) && body.stream) {
+			await this.stream(body, signal);
+			return;
+		}
+		const bar = uploadBar();
+		fill(this.result, bar.element);
+		const path = variant.model ? `${operation.path}?model=${encodeURIComponent(variant.model)}` : operation.path;
+		const prefer = operation.job && "respond-async";
+		const answer = await send(path, body, { prefer, signal, onUpload: bar.tell });
+		if (operation.job && answer.value.id) {
+			track(answer.value, operation.name);
+			const card = jobCard(answer.value, operation.title, { open: true });
+			this.unwatch = card.leave;
+			fill(this.result, card.element);
+			announce("The job has begun");
+		} else {
+			fill(this.result, ...showOutput(answer.value, { metrics: answer.metrics }));
+			announce("The result is there");
+		}
+	}
 
-  async stream(body, signal) {
-    const text = make("div.prose");
-    fill(this.result, text);
-    const show = growing(text);
-    await streamed(this.operation, body, { signal, onText: show });
-    announce("The answer is complete");
-  }
+	async stream(body, signal) {
+		const text = make("div.prose");
+		fill(this.result, text);
+		const show = growing(text);
+		await streamed(this.operation, body, { signal, onText: show });
+		announce("The answer is complete");
+	}
 }

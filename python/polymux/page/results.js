@@ -7,94 +7,86 @@ import { songCards } from "./songcards.js";
 import { clock, moment, words } from "./text.js";
 
 const KINDS = {
-  audio: /\.(mp3|wav|flac|ogg|opus|m4a|aac)$/,
-  video: /\.(mp4|webm|mkv|mov|m4v)$/,
-  image: /\.(png|jpe?g|webp|gif)$/,
+	audio: /\.(mp3|wav|flac|ogg|opus|m4a|aac)$/,
+	video: /\.(mp4|webm|mkv|mov|m4v)$/,
+	image: /\.(png|jpe?g|webp|gif)$/,
 };
 
 function saved(href, name = "") {
-  return make("a.button.quiet", { href, download: name }, icon("down"), make("span", {}, "Download"));
+	return make("a.button.quiet", { href, download: name }, icon("down"), make("span", "Download"));
 }
 
 /** A file of the server's: shown where a browser can, and to be saved. */
 function file(link, href, { label, input }) {
-  const url = new URL(href);
-  const kind = Object.keys(KINDS).find((one) => KINDS[one].test(url.pathname));
-  const said = typeof input?.prompt === "string" ? input.prompt.slice(0, 200) : label;
-  const shown = {
-    audio: () => make("audio", { src: href, controls: true, preload: "metadata", "aria-label": label }),
-    video: () => make("video", { src: href, controls: true, preload: "metadata", "aria-label": label }),
-    image: () => make("a", { href, target: "_blank", rel: "noopener" }, make("img", { src: href, alt: said, loading: "lazy" })),
-  }[kind];
-  const end = Number(url.searchParams.get("exp")) * 1000;
-  const kept = end > 0 && make("span.note", {}, `Kept until ${moment(end)}`);
-  const parts = make("div.row", {}, saved(href), copyButton(() => link, "Copy link"), kept);
-  return make("figure.made", { dataset: { kind: kind ?? "file" } }, shown?.() ?? make("p", {}, label), make("figcaption", {}, parts));
+	const url = new URL(href);
+	const kind = Object.keys(KINDS).find((one) => KINDS[one].test(url.pathname));
+	const said = typeof input?.prompt === "string" ? input.prompt.slice(0, 200) : label;
+	const shown = {
+		audio: () => make("audio", { src: href, controls: true, preload: "metadata", "aria-label": label }),
+		video: () => make("video", { src: href, controls: true, preload: "metadata", "aria-label": label }),
+		image: () => make("a", { href, target: "_blank", rel: "noopener" }, make("img", { src: href, alt: said, loading: "lazy" })),
+	}[kind];
+	const end = Number(url.searchParams.get("exp")) * 1000;
+	const kept = end > 0 && make("span.note", `Kept until ${moment(end)}`);
+	const parts = make("div.row", saved(href), copyButton(() => link, "Copy link"), kept);
+	return make("figure.made", { dataset: { kind: kind ?? "file" } }, shown?.() ?? make("p", label), make("figcaption", parts));
 }
 
 function linkElsewhere(link) {
-  return make("p", {}, make("a", { href: link, target: "_blank", rel: "noopener noreferrer" }, link));
+	return make("p", make("a", { href: link, target: "_blank", rel: "noopener noreferrer" }, link));
 }
 
 /** A text to be copied and saved: as Markdown, or, where it was read or heard, as it is. */
 function prose(text, asIs) {
-  const href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
-  const shown = asIs ? [make("p.as-is", {}, text)] : blocks(text).flatMap(block);
-  return make("div", {}, make("div.prose", {}, ...shown), make("div.row", {}, copyButton(() => text), saved(href, "polymux.txt")));
+	const href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+	const shown = asIs ? [make("p.as-is", text)] : blocks(text).flatMap(block);
+	return make("div", make("div.prose", ...shown), make("div.row", copyButton(() => text), saved(href, "polymux.txt")));
 }
 
 function chunks(list) {
-  const rows = list.map((one) => make("tr", {}, make("td", {}, `${clock(one.timestamp?.[0])} – ${clock(one.timestamp?.[1])}`), make("td", {}, one.text)));
-  const head = make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Time"), make("th", { scope: "col" }, "Text")));
-  return make("details.fold", {}, make("summary", {}, "With times"), make("div.wide", { tabIndex: 0, role: "region", "aria-label": "Times" }, make("table", {}, head, make("tbody", {}, ...rows))));
+	const rows = list.map((one) => make("tr", make("td", `${clock(one.timestamp?.[0])} – ${clock(one.timestamp?.[1])}`), make("td", one.text)));
+	const head = make("thead", make("tr", make("th", { scope: "col" }, "Time"), make("th", { scope: "col" }, "Text")));
+	return make("details.fold", make("summary", "With times"), make("div.wide", { tabIndex: 0, role: "region", "aria-label": "Times" }, make("table", head, make("tbody", ...rows))));
 }
 
-/** Numbers and words by name. */
 export function facts(plain) {
-  const known = Object.entries(plain).filter(([, value]) => value !== null && typeof value !== "object");
-  return known.length > 0 && make("dl.facts", {}, ...known.map(([name, value]) => make("div", {}, make("dt", {}, words(name)), make("dd", {}, String(value)))));
+	const known = Object.entries(plain).filter(([, value]) => value !== null && typeof value !== "object");
+	return known.length > 0 && make("dl.facts", ...known.map(([name, value]) => make("div", make("dt", words(name)), make("dd", String(value)))));
 }
 
 function parts(value, how) {
-  if (value === null || value === undefined) return [];
-  if (typeof value === "string") {
-    const href = own(value, how.base);
-    if (href) return [file(value, href, how)];
-    return [/^https?:\/\/\S+$/.test(value) ? linkElsewhere(value) : prose(value, how.asIs)];
-  }
-  if (Array.isArray(value)) {
-    if (value.some((one) => one?.song_name)) return [songCards(value)];
-    const shown = value.flatMap((one, n) => parts(one, { ...how, label: `${how.label} ${n + 1}` }));
-    return shown.length > 1 ? [make("div.many", {}, ...shown)] : shown;
-  }
-  if (typeof value !== "object") return [make("p", {}, String(value))];
-  if (value.song_name !== undefined) return [songCards([value])];
-  if (value.choices) return value.choices.flatMap((one) => parts(one.message?.content ?? "", how)).concat(facts(value.usage ?? {}) || []);
-  const { text, chunks: timed, ...others } = value;
-  return [
-    ...(text === undefined ? [] : parts(text, { ...how, asIs: true })),
-    ...(timed?.length ? [chunks(timed)] : []),
-    ...Object.entries(others).filter(([, one]) => typeof one === "string" || Array.isArray(one)).flatMap(([name, one]) => parts(one, { ...how, label: words(name) })),
-  ];
+	if (value === null || value === undefined) return [];
+	if (typeof value === "string") {
+		const href = own(value, how.base);
+		if (href) return [file(value, href, how)];
+		return [/^https?:\/\/\S+$/.test(value) ? linkElsewhere(value) : prose(value, how.asIs)];
+	}
+	if (Array.isArray(value)) {
+		if (value.some((one) => one?.song_name)) return [songCards(value)];
+		const shown = value.flatMap((one, n) => parts(one, { ...how, label: `${how.label} ${n + 1}` }));
+		return shown.length > 1 ? [make("div.many", ...shown)] : shown;
+	}
+	if (typeof value !== "object") return [make("p", String(value))];
+	if (value.song_name !== undefined) return [songCards([value])];
+	if (value.choices) return value.choices.flatMap((one) => parts(one.message?.content ?? "", how)).concat(facts(value.usage ?? {}) || []);
+	const { text, chunks: timed, ...others } = value;
+	return [
+		...(text === undefined ? [] : parts(text, { ...how, asIs: true })),
+		...(timed?.length ? [chunks(timed)] : []),
+		...Object.entries(others).filter(([, one]) => typeof one === "string" || Array.isArray(one)).flatMap(([name, one]) => parts(one, { ...how, label: words(name) })),
+	];
 }
 
 function whole(value) {
-  const text = JSON.stringify(value, null, 2);
-  const body = make("pre", { tabIndex: 0, role: "region", "aria-label": "JSON" }, text);
-  return make("details.fold", {}, make("summary", {}, "As JSON"), make("div.row", {}, copyButton(() => text)), body);
+	const text = JSON.stringify(value, null, 2);
+	const body = make("pre", { tabIndex: 0, role: "region", "aria-label": "JSON" }, text);
+	return make("details.fold", make("summary", "As JSON"), make("div.row", copyButton(() => text)), body);
 }
 
-/**
- * An output as people see it.
- *
- * @param {*} value As the server gave it.
- * @param {object} how `base`: what the server's own links begin with; `input`: what was asked;
- *     `report`: facts about it; `metrics`: the header field's value.
- * @returns {HTMLElement[]}
- */
+/** An output as people see it. `base` is what the server's own links begin with, `metrics` the header field's value. */
 export function showOutput(value, { base = null, input = {}, report = null, metrics = null } = {}) {
-  const shown = parts(value, { base, input, label: "Result" });
-  if (!shown.length) shown.push(make("p.note", {}, "The result is empty."));
-  const told = metrics && Object.fromEntries(metrics.split(",").map((one) => one.trim().split("=")));
-  return [...shown, report && facts(report), told && facts(told), whole(value)].filter(Boolean);
+	const shown = parts(value, { base, input, label: "Result" });
+	if (!shown.length) shown.push(make("p.note", "The result is empty."));
+	const told = metrics && Object.fromEntries(metrics.split(",").map((one) => one.trim().split("=")));
+	return [...shown, report && facts(report), told && facts(told), whole(value)].filter(Boolean);
 }

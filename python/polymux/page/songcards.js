@@ -4,16 +4,15 @@ import { icon, make } from "./dom.js";
 import { own } from "./server.js";
 
 function card(song) {
-  const ours = own(song.songid_url);
-  const page = ours ?? (/^https?:/.test(song.songid_url) && URL.canParse(song.songid_url) ? song.songid_url : null);
-  // Covers that lie elsewhere are not loaded: nobody else is told who looks.
-  const cover = own(song.song_image);
-  const picture = cover ? make("img.cover", { src: cover, alt: "", width: 72, height: 72, loading: "lazy" }) : make("span.cover", {}, icon("songs"));
-  const name = page ? make("a", { href: page, target: "_blank", rel: "noopener noreferrer" }, song.song_name) : song.song_name;
-  return make("li.card.song", {}, picture, make("div", {}, make("strong", {}, name || "Without a name"), page && make("span.note", {}, ours ? "Its page on this server" : new URL(page).host)));
+	const ours = own(song.songid_url);
+	const page = ours ?? (/^https?:/.test(song.songid_url) && URL.canParse(song.songid_url) ? song.songid_url : null);
+	// Covers that lie elsewhere are not loaded: nobody else is told who looks.
+	const cover = own(song.song_image);
+	const picture = cover ? make("img.cover", { src: cover, alt: "", width: 72, height: 72, loading: "lazy" }) : make("span.cover", icon("songs"));
+	const name = page ? make("a", { href: page, target: "_blank", rel: "noopener noreferrer" }, song.song_name) : song.song_name;
+	return make("li.card.song", picture, make("div", make("strong", name || "Without a name"), page && make("span.note", ours ? "Its page on this server" : new URL(page).host)));
 }
 
-/** A list of songs, as the operations give them. */
 export function songCards(songs) {
-  return make("ul.cards", {}, ...songs.map(card));
+	return make("ul.cards", ...songs.map(card));
 }

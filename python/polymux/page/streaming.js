@@ -3,48 +3,40 @@
 import { events } from "./events.js";
 import { ServerError, open, unreachable } from "./server.js";
 
-/**
- * Asks a chat for a stream.
- *
- * @param {object} operation Of the contract.
- * @param {object} body As the operation takes it.
- * @param {object} more `signal` ends it, at the server too; `onText(whole)` comes at most once for
- *     each picture that the screen shows.
- * @returns {Promise<{text, usage, model, seconds, firstSeconds}>}
- */
+/** Asks a chat for a stream; `onText(whole)` comes at most once for each picture that the screen shows. */
 export async function streamed(operation, body, { signal, onText }) {
-  const asked = performance.now();
-  const found = { text: "", usage: null, model: "", seconds: 0, firstSeconds: 0 };
-  let drawing = 0;
-  const draw = () => {
-    drawing = 0;
-    onText(found.text);
-  };
-  try {
-    const answer = await open(operation.path, { method: "POST", body: { ...body, stream: true }, signal });
-    for await (const { data } of events(answer.body)) {
-      if (data === "[DONE]") return found;
-      const piece = read(JSON.parse(data), found);
-      if (piece && !found.text) found.firstSeconds = (performance.now() - asked) / 1000;
-      found.text += piece;
-      if (piece) drawing ||= requestAnimationFrame(draw);
-    }
-    throw new ServerError(0, { error: "the answer broke off before its end", code: "cut" });
-  } catch (error) {
-    throw error instanceof TypeError ? unreachable() : error;
-  } finally {
-    cancelAnimationFrame(drawing);
-    found.seconds = (performance.now() - asked) / 1000;
-    onText(found.text);
-  }
+	const asked = performance.now();
+	const found = { text: "", usage: null, model: "", seconds: 0, firstSeconds: 0 };
+	let drawing = 0;
+	const draw = () => {
+		drawing = 0;
+		onText(found.text);
+	};
+	try {
+		const answer = await open(operation.path, { method: "POST", body: { ...body, stream: true }, signal });
+		for await (const { data } of events(answer.body)) {
+			if (data === "[DONE]") return found;
+			const piece = read(JSON.parse(data), found);
+			if (piece && !found.text) found.firstSeconds = (performance.now() - asked) / 1000;
+			found.text += piece;
+			if (piece) drawing ||= requestAnimationFrame(draw);
+		}
+		throw new ServerError(0, { error: "the answer broke off before its end", code: "cut" });
+	} catch (error) {
+		throw error instanceof TypeError ? unreachable() : error;
+	} finally {
+		cancelAnimationFrame(drawing);
+		found.seconds = (performance.now() - asked) / 1000;
+		onText(found.text);
+	}
 }
 
 function read(chunk, found) {
-  if (chunk.error) {
-    const told = typeof chunk.error === "object" ? chunk.error : { message: chunk.error };
-    throw new ServerError(0, { ...told, error: told.message });
-  }
-  found.usage = chunk.usage ?? found.usage;
-  found.model = chunk.model ?? found.model;
-  return chunk.response ?? chunk.choices?.[0]?.delta?.content ?? "";
+	if (chunk.error) {
+		const told = typeof chunk.error === "object" ? chunk.error : { message: chunk.error };
+		throw new ServerError(0, { ...told, error: told.message });
+	}
+	found.usage = chunk.usage ?? found.usage;
+	found.model = chunk.model ?? found.model;
+	return chunk.response ?? chunk.choices?.[0]?.delta?.content ?? "";
 }

@@ -4,30 +4,29 @@ import { announce, fill, icon, make } from "./dom.js";
 
 const KEPT = "polymux.theme";
 const THEMES = [
-  ["", "As the system", "half"],
-  ["light", "Light", "sun"],
-  ["dark", "Dark", "moon"],
+	["", "As the system", "half"],
+	["light", "Light", "sun"],
+	["dark", "Dark", "moon"],
 ];
 
 function apply(name) {
-  if (name) document.documentElement.dataset.theme = name;
-  else delete document.documentElement.dataset.theme;
+	if (name) document.documentElement.dataset.theme = name;
+	else delete document.documentElement.dataset.theme;
 }
 
-/** Draws the button that goes from one to the next. */
 export function drawThemeButton(place) {
-  let at = Math.max(0, THEMES.findIndex(([name]) => name === (localStorage.getItem(KEPT) ?? "")));
-  const draw = () => {
-    const [name, title, drawn] = THEMES[at];
-    apply(name);
-    fill(place, icon(drawn), make("span", {}, title));
-    place.setAttribute("aria-label", `Colours: ${title}`);
-  };
-  place.onclick = () => {
-    at = (at + 1) % THEMES.length;
-    localStorage.setItem(KEPT, THEMES[at][0]);
-    draw();
-    announce(`Colours: ${THEMES[at][1]}`);
-  };
-  draw();
+	let at = Math.max(0, THEMES.findIndex(([name]) => name === (localStorage.getItem(KEPT) ?? "")));
+	const draw = () => {
+		const [name, title, drawn] = THEMES[at];
+		apply(name);
+		fill(place, icon(drawn), make("span", title));
+		place.setAttribute("aria-label", `Colours: ${title}`);
+	};
+	place.onclick = () => {
+		at = (at + 1) % THEMES.length;
+		localStorage.setItem(KEPT, THEMES[at][0]);
+		draw();
+		announce(`Colours: ${THEMES[at][1]}`);
+	};
+	draw();
 }

@@ -1,4 +1,7 @@
-"""What whoever runs a server wants to see at a glance: engines, models, memory, keys, upstreams."""
+"""What whoever runs a server wants to see at a glance: engines, models, memory, keys, upstreams.
+
+And to do: an engine gives its memory back. What is done with keys is in `key_administration`.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from polymux import errors
+from polymux._text import shown
 from polymux._version import __version__
 from polymux.engines.memory import machine_free_bytes, resident_bytes
 from polymux.models.folder import ModelsFolder
 from polymux.server.answers import send_json
 from polymux.server.endpoint import Endpoint
+from polymux.server.keys import known_scopes
+from polymux.service.failures import refusal
 from polymux.service.records import moment
 
 if TYPE_CHECKING:
@@ -24,25 +31,30 @@ if TYPE_CHECKING:
     from polymux.server.keys import Key
     from polymux.server.metrics import Metrics
     from polymux.server.state import ServerState
-    from polymux.service.dispatch import Service
+    from polymux.service.backend import Backend
 
 PATH = "/api/v1/administration"
 _FIRST_FAILURE = 400
 
 
-class Administration(Endpoint):
-    """``GET /api/v1/administration``: for keys of all scopes, and of this one."""
+class AdministrationEndpoint(Endpoint):
+    """For keys of all scopes, and of this one."""
 
     name = "administration"
+
+
+class Administration(AdministrationEndpoint):
+    """``GET /api/v1/administration``."""
 
     async def handle(self, asked: Asked) -> None:
         """Everything, as it is now; no key, no hash of one, and no path."""
         service = self.state.service
         body = {
             "version": __version__,
-            "engines": _backends(self.state, service, upstream=False),
-            "upstreams": _backends(self.state, service, upstream=True),
-            "keys": _keys(self.state),
+            "engines": _backends(self.state, upstream=False),
+            "upstreams": _backends(self.state, upstream=True),
+            "keys": told_keys(self.state, asked.access.caller.id),
+            "scopes": list(known_scopes()),
             "requests": requests_of(self.state.metrics),
             "store": {
                 "used_bytes": service.store.media.used_bytes,
@@ -59,43 +71,91 @@ class Administration(Endpoint):
         await send_json(asked.send, 200, body, request_id=asked.access.request_id)
 
 
-def _backends(state: ServerState, service: Service, *, upstream: bool) -> list[dict[str, Any]]:
+class EngineUnload(AdministrationEndpoint):
+    """``POST /api/v1/administration/engines/{name}/unload``."""
+
+    methods = ("POST",)
+
+    async def handle(self, asked: Asked) -> None:
+        """Ends an engine's process, so that its models' memory is free; its next work loads again.
+
+        Raises:
+            NotFoundError: There is no such engine.
+            ConflictError: It is at work.
+        """
+        name = asked.scope["path_params"]["name"]
+        backend = self.state.service.backends.get(name)
+        if backend is None or name in self.state.settings.upstreams:
+            raise refusal(errors.NotFoundError, f"there is no engine of the name {shown(name)}")
+        if self.state.service.places[name].running or not await backend.unload():
+            raise refusal(
+                errors.ConflictError,
+                f"the engine {name} is at work: ask again when it has ended, or cancel its jobs",
+                code="engine_at_work",
+            )
+        told = _backend(self.state, backend)
+        await send_json(asked.send, 200, told, request_id=asked.access.request_id)
+
+
+def _backends(state: ServerState, *, upstream: bool) -> list[dict[str, Any]]:
     """The engines, or the upstreams, in the order in which they are asked."""
-    found = []
-    for name, backend in service.backends.items():
-        settings = state.settings.upstreams.get(name)
-        if (settings is not None) is not upstream:
-            continue
-        health, place = backend.health(), service.places[name]
-        told = {
-            "name": name,
-            "state": health.state,
-            "detail": health.detail,
-            "operations": sorted(backend.operations),
-            "models": None if backend.models is None else list(backend.models),
-            "slots": backend.slots,
-            "running": place.running,
-            "waiting": place.waiting,
-        }
-        if settings is not None:
-            told |= {"kind": settings.kind, "host": urlsplit(settings.base_url).hostname or ""}
-        found.append(told)
-    return found
+    return [
+        _backend(state, backend)
+        for name, backend in state.service.backends.items()
+        if (name in state.settings.upstreams) is upstream
+    ]
 
 
-def _keys(state: ServerState) -> list[dict[str, Any]]:
+def _backend(state: ServerState, backend: Backend) -> dict[str, Any]:
+    health, place = backend.health(), state.service.places[backend.name]
+    told = {
+        "name": backend.name,
+        "state": health.state,
+        "detail": health.detail,
+        "loaded": backend.is_loaded,
+        "operations": sorted(backend.operations),
+        "models": None if backend.models is None else list(backend.models),
+        "slots": backend.slots,
+        "running": place.running,
+        "waiting": place.waiting,
+    }
+    settings = state.settings.upstreams.get(backend.name)
+    if settings is not None:
+        told |= {"kind": settings.kind, "host": urlsplit(settings.base_url).hostname or ""}
+    return told
+
+
+def told_keys(state: ServerState, own: str) -> list[dict[str, Any]]:
+    """All keys as `told_key` has them, oldest first."""
+    used, keys = _used(state.metrics), state.keys.keys()
+    return [_key(one, used[one.id], own) for one in keys]
+
+
+def told_key(state: ServerState, key: Key, own: str) -> dict[str, Any]:
+    """What is told of a key: never itself, nor its hash.
+
+    Args:
+        state: The server.
+        key: The key.
+        own: The id of the key that asks.
+    """
+    return _key(key, _used(state.metrics)[key.id], own)
+
+
+def _used(metrics: Metrics) -> dict[str, int]:
+    """Id to how often a key has asked since the start."""
     used: dict[str, int] = defaultdict(int)
-    for name, labels, value in _samples(state.metrics):
+    for name, labels, value in _samples(metrics):
         if name == "polymux_key_requests_total":
             used[labels["key"]] += int(value)
-    keys = state.keys.keys()
-    return [_key(one, used[one.id]) for one in keys]
+    return used
 
 
-def _key(key: Key, requests: int) -> dict[str, Any]:
+def _key(key: Key, requests: int, own: str) -> dict[str, Any]:
     return {
         "id": key.id,
         "name": key.name,
+        "own": key.id == own,
         "created_at": moment(key.created_at),
         "expires_at": moment(key.expires_at),
         "scopes": None if key.scopes is None else list(key.scopes),

@@ -10,13 +10,16 @@ import sqlite3
 import threading
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
 from polymux.batches.calling import MANIFEST
 from polymux.errors import InvalidRequestError, OutputError
 from support.batch_kills import noise
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @pytest.fixture
@@ -352,3 +355,22 @@ def test_arguments_that_are_wrong(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="a Client or a Local"):
         polymux.batch("chat", [], out=tmp_path, client=polymux.AsyncClient("http://127.0.0.1:1"))  # type: ignore[arg-type]
     assert not (tmp_path / "out").exists()
+
+
+def test_inputs_that_were_not_found_yet_are_not_forgotten(tmp_path: Path, inputs: Path) -> None:
+    """A run that ended while it looked for them: the next one must be given them again."""
+
+    out = tmp_path / "out"
+
+    def some() -> Iterator[Path]:
+        yield inputs / "0.wav"
+        raise RuntimeError("the list has ended")
+
+    with pytest.raises(RuntimeError, match="the list has ended"):
+        convert(some(), out)
+    for resumes in ({"resume": True}, {"retry_failed": True}):
+        with pytest.raises(InvalidRequestError, match="give the inputs again"):
+            convert((), out, **resumes)
+    whole = convert(inputs, out, resume=True)
+    assert whole.total > 1
+    assert convert((), out, resume=True).total == whole.total

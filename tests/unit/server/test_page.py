@@ -111,6 +111,8 @@ def test_what_is_no_file_of_it(server: PolymuxServer, name: str) -> None:
 class Mounted(Asked):
     """Where somebody's application has the router."""
 
+    is_hosted = True
+
     def __init__(self, url: str) -> None:
         self.url, self.key = url, ""
 

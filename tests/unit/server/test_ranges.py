@@ -16,7 +16,7 @@ def second_reading(wanted: str, size: int) -> tuple[int, int] | int | None:
     unit, equals, rest = wanted.strip().partition("=")
     first, dash, last = rest.partition("-")
     digits = "0123456789"
-    if unit != "bytes" or not equals or not dash or "," in rest:
+    if unit.lower() != "bytes" or not equals or not dash or "," in rest:
         return None
     if any(char not in digits for char in first + last) or not first + last:
         return None

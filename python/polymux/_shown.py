@@ -1,0 +1,22 @@
+"""Results that show themselves in notebooks as a table of what they hold."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, ClassVar
+
+__all__ = ["Shown"]
+
+
+class Shown:
+    """Shows its fields. Base class of results; of one that is no dataclass, those in `_shown`."""
+
+    __slots__ = ()
+    _shown: ClassVar[tuple[str, ...]] = ()
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from polymux.notebook.facts import facts
+
+        own: Any = self
+        return facts(self, self._shown or [one.name for one in fields(own)])

@@ -1,0 +1,141 @@
+"""What is done to the server on its page: keys are made and changed, engines are unloaded."""
+
+from __future__ import annotations
+
+import re
+import urllib.error
+from typing import TYPE_CHECKING
+
+import pytest
+from browser.test_access import PHONE, check_axe
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from browser.house import House
+    from playwright.sync_api import Locator, Page
+
+    Opened = Callable[..., AbstractContextManager[Page]]
+
+HELLO = {
+    "model": "smollm2",
+    "messages": [{"role": "user", "content": "Hi"}],
+    "max_completion_tokens": 2,
+}
+
+
+def keys_of(page: Page) -> Locator:
+    return page.get_by_role("region", name="Keys and quotas")
+
+
+def made(page: Page, name: str, *scopes: str, at_once: str = "") -> str:
+    """Makes a key by the keyboard alone; gives it as it is shown."""
+    page.get_by_role("button", name="Make key").focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Make key")
+    dialog.get_by_label("Name").focus()
+    page.keyboard.type(name)
+    for scope in scopes:
+        dialog.get_by_role("checkbox", name=scope, exact=True).focus()
+        page.keyboard.press("Space")
+    dialog.get_by_label("Requests at once").focus()
+    page.keyboard.type(at_once)
+    page.keyboard.press("Enter")
+    shown = page.get_by_label("The key", exact=True)
+    expect(shown).to_be_focused()
+    text = shown.input_value()
+    assert re.fullmatch(r"pmx_[\w-]{43}", text)
+    check_axe(page)
+    page.get_by_role("button", name="Done").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("dialog[open]")).to_have_count(0)
+    return text
+
+
+def status_of(house: House, key: str) -> int:
+    try:
+        house.ask("api/v1/operations", key=key)
+    except urllib.error.HTTPError as error:
+        return error.code
+    return 200
+
+
+@pytest.mark.parametrize("viewport", [{"width": 1280, "height": 860}, PHONE])
+def test_the_life_of_a_key(opened: Opened, house: House, viewport: dict[str, int]) -> None:
+    """Shown once and never again; what is done with it counts at once; nobody else is touched."""
+    with opened("admin", viewport=viewport) as page:
+        first = made(page, "Radio", "chat", "transcribe", at_once="3")
+        row = keys_of(page).get_by_role("row").filter(has_text="Radio")
+        expect(row).to_contain_text("3 at once")
+        keys = {one["name"]: one for one in house.ask("api/v1/administration")["keys"]}
+        assert set(keys["Radio"]["scopes"]) == {"chat", "transcribe"}
+        assert first not in page.content()
+        row.get_by_role("button", name="Change").click()
+        dialog = page.get_by_role("dialog", name="Change Radio")
+        expect(dialog.get_by_label("Name")).to_have_value("Radio")
+        expect(dialog.get_by_role("checkbox", name="chat", exact=True)).to_be_checked()
+        check_axe(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+        dialog.get_by_label("Requests at once").fill("")
+        dialog.get_by_label("Requests a minute").fill("0")
+        dialog.get_by_role("button", name="Change", exact=True).click()
+        expect(dialog.get_by_role("alert")).to_contain_text("requests_per_minute: must be a number")
+        dialog.get_by_label("Requests a minute").fill("90")
+        dialog.get_by_role("checkbox", name="operations", exact=True).check()
+        dialog.get_by_role("button", name="Change", exact=True).click()
+        expect(row).to_contain_text("90 a minute")
+        expect(row).not_to_contain_text("at once")
+        expect(row.get_by_role("button", name="Change")).to_be_focused()
+        assert status_of(house, first) == 200
+        row.get_by_role("button", name="Rotate").click()
+        page.get_by_role("dialog", name="Rotate Radio").get_by_role("button", name="Rotate").click()
+        second = page.get_by_label("The key", exact=True).input_value()
+        page.get_by_role("button", name="Done").click()
+        assert (status_of(house, first), status_of(house, second)) == (401, 200)
+        row.get_by_role("button", name="Remove").click()
+        page.keyboard.press("Escape")
+        expect(page.locator("dialog[open]")).to_have_count(0)
+        assert status_of(house, second) == 200
+        row.get_by_role("button", name="Remove").click()
+        page.get_by_role("dialog", name="Remove Radio").get_by_role("button", name="Remove").click()
+        expect(row).to_have_count(0)
+        assert (status_of(house, second), status_of(house, house.chat_key)) == (401, 200)
+    log = house.log.read_text()
+    assert first not in log
+    assert second not in log
+
+
+def test_the_page_s_own_key(opened: Opened, house: House) -> None:
+    """It cannot lock itself out, and goes on under the new one when it rotates its own."""
+    with opened("admin") as page:
+        mine = made(page, "Mine")
+    with opened("admin", key=mine) as page:
+        row = keys_of(page).get_by_role("row").filter(has_text="yours")
+        expect(row).to_contain_text("Mine")
+        expect(row.get_by_role("button")).to_have_count(1)
+        row.get_by_role("button", name="Rotate").click()
+        page.get_by_role("dialog").get_by_role("button", name="Rotate").click()
+        new = page.get_by_label("The key", exact=True).input_value()
+        page.get_by_role("button", name="Done").click()
+        expect(row).to_contain_text("Mine")
+        assert page.evaluate("sessionStorage.getItem('polymux.key')") == new
+        assert status_of(house, mine) == 401
+    with opened("admin") as page:
+        page.get_by_role("button", name="Remove Mine").click()
+        page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+        expect(page.get_by_role("button", name="Remove Mine")).to_have_count(0)
+
+
+def test_an_engine_gives_its_memory_back(opened: Opened, house: House) -> None:
+    house.ask("api/v1/fastllm/chatcompletion", HELLO)
+    with opened("admin") as page:
+        row = page.get_by_role("region", name="Engines").get_by_role("row", name="assistant")
+        expect(row).to_contain_text("ready")
+        row.get_by_role("button", name="Unload assistant").click()
+        expect(row).to_contain_text("idle")
+        expect(row.get_by_role("button")).to_have_count(0)
+        engines = house.ask("api/v1/administration")["engines"]
+        assert not next(one["loaded"] for one in engines if one["name"] == "assistant")
+    house.ask("api/v1/fastllm/chatcompletion", HELLO)

@@ -1,0 +1,320 @@
+"""Keys and engines of a server, changed by keys that may: who may, what is told, what it does."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.server.administration import PATH
+from polymux.server.key_administration import KEYS
+from polymux.server.keys import KeyFile, known_scopes
+from polymux.server.upstream_settings import UpstreamSettings
+from polymux.service.backend import Health
+from support.polymux_server import CHAT, HELLO, Answer, PolymuxServer
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+JSON = [("Content-Type", "application/json")]
+
+
+class Loaded(Scripted):
+    """Holds memory until it is told to give it back."""
+
+    held = True
+
+    @property
+    def is_loaded(self) -> bool:
+        return self.held
+
+    async def unload(self) -> bool:
+        self.held = False
+        return True
+
+    def health(self) -> Health:
+        return Health("ready" if self.held else "idle")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[PolymuxServer]:
+    upstream = UpstreamSettings("openai", "https://models.example/v1")
+
+    def make() -> list[Scripted]:
+        return [Loaded(slots=4), Scripted("attic", ("chat",))]
+
+    with PolymuxServer(tmp_path / "s", make, upstreams={"attic": upstream}) as running:
+        yield running
+
+
+def patch(server: PolymuxServer, id_: str, value: Any) -> Answer:
+    return server.ask("PATCH", f"{KEYS}/{id_}", json.dumps(value).encode(), JSON)
+
+
+def made(server: PolymuxServer, **values: Any) -> dict[str, Any]:
+    answer = server.json(KEYS, {"name": "site", **values})
+    assert answer.status == 201, answer.body
+    assert answer.headers["cache-control"] == "no-store"
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def listed(server: PolymuxServer) -> list[dict[str, Any]]:
+    answer = server.ask("GET", KEYS)
+    assert answer.status == 200
+    found: list[dict[str, Any]] = answer.json()["results"]
+    return found
+
+
+ROUTES = [
+    ("GET", KEYS, b""), ("POST", KEYS, b'{"name": "x"}'), ("PATCH", f"{KEYS}/ID", b'{"name": "x"}'),
+    ("DELETE", f"{KEYS}/ID", b""), ("POST", f"{KEYS}/ID/rotate", b""),
+    ("POST", f"{PATH}/engines/scripted/unload", b""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "path", "body"), ROUTES)
+def test_who_may(server: PolymuxServer, method: str, path: str, body: bytes) -> None:
+    """Nobody without a key, no key without the scope, no page of another site under any key."""
+    some, key = server.keys.add("some", scopes=("chat", "predictions", "metrics"))
+    target = path.replace("ID", key.id)
+    before = server.keys.keys()
+    assert server.ask(method, target, body, JSON, key=None).status == 401
+    refused = server.ask(method, target, body, JSON, key=some)
+    assert (refused.status, refused.json()["error"]) == (
+        403, "this key may not use administration",
+    )  # fmt: skip
+    for origin in ("https://evil.example", "null", "http://127.0.0.1:1"):
+        assert server.ask(method, target, body, [*JSON, ("Origin", origin)]).status == 403
+    assert server.keys.keys() == before
+    other, _ = server.keys.add("keeper", scopes=("administration",))
+    assert server.ask(method, target, body, JSON, key=other).status in (200, 201, 204)
+
+
+def test_a_key_is_made_with_what_it_may(server: PolymuxServer) -> None:
+    found = made(
+        server, scopes=["chat", "chat"], requests_per_minute=60, concurrent=2,
+        longest_estimate_s=1.5, expires_in_days=1,
+    )  # fmt: skip
+    assert found["scopes"] == ["chat"]
+    assert (found["requests_per_minute"], found["concurrent"], found["longest_estimate_s"]) == (
+        60, 2, 1.5,
+    )  # fmt: skip
+    assert found["expires_at"] > found["created_at"]
+    assert server.json(CHAT, HELLO, key=found["key"]).status == 200
+    assert server.ask("GET", "/api/v1/predictions", key=found["key"]).status == 403
+    kept = server.keys.named(found["id"])
+    assert (kept.name, kept.scopes, kept.concurrent) == ("site", ("chat",), 2)
+
+
+def test_a_key_is_told_once(server: PolymuxServer, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither in a later answer, nor in the file, nor in a log; of one that was rotated neither."""
+    with caplog.at_level(logging.DEBUG):
+        found = made(server)
+        rotated = server.ask("POST", f"{KEYS}/{found['id']}/rotate").json()
+        assert rotated["key"] != found["key"]
+        later = [server.ask("GET", path).body.decode() for path in (KEYS, PATH, "/metrics")]
+        later.append(patch(server, found["id"], {"name": "other"}).body.decode())
+    later += [server.settings.key_file.read_text(), caplog.text]
+    for text in later:
+        assert found["key"] not in text
+        assert rotated["key"] not in text
+    assert "sha256" not in later[0] + later[1] + later[3]
+    assert f"the key {found['id']} was made by the key" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({}, "name: must be given"),
+        ({"name": ""}, "name: must be a text"),
+        ({"name": "  "}, "name: must be a text"),
+        ({"name": "x" * 101}, "name: must be a text"),
+        ({"name": 5}, "name: must be a text"),
+        ({"name": "a\x1b[2Jb"}, "can be printed"),
+        ({"name": "a", "scopes": []}, "scopes: must be a list of at least one"),
+        ({"name": "a", "scopes": "chat"}, "scopes: must be a list"),
+        ({"name": "a", "scopes": ["chta"]}, "scopes: 'chta' is none: there is chat"),
+        ({"name": "a", "scopes": [["chat"]]}, "what is no text"),
+        ({"name": "a", "concurrent": 0}, "concurrent: must be an integer from 1 to"),
+        ({"name": "a", "concurrent": 1.5}, "concurrent: must be an integer"),
+        ({"name": "a", "concurrent": True}, "concurrent: must be an integer"),
+        ({"name": "a", "requests_per_minute": -1}, "requests_per_minute: must be a number"),
+        ({"name": "a", "requests_per_minute": "6"}, "requests_per_minute: must be a number"),
+        ({"name": "a", "expires_in_days": 1e300}, "expires_in_days: must be a number"),
+        ({"name": "a", "sha256": "00"}, "'sha256' is not known"),
+        ({"name": "a", "id": "00000000"}, "'id' is not known"),
+        (["a"], "must be a JSON object"),
+        (b'{"name": NaN}', "the body is no JSON"),
+        (b"{", "the body is no JSON"),
+    ],
+)
+def test_what_makes_no_key(server: PolymuxServer, value: Any, words: str) -> None:
+    answer = server.json(KEYS, value)
+    assert (answer.status, answer.json()["code"]) == (400, "invalid_request")
+    assert words in answer.json()["error"]
+    assert len(server.keys.keys()) == 1
+
+
+def test_bodies_that_are_not_taken(server: PolymuxServer) -> None:
+    """A form of a page can send no JSON: that is one more lock before a foreign page's request."""
+    body = b'{"name": "x"}'
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+        assert server.ask("POST", KEYS, body, [("Content-Type", kind)]).status == 415
+    assert server.json(KEYS, {"name": "x" * (64 << 10)}).status == 413
+    assert len(server.keys.keys()) == 1
+
+
+def test_a_key_is_changed_and_stays_itself(server: PolymuxServer) -> None:
+    found = made(server, concurrent=2, requests_per_minute=1)
+    answer = patch(server, found["id"], {"requests_per_minute": None, "scopes": ["read_text"]})
+    assert answer.status == 200
+    assert answer.json()["scopes"] == ["read_text"]
+    assert (answer.json()["requests_per_minute"], answer.json()["concurrent"]) == (None, 2)
+    assert "key" not in answer.json()
+    assert server.json(CHAT, HELLO, key=found["key"]).status == 403
+    assert patch(server, found["id"], {"scopes": None}).status == 200
+    for _ in range(3):
+        assert server.json(CHAT, HELLO, key=found["key"]).status == 200
+    assert patch(server, found["id"], {"requests_per_minute": 1}).status == 200
+    statuses = [server.json(CHAT, HELLO, key=found["key"]).status for _ in range(3)]
+    assert 429 in statuses
+    assert patch(server, found["id"], {}).status == 400
+    assert patch(server, found["id"], {"name": None}).status == 400
+    assert patch(server, "00000000", {"name": "x"}).status == 404
+
+
+def test_a_key_is_rotated_and_removed(server: PolymuxServer) -> None:
+    found = made(server, scopes=["chat"], concurrent=3)
+    rotated = server.ask("POST", f"{KEYS}/{found['id']}/rotate")
+    assert rotated.status == 200
+    assert rotated.headers["cache-control"] == "no-store"
+    new = rotated.json()
+    assert (new["id"], new["scopes"], new["concurrent"]) == (found["id"], ["chat"], 3)
+    assert server.json(CHAT, HELLO, key=found["key"]).status == 401
+    assert server.json(CHAT, HELLO, key=new["key"]).status == 200
+    assert server.ask("DELETE", f"{KEYS}/{found['id']}").status == 204
+    assert server.json(CHAT, HELLO, key=new["key"]).status == 401
+    assert server.ask("DELETE", f"{KEYS}/{found['id']}").status == 404
+    assert server.ask("POST", f"{KEYS}/{found['id']}/rotate").status == 404
+    assert [one["name"] for one in listed(server)] == ["test"]
+
+
+def test_nobody_locks_themselves_out(server: PolymuxServer) -> None:
+    [own] = [one["id"] for one in listed(server) if one["own"]]
+    for answer in (server.ask("DELETE", f"{KEYS}/{own}"), patch(server, own, {"scopes": ["chat"]})):
+        assert (answer.status, answer.json()["code"]) == (409, "own_key")
+    rotated = server.ask("POST", f"{KEYS}/{own}/rotate").json()
+    assert server.ask("GET", KEYS).status == 401
+    assert server.ask("GET", KEYS, key=rotated["key"]).status == 200
+
+
+def test_a_name_that_is_another_key_s_id(server: PolymuxServer) -> None:
+    first = made(server)
+    second = made(server, name=first["id"])
+    assert server.ask("DELETE", f"{KEYS}/{first['id']}").status == 204
+    assert second["id"] in {one["id"] for one in listed(server)}
+
+
+def test_beside_the_command(server: PolymuxServer) -> None:
+    """Both change one file at once, and nothing that either did is lost."""
+    wrong: list[object] = []
+
+    def by_command() -> None:
+        file = KeyFile(server.settings.key_file)
+        for number in range(15):
+            text, key = file.add(f"command {number}")
+            if server.json(CHAT, HELLO, key=text).status != 200:
+                wrong.append(key)
+
+    def by_page(name: str) -> None:
+        for number in range(15):
+            found = made(server, name=f"{name} {number}")
+            if server.json(CHAT, HELLO, key=found["key"]).status != 200:
+                wrong.append(found)
+
+    threads = [threading.Thread(target=by_command)]
+    threads += [threading.Thread(target=by_page, args=(name,)) for name in ("a", "b")]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(120)
+    assert not wrong
+    names = {one["name"] for one in listed(server)}
+    assert names == {"test"} | {f"{one} {n}" for one in ("a", "b", "command") for n in range(15)}
+
+
+def test_after_a_reload(server: PolymuxServer) -> None:
+    found = made(server)
+    server.loop.call_soon_threadsafe(server.state.reload)
+    assert server.json(CHAT, HELLO, key=found["key"]).status == 200
+    assert made(server, name="later")["name"] == "later"
+    assert server.ask("DELETE", f"{KEYS}/{found['id']}").status == 204
+    assert server.json(CHAT, HELLO, key=found["key"]).status == 401
+
+
+def test_a_file_that_cannot_be_changed(
+    server: PolymuxServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("polymux.server.keys.write_private", full)
+    answer = server.json(KEYS, {"name": "x"})
+    assert (answer.status, answer.headers["retry-after"]) == (503, "10")
+    assert "keys cannot be changed now" in answer.json()["error"]
+    assert str(server.settings.key_file) not in answer.body.decode()
+    assert "No space left" in caplog.text
+    assert len(listed(server)) == 1
+
+
+def test_a_file_is_never_more_than_is_read(tmp_path: Path) -> None:
+    from polymux.errors import InvalidRequestError
+
+    file = KeyFile(tmp_path / "keys.json")
+    file.add("first")
+    with pytest.raises(InvalidRequestError, match="holds as many keys as it can"):
+        file.add("x" * (4 << 20))
+    (kept,) = file.keys()
+    assert kept.name == "first"
+
+
+def test_what_scopes_there_are(server: PolymuxServer) -> None:
+    assert server.ask("GET", PATH).json()["scopes"] == list(known_scopes())
+
+
+def running(server: PolymuxServer) -> int:
+    [engine] = server.ask("GET", PATH).json()["engines"]
+    count: int = engine["running"]
+    return count
+
+
+def test_an_engine_is_unloaded_when_it_does_not_work(server: PolymuxServer) -> None:
+    unload = f"{PATH}/engines/scripted/unload"
+    [engine] = server.ask("GET", PATH).json()["engines"]
+    assert (engine["state"], engine["loaded"]) == ("ready", True)
+    backend = server.state.service.backends["scripted"]
+    server.loop.call_soon_threadsafe(backend.gate.clear)
+    answers: list[Answer] = []
+    server.answer_within_s = 120.0
+    asking = threading.Thread(target=lambda: answers.append(server.json(CHAT, HELLO)))
+    asking.start()
+    until = time.monotonic() + 60
+    while running(server) != 1:
+        assert time.monotonic() < until
+    answer = server.ask("POST", unload)
+    assert (answer.status, answer.json()["code"]) == (409, "engine_at_work")
+    assert backend.is_loaded
+    server.loop.call_soon_threadsafe(backend.gate.set)
+    asking.join(60)
+    assert answers[0].status == 200
+    answer = server.ask("POST", unload)
+    assert (answer.status, answer.json()["state"], answer.json()["loaded"]) == (200, "idle", False)
+    assert server.ask("POST", unload).status == 200
+    for name in ("attic", "nothing", "..", "%2e%2e"):
+        assert server.ask("POST", f"{PATH}/engines/{name}/unload").status == 404
