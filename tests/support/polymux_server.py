@@ -12,6 +12,8 @@ from polymux.server.keys import KeyFile
 from polymux.server.run import serve
 from polymux.server.settings import Limits, ServerSettings, StoreSettings
 
+from support.invariants import InProcess, check_answer
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from polymux.service.backend import Backend
 
     from support.services import Scripted
-
 
 CHAT = "/api/v1/fastllm/chatcompletion"
 CONVERT = "/api/v1/convert2mp3"
@@ -51,7 +52,14 @@ class Asked:
 
     url: str
     key: str
-    answer_within_s = 10.0
+    answer_within_s = 60.0
+    #: Whether it is in somebody's application, which answers too.
+    is_hosted = False
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no answer may hold, and no log."""
+        return (self.key,)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -92,7 +100,9 @@ class Asked:
                     connection.shutdown(socket.SHUT_WR)
             except (BrokenPipeError, ConnectionResetError):
                 pass
-            return read_answer(connection)
+            answer = read_answer(connection)
+        check_answer(answer, data, self.secrets, hosted=self.is_hosted)
+        return answer
 
     def json(
         self, path: str, value: Any, headers: Sequence[tuple[str, str]] = (), **more: Any
@@ -111,6 +121,7 @@ class PolymuxServer(Asked):
         make: Makes its backends, on its event loop's thread.
         settings: Instead of the defaults.
         limits: Instead of the defaults.
+        defects: Whether something shall fail that nobody foresees: tracebacks are no failure.
     """
 
     def __init__(
@@ -119,8 +130,11 @@ class PolymuxServer(Asked):
         make: Callable[[], Sequence[Backend]] | None = None,
         *,
         limits: Limits | None = None,
+        defects: bool = False,
         **settings: Any,
     ) -> None:
+        self.defects = defects
+        self._before = InProcess()
         self.settings = replace(
             ServerSettings(),
             port=0,
@@ -130,6 +144,7 @@ class PolymuxServer(Asked):
         )
         self.keys = KeyFile(self.settings.key_file)
         self.key, _ = self.keys.add("test")
+        self._first_key = self.key
         self._make = make
         self._ready = threading.Event()
         self._failure: BaseException | None = None
@@ -152,9 +167,15 @@ class PolymuxServer(Asked):
         self.url = address
         self._ready.set()
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Its key, and where its store lies."""
+        return self.key, self._first_key, str(self.settings.store.folder)
+
     def __enter__(self) -> Self:
+        self._before.begin()
         self._thread.start()
-        assert self._ready.wait(20)
+        assert self._ready.wait(60)
         if self._failure is not None:
             raise self._failure
         return self
@@ -165,13 +186,19 @@ class PolymuxServer(Asked):
 
         self.loop.call_soon_threadsafe(self.server.handle_exit, signal.SIGTERM, None)
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._thread.is_alive():
+            if kind is None and not self.state.stopping.is_set():
+                # I3: whatever came, the next is served.
+                assert self.ask("GET", "/healthz", key=None).status == 200
             self.stop()
-            self._thread.join(30)
+            self._thread.join(60)
         assert not self._thread.is_alive()
         if self._failure is not None:
             raise self._failure
+        if kind is None:
+            secrets = (self.key, self._first_key)
+            self._before.check(self.settings.store.folder, secrets, defects=self.defects)
 
 
 def read_answer(connection: socket.socket) -> Answer:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from polymux.server.keys import KeyFile
 
 from support.hostile_check import SANITIZED
+from support.invariants import MORE_BYTES, SETTLED_S, check_log, check_store
 from support.polymux_server import Asked
 from support.supervised import TESTS
 
@@ -37,6 +38,7 @@ class ServedProcess(Asked):
         log: The level.
         flags: Of the interpreter, such as ``-O``.
         descriptors: How many may be open, instead of what this process may.
+        more_bytes: How much more memory its own process may have had at most than at the start.
         settings: Others of `polymux.server.settings.ServerSettings`.
     """
 
@@ -52,8 +54,10 @@ class ServedProcess(Asked):
         log: str = "info",
         flags: tuple[str, ...] = (),
         descriptors: int | None = None,
+        more_bytes: int = MORE_BYTES,
         **settings: Any,
     ) -> None:
+        self.more_bytes = more_bytes
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.key, _ = KeyFile(folder / "store" / "keys.json").add("test")
@@ -81,9 +85,29 @@ class ServedProcess(Asked):
         until(lambda: told.exists() or self.process.poll() is not None, 30)
         assert self.process.poll() is None, self.log()
         self.url = told.read_text()
+        self._began_bytes = self.memory_bytes("VmHWM", children=False)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Its key, and where its store lies."""
+        return self.key, os.fspath(self.folder / "store")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None and self.process.poll() is None:
+            self._check_alive()
+        self._end()
+        if kind is None:
+            check_log(self.log(), (self.key,))
+            check_store(self.folder / "store")
+
+    def _check_alive(self) -> None:
+        """I3, I4 and I6: the same process serves the next, and took no more memory than it may."""
+        assert until(self.is_alive, SETTLED_S)
+        more = self.memory_bytes("VmHWM", children=False) - self._began_bytes
+        assert more <= self.more_bytes, f"{more >> 20} MiB more than at the start"
+
+    def _end(self) -> None:
         self.process.send_signal(signal.SIGTERM)
         try:
             status = self.process.wait(30)

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from support.engines import FAMILY
+from support.invariants import check_answer, check_log
+from support.invariants import until as comes_true
 from support.polymux_server import Answer, form
 
 if TYPE_CHECKING:
@@ -62,6 +64,8 @@ class ServedProgram:
         own = settings if whole else f"{head}{settings}\n[engines.media]{engines}"
         self.settings.write_text(own)
         self.process: subprocess.Popen[bytes] | None = None
+        #: Whether tracebacks are no failure, such as asyncio's where descriptors run out.
+        self.defects = False
         self.log: list[str] = []
         self.url = ""
         self.port = 0
@@ -166,11 +170,18 @@ class ServedProgram:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self.process is not None:
-            with suppress(ProcessLookupError):
-                self.process.kill()
-            self.wait()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self.process is None:
+            return
+        with suppress(ProcessLookupError):
+            self.process.kill()
+        self.wait()
+        if kind is None:
+            # I2, I4, I7: whatever became of it, nothing of it goes on, and its log tells no key.
+            path = self.folder / "state" / "polymux" / "local-key"
+            keys = path.read_text().split()[:1] if path.exists() else ()
+            check_log(self.told, keys, defects=self.defects)
+            assert comes_true(lambda: not self.family()), self.family()
 
     def family(self) -> list[int]:
         """Processes that this server has started, and theirs: they have its home."""
@@ -207,8 +218,12 @@ class ServedProgram:
             connection.request(method, path, body, own | dict(headers))
             answer = connection.getresponse()
             data = answer.read()
+            told = [f"{name}: {value}" for name, value in answer.getheaders()]
             fields = {name.lower(): value for name, value in answer.getheaders()}
-            return Answer(answer.status, fields, data)
+            found = Answer(answer.status, fields, data, told)
+            secrets = (own["Authorization"].removeprefix("Bearer "), str(self.store))
+            check_answer(found, f"{method} {path}\r\n".encode() + (body or b""), secrets)
+            return found
 
     def chat(self, what: str, **more: Any) -> Answer:
         """A chat whose message says what to do."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.engines.base import Engine, Output
 from polymux.engines.completions import Assembled
-from polymux.engines.models import hash_of, missing_package, threads
+from polymux.engines.models import context_tokens, hash_of, missing_package, threads
 from polymux.service.failures import engine_failed, refusal
 
 if TYPE_CHECKING:
@@ -37,11 +37,12 @@ _OWN = frozenset(
     ("model", "stream", "timeout", "shuffle", "image_url", "max_completion_tokens",
      "stream_options", "user")
 )  # fmt: skip
-_DEFAULT_CONTEXT = 4096
 #: On a processor, larger ones are no faster: 64 tokens of 135 million parameters take one half a
 #: second. A GPU wants more at once, and is through them sooner.
 _BATCH, _GPU_BATCH = 64, 512
 _CHUNK = "chat.completion.chunk"
+#: What the library says of a field that it refuses.
+_FIELDS_OF_WORDS = (("logprobs", "logprobs"), ("JSON schema error", "response_format"))
 
 
 class ChatEngine(Engine):
@@ -94,7 +95,7 @@ class ChatEngine(Engine):
         if self._has_eyes:
             parameters.mmproj.path = os.fspath(Path(options["mmproj"]).expanduser())
         parameters.n_parallel = self.slots
-        parameters.n_ctx = int(options.get("context", _DEFAULT_CONTEXT)) * self.slots
+        parameters.n_ctx = context_tokens(options) * self.slots
         self._on_gpu = _wants_gpu(library, str(options.get("device", "auto")))
         batch = int(options.get("batch", _GPU_BATCH if self._on_gpu else _BATCH))
         parameters.n_batch = parameters.n_ubatch = batch
@@ -117,15 +118,23 @@ class ChatEngine(Engine):
         """Answers a conversation."""
         conversation = _Conversation(request, sink, token, self._called(request))
         body = self._body(request, sink)
+        count = int(request.values.get("n") or 1)
+        # The library says no more answers at once than it has slots: others come after those.
+        for first in range(0, count, self.slots):
+            conversation.first = first
+            self._ask(_several(body, first, min(self.slots, count - first)), conversation, token)
+        return Output(conversation.finished(), self._version, conversation.metrics())
+
+    def _ask(self, body: dict[str, Any], conversation: _Conversation, token: Token) -> None:
         token.check()
         try:
             refused = self._server.handle_chat_completions(body, conversation.take)
         except (ValueError, RuntimeError) as error:
             raise _refused(str(error)) from None
         token.check()
+        conversation.check()
         if isinstance(refused, dict) and "error" in refused:
             raise _of_library(refused["error"])
-        return Output(conversation.finished(), self._version, conversation.metrics())
 
     def _called(self, request: Request) -> str:
         """What the answer calls the model: as the request does, where that names one."""
@@ -141,6 +150,11 @@ class ChatEngine(Engine):
             body["max_tokens"] = values["max_completion_tokens"]
         if isinstance(values.get("tool_choice"), dict):
             body["tools"], body["tool_choice"] = _named_tool(values), "required"
+        if "stop" in body:
+            body["stop"] = _stops(values["stop"], sink)
+        if values.get("logprobs") is True:
+            # Without a number it tells twenty, and of none it tells nothing at all.
+            body["top_logprobs"] = max(1, int(values.get("top_logprobs") or 0))
         if values.get("image_url"):
             body["messages"] = _with_picture(body["messages"], values["image_url"])
         body["messages"] = _with_pixels(body["messages"], values)
@@ -164,8 +178,11 @@ class _Conversation:
         self._streamed = request.values.get("stream") is True
         options = request.values.get("stream_options") or {}
         self._with_usage = options.get("include_usage") is True
+        self._most_likely = int(request.values.get("top_logprobs") or 0)
         self._model = model
         self._answer = Assembled(self._model)
+        #: Number of the first of the answers that are being written.
+        self.first = 0
         self._error: dict[str, Any] | None = None
 
     def take(self, given: Any) -> bool:
@@ -174,10 +191,18 @@ class _Conversation:
             if "error" in chunk:
                 self._error = chunk["error"]
                 return True
+            for choice in chunk.get("choices") or ():
+                choice["index"] = choice.get("index", 0) + self.first
+                self._shorten(choice.get("logprobs") or {})
             self._answer.add(chunk)
             if self._streamed and not self._token.cancelled:
                 self._hand_on(chunk)
         return self._token.cancelled
+
+    def _shorten(self, probabilities: dict[str, Any]) -> None:
+        """Keeps as many other tokens as were asked for."""
+        for one in probabilities.get("content") or ():
+            one["top_logprobs"] = (one.get("top_logprobs") or [])[: self._most_likely]
 
     def _hand_on(self, chunk: dict[str, Any]) -> None:
         choices = chunk.get("choices") or []
@@ -206,14 +231,17 @@ class _Conversation:
             "finish_reason": choice.get("finish_reason"),
         }
 
-    def finished(self) -> Any:
-        """The whole answer; of a stream, nothing.
+    def check(self) -> None:
+        """Looks whether the library told of an error.
 
         Raises:
-            APIStatusError: The library told of an error.
+            APIStatusError: It did.
         """
         if self._error is not None:
             raise _of_library(self._error)
+
+    def finished(self) -> Any:
+        """The whole answer; of a stream, nothing."""
         whole = self._answer.completion()
         if not self._streamed:
             if self._free:
@@ -228,6 +256,21 @@ class _Conversation:
         """Token counts and times."""
         usage = self._answer.usage_with_times()
         return {name: float(value) for name, value in usage.items()}
+
+
+def _several(body: dict[str, Any], first: int, count: int) -> dict[str, Any]:
+    """What asks for some of several answers: each has the seed that it would have among all."""
+    seed = body.get("seed")
+    own = {"seed": seed + first} if first and isinstance(seed, int) and seed >= 0 else {}
+    return body | own | {"n": count}
+
+
+def _stops(wanted: Any, sink: EngineSink) -> list[str]:
+    """Texts that end an answer; an empty one would end it before it begins."""
+    given = [wanted] if isinstance(wanted, str) else list(wanted or ())
+    if "" in given:
+        sink.log("stop: the empty text ends nothing and is left out")
+    return [one for one in given if one]
 
 
 def _says(choice: dict[str, Any]) -> bool:
@@ -318,7 +361,12 @@ def _named_tool(values: Mapping[str, Any]) -> list[Any]:
 
 def _refused(words: str) -> errors.BadRequestError:
     """What the library cannot do is the request's fault: a template, a schema, a picture."""
-    return refusal(errors.BadRequestError, words[:1000], code="invalid_request")
+    words = words[:1000]
+    if "available context size" in words:
+        code = "context_length_exceeded"
+        return refusal(errors.BadRequestError, words, code=code, param="messages")
+    param = next((field for said, field in _FIELDS_OF_WORDS if said in words), None)
+    return refusal(errors.BadRequestError, words, code="invalid_request", param=param)
 
 
 def _of_library(error: Any) -> errors.APIStatusError:

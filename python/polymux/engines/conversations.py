@@ -53,6 +53,7 @@ class ChatBackend(Backend):
         models: What requests call its model; None for whatever they say.
         sees: Whether the model takes pictures.
         policy: What may be fetched beyond the public Internet.
+        window_tokens: How much its model reads and writes in one chat. Default: nobody knows.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class ChatBackend(Backend):
         models: Sequence[str] | None = None,
         sees: bool = False,
         policy: FetchPolicy | None = None,
+        window_tokens: int | None = None,
     ) -> None:
         """Nothing is loaded."""
         self.name = engine.name
@@ -74,6 +76,7 @@ class ChatBackend(Backend):
         self._sees = sees
         self._policy = policy or FetchPolicy()
         self._fetching = asyncio.Semaphore(_FETCHING_AT_ONCE)
+        self._window_tokens = window_tokens
 
     def refuse(self, work: Work) -> None:
         """Pictures are nothing for a model that sees none."""
@@ -86,6 +89,10 @@ class ChatBackend(Backend):
                 param_of(work),
             )
         self._engine.refuse(work)
+
+    def window_tokens(self) -> int | None:
+        """As it was told."""
+        return self._window_tokens
 
     def health(self) -> Health:
         """The engine's."""
@@ -177,6 +184,15 @@ class ChatBackend(Backend):
         found["pixels"] = upload_of(found["pixels"], drafts)
         return found
 
+    @property
+    def is_loaded(self) -> bool:
+        """The engine."""
+        return self._engine.is_loaded
+
+    async def unload(self) -> bool:
+        """Unloads the engine."""
+        return await self._engine.unload()
+
     async def close(self) -> None:
         """Both processes end; the media engine's may have been ended already."""
         await self._engine.close()
@@ -206,9 +222,8 @@ async def picture_data(url: object, param: str, policy: FetchPolicy) -> bytes:
         policy: What may be fetched beyond the public Internet.
 
     Raises:
-        BadRequestError: There is none.
+        BadRequestError: There is none, or its address leads where it may not (``url_refused``).
         RequestTooLargeError: It is larger than 20 MiB.
-        URLRefusedError: The address leads where it may not.
     """
     if isinstance(url, str) and not _is_elsewhere(url):
         return await asyncio.to_thread(_inline, url, param)
@@ -227,8 +242,9 @@ async def _picture(
         raise invalid("a picture is an address or a data: URL", param)
     try:
         fetched = await afetch(url, policy=policy, limits=_FETCH, destination=path)
-    except errors.URLRefusedError:
-        raise
+    except errors.URLRefusedError as error:
+        code = "url_refused"
+        raise refusal(errors.BadRequestError, str(error), code=code, param=param) from None
     except errors.PolymuxError as error:
         raise invalid(f"the picture cannot be fetched: {error}", param) from None
     if not fetched.ok:

@@ -14,7 +14,7 @@ from polymux.service import shapes
 from polymux.service.dispatch import is_job
 from polymux.service.failures import invalid, restored
 from polymux.service.records import CANCELED, SUCCEEDED
-from polymux.service.work import Upload, Work
+from polymux.service.work import Upload, Work, heard_at_the_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -63,8 +63,9 @@ class ServiceDesk:
             work = Work.of(request, call.caller, call.request_id)
             if is_job(work.operation):
                 return await self._job(service, work, drafts, call)
-            product = await service.call(work)
-            return Outcome(product.output, (), work.warnings)
+            sink = heard_at_the_end(service.store.media.draft)
+            product = await service.call(work, sink)
+            return Outcome(product.output, (), (*work.warnings, *sink.lines))
 
     async def _job(self, service: Service, work: Work, drafts: ExitStack, call: Call) -> Outcome:
         jobs = service.jobs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from polymux._text import printable, shortened
 from polymux._version import __version__
 from polymux.errors import InvalidRequestError
 
@@ -72,6 +73,31 @@ def metrics_fields(metrics: Mapping[str, float]) -> Fields:
         return ()
     words = ", ".join(f"{name}={round(value, 3)}" for name, value in metrics.items())
     return ((b"polymux-metrics", words.encode("ascii")),)
+
+
+_MOST_WARNINGS = 20
+
+
+def warnings_fields(lines: Sequence[str]) -> Fields:
+    """The field by which an answer that has no ``logs`` tells what was left out or changed.
+
+    A list of strings (RFC 9651, 3.1); of many the first 20, and how many more there were.
+
+    Example:
+        >>> from polymux.server.answers import warnings_fields
+        >>> warnings_fields(["top_k: is not known here", "seed: is 1"])
+        ((b'polymux-warnings', b'"top_k: is not known here", "seed: is 1"'),)
+        >>> warnings_fields([])
+        ()
+    """
+    if not lines:
+        return ()
+    told = [shortened(printable(one)) for one in lines[:_MOST_WARNINGS]]
+    if len(lines) > _MOST_WARNINGS:
+        told.append(f"and {len(lines) - _MOST_WARNINGS} more")
+    plain = (one.encode("ascii", "backslashreplace").decode() for one in told)
+    quoted = (one.replace("\\", "\\\\").replace('"', '\\"') for one in plain)
+    return ((b"polymux-warnings", ", ".join(f'"{one}"' for one in quoted).encode()),)
 
 
 def error_body(told: Mapping[str, Any], request_id: str) -> dict[str, Any]:

@@ -12,12 +12,13 @@ from starlette.routing import Route
 
 from polymux import contract
 from polymux.server.administration import PATH as ADMINISTRATION
-from polymux.server.administration import Administration
+from polymux.server.administration import Administration, EngineUnload
 from polymux.server.doors import mcp, openai, replicate
 from polymux.server.doors.openai.shape import OpenAiNotFound
 from polymux.server.endpoint import NotFound, Preflight
 from polymux.server.facts import Alive, Docs, MetricsEndpoint, OpenApi, Operations, Ready
 from polymux.server.files import MediaEndpoint
+from polymux.server.key_administration import KEYS, KeyItem, KeyList, KeyRotation
 from polymux.server.operations import OperationEndpoint
 from polymux.server.page import PageEndpoint, PageRedirect
 from polymux.server.predictions import (
@@ -150,6 +151,10 @@ def _routes(state: ServerState) -> list[Route]:
         ("/api/v1/operations", Operations(state)),
         ("/api/v1/readiness", Ready(state)),
         (ADMINISTRATION, Administration(state)),
+        (f"{ADMINISTRATION}/engines/{{name}}/unload", EngineUnload(state)),
+        (KEYS, KeyList(state)),
+        (f"{KEYS}/{{id}}", KeyItem(state)),
+        (f"{KEYS}/{{id}}/rotate", KeyRotation(state)),
         ("/media/{name}", MediaEndpoint(state)),
         ("/songs/{id}", SongPage(state)),
         ("/songs/{id}/cover", SongCover(state)),

@@ -33,7 +33,9 @@ _ALLOWED_FIELDS = (
     b"mcp-protocol-version, mcp-session-id, mcp-method, mcp-name"
 )
 #: What it may read of an answer's.
-_READ_FIELDS = b"x-request-id, polymux-version, polymux-metrics, retry-after, mcp-session-id"
+_READ_FIELDS = (
+    b"x-request-id, polymux-version, polymux-metrics, polymux-warnings, retry-after, mcp-session-id"
+)
 
 
 class Asked(NamedTuple):
@@ -217,7 +219,7 @@ class Preflight(Endpoint):
     async def handle(self, asked: Asked) -> None:
         """Yes, to pages of the allowed origins; others were refused already."""
         fields = [
-            (b"access-control-allow-methods", b"GET, POST, DELETE"),
+            (b"access-control-allow-methods", b"GET, POST, PATCH, DELETE"),
             (b"access-control-allow-headers", _ALLOWED_FIELDS),
             (b"access-control-max-age", b"600"),
         ]

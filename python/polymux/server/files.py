@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _PIECE_BYTES = 256 << 10
 _NAME = re.compile(r"[0-9a-f]{40}\.[a-z0-9]{2,4}", re.ASCII)
-_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII | re.IGNORECASE)
 #: What a browser shows without running anything of it.
 _SHOWN = ("audio/", "video/", "image/png", "image/jpeg", "image/gif", "image/webp")
 
@@ -90,11 +90,12 @@ async def send_file(asked: Asked, file: StoredFile, descriptor: int) -> None:
         (b"etag", tag),
         (b"cache-control", b"private, max-age=3600"),
     ]
-    if access.headers.get(b"if-none-match") in (tag, b"*"):
+    if _is_known(access.headers.get(b"if-none-match"), tag):
         await send_whole(send, 304, b"", fields[6:], request_id=access.request_id)
         return
     start, end, partial = 0, file.size_bytes, False
-    wanted = access.headers.get(b"range")
+    # Of other methods than GET a range says nothing (RFC 9110, 14.2).
+    wanted = access.headers.get(b"range") if scope["method"] == "GET" else None
     if wanted is not None and access.headers.get(b"if-range", tag) == tag:
         found = _part(wanted.decode("latin-1"), file.size_bytes)
         if found is not None:
@@ -113,6 +114,15 @@ async def send_file(asked: Asked, file: StoredFile, descriptor: int) -> None:
         await send({"type": "http.response.body", "body": b""})
         return
     await _send_part(send, descriptor, start, end)
+
+
+def _is_known(field: bytes | None, tag: bytes) -> bool:
+    """Whether the caller has it already: compared weakly, in a list (RFC 9110, 13.1.2)."""
+    if field is None:
+        return False
+    return field.strip() == b"*" or tag in (
+        one.strip().removeprefix(b"W/") for one in field.split(b",")
+    )
 
 
 async def _send_part(send: Send, descriptor: int, start: int, end: int) -> None:

@@ -44,7 +44,7 @@ class Access:
         key: The key; None on paths that need none.
         request_id: Names the request in logs and answers.
         headers: Field lines, names in lower case; of one name the first counts, where one is
-            allowed at all.
+            allowed at all, but for lists, which are joined.
         length_bytes: Of the body, as declared; None where it is not.
     """
 
@@ -111,6 +111,8 @@ class Gate:
                 found[name] = value
             elif name in _ONCE:
                 raise invalid(f"the header field {name.decode('latin-1')} came more than once")
+            elif name in _LISTS:
+                found[name] += b", " + value
         if found.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
             raise invalid("the only transfer coding that is taken is chunked")
         host = found.get(b"host")
@@ -246,6 +248,10 @@ _ONCE = frozenset(
         b"transfer-encoding",
     )
 )
+
+
+#: What may come in several lines, which are one (RFC 9110, 5.3).
+_LISTS = frozenset((b"if-none-match", b"prefer"))
 
 
 def check_body(

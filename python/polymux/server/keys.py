@@ -31,6 +31,22 @@ _KEY_BYTES = 32
 _ID_BYTES = 4
 _LARGEST_FILE_BYTES = 4 << 20
 _VERSION = 1
+#: Of requests, places, seconds and days alike: far more than anybody means.
+LARGEST_QUOTA = 1_000_000
+
+
+def known_scopes() -> tuple[str, ...]:
+    """What a key can be made for: every operation, and the addresses beside them.
+
+    Example:
+        >>> from polymux.server.keys import known_scopes
+        >>> "transcribe" in known_scopes() and "administration" in known_scopes()
+        True
+    """
+    from polymux import contract
+
+    beside = ("administration", "docs", "metrics", "openapi", "operations", "predictions")
+    return (*(one.name for one in contract.operations()), *beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +171,11 @@ class KeyFile:
             InvalidRequestError: It cannot be written.
         """
         plain = {"version": _VERSION, "keys": [asdict(one) for one in keys]}
+        text = json.dumps(plain, indent=1)
+        if len(text) > _LARGEST_FILE_BYTES:  # Of ASCII alone. A larger one would not be read.
+            raise self._wrong("holds as many keys as it can: take some away first")
         try:
-            write_private(self.path, json.dumps(plain, indent=1))
+            write_private(self.path, text)
         except OSError as error:
             raise self._wrong(f"cannot be written: {error.strerror}") from error
 
@@ -197,18 +216,34 @@ class KeyFile:
         return text, key
 
     def named(self, name: str) -> Key:
-        """The key of that id or name.
+        """The key of that id; else the one of that name.
 
         Raises:
             InvalidRequestError: There is none, or several.
         """
-        found = [one for one in self.keys() if name in (one.id, one.name)]
+        keys = self.keys()
+        found = [one for one in keys if one.id == name] or [one for one in keys if one.name == name]
         if len(found) != 1:
             count = "no key" if not found else f"{len(found)} keys"
             raise InvalidRequestError(
                 f"{count} of the id or name {shown(name)}: `polymux keys list` shows them"
             )
         return found[0]
+
+    def change(self, name: str, /, **values: Any) -> Key:
+        """Gives a key another name, other scopes or quotas, or another end; it stays itself.
+
+        Args:
+            name: Its id or name.
+            values: Attributes of `Key`, such as ``concurrent``.
+
+        Raises:
+            InvalidRequestError: There is no such key; the file cannot be written.
+        """
+        with self._changing():
+            new = replace(self.named(name), **values)
+            self.write(new if one.id == new.id else one for one in self.keys())
+        return new
 
     def remove(self, name: str) -> Key:
         """Takes a key away; from then on it opens nothing."""

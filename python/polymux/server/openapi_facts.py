@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from polymux.server.openapi_administration import administration_paths
 from polymux.server.openapi_parts import (
     answer_of,
     events,
@@ -47,7 +48,7 @@ _KEY_OR_LOOPBACK: list[dict[str, list[str]]] = [{}, {"key": []}]
 
 def fact_paths() -> dict[str, Any]:
     """All of them."""
-    return _predictions() | _files() | _facts()
+    return _predictions() | _files() | _facts() | administration_paths()
 
 
 def _predictions() -> dict[str, Any]:

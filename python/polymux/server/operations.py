@@ -11,14 +11,14 @@ from urllib.parse import parse_qsl
 from polymux import contract, errors
 from polymux.operations.results import RESULTS
 from polymux.server import body as bodies
-from polymux.server.answers import metrics_fields, send_json, send_told
+from polymux.server.answers import metrics_fields, send_json, send_told, warnings_fields
 from polymux.server.endpoint import Endpoint
 from polymux.server.gate import check_body
 from polymux.server.predictions import described_job, linked
 from polymux.server.streaming import send_stream
 from polymux.service.dispatch import is_job
 from polymux.service.failures import draining, invalid
-from polymux.service.work import Product, Work
+from polymux.service.work import Product, Work, heard_at_the_end
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -37,7 +37,12 @@ _UPLOADS = ("transcribe", "convert_to_mp3")
 _SONG = "identify_song"
 #: By which other servers say that no song is like a recording.
 _NO_SONG = {"song_name": "", "songid_url": "", "song_image": ""}
-_WAIT = re.compile(r"wait\s*=\s*\"?(\d{1,6})\"?", re.ASCII)
+#: One preference, up to the comma behind it (RFC 7240, 2): its name, its value, its parameters.
+_PREFERENCE = re.compile(
+    r"""[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*(?:=[ \t]*("(?:[^"\\]|\\.)*"|[^",;]*))?"""
+    r"""((?:[^",]|"(?:[^"\\]|\\.)*")*)(?:,|\Z)""",
+    re.ASCII,
+)
 _KEY = re.compile(rb"[\x21-\x7e]{1,255}", re.ASCII)
 #: Bodies from here on are parsed on another thread: others' requests need not wait.
 _LONG_BYTES = 256 << 10
@@ -92,14 +97,16 @@ class OperationEndpoint(Endpoint):
 
     async def _call(self, work: Work, asked: Asked) -> None:
         """What is no job."""
+        sink = heard_at_the_end(self.state.service.store.media.draft)
         try:
-            product = await unless_gone(self.state.service.call(work), asked.receive)
+            product = await unless_gone(self.state.service.call(work, sink), asked.receive)
         except (errors.NoMatchError, errors.NotFoundError) as error:
             wanted = self.state.settings.songs.empty_when_unknown
             if not (wanted and self.name == _SONG and error.code == errors.NoMatchError.code):
                 raise
             product = Product(_NO_SONG)
-        fields = metrics_fields(product.metrics) if self.name == _SONG else ()
+        fields = [*warnings_fields((*work.warnings, *sink.lines))]
+        fields += metrics_fields(product.metrics) if self.name == _SONG else ()
         await send_json(asked.send, 200, product.output, fields, request_id=asked.access.request_id)
 
     def encoding_of(self, access: Access) -> str:
@@ -249,13 +256,33 @@ def _model_of(query: bytes) -> str | None:
     return models[0] if models else None
 
 
+def preferences(field: str) -> dict[str, str]:
+    """The preferences of a request by their names; of one that came twice the first counts.
+
+    Args:
+        field: All its lines ``Prefer``, joined by commas (RFC 7240, 2).
+
+    Example:
+        >>> from polymux.server.operations import preferences
+        >>> preferences('Respond-Async, wait="20"; x=1, foo="a, wait=5", wait=30')
+        {'respond-async': '', 'wait': '20', 'foo': 'a, wait=5'}
+    """
+    found: dict[str, str] = {}
+    for name, value, _ in _PREFERENCE.findall(field):
+        found.setdefault(name.lower(), value.strip(" \t").strip('"'))
+    return found
+
+
 def _preference(access: Access, longest_s: float) -> tuple[float | None, bool]:
-    """How long to wait for a job, and whether it goes on without its caller (RFC 7240)."""
-    wanted = access.headers.get(b"prefer", b"").decode("latin-1").lower()
-    asynchronous = re.search(r"\brespond-async\b", wanted) is not None
-    wait = _WAIT.search(wanted)
-    if wait is not None:
-        return min(float(wait[1]), longest_s), asynchronous
+    """How long to wait for a job, and whether it goes on without its caller."""
+    field = access.headers.get(b"prefer")
+    if field is None:
+        return None, False
+    wanted = preferences(field.decode("latin-1"))
+    asynchronous = "respond-async" in wanted
+    wait = wanted.get("wait", "")
+    if wait.isascii() and wait.isdigit():
+        return min(float(wait), longest_s), asynchronous
     return (0.0, True) if asynchronous else (None, False)
 
 

@@ -15,12 +15,15 @@ import termios
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from polymux._version import __version__
+from polymux.server.upgrades import OffersLeftAlone
 
 if TYPE_CHECKING:
     import asyncio
+
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
     from polymux.server.settings import Limits
 
@@ -99,7 +102,7 @@ class _Transport:
             self._protocol.close_soon()
 
 
-class BoundedProtocol(HttpToolsProtocol):
+class BoundedProtocol(OffersLeftAlone):
     """One connection."""
 
     #: Given to a subclass by `protocol_with`.
@@ -276,7 +279,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._fields > _MOST_FIELDS or self._field_bytes > _MOST_HEADER_BYTES:
             self._refused = 431
             return
-        super().on_header(name, value)
+        if self._in_header:  # What follows a body is a trailer, and no field of the header.
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """The header's deadline ends. A proxy's target, or none, is none of ours."""
@@ -285,8 +289,14 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refused = 400
         self._in_header = False
         self._in_body = True
-        if not self._refused:
-            super().on_headers_complete()
+        if self._refused:
+            return
+        before = self.cycle
+        super().on_headers_complete()
+        made = self.cycle
+        if made is not None and made is not before and made.scope["http_version"] == "1.0":
+            # It has not been asked to send: what it runs begins in a turn of its own.
+            made.send = _Unframed(made)  # type: ignore[method-assign]
 
     def on_body(self, body: bytes) -> None:
         """Hands it on, where somebody reads it."""
@@ -296,6 +306,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The next header may begin."""
+        if self.body_is_to_come:
+            return
         if self._in_body:
             self._read_at_once(_FIRST_READ_BYTES)
         self._in_body = False
@@ -337,6 +349,25 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         self._in_body = True  # Whatever else it sends.
         self.linger()
+
+
+class _Unframed:
+    """Sends without chunks, which HTTP/1.0 does not know: the end is that of the connection."""
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+        self._send = cycle.send
+        self._unmeasured = False
+
+    async def __call__(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            named = {name.lower() for name, _ in message.get("headers", ())}
+            self._unmeasured = b"content-length" not in named
+            if self._unmeasured:
+                self._cycle.chunked_encoding = False
+        elif self._unmeasured:
+            self._cycle.expected_content_length = len(message.get("body", b""))
+        await self._send(message)
 
 
 def _refusal(status: int) -> bytes:

@@ -7,15 +7,16 @@ import logging
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
-from polymux.server.answers import VERSION_FIELD, to_json
+from polymux.server.answers import VERSION_FIELD, to_json, warnings_fields
 from polymux.server.body import ClientGoneError, gone
 from polymux.service.chunks import line_of
 from polymux.service.failures import described, draining
+from polymux.service.work import heard_at_the_end
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
-    from polymux.server.answers import Receive, Send
+    from polymux.server.answers import Fields, Receive, Send
     from polymux.server.state import ServerState
     from polymux.service.chunks import Chunk
     from polymux.service.work import Work
@@ -54,8 +55,14 @@ async def send_stream(state: ServerState, work: Work, receive: Receive, send: Se
         PolymuxError: It went wrong before the first piece.
         ClientGoneError: Whoever asked has gone; the engine was told.
     """
-    chunks = _as_events(state.service.stream(work))
-    await send_events(state, chunks, receive, send, work.request_id)
+    sink = heard_at_the_end(state.service.store.media.draft)
+    chunks = _as_events(state.service.stream(work, sink))
+
+    def told() -> Fields:
+        """What was left out or changed until the first piece came."""
+        return warnings_fields((*work.warnings, *sink.lines))
+
+    await send_events(state, chunks, receive, send, work.request_id, more=told)
 
 
 async def _as_events(chunks: AsyncIterator[Chunk]) -> AsyncGenerator[bytes]:
@@ -73,6 +80,7 @@ async def send_events(
     request_id: str,
     *,
     failure: str = "",
+    more: Callable[[], Fields] | None = None,
 ) -> None:
     """Sends events as they come, comments where none do, and an error where they fail.
 
@@ -83,12 +91,13 @@ async def send_events(
         send: ASGI's.
         request_id: Names the request.
         failure: Name of the event that tells of a failure. Default: none, as in chats.
+        more: Gives more fields of the header, when it is sent. Default: none.
 
     Raises:
         PolymuxError: They failed before the first.
         ClientGoneError: Whoever asked has gone.
     """
-    stream = _Stream(send, request_id, failure)
+    stream = _Stream(send, request_id, failure, more)
     pumping = asyncio.ensure_future(stream.pump(events))
     leaving = asyncio.ensure_future(gone(receive))
     stopping = asyncio.ensure_future(state.stopping.wait())
@@ -145,8 +154,11 @@ class _Stream:
         sent_at: When something was sent last, on the event loop's clock.
     """
 
-    def __init__(self, send: Send, request_id: str, failure: str) -> None:
+    def __init__(
+        self, send: Send, request_id: str, failure: str, more: Callable[[], Fields] | None
+    ) -> None:
         self._send = send
+        self._more = more
         self._failure = failure
         self._request_id = request_id
         self._sending = False
@@ -174,6 +186,7 @@ class _Stream:
         if not self.begun:
             self.begun = True
             fields = [*_FIELDS, VERSION_FIELD, (b"x-request-id", self._request_id.encode())]
+            fields += () if self._more is None else self._more()
             await self._send({"type": "http.response.start", "status": 200, "headers": fields})
         await self._send({"type": "http.response.body", "body": piece, "more_body": True})
         self._sending = False

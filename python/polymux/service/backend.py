@@ -77,6 +77,10 @@ class Backend(ABC):
         """
         return None
 
+    def window_tokens(self) -> int | None:
+        """How much its chat model reads and writes in one chat. Default: nobody knows."""
+        return None
+
     @abstractmethod
     async def run(self, work: Work, sink: Sink) -> Product:
         """Does it whole."""
@@ -96,6 +100,19 @@ class Backend(ABC):
     def health(self) -> Health:
         """How it is. Default: ready."""
         return Health("ready")
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it holds something that `unload` would give back. Default: no."""
+        return False
+
+    async def unload(self) -> bool:
+        """Gives back the memory of what it has loaded, unless it works; the next work loads again.
+
+        Returns:
+            Whether nothing is loaded now. Default: nothing ever is.
+        """
+        return True
 
     async def close(self) -> None:  # noqa: B027 - most hold nothing
         """Gives up what it holds; no work runs any more."""

@@ -181,8 +181,9 @@ class Database:
             ) from error
 
     def _damaged(self, words: str) -> StoreError:
+        told = " ".join(words.split())  # SQLite's are of several lines.
         return StoreError(
-            f"the catalogue {self._name()} is damaged ({words}): put a backup in its place (files "
+            f"the catalogue {self._name()} is damaged ({told}): put a backup in its place (files "
             "that it does not know are removed), or move it away to begin anew (all files are "
             "set aside)"
         )

@@ -372,7 +372,9 @@ class Jobs:
 
 
 def digest_of(work: Work) -> str:
-    """What makes two requests the same: operation, model and all that was given, files by content.
+    """What makes two requests the same: operation, model and all that was given.
+
+    Of files their names, as results are named by them, and what is in them.
 
     Blocks while files are read.
     """
@@ -384,7 +386,7 @@ def digest_of(work: Work) -> str:
         value = work.values[name]
         if isinstance(value, Upload):
             with value.path.open("rb") as file:
-                value = hashlib.file_digest(file, "sha256").hexdigest()
+                value = [value.file_name, hashlib.file_digest(file, "sha256").hexdigest()]
         plain[name] = value
     digest.update(json.dumps(plain, sort_keys=True, default=str).encode())
     return digest.hexdigest()

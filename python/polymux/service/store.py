@@ -57,6 +57,8 @@ class Store:
         self.clock = clock or SteadyClock()
         self._lock = _locked(folder)
         try:
+            for name in _OWN:
+                _check_access(folder / name)
             self._database = Database(folder / "catalogue.db")
             try:
                 self.jobs = JobTable(self._database, life_s=life_s, clock=self.clock)
@@ -115,11 +117,33 @@ class Store:
         self._lock = -1
 
 
+#: What a store cannot do without, where it is there.
+_OWN = ("catalogue.db", "link-secrets", "media", "drafts")
+
+
+def _check_access(path: Path) -> None:
+    """Refuses what this process may not use, before anything is changed.
+
+    Raises:
+        StoreError: It belongs to another account.
+    """
+    if not path.exists():
+        return
+    wanted = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)
+    if not os.access(path, wanted):
+        raise StoreError(
+            f"{display_name(path.as_posix())} belongs to another account (user "
+            f"{path.stat().st_uid}), and this is user {os.geteuid()}: run the server as that one, "
+            "or give this one the store (chown -R); nothing was changed"
+        )
+
+
 def _locked(folder: Path) -> int:
     """A descriptor that holds the store's lock."""
     name = display_name(folder.as_posix())
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_access(folder)
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(folder / "lock", flags, 0o600)
     except OSError as error:

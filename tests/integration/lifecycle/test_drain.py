@@ -273,6 +273,57 @@ def test_a_restart_in_the_middle_of_an_upload(tmp_path: Path) -> None:
             assert made.result(120).read() == polymux.convert_to_mp3(data).read()
 
 
+@pytest.mark.parametrize(
+    "size_bytes",
+    [64 << 20, pytest.param(1 << 30, marks=[pytest.mark.long, pytest.mark.slow])],
+)
+def test_a_restart_in_the_middle_of_a_large_upload(tmp_path: Path, size_bytes: int) -> None:
+    """P13: of 64 MiB, 1 GiB with --long; tried again by itself, or a failure of its own class."""
+    import polymux
+
+    engine = """
+grace_s = 0.5
+[engines.media]
+family = "support.engines:FaultyEngine"
+operations = ["convert_to_mp3"]
+"""
+    with ServedProgram(tmp_path, engine, whole=True) as program:
+        program.start()
+        sent = threading.Event()
+        stopped = threading.Event()
+
+        def on_upload(done: int, _: int | None) -> None:
+            if done > size_bytes // 2 and not sent.is_set():
+                sent.set()
+                stopped.wait(60)
+
+        def convert(retry: Any) -> Any:
+            with polymux.Client(program.url, program.key, retry=retry, timeout=300) as client:
+                return client.convert_to_mp3(source, on_upload=on_upload)
+
+        source = tmp_path / "file 1000"
+        with source.open("wb") as file:
+            file.truncate(size_bytes)
+        for retry in (0, polymux.Retry(8, first_backoff=0.5)):
+            sent.clear()
+            stopped.clear()
+            with ThreadPoolExecutor(1) as one:
+                made = one.submit(convert, retry)
+                assert sent.wait(60)
+                program.signal(signal.SIGTERM)
+                assert program.wait() == 0
+                stopped.set()
+                if retry == 0:
+                    failure = made.exception(60)
+                    told = (polymux.OverloadedError, polymux.TransportError)
+                    assert isinstance(failure, told), failure
+                    program.start(port=program.port)
+                    continue
+                program.start(port=program.port)
+                assert len(made.result(300).read()) == 1000
+        assert list((program.store / "drafts").iterdir()) == []
+
+
 LAST_RESORT = """
 import sys, time
 from polymux.server.stopping import LastResort

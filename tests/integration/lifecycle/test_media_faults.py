@@ -175,6 +175,9 @@ def test_a_client_that_leaves_a_real_conversion(
         curl.wait()
     until(lambda: program.metric("polymux_running", "media") == 0, 3)
     until(lambda: not any(drafts.iterdir()), 2)
+    newest, *_ = program.request("GET", JOBS).json()["results"]
+    assert (newest["status"], newest.get("output")) == ("canceled", None)
+    assert len(list(media.glob("*/*"))) == files
     assert program.convert(sound(0.1, 2)).status == 200
     assert media_process(program) == pid
     assert len(list(media.glob("*/*"))) == files + 1

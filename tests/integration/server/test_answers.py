@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.service.failures import engine_failed
-from support.polymux_server import CHAT, HELLO, Box, PolymuxServer, form
+from support.polymux_server import CHAT, HELLO, Box, PolymuxServer, form, parsed
 from support.services import Scripted
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ def test_failures_have_their_status_and_say_no_more_than_they_should(
     box.backend.failure = engine_failed("the engine broke")
     answer = server.json(CHAT, HELLO)
     assert (answer.status, answer.json()["code"]) == (500, "engine_failed")
+    server.defects = True
     box.backend.failure = ZeroDivisionError("secret-canary")
     answer = server.json(CHAT, HELLO)
     assert (answer.status, answer.json()["code"]) == (500, "internal")
@@ -145,6 +146,30 @@ def test_scopes_and_ends_of_keys(server: PolymuxServer) -> None:
     assert new not in server.settings.key_file.read_text()
 
 
+def test_a_stream_outlives_its_key(server: PolymuxServer, box: Box) -> None:
+    """A19: what was begun under a key ends as it would; nothing new is begun under it."""
+    key, _ = server.keys.add("going")
+    box.backend.chunks = [{"choices": [{"delta": {"content": "Hi"}}]}]
+    server.loop.call_soon_threadsafe(box.backend.gate.clear)
+    body = json.dumps({**HELLO, "stream": True}).encode()
+    lines = [f"POST {CHAT} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {key}",
+             "Content-Type: application/json", f"Content-Length: {len(body)}",
+             "Connection: close", "", ""]  # fmt: skip
+    with server.connect() as stream:
+        stream.sendall("\r\n".join(lines).encode() + body)
+        data = b""
+        while b"data: " not in data:
+            data += stream.recv(65536)
+        server.keys.remove("going")
+        assert server.json(CHAT, HELLO, key=key).status == 401
+        assert server.ask("GET", "/api/v1/predictions", key=key).status == 401
+        server.loop.call_soon_threadsafe(box.backend.gate.set)
+        while piece := stream.recv(65536):
+            data += piece
+    assert values_of(parsed(data))[-1] == "[DONE]"
+    assert box.backend.ended == ["closed"]
+
+
 def test_a_broken_key_file_lets_nobody_in(server: PolymuxServer) -> None:
     server.settings.key_file.write_text("{")
     answer = server.json(CHAT, HELLO)
@@ -166,6 +191,21 @@ def test_a_stream(server: PolymuxServer, box: Box) -> None:
     found = values_of(answer)
     assert [json.loads(one) for one in found[:-1]] == box.backend.chunks
     assert found[-1] == "[DONE]"
+
+
+def test_what_was_left_out_is_told(server: PolymuxServer, box: Box) -> None:
+    """Of what has no prediction's log: by a field of the header, streams too, and in any script."""
+    assert server.json(CHAT, HELLO).headers["polymux-warnings"] == '"begun"'
+    box.backend.chunks = [{"choices": []}]
+    told = server.json(CHAT, {**HELLO, "stream": True}).headers.get("polymux-warnings")
+    assert told is None  # Nothing was: this one logs nothing.
+    fields = [(f"unbekannt-\u00e4-{number}", "1") for number in range(30)]
+    body, headers = form(("file", ("a.png", b"x")), *fields)
+    told = server.ask("POST", "/api/v1/image2text", body, headers).headers["polymux-warnings"]
+    assert told.isascii()
+    assert told.count('", "') == 20
+    assert "unbekannt-\\\\xe4-0" in told
+    assert told.endswith('"and 11 more"')
 
 
 def test_a_stream_that_fails(server: PolymuxServer, box: Box) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
@@ -10,6 +11,7 @@ from urllib.parse import parse_qsl
 import pytest
 from polymux.service.links import LinkSecrets
 from support.polymux_server import CONVERT, PolymuxServer, form
+from support.served import until
 from support.services import Scripted
 
 if TYPE_CHECKING:
@@ -157,3 +159,53 @@ def test_a_secret_that_was_changed_twice_signs_nothing(tmp_path: Path) -> None:
         links.rotate()
         seen.append(accepted())
     assert seen == [True, True, True, True, False, False]
+
+
+def test_unknown_files_are_all_alike(tmp_path: Path) -> None:
+    """S03: whether a name is unknown, another's, expired, or signed wrongly, nobody can tell."""
+    with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:
+        path = link_of_new(server)
+        name, _, query = path.removeprefix("/media/").partition("?")
+        links = server.state.service.store.links
+        end = server.state.service.store.clock() + 600
+        turned = "".join(chr(ord(one) ^ 1) if one in "0123456789" else one for one in name[:40])
+        names = [turned + name[40:], name.upper(), f"{name}x", f"{name}.bak", name[1:], "x", "-",
+                 name.replace(".mp3", ".wav"), name.swapcase(), f"0{name}", "c3a4"]  # fmt: skip
+        asked = [f"/media/{one}?{links.query(f'/media/{one}', end)}" for one in names]
+        asked += [f"/media/{name}", f"/media/{name}?{query[:-1]}", f"/media/{name}?exp=&sig="]
+        asked.append(f"/media/{name}?{links.query(f'/media/{name}', end - 10_000)}")
+        seen = set()
+        for one in asked:
+            answer = server.ask("GET", one, key=None)
+            assert answer.status == 404, one
+            told = answer.json()
+            assert told.pop("request_id") == answer.headers["x-request-id"]
+            fields = [line.partition(":")[0].lower() for line in answer.lines]
+            seen.add((json.dumps(told), tuple(fields)))
+        assert len(seen) == 1
+
+
+def test_a_result_is_kept_as_long_as_the_settings_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S09: `store.keep_s` out of a file; then its bytes, its link and its job go by themselves."""
+    from polymux.server.settings import read_settings
+    from polymux.service import dispatch
+
+    assert dispatch._SWEEP_EVERY_S <= 60
+    monkeypatch.setattr(dispatch, "_SWEEP_EVERY_S", 0.05)
+    file = tmp_path / "polymux.toml"
+    file.write_text("[store]\nkeep_s = 2\n")
+    keep_s = read_settings(file).store.keep_s
+    assert keep_s == 2
+    server = PolymuxServer(tmp_path / "s", lambda: [Scripted()])
+    store = replace(server.settings.store, keep_s=keep_s)
+    server.settings = replace(server.settings, store=store)
+    with server:
+        path = link_of_new(server)
+        media = tmp_path / "s" / "media"
+        assert len(list(media.glob("*/*"))) == 1
+        until(lambda: not list(media.glob("*/*")), 60)
+        assert server.ask("GET", path, key=None).status == 404
+        until(lambda: server.ask("GET", "/api/v1/predictions").json()["results"] == [], 60)
+        assert server.state.service.store.media.used_bytes == 0

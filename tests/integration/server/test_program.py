@@ -97,6 +97,33 @@ def tone() -> bytes:
     return buffer.getvalue()
 
 
+CANARY = "canary-6b1f2d"
+BAD_SETTINGS = [
+    ("port = 70000", "port"),
+    ("port = 'x'", "port"),
+    ("nonsense = 1", "nonsense"),
+    ("[limits]\nqueue = -1", "queue"),
+    ("[limits]\nduration_s = nan", "duration_s"),
+    ("[store]\nbytes = 'much'", "bytes"),
+    (f"[upstreams.x]\nkind = 'wrong'\nbase_url = 'https://x.example'\nkey = '{CANARY}'", "x"),
+    (f"[upstreams.x]\nkey = '{CANARY}'\nnonsense = '{CANARY}'", "x"),
+    (f"key = {CANARY}", "polymux.toml"),
+    ("\0", "polymux.toml"),
+]
+
+
+def refused(process: subprocess.Popen[str], words: str) -> None:
+    """It ends with one line that tells why, and no secret."""
+    told, line = process.communicate(timeout=60)
+    assert process.returncode not in (0, None), line
+    assert told == ""
+    assert words in line
+    assert "Traceback" not in line
+    assert CANARY not in line
+    (only,) = line.splitlines()
+    assert only.startswith("polymux: "), line
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -104,17 +131,47 @@ def tone() -> bytes:
         (("--host", "256.1.1.1"), "256.1.1.1"),
         (("--tls-cert", "nothing.pem"), "together"),
         (("--config", "nothing.toml"), "nothing.toml"),
+        (("--config", "/"), "/"),
+        (("--port", "70000"), "70000"),
     ],
 )
 def test_the_program_that_cannot_start(
     tmp_path: Path, arguments: tuple[str, ...], words: str
 ) -> None:
     """A18, P06: one line, no traceback."""
-    process = started(tmp_path, *arguments)
-    _, told = process.communicate(timeout=30)
-    assert process.returncode not in (0, None)
-    assert words in told
+    refused(started(tmp_path, *arguments), words)
+
+
+@pytest.mark.parametrize("option", ["--nonsense", "--port=x", "--grace"])
+def test_options_that_are_none(tmp_path: Path, option: str) -> None:
+    """P06: named, behind how the command is used; 2, as of all commands that are used wrongly."""
+    process = started(tmp_path, option)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert option.partition("=")[0] in told.splitlines()[-1]
     assert "Traceback" not in told
+
+
+@pytest.mark.parametrize(("text", "words"), BAD_SETTINGS)
+def test_settings_that_are_none(tmp_path: Path, text: str, words: str) -> None:
+    """P06: what is wrong and where, and nothing of a key that stands beside it."""
+    path = tmp_path / "polymux.toml"
+    path.write_text(text)
+    refused(started(tmp_path, "--config", str(path)), words)
+
+
+@pytest.mark.parametrize("how", ["folder", "garbage", "bytes", "forbidden"])
+def test_a_file_of_keys_that_cannot_be_read(tmp_path: Path, how: str) -> None:
+    """P06: nobody is let in by it, so nothing is begun."""
+    path = tmp_path / "state" / "polymux" / "server" / "keys.json"
+    path.parent.mkdir(parents=True)
+    if how == "folder":
+        path.mkdir()
+    elif how == "forbidden":
+        path.symlink_to("/proc/1/mem")  # Which root cannot read either.
+    else:
+        path.write_bytes(b"{" if how == "garbage" else b"\xff\xfe\0")
+    refused(started(tmp_path), "keys")
 
 
 def test_two_servers_on_one_store_or_port(tmp_path: Path) -> None:

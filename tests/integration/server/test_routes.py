@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 from polymux import contract
-from support.polymux_server import CHAT, HELLO, PolymuxServer, read_answer
+from support.polymux_server import CHAT, HELLO, Box, PolymuxServer
 from support.services import Scripted
 
 if TYPE_CHECKING:
@@ -32,8 +31,12 @@ def paths() -> list[tuple[str, str]]:
             "/api/v1/predictions/x/events",
             "/api/v1/operations",
             "/api/v1/administration",
+            "/api/v1/administration/keys",
         )
     ]
+    keys = "/api/v1/administration/keys"
+    found += [("POST", keys), ("PATCH", f"{keys}/x"), ("DELETE", f"{keys}/x")]
+    found += [("POST", f"{keys}/x/rotate"), ("POST", "/api/v1/administration/engines/NAME/unload")]
     return [*found, ("POST", "/api/v1/predictions/x/cancel"), ("DELETE", "/api/v1/predictions/x")]
 
 
@@ -41,7 +44,7 @@ def test_every_route_is_in_the_list_and_wants_a_key(server: PolymuxServer) -> No
     """A22: enumerated from the application."""
     from polymux.server.app import create_app
 
-    listed = {path.replace("/x", "/{id}") for _, path in paths()}
+    listed = {path.replace("/x", "/{id}").replace("NAME", "{name}") for _, path in paths()}
     app = create_app(server.settings)
     own = {route.path for route in app.routes}  # type: ignore[attr-defined]
     own = {path for path in own - {"/"} if not path.startswith(DOORS)}
@@ -55,110 +58,26 @@ def test_every_route_is_in_the_list_and_wants_a_key(server: PolymuxServer) -> No
         assert server.ask("GET", path, key=None).status == 200
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "Basic dTpw",
-        "Token x",
-        "Digest x",
-        "Bearer",
-        "Bearer ",
-        "Bearer\t",
-        "Bearer  KEY",
-        "Bearer KEY x",
-        'Bearer "KEY"',
-        "Bearer KEYx",
-        "Bearer KE",
-        "Bearer \xff\xfe",
-        "KEY",
-    ],
-)
-def test_what_is_no_key(server: PolymuxServer, value: str) -> None:
-    """A03 to A05, A08, A09."""
-    shown = value.replace("KEY", server.key)
-    if "KE" in value and "KEY" not in value:
-        shown = f"Bearer {server.key[:-1]}"
-    answer = server.json(CHAT, HELLO, [("Authorization", shown)])
-    assert answer.status == 401
-    assert server.key not in answer.body.decode()
-
-
-def test_the_scheme_s_case_does_not_matter(server: PolymuxServer) -> None:
-    """A02."""
-    assert server.json(CHAT, HELLO, [("authorization", f"bearer {server.key}")]).status == 200
-
-
-def test_a_key_elsewhere_is_none(server: PolymuxServer) -> None:
-    """A06, A07, A10."""
-    assert server.json(f"{CHAT}?token={server.key}", HELLO, key=None).status == 401
-    two = [("Authorization", "Bearer x"), ("Authorization", f"Bearer {server.key}")]
-    assert server.json(CHAT, HELLO, two).status == 400
-    assert server.json(CHAT, HELLO, [("Authorization", "Bearer " + "x" * 60_000)]).status == 401
-    assert server.json(CHAT, HELLO, [("Authorization", "Bearer " + "x" * 80_000)]).status == 431
-
-
-@pytest.mark.parametrize(
-    ("kind", "body"),
-    [("application/json", b"{"), ("application/json", b"[" * 100_000),
-     ("multipart/form-data", b"x"),
-     ("text/plain", b"x")],
-)  # fmt: skip
-def test_no_parser_is_entered_without_a_key(server: PolymuxServer, kind: str, body: bytes) -> None:
-    """A12."""
-    assert server.ask("POST", CHAT, body, [("Content-Type", kind)], key=None).status == 401
-
-
-def test_a_large_body_without_a_key_is_not_read(server: PolymuxServer) -> None:
-    """A11, H21: answered at once, and the answer can be read while the client still sends."""
-    head = (
-        f"POST {CHAT} HTTP/1.1\r\nHost: {server.address[0]}:{server.address[1]}\r\n"
-        "Content-Type: application/json\r\nContent-Length: 1073741824\r\n\r\n"
-    )
-    with server.connect() as connection:
-        began = time.monotonic()
-        connection.sendall(head.encode() + b"x" * 1000)
-        answer = read_answer(connection)
-        assert time.monotonic() - began < 1
-    assert answer.status == 401
-    assert answer.headers["connection"] == "close"
-
-
-@pytest.mark.parametrize(
-    "target",
-    ["//api/v1/freellm", "/api/v1/./freellm", "/api/v1/%66reellm", "/api/v1/freellm;x",
-     "/api/v1/freellm/", "/api%2fv1/freellm", "/api/v1/freellm%00", "/API/v1/freellm"],
-)  # fmt: skip
-def test_other_spellings_lead_nowhere(server: PolymuxServer, target: str) -> None:
-    """A14."""
-    for key in (None, ""):
-        answer = server.json(target, HELLO, key=key)
-        assert answer.status == 404
-        assert answer.json()["code"] == "not_found"
-
-
-def test_a_proxy_s_target_is_refused(server: PolymuxServer) -> None:
-    """A14."""
-    data = (
-        f"POST http://evil.example{CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
-    )
-    assert server.raw(data.encode()).status == 400
-
-
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "HEAD", "TRACE", "post", "OPTIONS"])
-def test_other_methods(server: PolymuxServer, method: str) -> None:
-    """A15, A16."""
+@pytest.mark.parametrize("method", ["post", "PO ST", "POST\t", "BREW", "POST/", "\xff"])
+def test_methods_that_are_none(server: PolymuxServer, method: str) -> None:
+    """A15: refused as no HTTP, in the form of all errors."""
     answer = server.ask(method, CHAT)
-    if answer.status == 405:
-        assert answer.headers["allow"] == "POST"
-        assert method == "HEAD" or answer.json()["code"] == "wrong_method"
     assert answer.status in (400, 405)
-    assert "access-control-allow-origin" not in answer.headers
+    assert answer.json()["code"] in ("invalid_request", "wrong_method")
 
 
-@pytest.mark.parametrize("host", ["a/b?c#d", "", "a b", "a\tb", "evil.example"])
-def test_what_is_no_host(server: PolymuxServer, host: str) -> None:
-    """A13: nor one of ours, which a page of another site would have."""
-    assert server.json(CHAT, HELLO, [("Host", host)]).status in (400, 421)
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [("POST", "/api/v1/predictions", "GET"), ("PUT", "/api/v1/predictions/x", "GET, DELETE"),
+     ("GET", "/api/v1/predictions/x/cancel", "POST"), ("POST", "/media/x.mp3", "GET, HEAD"),
+     ("DELETE", "/healthz", "GET, HEAD"), ("POST", "/metrics", "GET")],
+)  # fmt: skip
+def test_methods_of_other_addresses(
+    server: PolymuxServer, method: str, path: str, allowed: str
+) -> None:
+    """A15."""
+    answer = server.ask(method, path)
+    assert (answer.status, answer.headers["allow"]) == (405, allowed)
 
 
 def test_missing_and_doubled_hosts(server: PolymuxServer) -> None:
@@ -169,17 +88,28 @@ def test_missing_and_doubled_hosts(server: PolymuxServer) -> None:
     )
     assert server.raw(f"{lines}\r\n".encode()).status == 400
     assert server.raw(f"{lines}Host: localhost\r\nHost: localhost\r\n\r\n".encode()).status == 400
+
+
+def test_http_1_0(server: PolymuxServer, box: Box) -> None:
+    """H18: without a Host, and with a wrong one; closed behind the answer, and never in chunks."""
     assert server.raw(b"GET /healthz HTTP/1.0\r\n\r\n").status == 200
-
-
-def test_a_page_of_another_site_may_not_ask(server: PolymuxServer) -> None:
-    """A16: and a rebound name does not help it either."""
-    for origin in ("https://evil.example", "null"):
-        answer = server.json(CHAT, HELLO, [("Origin", origin)])
-        assert answer.status == 403
-        assert "access-control-allow-origin" not in answer.headers
-    own = f"http://{server.address[0]}:{server.address[1]}"
-    assert server.json(CHAT, HELLO, [("Origin", own)]).status == 200
+    assert server.raw(b"GET /healthz HTTP/1.0\r\nHost: evil.example\r\n\r\n").status == 421
+    assert server.raw(b"GET /healthz HTTP/1.0\r\nHost: a b\r\n\r\n").status == 400
+    assert server.raw(b"GET /api/v1/operations HTTP/1.0\r\n\r\n").status == 401
+    body = json.dumps(HELLO).encode()
+    lines = (
+        f"POST {CHAT} HTTP/1.0\r\nAuthorization: Bearer {server.key}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    )
+    assert server.raw(f"{lines}\r\n".encode() + body).json() == {"text": "read"}
+    box.backend.chunks = [{"choices": []}]
+    streamed = json.dumps({**HELLO, "stream": True}).encode()
+    asked = lines.replace(f": {len(body)}", f": {len(streamed)}").encode() + b"\r\n" + streamed
+    answer = server.raw(asked)
+    assert (answer.status, answer.body) == (200, b'data: {"choices":[]}\n\ndata: [DONE]\n\n')
+    assert "transfer-encoding" not in answer.headers  # Which HTTP/1.0 does not know.
+    kept = server.raw(f"{lines}Connection: keep-alive\r\n\r\n".encode() + body)
+    assert (kept.json(), kept.headers["connection"]) == ({"text": "read"}, "close")
 
 
 def test_an_allowed_origin(tmp_path: Path) -> None:
@@ -266,35 +196,6 @@ def test_framing_that_two_servers_would_read_differently(
 def test_what_is_no_http(server: PolymuxServer, data: bytes, statuses: tuple[int, ...]) -> None:
     """H17."""
     assert server.raw(data, half_close=True).status in statuses
-
-
-def test_headers_that_are_too_much(server: PolymuxServer) -> None:
-    """H07, H08."""
-    for fields in ([("X", "x" * (1 << 20))], [(f"X{n}", "x") for n in range(10_000)]):
-        began = time.monotonic()
-        answer = server.ask("GET", "/healthz", headers=fields)
-        assert answer.status in (431, 400)
-        assert time.monotonic() - began < 1
-    assert server.ask("GET", "/healthz?" + "x" * 20_000).status == 414
-    assert server.ask("GET", "/healthz").status == 200
-
-
-def test_100_continue_comes_to_those_who_may(server: PolymuxServer) -> None:
-    """H14."""
-    body = json.dumps(HELLO).encode()
-    for key, first in ((server.key, b"HTTP/1.1 100"), ("wrong", b"HTTP/1.1 401")):
-        head = (
-            f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
-            "Connection: close\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-            "Expect: 100-continue\r\n\r\n"
-        )
-        with server.connect() as connection:
-            connection.sendall(head.encode())
-            assert connection.recv(12) == first
-            if key == server.key:
-                connection.sendall(body)
-                assert b"200" in read_rest(connection)
 
 
 def read_rest(connection: socket.socket) -> bytes:

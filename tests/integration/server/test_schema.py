@@ -70,7 +70,7 @@ def test_the_interface_is_as_its_document_says(tmp_path: Path) -> None:
         longest_s = 600 + 60 * EXAMPLES
         told = schema_run.run(server, tmp_path, examples=EXAMPLES, seed=SEED, longest_s=longest_s)
         addresses, requests = asked(told)
-        assert addresses == 29
+        assert addresses == 35
         assert requests > 2000
         check(server)
         assert not any((tmp_path / "s" / "store" / "drafts").iterdir())
@@ -84,7 +84,7 @@ def test_without_a_key_nothing_is_done(tmp_path: Path, key: str | None) -> None:
             server, tmp_path, examples=1, key=key, only=REFUSED, arguments=arguments
         )
         addresses, requests = asked(told)
-        assert addresses == 19
+        assert addresses == 25
         assert requests > 20
         check(server)
         assert server.ask("GET", "/api/v1/predictions").json()["results"] == []

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from support.polymux_server import Asked
 
+_AT_ONCE = 50
 BODY = json.dumps(HELLO).encode()
 
 
@@ -84,32 +85,52 @@ def test_a_key_is_not_found_letter_by_letter(tmp_path: Path, rounds: int) -> Non
     "seconds", [2.0, pytest.param(30.0, marks=[pytest.mark.long, pytest.mark.slow])]
 )
 def test_a_flood_of_wrong_keys(tmp_path: Path, seconds: float) -> None:
-    """A21: as many as one connection after another carries; others' requests are answered."""
+    """A21: a thousand for each second at the least; others' requests are answered all the while."""
     with ServedProcess(tmp_path / "s", log="warning") as server:
         over = threading.Event()
 
         def flood() -> int:
-            """Requests without a body leave a connection open."""
+            """Requests without a body leave a connection open; fifty wait for their answers."""
             count = 0
             with server.connect() as connection:
                 while not over.is_set():
-                    connection.sendall(request(server, wrong(server.key, count % 32), b""))
-                    assert read_one(connection).startswith((b"HTTP/1.1 401", b"HTTP/1.1 429"))
-                    count += 1
+                    keys = (wrong(server.key, number % 32) for number in range(_AT_ONCE))
+                    connection.sendall(b"".join(request(server, key, b"") for key in keys))
+                    statuses = read_statuses(connection, _AT_ONCE)
+                    assert set(statuses) <= {401, 429}
+                    count += len(statuses)
             return count
 
         assert server.json(CHAT, HELLO).status == 200  # The engine is there.
-        times = []
+        counts = [0]
         with ThreadPoolExecutor(4) as pool:
             floods = [pool.submit(flood) for _ in range(4)]
             until = time.monotonic() + seconds
+            asked = 0
             while time.monotonic() < until:
-                began = time.monotonic()
-                answer = server.json(CHAT, HELLO)
-                times.append(time.monotonic() - began)
-                assert answer.status == 200
+                assert server.json(CHAT, HELLO).status == 200
+                asked += 1
             over.set()
-        assert sum(one.result() for one in floods) > 50 * seconds
-        assert statistics.median(times) < 2
+            counts = [one.result() for one in floods]
+        assert asked >= seconds
+        assert sum(counts) >= 1000 * seconds
         assert server.log() == ""
         assert server.is_alive()
+
+
+def read_statuses(connection: socket.socket, count: int) -> list[int]:
+    """Those of so many answers, one behind the other, of which each has a body."""
+    data = b""
+    found: list[int] = []
+    while len(found) < count:
+        piece = connection.recv(1 << 20)
+        assert piece
+        data += piece
+        while b"\r\n\r\n" in data:
+            head, _, rest = data.partition(b"\r\n\r\n")
+            length = int(head.lower().partition(b"content-length:")[2].split()[0])
+            if len(rest) < length:
+                break
+            found.append(int(head.split()[1]))
+            data = rest[length:]
+    return found

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,7 @@ from polymux.service.records import Job, new_id
 from polymux.service.store import Store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from polymux.service.media_store import StoredFile
@@ -73,12 +75,23 @@ def test_a_file_is_found_with_its_hash_and_read(tmp_path: Path) -> None:
     store.close()
 
 
-def test_names_have_160_random_bits(tmp_path: Path) -> None:
+def test_names_have_160_random_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S04: each bit is one half the time, and none tells when a file was made."""
     store = Store(tmp_path / "s")
-    names = [kept(store).name.removesuffix(".mp3") for _ in range(50)]
-    assert all(len(bytes.fromhex(one)) == 20 for one in names)
-    assert len({one[:4] for one in names}) > 40
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # A thousand of them take their time.
+    store._database.execute("PRAGMA synchronous = OFF")
+    names = [kept(store).name.removesuffix(".mp3") for _ in range(1000)]
     store.close()
+    numbers = [int.from_bytes(bytes.fromhex(one)) for one in names]
+    assert all(len(one) == 40 for one in names)
+    # Of 160 counts out of 1,000 none is 8 standard deviations (16 each) off, by 1 in 10^12.
+    for bit in range(160):
+        assert abs(sum(one >> bit & 1 for one in numbers) - 500) < 8 * 16
+    rising = sum(before < after for before, after in pairwise(numbers))
+    assert abs(rising - 500) < 8 * 10
+    for step in (1, 2):
+        distances = {after - before for before, after in zip(numbers, numbers[step:], strict=False)}
+        assert len(distances) == len(numbers) - step
 
 
 def test_what_an_earlier_process_left_is_gone(tmp_path: Path) -> None:
@@ -116,16 +129,82 @@ def test_files_whose_catalogue_is_gone_are_set_aside(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("bytes_", [b"garbage" * 1000, b"SQLite format 3\0" + b"\xff" * 5000])
-def test_a_damaged_catalogue_is_refused_with_advice(tmp_path: Path, bytes_: bytes) -> None:
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        lambda _: b"garbage" * 1000,
+        lambda _: b"SQLite format 3\0" + b"\xff" * 5000,
+        lambda whole: whole[: len(whole) // 2],
+        lambda whole: whole[:5000],
+        lambda whole: whole[:50],
+        lambda whole: whole[:4096] + bytes(len(whole) - 4096),
+    ],
+)
+def test_a_damaged_catalogue_is_refused_with_advice(
+    tmp_path: Path, damaged: Callable[[bytes], bytes]
+) -> None:
+    """D09: garbage, or cut; every file is where it was."""
+    folder = tmp_path / "s"
+    store = Store(folder)
+    file = kept(store)
+    store._database.execute("PRAGMA synchronous = OFF")
+    for _ in range(200):
+        store.jobs.add(job_of())
+    store.close()
+    path = folder / "catalogue.db"
+    path.write_bytes(damaged(path.read_bytes()))
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=r"damaged.*backup.*move it away"):
+        Store(folder)
+    assert path.read_bytes() == before
+    assert (folder / "media" / file.name[:2] / file.name).read_bytes() == b"bytes"
+
+
+def test_an_empty_catalogue_is_as_one_that_is_gone(tmp_path: Path) -> None:
+    """D09: as a disk that was full leaves it; the files are set aside, and nothing is deleted."""
     folder = tmp_path / "s"
     store = Store(folder)
     file = kept(store)
     store.close()
-    (folder / "catalogue.db").write_bytes(bytes_)
-    with pytest.raises(StoreError, match=r"damaged.*backup.*move it away"):
-        Store(folder)
-    assert (folder / "media" / file.name[:2] / file.name).exists()
+    (folder / "catalogue.db").write_bytes(b"")
+    store = Store(folder)
+    assert store.media.find(file.name) is None
+    (aside,) = folder.glob("media.without-catalogue.*")
+    assert (aside / file.name[:2] / file.name).read_bytes() == b"bytes"
+    again = kept(store)
+    assert store.media.find(again.name) == again
+    store.close()
+
+
+@pytest.mark.parametrize("name", ["catalogue.db", ".", "media", "drafts"])
+def test_a_store_of_another_account_is_refused(tmp_path: Path, name: str) -> None:
+    """D09: it says whose it should be, and nothing is deleted."""
+    folder = tmp_path / "s"
+    store = Store(folder)
+    file = kept(store)
+    store.close()
+    media = folder / "media" / file.name[:2] / file.name
+    code = (
+        "import os, pathlib, sys, encodings.ascii; from polymux.service.store import Store\n"
+        "from polymux.service.failures import StoreError\n"
+        "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        "try: Store(pathlib.Path(sys.argv[1]))\n"
+        "except StoreError as error: print(error)"
+    )
+    parents = [one for one in folder.parents if one.stat().st_uid == os.geteuid()]
+    for one in parents:
+        if one != one.parent:
+            one.chmod(one.stat().st_mode | 0o005)
+    for one in (folder, *folder.rglob("*")):
+        os.chown(one, 65534, 65534)
+    os.chown(folder / name, 0, 0)
+    (folder / name).chmod(0o700 if (folder / name).is_dir() else 0o600)
+    command = [sys.executable, "-c", code, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "belongs to another account (user 0), and this is user 65534" in done.stdout, done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+    assert media.read_bytes() == b"bytes"
 
 
 def test_a_newer_catalogue_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,193 @@
+"""Who may come in: the same cases for our server, and for a foreign application with our router."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+from polymux import contract
+from support.hosted import HostedServer
+from support.polymux_server import CHAT, CONVERT, HELLO, PolymuxServer, read_answer
+from support.services import Scripted
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Either = PolymuxServer | HostedServer
+
+
+@pytest.fixture(scope="module", params=["ours", "foreign"])
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Either]:
+    kind = PolymuxServer if request.param == "ours" else HostedServer
+    folder = tmp_path_factory.mktemp(request.param) / "s"
+    with kind(folder, lambda: [Scripted(slots=4)]) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Basic dTpw",
+        "Token x",
+        "Digest x",
+        "Bearer",
+        "Bearer ",
+        "Bearer\t",
+        "Bearer  KEY",
+        "Bearer KEY x",
+        'Bearer "KEY"',
+        "Bearer KEYx",
+        "Bearer KE",
+        "Bearer \xff\xfe",
+        "KEY",
+    ],
+)
+def test_what_is_no_key(server: Either, value: str) -> None:
+    """A03 to A05, A08, A09."""
+    shown = value.replace("KEY", server.key)
+    if "KE" in value and "KEY" not in value:
+        shown = f"Bearer {server.key[:-1]}"
+    answer = server.json(CHAT, HELLO, [("Authorization", shown)])
+    assert answer.status == 401
+    assert server.key not in answer.body.decode()
+
+
+def test_the_scheme_s_case_does_not_matter(server: Either) -> None:
+    """A02."""
+    assert server.json(CHAT, HELLO, [("authorization", f"bearer {server.key}")]).status == 200
+
+
+def test_a_key_elsewhere_is_none(server: Either) -> None:
+    """A06, A07, A10."""
+    assert server.json(f"{CHAT}?token={server.key}", HELLO, key=None).status == 401
+    two = [("Authorization", "Bearer x"), ("Authorization", f"Bearer {server.key}")]
+    assert server.json(CHAT, HELLO, two).status == 400
+    assert server.json(CHAT, HELLO, [("Authorization", "Bearer " + "x" * 60_000)]).status == 401
+    assert server.json(CHAT, HELLO, [("Authorization", "Bearer " + "x" * 80_000)]).status == 431
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [("application/json", b"{"), ("application/json", b"[" * 100_000),
+     ("multipart/form-data", b"x"),
+     ("text/plain", b"x")],
+)  # fmt: skip
+def test_no_parser_is_entered_without_a_key(server: Either, kind: str, body: bytes) -> None:
+    """A12."""
+    assert server.ask("POST", CHAT, body, [("Content-Type", kind)], key=None).status == 401
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"), [(CHAT, "application/json"), (CONVERT, "multipart/form-data; boundary=bbbb")]
+)
+def test_a_large_body_without_a_key_is_not_read(
+    server: Either, monkeypatch: pytest.MonkeyPatch, path: str, kind: str
+) -> None:
+    """A11, H21: answered from the header; the client that sends on can read the answer."""
+    read: list[int] = []
+    plain = HttpToolsProtocol.data_received
+
+    def counted(protocol: HttpToolsProtocol, data: bytes) -> None:
+        read.append(len(data))
+        plain(protocol, data)
+
+    def drafted(*_: object) -> None:
+        raise AssertionError("a file was begun")
+
+    monkeypatch.setattr(HttpToolsProtocol, "data_received", counted)
+    monkeypatch.setattr(server.state.service.store.media, "draft", drafted)
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: {server.address[0]}:{server.address[1]}\r\n"
+        f"Content-Type: {kind}\r\nContent-Length: 1073741824\r\n\r\n"
+    )
+    with server.connect() as connection:
+        connection.sendall(head.encode() + b"x" * 1000)
+        with suppress(OSError):
+            for _ in range(64):
+                connection.sendall(b"x" * 65536)
+        answer = read_answer(connection)
+    assert answer.status == 401
+    assert answer.headers["connection"] == "close"
+    # Of what came behind that, nobody parsed a byte. A foreign uvicorn reads more at once.
+    assert 0 < sum(read) <= (512 << 10 if server.is_hosted else 64 << 10)
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["//api/v1/freellm", "/api/v1/./freellm", "/api/v1/%66reellm", "/api/v1/freellm;x",
+     "/api/v1/freellm/", "/api%2fv1/freellm", "/api/v1/freellm%00", "/API/v1/freellm"],
+)  # fmt: skip
+def test_other_spellings_lead_nowhere(server: Either, target: str) -> None:
+    """A14: a foreign application redirects or decodes some, and without a key gets no further."""
+    answer = server.json(target, HELLO, key=None)
+    if server.is_hosted:
+        assert answer.status in (307, 401, 404)
+        return
+    for one in (answer, server.json(target, HELLO)):
+        assert one.status == 404
+        assert one.json()["code"] == "not_found"
+
+
+def test_a_proxy_s_target_is_refused(server: Either) -> None:
+    """A14: without a key it leads nowhere else either."""
+    data = (
+        f"POST http://evil.example{CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
+    )
+    assert server.raw(data.encode(), half_close=True).status == (401 if server.is_hosted else 400)
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "HEAD", "TRACE", "OPTIONS", "PATCH"])
+def test_other_methods(server: Either, method: str) -> None:
+    """A15, A16: on every operation, with a key and without."""
+    for one in contract.operations():
+        for key in ("", None):
+            answer = server.ask(method, one.path, key=key)
+            assert (answer.status, answer.headers["allow"]) == (405, "POST"), one.path
+            assert answer.headers["content-type"] == "application/json"
+            assert "access-control-allow-origin" not in answer.headers
+            if method == "HEAD":
+                assert answer.body == b""
+            else:
+                assert answer.json()["code"] == "wrong_method"
+
+
+def test_a_page_of_another_site_may_not_ask(server: Either) -> None:
+    """A16: and a rebound name does not help it either."""
+    for origin in ("https://evil.example", "null"):
+        answer = server.json(CHAT, HELLO, [("Origin", origin)])
+        assert answer.status == 403
+        assert "access-control-allow-origin" not in answer.headers
+    own = f"http://{server.address[0]}:{server.address[1]}"
+    assert server.json(CHAT, HELLO, [("Origin", own)]).status == 200
+
+
+@pytest.mark.parametrize("host", ["a/b?c#d", "", "a b", "a\tb", "evil.example"])
+def test_what_is_no_host(server: Either, host: str) -> None:
+    """A13: nor one of ours, which a page of another site would have."""
+    assert server.json(CHAT, HELLO, [("Host", host)]).status in (400, 421)
+
+
+def test_100_continue_comes_to_those_who_may(server: Either) -> None:
+    """H14."""
+    body = json.dumps(HELLO).encode()
+    for key, first in ((server.key, b"HTTP/1.1 100"), ("wrong", b"HTTP/1.1 401")):
+        head = (
+            f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
+            "Connection: close\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+            "Expect: 100-continue\r\n\r\n"
+        )
+        with server.connect() as connection:
+            connection.sendall(head.encode())
+            assert connection.recv(12) == first
+            if key == server.key:
+                connection.sendall(body)
+                data = b""
+                while piece := connection.recv(65536):
+                    data += piece
+                assert b"HTTP/1.1 200" in data

@@ -1,0 +1,202 @@
+"""What holds of every answer, and after every case, whatever the case is about.
+
+The invariants I1 to I7 of the project's list of faults. `PolymuxServer`, `ServedProcess` and
+`ServedProgram` look at every answer that they read, and at themselves when they end: so each case
+of the server's suites asserts them, and none has to say so. I5, that nothing was asked outside, is
+for cases that have decoys; that a health probe is answered in 250 ms is for the benchmarks.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import sqlite3
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from support.polymux_server import Answer
+
+#: I1: what a server may answer.
+STATUSES = frozenset(
+    (200, 201, 202, 204, 206, 302, 303, 304, 307, 308, 400, 401, 403, 404, 405, 406, 408, 409, 411,
+     413, 414, 415, 416, 421, 422, 429, 431, 500, 501, 502, 503, 504, 507)
+)  # fmt: skip
+#: Doors answer in the shape of others.
+_DOORS = ("/v1/", "/mcp", "/replicate/")
+_MOST_ERROR_BYTES = 2048
+_MOST_ECHOED = 200
+#: I2: words of the inside.
+_INSIDE = re.compile(r"Traceback|\b0x[0-9a-f]{6}")
+#: I7: what nobody waited for.
+_FORGOTTEN = ("never awaited", "exception was never retrieved", "Exception in callback",
+              "AddressSanitizer", "runtime error:", "ThreadSanitizer")  # fmt: skip
+#: I4, I6.
+SETTLED_S = 20.0
+MORE_BYTES = 64 << 20
+
+
+def check_answer(
+    answer: Answer, asked: bytes, secrets: Iterable[str], *, hosted: bool = False
+) -> None:
+    """I1 and I2 of one answer.
+
+    Args:
+        answer: What came; without a status nothing did, and the case judges.
+        asked: The request, as it was sent.
+        secrets: What no answer may hold: keys, folders.
+        hosted: Whether somebody's application answers beside ours, in its own form.
+    """
+    if hosted and "polymux-version" not in answer.headers:
+        return
+    if not answer.status:
+        return
+    assert answer.status in STATUSES, answer.status
+    head = "\n".join(answer.lines)
+    for secret in filter(None, secrets):
+        assert secret.encode() not in answer.body, f"a secret in the answer to {asked[:200]!r}"
+        assert secret not in head, f"a secret in the header of the answer to {asked[:200]!r}"
+    if answer.status < 400:
+        return
+    text = answer.body.decode()
+    assert not _INSIDE.search(text), text
+    first = asked.partition(b"\r\n")[0].split(b" ")
+    target = first[1].decode("latin-1") if len(first) > 1 else ""
+    if answer.body and not target.startswith(_DOORS):
+        _check_error(answer, text, asked)
+
+
+def _check_error(answer: Answer, text: str, asked: bytes) -> None:
+    assert answer.headers["content-type"] == "application/json", answer.headers
+    assert len(answer.body) <= _MOST_ERROR_BYTES, text
+    body = json.loads(text)
+    assert isinstance(body["error"], str), body
+    assert body["error"], body
+    assert "detail" not in body, body
+    assert "polymux-version" in answer.headers
+    told = body["error"]
+    sent = asked.decode("utf-8", "replace")
+    for at in range(len(told) - _MOST_ECHOED):
+        assert told[at : at + _MOST_ECHOED + 1] not in sent, "too much of the request is repeated"
+
+
+def check_log(text: str, secrets: Iterable[str], *, defects: bool = False) -> None:
+    """I2 and I7 of what a server has said.
+
+    Args:
+        text: All of it.
+        secrets: What it may not hold.
+        defects: Whether the case makes something fail that nobody foresees. Default: False.
+    """
+    for words in _FORGOTTEN:
+        assert words not in text, text[-3000:]
+    for secret in filter(None, secrets):
+        assert secret not in text, "a secret in the log"
+    if not defects:
+        at = text.find("Traceback")
+        assert at < 0, text[max(0, at - 500) : at + 2500]
+
+
+def check_store(folder: Path) -> None:
+    """I4 of a store whose server has ended: whole, and nothing in it that nobody answers for."""
+    catalogue = folder / "catalogue.db"
+    if not catalogue.exists():
+        return
+    drafts = folder / "drafts"
+    left = [one.name for one in drafts.iterdir()] if drafts.exists() else []
+    assert left == [], f"drafts are left: {left[:5]}"
+    with closing(sqlite3.connect(catalogue)) as connection:
+        rows = connection.execute("SELECT count(*) FROM jobs WHERE status NOT IN "
+                                  "('succeeded', 'failed', 'canceled')").fetchone()  # fmt: skip
+        assert rows == (0,), "a job is under way that nobody does"
+        known = {name for (name,) in connection.execute("SELECT name FROM files")}
+    files = (folder / "media").glob("*/*")
+    there = {one.name for one in files if one.is_file() and not one.is_symlink()}
+    assert there <= known, "files that no row of the catalogue names"
+
+
+def until(condition: object, longest_s: float = SETTLED_S) -> bool:
+    """Whether a condition, a callable, comes true by then."""
+    end = time.monotonic() + longest_s
+    while not condition():  # type: ignore[operator]
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+class _Listener(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+        self.setFormatter(logging.Formatter("%(name)s %(levelname)s %(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(self.format(record))
+
+
+class InProcess:
+    """What this process has before a server begins in it, and must have again behind its end."""
+
+    def __init__(self) -> None:
+        """Before it begins."""
+        self._threads = set(threading.enumerate())
+        self._children = _children()
+        self._listener = _Listener()
+        self._logger = logging.getLogger()
+
+    def begin(self) -> None:
+        """Listens to the log from here on."""
+        self._logger.addHandler(self._listener)
+
+    def check(self, folder: Path, secrets: Sequence[str], *, defects: bool) -> None:
+        """I2, I4 and I7, behind its end.
+
+        Args:
+            folder: Of its store.
+            secrets: What its log may not hold.
+            defects: As for `check_log`.
+        """
+        self._logger.removeHandler(self._listener)
+        check_log("\n".join(self._listener.lines), secrets, defects=defects)
+        check_store(folder)
+        assert until(lambda: not self._more_threads()), self._more_threads()
+        assert until(lambda: _children() <= self._children), "a child process is left"
+        assert until(lambda: not _open_in(folder)), _open_in(folder)
+
+    def _more_threads(self) -> list[str]:
+        """Those of servers; a test's own have its names."""
+        found = set(threading.enumerate()) - self._threads
+        return [one.name for one in found if one.name.startswith(("asyncio_", "polymux"))]
+
+
+def _children() -> set[str]:
+    found: set[str] = set()
+    for task in Path("/proc/self/task").glob("*/children"):
+        try:
+            found.update(task.read_text().split())
+        except OSError:
+            continue  # The thread has ended meanwhile.
+    return found
+
+
+def _open_in(folder: Path) -> list[str]:
+    """Files of a folder that this process has open."""
+    found = []
+    for one in Path("/proc/self/fd").iterdir():
+        try:
+            path = os.readlink(one)  # noqa: PTH115 - of what was deleted it says so
+        except OSError:
+            continue
+        if path.startswith(f"{folder}{os.sep}"):
+            found.append(path)
+    return found
