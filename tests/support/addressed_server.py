@@ -85,14 +85,14 @@ class AddressedServer(PolymuxServer):
     def __enter__(self) -> Self:
         # A folder of its own, as others of this machine's processes have theirs in the usual one.
         self._temporary = tempfile.TemporaryDirectory(prefix="t-")
-        self._before, tempfile.tempdir = tempfile.tempdir, self._temporary.name
+        self._usual_place, tempfile.tempdir = tempfile.tempdir, self._temporary.name
         return super().__enter__()
 
     def __exit__(self, *exception: object) -> None:
         try:
             super().__exit__(*exception)
         finally:
-            tempfile.tempdir = self._before
+            tempfile.tempdir = self._usual_place
             self._temporary.cleanup()
 
     def _backends(self) -> list[Backend]:
@@ -187,11 +187,11 @@ class Grown:
     def __enter__(self) -> Self:
         # Whatever was the most until now counts no more: see proc(5).
         Path("/proc/self/clear_refs").write_text("5")
-        self._before = _status_bytes("self", "VmRSS")
+        self._usual_place = _status_bytes("self", "VmRSS")
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.bytes = _status_bytes("self", "VmHWM") - self._before
+        self.bytes = _status_bytes("self", "VmHWM") - self._usual_place
 
 
 def _status_bytes(process: object, name: str) -> int:

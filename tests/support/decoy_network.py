@@ -81,6 +81,8 @@ class Decoys:
             writer.write(
                 b"HTTP/1.1 %s Moved\r\nLocation: %s\r\n\r\n" % (match[1].encode(), location)
             )
+        elif "/search?" in target:  # A catalogue of songs that has none.
+            writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{"results": []}')
         else:
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npublic")
         writer.close()

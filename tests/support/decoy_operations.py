@@ -1,7 +1,7 @@
 """Asks operations for the whole corpus of URLs inside a network of its own; see `decoy_network`.
 
-Every field of the contract's kind ``url`` that a backend takes is asked for directly with each URL,
-and through each code of redirect.
+Every field of the contract's kind ``url`` is asked for directly with each URL, and through each
+code of redirect.
 """
 
 from __future__ import annotations
@@ -19,25 +19,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
-from polymux.downloads.backend import DownloadBackend
-from polymux.downloads.bringing import Bringer, addressed, failure_of
-from polymux.downloads.pages import PageDownloader
-from polymux.downloads.settings import DownloadSettings
-from polymux.engines.conversations import ChatBackend
+from polymux.downloads.bringing import Bringer, failure_of
 from polymux.errors import PolymuxError
 from polymux.fetching import FetchPolicy
 from polymux.server.doors.replicate.delivery import Delivery
 from polymux.service.dispatch import Service, is_job
 from polymux.service.failures import described
 from polymux.service.store import Store
-from polymux.service.work import Sink, Work
-from polymux.summaries.backend import SummaryBackend
-from polymux.summaries.settings import SummaryOptions
+from polymux.service.work import Sink, Upload, Work
 from polymux.upstreams.replicate import ReplicateUpstream
 from polymux.upstreams.replicate_server import ReplicateServer
 from polymux.upstreams.results import fetched
 from polymux.upstreams.server import UpstreamServer
 
+from support.decoy_backends import PROXY, backends
 from support.decoy_network import (
     ADDRESS,
     CODES,
@@ -46,70 +41,81 @@ from support.decoy_network import (
     knocks,
     set_up_network,
 )
-from support.services import Scripted
-from support.url_corpus import PUBLIC, urls
+from support.url_corpus import PUBLIC, proxies, urls
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from polymux.service.backend import Backend
     from polymux.service.media_store import Draft
 
-#: Operation and field to what asks for it, the URL in the place of ``URL``.
-REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "convert_to_mp3.url": ("convert_to_mp3", {"url": "URL"}),
-    "transcribe.url": ("transcribe", {"url": "URL"}),
-    "download_video.url": ("download_video", {"url": "URL"}),
-    "summarize_video.url": ("summarize_video", {"url": "URL"}),
-    "chat.image_url": (
-        "chat",
-        {"model": "scripted", "messages": [{"role": "user", "content": [
-            {"type": "image_url", "image_url": {"url": "URL"}}]}]},
-    ),
-    "free_chat.image_url": (
-        "free_chat", {"messages": [{"role": "user", "content": "x"}], "image_url": "URL"},
-    ),
+#: A file of the request's own, where one must be; any will do, as nothing opens it.
+_FILE = Upload(Path(os.devnull), "a.png", "image/png", 0)
+_PICTURE = {"type": "image_url", "image_url": {"url": "URL"}}
+_SAYING = [{"role": "user", "content": "x"}]
+#: Field, as `test_decoys` walks to it in the contract, to what asks for it: ``URL`` stands for it.
+REQUESTS: dict[str, dict[str, Any]] = {
+    "convert_to_mp3.url": {"url": "URL"},
+    "transcribe.url": {"url": "URL"},
+    "download_video.url": {"url": "URL"},
+    "summarize_video.url": {"url": "URL"},
+    "chat.messages.content.image_url.url": {
+        "model": "scripted", "messages": [{"role": "user", "content": [_PICTURE]}],
+    },
+    "free_chat.image_url": {"messages": _SAYING, "image_url": "URL"},
+    "search_music.proxy": {"song": "x", "proxy": "URL"},
+    "generate_image.replicate_weights": {"prompt": "x", "replicate_weights": "URL"},
+    "upscale_image.lora_links": {"image": _FILE, "lora_links": "URL"},
+    "upscale_image.custom_sd_model": {"image": _FILE, "custom_sd_model": "URL"},
 }  # fmt: skip
+#: Those that are asked for by a form, with the selector of their model.
+_FORMS = {
+    "convert_to_mp3": None,
+    "transcribe": None,
+    "generate_image": "lorenzomarines/astra",
+    "upscale_image": "philz1337x/clarity-upscaler",
+}
 #: What they resolve to: `decoy_network.Resolver`.
 NAMES = (
     "private", "private6", "mapped", "mixed", "mixed-other-order", "to-localhost", "chain",
     "127-0-0-1.wildcard", "many-one-private", "servfail", "unknown", "rebinding",
 )  # fmt: skip
-#: These start a process for what looks right at first: some of the corpus, for all codes.
-SLOW = ("download_video.url", "summarize_video.url")
-#: What is judged by the same code in the same place gets a part of the corpus.
+#: Of names, what the fields are that fetch in ways of their own.
+NAMED = (
+    "convert_to_mp3.url", "download_video.url", "chat.messages.content.image_url.url",
+    "upscale_image.lora_links",
+)  # fmt: skip
+#: The operations that a page's downloader does, which is a process for each that looks right.
+PAGES = ("download_video.url", "summarize_video.url")
+#: Of a proxy no redirect is followed: it is allowed by its name, or not.
+PROXIES = ("search_music.proxy",)
+#: For a field, one of how many URLs is asked for directly where not all are: jobs take their time.
 STEPS = {
-    "convert_to_mp3.url": 2, "transcribe.url": 8, "download_video.url": 4, "summarize_video.url": 8,
+    "transcribe.url": 8, "download_video.url": 4, "summarize_video.url": 8,
+    "generate_image.replicate_weights": 4, "upscale_image.lora_links": 8,
+    "upscale_image.custom_sd_model": 8,
 }  # fmt: skip
 #: Of the corpus, which are led to by redirects: `test_fetching_network` has all of them.
-_EVERY, _SLOW_EVERY = 12, 330
+_EVERY, _EVERY_OF_PAGES = 12, 330
+#: The same of a run that has time.
+_LONG_EVERY, _LONG_EVERY_OF_PAGES = 1, 60
 
 
-def run() -> dict[str, Any]:
-    """What the child found; fails with its words where the namespaces cannot be made."""
+def run(*, everything: bool = False) -> dict[str, Any]:
+    """What the child found; fails with its words where the namespaces cannot be made.
+
+    Args:
+        everything: Whether each field gets the whole corpus, directly and through each redirect.
+    """
     command = ["unshare", "--net", "--mount", sys.executable, "-m", "support.decoy_operations"]
-    done = subprocess.run(
-        command, cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=500,
-        check=False,
-    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [*command, folder, *(["everything"] if everything else [])],
+            cwd=Path(__file__).parents[1], capture_output=True, text=True,
+            timeout=7200 if everything else 590, check=False,
+        )  # fmt: skip
     assert done.returncode == 0, f"the decoy network does not work (is this root?): {done.stderr}"
     found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-def backends(folder: Path) -> list[Backend]:
-    policy = FetchPolicy(allowed_networks=("203.0.113.0/24",))
-    pages = PageDownloader(DownloadSettings(total_s=60), policy, folder / "drafts", 3600)
-    bringer = Bringer(policy, 1 << 20, pages=pages)
-    media = Scripted("media", ("convert_to_mp3",), slots=8)
-    chats = Scripted("chats", ("chat", "free_chat"), slots=8)
-    return [
-        addressed(media, bringer),
-        addressed(Scripted("speech", ("transcribe",), slots=8), bringer),
-        ChatBackend(chats, media, models=["scripted"], sees=True, policy=policy),
-        DownloadBackend(pages, media),
-        SummaryBackend(pages, SummaryOptions(model="scripted")),
-    ]
+    return found | {"said": done.stderr}
 
 
 def with_url(value: Any, url: str) -> Any:
@@ -120,17 +126,21 @@ def with_url(value: Any, url: str) -> Any:
     return [with_url(one, url) for one in value] if isinstance(value, list) else value
 
 
+def work_of(field: str, url: str) -> Work:
+    operation = field.partition(".")[0]
+    values = with_url(REQUESTS[field], url)
+    if operation in _FORMS:
+        fields = list(values.items())
+        return Work.of(contract.read_form(operation, fields, model=_FORMS[operation]))
+    body = json.dumps(values).encode("utf-8", "surrogatepass")
+    return Work.of(contract.read_json(operation, body))
+
+
 async def outcome(service: Service, field: str, url: str) -> str:
     """The failure's code, or that it was done; words that name an address are told."""
-    operation, values = REQUESTS[field]
     try:
-        body = json.dumps(with_url(values, url)).encode("utf-8", "surrogatepass")
-        if operation in ("convert_to_mp3", "transcribe"):
-            checked = contract.read_form(operation, [("url", url)])
-        else:
-            checked = contract.read_json(operation, body)
-        work = Work.of(checked)
-        if is_job(operation):
+        work = work_of(field, url)
+        if is_job(work.operation):
             job, _ = await service.begin(work)
             ended = await service.jobs.wait(job)
             told = ended.error or {"code": ended.status, "message": ""}
@@ -146,26 +156,38 @@ async def outcome(service: Service, field: str, url: str) -> str:
     return str(told["code"])
 
 
-async def asked(service: Service, corpus: list[str]) -> dict[str, Any]:
+async def asked(service: Service, corpus: list[str], *, everything: bool) -> dict[str, Any]:
     found: dict[str, Any] = {}
+    limit = asyncio.Semaphore(4)
+
+    async def one(field: str, url: str) -> str:
+        async with limit:
+            return await outcome(service, field, url)
+
+    async def all_of(field: str, places: list[str]) -> dict[str, str]:
+        codes = await asyncio.gather(*(one(field, place) for place in places))
+        return dict(zip(places, codes, strict=True))
+
     for field in REQUESTS:
         began = time.monotonic()
-        found[field] = {
-            url: await outcome(service, field, url) for url in corpus[:: STEPS.get(field, 1)]
-        }
-        step = _SLOW_EVERY if field in SLOW else _EVERY
-        numbers = range(0, len(corpus), step)
-        places = [f"http://{PUBLIC}/redirect/{code}/{n}" for code in CODES for n in numbers]
-        limit = asyncio.Semaphore(4)
-
-        async def one(place: str, field: str = field, limit: Any = limit) -> str:
-            async with limit:
-                return await outcome(service, field, place)
-
-        codes = await asyncio.gather(*map(one, places))
-        found[f"{field} redirected"] = dict(zip(places, codes, strict=True))
+        direct = corpus[:: 1 if everything else STEPS.get(field, 1)]
+        found[field] = await all_of(field, direct + (proxies() if field in PROXIES else []))
+        found[f"{field} redirected"] = await all_of(field, led(field, corpus, everything))
         found[f"{field} s"] = time.monotonic() - began
+        sys.stderr.write(f"{field}: {found[f'{field} s']:.1f} s\n")
     return found
+
+
+def led(field: str, corpus: list[str], everything: bool) -> list[str]:
+    """Addresses that lead to some of the corpus, or to all of it, by every code of redirect."""
+    if field in PROXIES:
+        return []
+    if everything:
+        step = _LONG_EVERY_OF_PAGES if field in PAGES else _LONG_EVERY
+    else:
+        step = _EVERY_OF_PAGES if field in PAGES else _EVERY
+    numbers = range(0, len(corpus), step)
+    return [f"http://{PUBLIC}/redirect/{code}/{n}" for code in CODES for n in numbers]
 
 
 async def called(corpus: list[str], folder: Path) -> dict[str, Any]:
@@ -221,30 +243,32 @@ async def code_of(call: Awaitable[str]) -> str:
         return str(described(told)["code"])
 
 
-async def served(corpus: list[str]) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as name:
-        store = Store(Path(name), cap_bytes=1 << 30, life_s=3600)
-        service = Service(backends(Path(name)), store, queue=100)
-        await service.start()
-        try:
-            found = await asked(service, corpus)
-            found["names"] = {
-                f"{field} {name}": await outcome(service, field, f"http://{name}.example/")
-                for field in ("convert_to_mp3.url", "download_video.url", "chat.image_url")
-                for name in NAMES
-            }
-            found["good"] = {
-                field: await outcome(service, field, f"http://{PUBLIC}/") for field in REQUESTS
-            }
-        finally:
-            await service.close()
-    with tempfile.TemporaryDirectory() as name:
-        found["calls"] = await called(corpus, Path(name))
+async def served(corpus: list[str], folder: Path, *, everything: bool) -> dict[str, Any]:
+    store = Store(folder / "operations", cap_bytes=1 << 30, life_s=3600)
+    service = Service(backends(folder / "operations"), store, queue=100)
+    await service.start()
+    try:
+        found = await asked(service, corpus, everything=everything)
+        found["names"] = {
+            f"{field} {name}": await outcome(service, field, f"http://{name}.example/")
+            for field in NAMED
+            for name in NAMES
+        }
+        found["good"] = {
+            field: await outcome(service, field, PROXY if field in PROXIES else f"http://{PUBLIC}/")
+            for field in REQUESTS
+        }
+    finally:
+        await service.close()
+    found["calls"] = await called(corpus, folder / "calls")
     return found
 
 
 def main() -> None:
+    folder, everything = Path(sys.argv[1]), "everything" in sys.argv[2:]
     set_up_network()
+    # Every job is written down for good, tens of thousands of them: to memory.
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(folder)], check=True)
     decoys, resolver = Decoys(), Resolver()
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, daemon=True).start()
@@ -253,7 +277,7 @@ def main() -> None:
     corpus = urls()
     decoys.locations += [url.encode("utf-8", "surrogateescape") for url in corpus]
     knocked = knocks(decoys)
-    found = asyncio.run(served(corpus))
+    found = asyncio.run(served(corpus, folder, everything=everything))
     found |= {"knocks": knocked, "hits": dict(decoys.hits), "requests": decoys.served}
     json.dump(found, sys.stdout)
     sys.stdout.flush()

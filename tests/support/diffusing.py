@@ -67,7 +67,8 @@ def engine(models: Mapping[str, Path], **options: Any) -> DiffusionEngine:
         for role, path in models.items()
     }
     device = os.environ.get("POLYMUX_TEST_DEVICE", "cpu")
-    made.load({"models": cast, "device": device, **options})
+    dtype = os.environ.get("POLYMUX_TEST_DTYPE", "auto")
+    made.load({"models": cast, "device": device, "dtype": dtype, **options})
     return made
 
 

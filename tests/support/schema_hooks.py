@@ -52,6 +52,7 @@ _BEYOND_SCHEMAS = (
     "must lie behind the start",
     "cursor: is none that this server has given",
     "this is no picture of a kind",
+    "name: must be a text of",  # No blank one, and none that a terminal would obey.
 )
 
 

@@ -182,3 +182,23 @@ def urls() -> list[str]:
     for more in (_differentials, _slashes, _ports, _other_schemes, _big_and_broken):
         found += more()
     return list(dict.fromkeys(found))
+
+
+def proxies() -> list[str]:
+    """Proxies that read like the one at `PUBLIC`, port 80, and are another to somebody."""
+    found: list[str] = []
+    for inner in ("127.0.0.1", "169.254.169.254", "[::1]"):
+        for form in (
+            "http://{i}:80", "http://{i}:80/", "socks5://{i}:8080", "socks5h://{p}:80",
+            "https://{p}:80", "http://{p}:8080", "http://{p}", "http://{p}:80@{i}:80",
+            "http://{p}:80@{i}", "http://{i}:80#@{p}:80", "http://{i}:80?@{p}:80",
+            "http://{i}:80/@{p}:80", "http://{i}:80\\@{p}:80", "http://{i}\\@{p}:80",
+            "http://{p}:80\\@{i}:80", "http://{i}%2f@{p}:80\t", "http://{i}\n@{p}:80",
+            "http://{i}:80\r\n#@{p}:80", "http://{p}:80,{i}:80", "http://{p}:80;http://{i}:80",
+            "http://{p}:80 {i}:80", "http://{i}:80\x00@{p}:80", "http://{p}%00{i}:80",
+            "http://{p}:80\x00{i}", "http://@@{i}:80", "http:{i}:80", "//{p}:80", "{p}:80",
+            "file:///etc/passwd", "unix://{p}:80", "socks4://{p}:80", "http://{p}:+80",
+            "http://{p}:8_0", "http://{p}:\uff18\uff10",
+        ):  # fmt: skip
+            found += [form.format(p=PUBLIC, i=inner)]
+    return list(dict.fromkeys(found))

@@ -67,6 +67,10 @@ class Server:
     def url(self, path: str = "/") -> str:
         return f"{'https' if self.certificate else 'http'}://{self.authority}{path}"
 
+    def call(self, function: Callable[[], object]) -> None:
+        """Calls on the server's thread."""
+        self._loop.call_soon_threadsafe(function)
+
     def __enter__(self) -> Self:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)

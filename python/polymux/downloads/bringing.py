@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -41,8 +40,6 @@ _SHARE = 0.3
 _LOOKED_AT_BYTES = 1024
 #: How pages and lists of parts begin; all else is for the media engine to judge.
 _PAGES = (b"<!doctype html", b"<html", b"<head", b"<body", b"#extm3u", b"<mpd", b"<?xml")
-#: How the guard ends where it gives up: a site in a circle is no address that may not be asked for.
-_TOO_FAR = re.compile(r"more than \d+ redirects$")
 
 
 class Bringer:
@@ -138,7 +135,8 @@ def failure_of(error: errors.PolymuxError) -> errors.PolymuxError:
         return _upstream("the address did not answer in time", "upstream_timeout", 504)
     if isinstance(error, (errors.TransportError, errors.DecodeError)):
         return _upstream(f"the address cannot be fetched: {error}", "upstream_failed", 502)
-    if isinstance(error, errors.URLRefusedError) and _TOO_FAR.search(str(error)):
+    if isinstance(error, errors.URLRefusedError) and error.limit == "redirects":
+        # A site in a circle is no address that may not be asked for.
         return _upstream(f"the address cannot be fetched: {error}", "upstream_failed", 502)
     return error
 
@@ -200,6 +198,10 @@ class AddressedBackend(Backend):
         """As the one that does it, with a file in the address's place."""
         self._inner.refuse(_filled(work, _NO_FILE) if _lacks_file(work) else work)
 
+    def window_tokens(self) -> int | None:
+        """The inner one's."""
+        return self._inner.window_tokens()
+
     async def estimate(self, work: Work) -> Estimate:
         """Nobody knows, before the file is here."""
         if _lacks_file(work):
@@ -234,6 +236,15 @@ class AddressedBackend(Backend):
     def health(self) -> Health:
         """The inner one's."""
         return self._inner.health()
+
+    @property
+    def is_loaded(self) -> bool:
+        """The inner one."""
+        return self._inner.is_loaded
+
+    async def unload(self) -> bool:
+        """Unloads the inner one."""
+        return await self._inner.unload()
 
     async def close(self) -> None:
         """Closes the inner one."""

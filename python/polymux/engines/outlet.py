@@ -13,6 +13,7 @@ import socket
 import struct
 import sys
 from contextlib import suppress
+from itertools import pairwise
 
 from polymux.engines.confinement import die_with_parent, leave_network, run_module
 
@@ -38,8 +39,13 @@ def open_outlet(socket_path: str) -> int | None:
     _raise_loopback()
     listener = socket.create_server(("127.0.0.1", 0), backlog=128)
     parent = os.getpid()
+    # Closed by nobody but the end of this process. Its signal alone would not do: Landlock can keep
+    # a confined process from signalling others, and the kernel counts that one as its own.
+    ended, held = os.pipe()
     if os.fork() == 0:
-        _be_relay(listener, socket_path, parent)
+        os.close(held)
+        _be_relay(listener, socket_path, parent, ended)
+    os.close(ended)
     port: int = listener.getsockname()[1]
     listener.close()
     return port
@@ -54,20 +60,20 @@ def _raise_loopback() -> None:
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags))
 
 
-def _be_relay(listener: socket.socket, socket_path: str, parent: int) -> None:
+def _be_relay(listener: socket.socket, socket_path: str, parent: int, ended: int) -> None:
     """The process beside; never returns, and ends with the one that has made it."""
     try:
         die_with_parent(parent)
-        own = listener.fileno()
         # The connection to the server is one of them: it must end with the process that it is of.
-        os.closerange(3, own)
-        os.closerange(own + 1, os.sysconf("SC_OPEN_MAX"))
-        asyncio.run(_relay(listener, socket_path))
+        kept = [2, *sorted((listener.fileno(), ended)), os.sysconf("SC_OPEN_MAX")]
+        for before, after in pairwise(kept):
+            os.closerange(before + 1, after)
+        asyncio.run(_relay(listener, socket_path, ended))
     finally:
         os._exit(1)
 
 
-async def _relay(listener: socket.socket, socket_path: str) -> None:
+async def _relay(listener: socket.socket, socket_path: str, ended: int) -> None:
     async def joined(here: asyncio.StreamReader, answer: asyncio.StreamWriter) -> None:
         there = None
         with suppress(OSError):
@@ -79,6 +85,7 @@ async def _relay(listener: socket.socket, socket_path: str) -> None:
             if writer is not None:
                 writer.close()
 
+    asyncio.get_running_loop().add_reader(ended, os._exit, 0)
     server = await asyncio.start_server(joined, sock=listener)
     await server.serve_forever()
 

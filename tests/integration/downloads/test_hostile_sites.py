@@ -167,7 +167,7 @@ def test_ten_thousand_videos_on_a_page(site_folder: Path, tmp_path: Path) -> Non
 def test_what_is_planted_around_is_not_read(
     site: Server, tmp_path: Path, decoy: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """U48, U49: configuration, plugins, netrc and proxies of the machine."""
+    """U48, U49: configuration, plugins, netrc, cookies and proxies of the machine."""
     home = tmp_path / "home"
     (home / ".config" / "yt-dlp").mkdir(parents=True)
     (home / ".config" / "yt-dlp" / "config").write_text(f"--exec touch {tmp_path / 'canary'}\n")
@@ -176,6 +176,13 @@ def test_what_is_planted_around_is_not_read(
     plugin = home / ".config" / "yt-dlp" / "plugins" / "mine" / "yt_dlp_plugins" / "extractor"
     plugin.mkdir(parents=True)
     (plugin / "x.py").write_text(f"open({str(tmp_path / 'plugin')!r}, 'w')\n")
+    beside = home / "yt_dlp_plugins" / "extractor"
+    beside.mkdir(parents=True)
+    (beside / "y.py").write_text(f"open({str(tmp_path / 'plugin')!r}, 'w')\n")
+    for place in (home, home / ".config" / "yt-dlp"):
+        (place / "cookies.txt").write_text(
+            "# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t0\tplanted\t1\n"
+        )
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
     monkeypatch.chdir(home)
@@ -188,6 +195,32 @@ def test_what_is_planted_around_is_not_read(
     assert decoy.connections == 0
     fields = [name.lower() for one in site.requests for name, _ in one.headers]
     assert "authorization" not in fields
+    assert "cookie" not in fields
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["--exec=touch canary", "-ocanary", "--config-locations=planted", "-a planted", "@planted"],
+)
+def test_options_are_no_addresses(
+    site: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    """U31: neither by their own words nor by those of a file that they name."""
+    home = tmp_path / "home"
+    home.mkdir()
+    canary = tmp_path / "home" / "canary"
+    (home / "planted").write_text(f"--exec touch {canary}\n{site.url('/page/low.mp4')}\n")
+    monkeypatch.chdir(home)
+    with served(tmp_path, site, music_search=site.url("/find/{query}")) as server:
+        for path in ("downloadvideo", "videosummarization"):
+            assert server.json(f"/api/v1/{path}", {"url": word}).status == 400
+        for path, field in (("convert2mp3", "url"), ("modelhost/stt", "url")):
+            body, headers = form((field, word))
+            assert server.ask("POST", f"/api/v1/{path}", body, headers).status == 400
+        assert site.requests == []
+        server.json("/api/v1/downloadmusic", {"query": word})
+        assert site.requests[0].target.startswith("/find/")
+    assert [one.name for one in home.iterdir()] == ["planted"]
 
 
 def test_cookies_of_one_download_are_not_anothers(site_folder: Path, tmp_path: Path) -> None:

@@ -97,7 +97,15 @@ def test_every_way_in(server: PolymuxServer, site: Server, tmp_path: Path, opera
     place.mkdir()
     with polymux.Local(place, backends=backends(site, place)) as local:
         assert seen(asked(local, operation, site)) == first
+    assert asyncio.run(by_async_local(site, tmp_path / "async", operation)) == first
     assert by_command(server, site, operation, tmp_path) == first
+
+
+async def by_async_local(site: Server, place: Path, operation: str) -> Any:
+    place.mkdir()
+    async with polymux.AsyncLocal(place, backends=backends(site, place)) as local:
+        made = await asked(local, operation, site)
+        return seen(made)
 
 
 def by_command(server: PolymuxServer, site: Server, operation: str, folder: Path) -> Any:

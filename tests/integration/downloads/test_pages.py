@@ -72,7 +72,9 @@ def test_a_video_is_one_file_that_plays(
         assert list((tmp_path / "s" / "drafts").iterdir()) == []
 
 
-@pytest.mark.parametrize(("resolution", "height"), [("144p", 144), ("200", 144), ("best", 240)])
+@pytest.mark.parametrize(
+    ("resolution", "height"), [("144p", 144), ("200", 144), ("best", 240), ("", 240)]
+)
 def test_the_best_at_or_below_what_was_asked_for(
     site: Server, site_folder: Path, tmp_path: Path, resolution: str, height: int
 ) -> None:
@@ -91,6 +93,23 @@ def test_the_best_at_or_below_what_was_asked_for(
     words = ("-v", "error", "-select_streams", "v", "-show_entries", "stream=height", "-of", "json")
     (stream,) = json.loads(run("ffprobe", *words, kept).stdout)["streams"]
     assert stream["height"] == height
+
+
+def test_the_smallest_above_where_none_is_below(
+    site: Server, site_folder: Path, tmp_path: Path
+) -> None:
+    """Not the other, which is said to be larger, and is nowhere."""
+    (site_folder / "large.m3u8").write_text(
+        "#EXTM3U\n"
+        "#EXT-X-STREAM-INF:BANDWIDTH=300000,RESOLUTION=640x480\nabsent.m3u8\n"
+        "#EXT-X-STREAM-INF:BANDWIDTH=900000,RESOLUTION=320x240\nhls/list.m3u8\n"
+    )
+    with served(tmp_path, site) as server, Client(server.url, server.key) as client:
+        made = client.download_video(site.url("/large.m3u8"), resolution="180p")
+        kept = made.save(tmp_path / "video.bin")
+    words = ("-v", "error", "-select_streams", "v", "-show_entries", "stream=height", "-of", "json")
+    (stream,) = json.loads(run("ffprobe", *words, kept).stdout)["streams"]
+    assert stream["height"] == 240
 
 
 @pytest.mark.parametrize(

@@ -283,7 +283,8 @@ def test_ports_where_nobody_answers(tmp_path: Path) -> None:
                 assert time.monotonic() - began < longest_s
 
 
-def test_an_upstream_that_is_gone_and_comes_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("requests", [30, pytest.param(1000, marks=[pytest.mark.long])])
+def test_an_upstream_that_is_gone_and_comes_back(tmp_path: Path, requests: int) -> None:
     """C45: everybody is told at once, few ask it, and it is found again within seconds."""
     with listeners.refusing_port() as port:
         pass
@@ -291,7 +292,7 @@ def test_an_upstream_that_is_gone_and_comes_back(tmp_path: Path) -> None:
         "gone": upstream(tmp_path, f"http://127.0.0.1:{port}", models={"fast": "m"}, **LIMITS)
     }
     with gateway(tmp_path, upstreams) as server:
-        for _ in range(30):
+        for _ in range(requests):
             began = time.monotonic()
             assert chat(server).status == 502
             assert time.monotonic() - began < 1

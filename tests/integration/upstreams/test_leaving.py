@@ -12,7 +12,7 @@ from servers.misbehaving import MisbehavingServer
 from servers.reference import ReferenceServer
 from servers.steps import Stage, Step
 from support.polymux_server import CHAT, CONVERT, form
-from support.upstreams import ASKED, STT, asked, chunk, event, gateway, upstream
+from support.upstreams import ASKED, IMAGES, STT, asked, chunk, event, gateway, upstream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from support.polymux_server import PolymuxServer
 
 SOON_S = 1.0
+SPEECH = "turian/insanely-fast-whisper-with-video"
+LIGHTNING = "bytedance/sdxl-lightning-4step"
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +72,54 @@ def test_chats(server: PolymuxServer, slow: MisbehavingServer, phase: str) -> No
     assert request.connection.closed_at is not None
     assert request.connection.closed_at - left_at < SOON_S
     assert until(lambda: server.state.service.places["slow"].running == 0) < SOON_S
+
+
+FILES = {
+    "transcribe": (STT, ("audio", ("a.wav", b"x" * 100_000))),
+    "generate_image": (f"{IMAGES}?model={LIGHTNING}", ("prompt", "a house")),
+}
+
+
+@pytest.mark.parametrize("phase", ["before the answer", "within"])
+@pytest.mark.parametrize("operation", FILES)
+def test_a_recording_and_a_picture(
+    slow: MisbehavingServer, tmp_path: Path, operation: str, phase: str
+) -> None:
+    """A job that nobody waits for any more, or that is cancelled by its name."""
+    models = {SPEECH: "whisper", LIGHTNING: "painter"}
+    made = upstream(tmp_path, slow.url, models=models, operations=tuple(FILES))
+    path, field = FILES[operation]
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n{"
+    play = [steps.stall()] if phase == "before the answer" else [steps.send(head), steps.stall()]
+    body, fields = form(field)
+    with gateway(tmp_path, {"slow": made}) as server:
+        for way in ("left", "cancelled"):
+            before = len(slow.requests)
+            slow.script(*play)
+            if way == "left":
+                lines = [f"{name}: {value}" for name, value in fields]
+                with asked(server, path, body, *lines) as connection:
+                    request = slow.wait_requests(before + 1)[-1]
+                    slow.wait_complete(request)
+                    assert request.connection.closed_at is None
+                    connection.close()
+                    ended_at = time.monotonic()
+                    slow.wait_closed(request.connection, 30)
+            else:
+                later = [*fields, ("Prefer", "respond-async")]
+                begun = server.ask("POST", path, body, later).json()
+                request = slow.wait_requests(before + 1)[-1]
+                slow.wait_complete(request)
+                ended_at = time.monotonic()
+                answer = server.ask("POST", f"/api/v1/predictions/{begun['id']}/cancel")
+                assert answer.json()["status"] == "canceled"
+                slow.wait_closed(request.connection, 30)
+            assert request.connection.closed_at is not None
+            assert request.connection.closed_at - ended_at < SOON_S
+        assert until(lambda: server.state.service.places["slow"].running == 0) < SOON_S
+        slow.script(steps.answer(200, b'{"text": "heard"}'))
+        sound, fields = form(FILES["transcribe"][1])
+        assert server.ask("POST", STT, sound, fields).json()["output"]["text"] == "heard"
 
 
 def test_a_job_of_another_polymux_is_cancelled_there(tmp_path: Path) -> None:

@@ -1,0 +1,150 @@
+"""The way out of a downloader is enforced: by a network of its own, else by Landlock's ports.
+
+Which of them a machine has is told by `polymux doctor`; both are tried here, where its kernel can.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.downloads import health
+from polymux.downloads.proxy import GuardedProxy
+from polymux.engines import confinement, outlet
+from polymux.fetching import FetchPolicy
+from support.fetches import answering
+from support.web import Server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Run in a process like the downloader's: `argv` has whether it may leave the network, the way out
+#: and a port of loopback that is somebody else's.
+_CONFINED = """
+import json, socket, sys
+from polymux.engines import child, outlet
+from polymux.downloads.pages import _READABLE
+may_leave, wanted, port = sys.argv[1] == "leaves", json.loads(sys.argv[2]), int(sys.argv[3])
+if not may_leave:
+    outlet.leave_network = lambda: False
+header = {"options": {}, "confinement": {
+    "readable": [*_READABLE, "/"], "writable": [], "network": True, "outlet": wanted, "limits": {},
+}}
+in_force = child._confine(header)
+def reached(port):
+    try:
+        with socket.create_connection(("127.0.0.1", port), 5):
+            return "reached"
+    except OSError as error:
+        return type(error).__name__
+proxy = header["options"]["proxy"]
+print(json.dumps({"in_force": in_force, "proxy": proxy, "decoy": reached(port),
+                  "way_out": reached(int(proxy.rpartition(":")[2].rstrip("/")))}))
+"""
+
+
+def confined(folder: Path, *, leaves: bool) -> tuple[dict[str, Any], int]:
+    """What such a process finds, and how many came to the decoy."""
+
+    async def run(decoy: Server) -> bytes:
+        async with GuardedProxy(FetchPolicy(), 1 << 20) as proxy:
+            await proxy.start(folder / "out")
+            wanted = {"socket": str(folder / "out"), "url": proxy.url, "port": proxy.port}
+            words = ["leaves" if leaves else "stays", json.dumps(wanted), str(decoy.port)]
+            command = [sys.executable, "-c", _CONFINED, *words]
+            done = await asyncio.to_thread(
+                subprocess.run, command, stdout=subprocess.PIPE, check=True, timeout=60
+            )
+            return done.stdout
+
+    with Server(answering(200, b"secret")) as decoy:
+        found = json.loads(asyncio.run(run(decoy)))
+        return found, decoy.connections
+
+
+def test_a_network_of_its_own(tmp_path: Path) -> None:
+    """Its end is waited for with that of all who hold its output: the process beside ends too."""
+    found, came = confined(tmp_path, leaves=True)
+    if outlet.tried():
+        assert outlet.ONE_WAY_OUT in found["in_force"]
+        assert found["decoy"] == "ConnectionRefusedError"
+        assert came == 0
+    else:
+        assert outlet.ONE_WAY_OUT not in found["in_force"]
+    assert found["way_out"] == "reached"
+
+
+def test_landlock_bounds_the_ports(tmp_path: Path) -> None:
+    """Where the kernel lets no process leave: the proxy's port alone, if Landlock knows ports."""
+    found, came = confined(tmp_path, leaves=False)
+    assert outlet.ONE_WAY_OUT not in found["in_force"]
+    assert "@127.0.0.1:" in found["proxy"]  # Others reach it as well: it wants its password.
+    assert found["way_out"] == "reached"
+    if landlock_version() >= 4:
+        assert confinement.ONLY_PORTS in found["in_force"]
+        assert (found["decoy"], came) == ("PermissionError", 0)
+    else:  # What is not enforced is not said to be.
+        assert confinement.ONLY_PORTS not in found["in_force"]
+        assert (found["decoy"], came) == ("reached", 1)
+
+
+def landlock_version() -> int:
+    """Of this kernel's interface, asked by a process that confines nothing; 0 without it."""
+    code = "import ctypes; print(ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    return max(0, int(done.stdout))
+
+
+@pytest.mark.parametrize("version", [0, 3, 4, 5, 6])
+def test_what_is_asked_of_each_version(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+    """The calls of each version of Landlock's interface, as landlock(7) has them."""
+    calls: list[tuple[int, tuple[Any, ...]]] = []
+
+    def syscall(number: int, *arguments: Any) -> int:
+        calls.append((number, arguments))
+        if number != 444:
+            return 0
+        # One asks for the version, the other for a set of rules: a descriptor that is closed.
+        return version if arguments[2] == 1 else socket.socket().detach()
+
+    class Nothing:
+        def prctl(self, *_: int) -> int:
+            return 0
+
+    monkeypatch.setattr(confinement, "_syscall", syscall)
+    monkeypatch.setattr(confinement, "_libc", Nothing)
+    in_force = confinement.confine(confinement.Confinement(readable=("/usr",), ports=(8080,)))
+    made = [arguments for number, arguments in calls if number == 444 and arguments[2] != 1]
+    of_ports = [arguments for number, arguments in calls if number == 445 and arguments[1] == 2]
+    if version == 0:
+        assert in_force == ["no new privileges"]
+        assert not made
+        return
+    assert f"landlock {version}" in in_force
+    assert (confinement.ONLY_PORTS in in_force) == (version >= 4)
+    assert made[0][1] == (8 if version < 4 else 16 if version < 6 else 24)
+    network = int.from_bytes(made[0][0][8:16], "little")
+    assert network == (0b11 if version >= 4 else 0)  # To bind and to connect.
+    rules = [(one[2][:8], int.from_bytes(one[2][8:16], "little")) for one in of_ports]
+    connect = (0b10).to_bytes(8, "little")
+    assert rules == ([(connect, 8080)] if version >= 4 else [])
+
+
+@pytest.mark.parametrize("enforced", [True, False, None])
+def test_what_doctor_says(monkeypatch: pytest.MonkeyPatch, enforced: bool | None) -> None:
+    def tried() -> bool:
+        if enforced is None:
+            raise OSError("no process can be started")
+        return enforced
+
+    monkeypatch.setattr(outlet, "tried", tried)
+    found = health.downloads()
+    assert found["confined"] is enforced
+    said = [line for line in health.lines(found) if "one way out" in line]
+    assert len(said) == (1 if enforced is False else 0)
+    assert not said or "Landlock bounds the ports at best" in said[0]

@@ -1,0 +1,126 @@
+"""How far a download is: told by a job's events, and to who waits on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux.downloads.backend import DownloadBackend
+from polymux.downloads.bringing import Bringer, addressed
+from polymux.downloads.pages import PageDownloader
+from polymux.downloads.settings import DownloadSettings
+from polymux.engines.in_process import InProcessBackend
+from polymux.fetching import FetchPolicy
+from support.polymux_server import PolymuxServer, form
+from support.video_site import Site
+from support.web import Exchange, Server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from polymux.service.backend import Backend
+
+_LONGEST_S = 60.0
+
+
+class HeldSite(Site):
+    """Sends the first three quarters of each file, and the rest when it is asked to.
+
+    So whatever is told of a job before that is told while it is fetched.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.released = False
+        self._rest = asyncio.Event()
+
+    def release(self, server: Server) -> None:
+        self.released = True
+        server.call(self._rest.set)
+
+    async def _file(self, exchange: Exchange, name: str) -> None:
+        data = (self.folder / name).read_bytes()
+        head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(data)}\r\nConnection: close\r\n\r\n"
+        most = len(data) * 3 // 4
+        await exchange.send(head.encode() + data[:most])
+        await self._rest.wait()
+        await exchange.send(data[most:])
+
+
+@pytest.fixture
+def held(site_folder: Path) -> Iterator[tuple[HeldSite, Server]]:
+    site = HeldSite(site_folder)
+    with site.server() as running:
+        yield site, running
+        site.release(running)
+
+
+def backends(site: Server, folder: Path) -> list[Backend]:
+    policy = FetchPolicy(allowed_hosts=(site.authority,))
+    pages = PageDownloader(DownloadSettings(), policy, folder / "drafts", 3600)
+    media = InProcessBackend("media", "media", ["convert_to_mp3"], slots=2)
+    bringer = Bringer(policy, 1 << 30, pages=pages)
+    return [addressed(media, bringer), DownloadBackend(pages, media)]
+
+
+class Seen:
+    """The progress of a job while its file comes; the first that is any lets the rest come."""
+
+    def __init__(self, held: tuple[HeldSite, Server]) -> None:
+        self._site, self._server = held
+        self.before: list[float] = []
+
+    def take(self, job: polymux.Prediction) -> None:
+        progress = progress_of(job)
+        if progress and not self._site.released:
+            self.before.append(progress)
+            self._site.release(self._server)
+
+
+def progress_of(job: polymux.Prediction) -> float:
+    return float(job.extra.get("progress") or 0.0)
+
+
+ASKED: dict[str, tuple[str, str]] = {
+    "download_video": ("/api/v1/downloadvideo", "/page/low.mp4"),
+    "convert_to_mp3": ("/api/v1/convert2mp3", "/tone.wav"),
+}
+
+
+@pytest.mark.parametrize("operation", ASKED)
+def test_events_of_the_job(held: tuple[HeldSite, Server], tmp_path: Path, operation: str) -> None:
+    site = held[1]
+    route, path = ASKED[operation]
+    seen = Seen(held)
+    folder = tmp_path / "s"
+    with PolymuxServer(folder, lambda: backends(site, folder)) as server:
+        begun = server.json(route, {"url": site.url(path)}, [("Prefer", "respond-async")])
+        with polymux.Client(server.url, server.key) as client:
+            told = []
+            for job in client.predictions.events(begun.json()["id"], timeout=_LONGEST_S):
+                told.append(job)
+                seen.take(job)
+    assert told[-1].status == "succeeded"
+    assert seen.before
+    assert 0 < seen.before[0] < 1
+    shares = [progress_of(job) for job in told]
+    assert shares[-1] == 1.0
+    assert shares == sorted(shares)
+
+
+@pytest.mark.parametrize("operation", ASKED)
+def test_who_waits_on_this_machine(
+    held: tuple[HeldSite, Server], tmp_path: Path, operation: str
+) -> None:
+    site = held[1]
+    url = site.url(ASKED[operation][1])
+    seen = Seen(held)
+    with polymux.Local(tmp_path, backends=backends(site, tmp_path)) as local:
+        asked: Any = getattr(local, operation)
+        made = asked(url=url, on_progress=seen.take)
+    assert len(made.read()) > 1000
+    assert seen.before
+    assert 0 < seen.before[0] < 1

@@ -1,0 +1,89 @@
+"""Real backends for every field of kind ``url``, with test doubles behind what they fetch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from polymux.downloads.backend import DownloadBackend
+from polymux.downloads.bringing import Bringer, addressed
+from polymux.downloads.pages import PageDownloader
+from polymux.downloads.settings import DownloadSettings
+from polymux.engines.conversations import ChatBackend
+from polymux.engines.diffusion.backend import DiffusionBackend
+from polymux.engines.diffusion.engine import ESTIMATE
+from polymux.engines.media import LOAD_PICTURES, MEASURE_PICTURE, REMUX
+from polymux.fetching import FetchPolicy
+from polymux.models.casting import Cast
+from polymux.models.roles import ROLES
+from polymux.service.work import Made, Product
+from polymux.summaries.backend import SummaryBackend
+from polymux.summaries.settings import SummaryOptions
+from polymux.upstreams.song_search.backend import SongSearchBackend
+from polymux.upstreams.song_search.settings import SongSearchSettings
+
+from support.services import Scripted
+from support.url_corpus import PUBLIC
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from polymux.service.backend import Backend
+    from polymux.service.work import Sink, Work
+
+#: The only one that requests may name.
+PROXY = f"http://{PUBLIC}:80"
+_CHAT = {
+    "id": "chat-1", "object": "chat.completion", "created": 1, "model": "scripted",
+    "choices": [{"index": 0, "finish_reason": "stop",
+                 "message": {"role": "assistant", "content": "seen"}}],
+}  # fmt: skip
+_FACTS = {"width": 64, "height": 64, "channels": 3, "bits": 8}
+
+
+class Doing(Scripted):
+    """Has something right to say to whatever it is asked for."""
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        def made(kind: str) -> Made:
+            draft = sink.draft(len(self.data))
+            draft.path.write_bytes(self.data)
+            return Made(draft, kind, "a")
+
+        operation = work.operation
+        if operation == LOAD_PICTURES:
+            return Product({"pictures": [{**_FACTS, "pixels": made("application/octet-stream")}]})
+        if operation in ("generate_image", "upscale_image"):
+            return Product([made("image/png")])
+        if operation in ("convert_to_mp3", REMUX):
+            return Product({"response": made("video/mp4")})
+        said: dict[str, Any] = {
+            "chat": _CHAT,
+            "free_chat": {"response": "seen"},
+            "transcribe": {"text": "heard"},
+            MEASURE_PICTURE: _FACTS,
+            ESTIMATE: {"seconds": 0.0, "memory_bytes": 0, "why": ""},
+        }
+        return Product(said[operation])
+
+
+def backends(folder: Path) -> list[Backend]:
+    """For every operation that has such a field; they reach the public side alone."""
+    policy = FetchPolicy(allowed_networks=("203.0.113.0/24",))
+    pages = PageDownloader(DownloadSettings(total_s=60), policy, folder / "drafts", 3600)
+    bringer = Bringer(policy, 1 << 20, pages=pages)
+    media = Doing("media", ("convert_to_mp3",), slots=8)
+    chats = Doing("chats", ("chat", "free_chat"), slots=8)
+    painter = Doing("diffusion", ("generate_image", "upscale_image"), slots=8)
+    cast = Cast({role: {"path": "none", "name": one.model} for role, one in ROLES.items()}, {})
+    search = SongSearchSettings(
+        ("itunes",), itunes_url=f"http://{PUBLIC}", allowed_proxies=(PROXY,), cache_bytes=0
+    )
+    return [
+        addressed(media, bringer),
+        addressed(Doing("speech", ("transcribe",), slots=8), bringer),
+        ChatBackend(chats, media, models=["scripted"], sees=True, policy=policy),
+        DownloadBackend(pages, media),
+        SummaryBackend(pages, SummaryOptions(model="scripted")),
+        DiffusionBackend(painter, media, cast, bringer, non_commercial=True),
+        SongSearchBackend(search),
+    ]
