@@ -48,7 +48,7 @@ def variant(
 
 
 def cases(environment: Environment, *, with_peers: bool) -> list[Case]:
-    """Each kind of sound, played; one of them drawn."""
+    """Each kind of sound, played; one of them drawn; each there and back."""
     found = []
     for kind in inputs.KINDS:
         path, sound = inputs.picture(kind), inputs.sound(kind)
@@ -68,9 +68,24 @@ def cases(environment: Environment, *, with_peers: bool) -> list[Case]:
     variants = tuple(
         variant(environment, who, "draw", drawn, drawn, judges=False) for who in (OURS, PEER)
     )
-    goals = (Goal("librosa's wall time over ours", 2, PEER, WALL),)
+    quick = (Goal("librosa's wall time over ours", 2, PEER, WALL),)
     title = f"chords of {inputs.SECONDS} s, drawn"
-    return [*found, Case(title, variants, (WALL, CPU), goals, who="library")]
+    found.append(Case(title, variants, (WALL, CPU), quick, who="library"))
+    return found + [round_trip(environment, kind) for kind in inputs.KINDS]
+
+
+def round_trip(environment: Environment, kind: str) -> Case:
+    """Sound to a picture and back to sound, both in one go."""
+    path = inputs.sound(kind)
+    variants = tuple(
+        variant(environment, who, "round-trip", path, path, judges=False) for who in (OURS, PEER)
+    )
+    goals = (
+        Goal("librosa's wall time over ours", 5, PEER, WALL),
+        Goal("librosa's CPU over ours", 5, PEER, CPU),
+    )
+    title = f"{kind} of {inputs.SECONDS} s, drawn and played"
+    return Case(title, variants, (WALL, CPU), goals, who="library")
 
 
 def main() -> None:

@@ -11,7 +11,10 @@ import random
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 RATE_HZ, HOP, WINDOW, TRANSFORM, BANDS, HIGHEST_HZ = 44_100, 441, 4_410, 17_640, 512, 10_000
 ITERATIONS, MOMENTUM = 32, 0.99
@@ -34,12 +37,17 @@ def librosa_parts() -> tuple[Any, Any, Any]:
 
 def mel_of(path: Path) -> Any:
     """What a picture stands for: a row for each band."""
+    facts = json.loads(path.with_suffix(".json").read_text())
+    return mel_of_pixels(path.read_bytes(), facts["largest"] / 32_768)
+
+
+def mel_of_pixels(data: bytes, largest: float) -> Any:
+    """The same of its pixels, and what black stands for."""
     import numpy
 
-    facts = json.loads(path.with_suffix(".json").read_text())
-    pixels = numpy.fromfile(path, numpy.uint8).reshape(BANDS, facts["width"])
+    pixels = numpy.frombuffer(data, numpy.uint8).reshape(BANDS, -1)
     shown = (255 - pixels[::-1].astype(numpy.float64)) / 255
-    return (shown**4 * facts["largest"] / 32_768).astype(numpy.float32)
+    return (shown**4 * largest).astype(numpy.float32)
 
 
 def librosa_play(path: Path) -> Any:
@@ -48,8 +56,14 @@ def librosa_play(path: Path) -> Any:
     With its defaults the first would ask for 155 GiB at this size: L-BFGS-B remembers as many
     corrections as there are bins. Its solver is called with the ten that SciPy begins with.
     """
-    librosa, bands, shape = librosa_parts()
     mel = mel_of(path)
+    play = _librosa_player()
+    play(mel[:, :WARM_COLUMNS])
+    return lambda: play(mel).tobytes()
+
+
+def _librosa_player() -> Callable[[Any], Any]:
+    librosa, bands, shape = librosa_parts()
 
     def play(columns: Any) -> Any:
         magnitudes = librosa.util.nnls(bands, columns, m=10)
@@ -57,25 +71,47 @@ def librosa_play(path: Path) -> Any:
             magnitudes, n_iter=ITERATIONS, momentum=MOMENTUM, random_state=SEED, **shape
         )
 
-    play(mel[:, :WARM_COLUMNS])
-    return lambda: play(mel).tobytes()
+    return play
 
 
 def librosa_draw(path: Path) -> Any:
     """`librosa.stft`, the mel bands, and what makes a picture of them."""
     import numpy
 
+    draw = _librosa_drawer()
+    sound = numpy.fromfile(path, numpy.float32)
+    draw(sound[: WARM_COLUMNS * HOP])
+    return lambda: draw(sound)[0]
+
+
+def _librosa_drawer() -> Callable[[Any], tuple[bytes, float]]:
+    """Gives pixels, and what black stands for."""
+    import numpy
+
     librosa, bands, shape = librosa_parts()
+
+    def draw(samples: Any) -> tuple[bytes, float]:
+        mel = bands @ abs(librosa.stft(samples, **shape))
+        largest = float(mel.max())
+        greys = 255 - numpy.rint(255 * (mel / largest) ** 0.25)
+        return greys[::-1].astype(numpy.uint8).tobytes(), largest
+
+    return draw
+
+
+def librosa_round_trip(path: Path) -> Any:
+    """Drawn, and played by the picture alone."""
+    import numpy
+
+    draw, play = _librosa_drawer(), _librosa_player()
     sound = numpy.fromfile(path, numpy.float32)
 
-    def draw(samples: Any) -> bytes:
-        mel = bands @ abs(librosa.stft(samples, **shape))
-        greys = 255 - numpy.rint(255 * (mel / mel.max()) ** 0.25)
-        data: bytes = greys[::-1].astype(numpy.uint8).tobytes()
+    def go(samples: Any) -> bytes:
+        data: bytes = play(mel_of_pixels(*draw(samples))).tobytes()
         return data
 
-    draw(sound[: WARM_COLUMNS * HOP])
-    return lambda: draw(sound)
+    go(sound[: WARM_COLUMNS * HOP])
+    return lambda: go(sound)
 
 
 def polymux_play(path: Path) -> Any:
@@ -104,7 +140,26 @@ def polymux_draw(path: Path) -> Any:
     return lambda: _media.draw_sound(sound, 1, None)["pixels"]
 
 
+def polymux_round_trip(path: Path) -> Any:
+    """Drawn, and played by the picture alone."""
+    from polymux import _media
+
+    sound = path.read_bytes()
+
+    def go(samples: bytes) -> bytes:
+        drawn = _media.draw_sound(samples, 1, None)
+        data: bytes = _media.play_picture(
+            drawn["pixels"], drawn["width"], BANDS, 1, SEED, drawn["largest"], None
+        )["samples"]
+        return data
+
+    go(sound[: WARM_COLUMNS * HOP * 4])
+    return lambda: go(sound)
+
+
 WORK = {
+    ("polymux", "round-trip"): polymux_round_trip,
+    ("librosa", "round-trip"): librosa_round_trip,
     ("polymux", "play"): polymux_play,
     ("polymux", "draw"): polymux_draw,
     ("librosa", "play"): librosa_play,

@@ -12,6 +12,7 @@
 
 #include "polymux/spectrogram/picture.hpp"
 #include "polymux/spectrogram/sound.hpp"
+#include "spectrogram/padded_transform.hpp"
 
 using namespace polymux;
 using namespace polymux::spectrogram;
@@ -200,6 +201,65 @@ TEST_CASE("silence is white, and white is silence") {
     const auto whole = finished(played->samples);
     REQUIRE(whole);
     CHECK(*whole == std::vector<std::int16_t>(12 * 441));
+}
+
+TEST_CASE("a picture does not depend on how loud the sound is, however soft or loud") {
+    const std::vector<float> sound = chords(22'050);
+    const auto drawn = picture_of_sound(sound, 1);
+    REQUIRE(drawn);
+    for (const int exponent : {-120, -100, 60, 120}) {
+        std::vector<float> other = sound;
+        for (float& sample : other) sample = std::ldexp(sample, exponent);
+        const auto found = picture_of_sound(other, 1);
+        REQUIRE(found);
+        CHECK(found->largest == doctest::Approx(std::ldexp(drawn->largest, exponent)));
+        // Below the smallest normal number, samples themselves lose digits.
+        if (exponent > -110) CHECK(found->pixels == drawn->pixels);
+    }
+}
+
+TEST_CASE("sharp powers leave silence white") {
+    Parameters parameters;
+    for (const float power : {0.011F, 0.25F, 1.0F, 4.0F}) {
+        parameters.power = power;
+        std::vector<float> sound(44'100);
+        sound[40'000] = 0.5F;
+        const auto drawn = picture_of_sound(sound, 1, parameters);
+        REQUIRE(drawn);
+        CHECK(drawn->pixels[0] == 255);
+        CHECK(*std::min_element(drawn->pixels.begin(), drawn->pixels.end()) == 0);
+    }
+}
+
+TEST_CASE("the transform of a frame and zeros is that of the whole") {
+    struct Shape {
+        std::size_t values;
+        std::size_t length;
+        std::size_t short_length;
+    };
+    for (const Shape& shape : {Shape{30, 120, 30}, Shape{25, 120, 30}, Shape{31, 120, 40},
+                               Shape{50, 120, 60}, Shape{120, 120, 120}, Shape{4, 14, 7}}) {
+        const PaddedTransform padded(shape.values, shape.length);
+        CHECK(padded.length() == shape.length);
+        CHECK(padded.short_length() == shape.short_length);
+        std::vector<Bin> whole(shape.length, Bin{Lanes{}, Lanes{}});
+        for (std::size_t at = 0; at < shape.values; ++at) {
+            const auto from = static_cast<float>(at);
+            whole[at] = {Lanes{std::sin(from), from, 1, 0}, Lanes{std::cos(3 * from), -1, 0, from}};
+        }
+        const std::vector<Bin> frame(
+            whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(shape.short_length));
+        std::vector<Bin> found(shape.length);
+        padded.forward(frame, found);
+        FrameTransform(shape.length).forward(whole.data());
+        for (std::size_t bin = 0; bin < shape.length; ++bin) {
+            const Bin& one = found[padded.place(bin)];
+            for (std::size_t lane = 0; lane < lane_count; ++lane) {
+                CHECK(std::abs(one.r[lane] - whole[bin].r[lane]) < 0.02F);
+                CHECK(std::abs(one.i[lane] - whole[bin].i[lane]) < 0.02F);
+            }
+        }
+    }
 }
 
 TEST_CASE("a single sample, a single column, and odd widths") {

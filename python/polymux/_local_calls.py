@@ -236,9 +236,18 @@ class LocalAnswer(Answer):
 
     __slots__ = ()
 
-    def __init__(self) -> None:
-        """Nothing was asked over a network."""
-        super().__init__((200, b"", b"", 1, 0.0))
+    def __init__(self, warnings: Sequence[str] = ()) -> None:
+        """Nothing was asked over a network; what was left out or changed is told as a server does.
+
+        Args:
+            warnings: Lines of the work's log. Default: none.
+        """
+        fields = b""
+        if warnings:
+            from polymux.server.answers import warnings_fields
+
+            fields = b"".join(b"%s: %s\r\n" % one for one in warnings_fields(warnings))
+        super().__init__((200, fields, b"", 1, 0.0))
 
     def file(self, url: str) -> MediaFile:
         """A file that a result names. The store has named it by what it is."""

@@ -104,6 +104,7 @@ class AsyncLocal(AsyncOperations):
         from polymux import _local_calls as calls
         from polymux.call_options import as_timeout
         from polymux.service.dispatch import is_job
+        from polymux.service.work import heard_at_the_end
 
         home = await self._opened()
         work, drafts = await asyncio.to_thread(
@@ -118,8 +119,10 @@ class AsyncLocal(AsyncOperations):
         try:
             async with asyncio.timeout(limit_s if limit_s and limit_s < float("inf") else None):
                 if not is_job(work.operation):
-                    product = await home.service.call(work)
-                    return calls.result_of(work.operation, product.output, calls.LocalAnswer())
+                    sink = heard_at_the_end(home.store.media.draft)
+                    product = await home.service.call(work, sink)
+                    answer = calls.LocalAnswer((*work.warnings, *sink.lines))
+                    return calls.result_of(work.operation, product.output, answer)
                 return await self._job(home, work, drafts, on_progress, wait=wait)
         except TimeoutError:
             raise _too_late(work.operation, limit_s or 0.0) from None
@@ -153,8 +156,8 @@ class AsyncLocal(AsyncOperations):
         try:
             async for one in jobs.events(job):
                 job = one
-                if on_progress is not None and not one.ended:
-                    on_progress(calls.prediction_of(one, home.store))
+                if on_progress is not None:
+                    on_progress(await home.store.run(calls.prediction_of, one, home.store))
         except BaseException:
             with suppress(Exception):
                 await asyncio.shield(jobs.cancel(job))

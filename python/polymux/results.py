@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from polymux._shown import Shown
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -25,7 +27,7 @@ def _fields_of(value: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class ConversionWarning:
+class ConversionWarning(Shown):
     """Something worth knowing about a conversion that succeeded.
 
     Attributes:
@@ -126,7 +128,7 @@ class ConversionReport:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamInfo:
+class StreamInfo(Shown):
     """One stream of a container, as its headers describe it.
 
     Attributes:
@@ -173,7 +175,7 @@ class StreamInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Chapter:
+class Chapter(Shown):
     """One chapter mark.
 
     Attributes:

@@ -101,6 +101,7 @@ def test_five_redirects_and_no_more() -> None:
     with Server(hops(*(f"/{n}" for n in range(6)))) as server:
         error = failure(errors.URLRefusedError, server)
     assert "more than 5 redirects" in str(error)
+    assert error.limit == "redirects"
     assert server.connections == 6
     with Server(hops("/")) as server:
         failure(errors.URLRefusedError, server, limits=FetchLimits(redirects=0))

@@ -106,10 +106,30 @@ def test_a_job_in_progress(tmp_path: Path) -> None:
     with polymux.Local() as local:
         seen: list[Any] = []
         local.convert_to_mp3(tone(tmp_path, 20), on_progress=seen.append)
-        assert seen
-        assert {one.status for one in seen} <= {"starting", "processing"}
+        *before, last = seen
+        assert {one.status for one in before} <= {"starting", "processing"}
+        assert (last.status, last.extra["progress"]) == ("succeeded", 1.0)
+        assert last.output.startswith("file:///")
         job = local.request("convert2mp3", {"file": tone(tmp_path)}, wait=False)
         assert job.status in ("starting", "processing", "succeeded")
+
+
+def test_the_end_of_a_job_is_told_once_however_it_ends(tmp_path: Path) -> None:
+    seen: list[Any] = []
+    with polymux.Local(backends=[scripted()]) as local:
+        local.convert_to_mp3(tone(tmp_path), on_progress=seen.append)
+    assert [one.status for one in seen if one.finished] == ["succeeded"]
+    assert seen[-1].extra["progress"] == 1.0
+    seen.clear()
+    failure = polymux.NoBackendError("nothing")
+    failure.status = 501
+    with (
+        polymux.Local(backends=[scripted(failure=failure)]) as local,
+        pytest.raises(polymux.NoBackendError),
+    ):
+        local.convert_to_mp3(tone(tmp_path), on_progress=seen.append)
+    assert [one.status for one in seen if one.finished] == ["failed"]
+    assert seen[-1].error == "nothing"
 
 
 def test_a_deadline_ends_the_work(tmp_path: Path) -> None:

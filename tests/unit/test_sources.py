@@ -16,7 +16,10 @@ ROOT = Path(__file__).resolve().parents[2] / "python" / "polymux"
 #: Their files can hold programs.
 UNSAFE = {"pickle", "cPickle", "dill", "shelve", "marshal", "joblib", "yaml", "xml", "dbm"}
 #: The core alone speaks HTTP, behind one guard: a second way out would have none.
-CLIENTS = {"requests", "httpx", "httpcore", "aiohttp", "urllib3", "ftplib", "telnetlib", "smtplib"}
+CLIENTS = {
+    "requests", "httpx", "httpx2", "httpcore", "httpcore2", "aiohttp", "urllib3", "ftplib",
+    "telnetlib", "smtplib",
+}  # fmt: skip
 #: Where programs are started, each without a shell.
 STARTERS = {
     "cli/installation.py",

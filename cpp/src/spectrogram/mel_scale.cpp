@@ -42,17 +42,21 @@ MelScale::MelScale(const Parameters& parameters) {
     }
 }
 
-void MelScale::apply(std::span<const double> magnitudes, std::span<double> mel) const noexcept {
-    std::fill(mel.begin(), mel.end(), 0.0);
+void MelScale::apply(std::span<const Pair> magnitudes, std::span<Pair> mel) const noexcept {
+    Pair rest{};  // Of a band whose rising side was on the piece before.
     for (std::size_t number = 0; number < pieces_.size(); ++number) {
-        double below = 0;
-        double above = 0;
+        Pair below = rest;
+        Pair above{};
         for (std::size_t bin = pieces_[number].first_bin; bin < pieces_[number].end_bin; ++bin) {
-            below += falling_[bin] * magnitudes[bin];
-            above += rising_[bin] * magnitudes[bin];
+            const auto falling = static_cast<float>(falling_[bin]);
+            const auto rising = static_cast<float>(rising_[bin]);
+            below.first += falling * magnitudes[bin].first;
+            below.second += falling * magnitudes[bin].second;
+            above.first += rising * magnitudes[bin].first;
+            above.second += rising * magnitudes[bin].second;
         }
-        if (number > 0) mel[number - 1] += below;
-        if (number < bands()) mel[number] += above;
+        if (number > 0) mel[number - 1] = below;
+        rest = above;
     }
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "polymux/spectrogram/parameters.hpp"
+#include "spectrogram/frame_transform.hpp"
 
 namespace polymux::spectrogram {
 
@@ -31,8 +32,8 @@ public:
     /// A bin's weight in the band above its piece; 0 on the last piece.
     [[nodiscard]] std::span<const double> rising() const noexcept { return rising_; }
 
-    /// `mel[band]` from `magnitudes[bin]`.
-    void apply(std::span<const double> magnitudes, std::span<double> mel) const noexcept;
+    /// `mel[band]` from `magnitudes[bin]`, of eight frames at a time.
+    void apply(std::span<const Pair> magnitudes, std::span<Pair> mel) const noexcept;
 
 private:
     std::vector<Piece> pieces_;

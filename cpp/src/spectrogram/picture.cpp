@@ -1,20 +1,26 @@
 #include "polymux/spectrogram/picture.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "spectrogram/frame_grid.hpp"
 #include "spectrogram/mel_scale.hpp"
+#include "spectrogram/padded_transform.hpp"
 #include "spectrogram/sections.hpp"
 
 namespace polymux::spectrogram {
 
 namespace {
 
-/// Batches between two looks at the token and two tellings of progress.
-constexpr std::size_t turn_batches = 32;
+/// Columns that a thread takes at a time.
+constexpr std::size_t part_frames = 4 * batch_frames;
+/// Parts between two looks at the token and two tellings of progress.
+constexpr std::size_t turn_parts = 8;
 
 Result<void> check(std::span<const float> samples, int channels, const Parameters& parameters) {
     if (Result<void> checked = parameters.check(); !checked) return checked;
@@ -41,52 +47,81 @@ Result<void> check(std::span<const float> samples, int channels, const Parameter
     return {};
 }
 
-/// Mel bands of one channel, column after column.
+/// What sound is multiplied by, so that its loudest sample is from 0.5 to 1: a power of two, by
+/// which nothing is rounded. Squares of magnitudes are numbers then, however loud or soft it is.
+double scale_of(std::span<const float> samples) {
+    float loudest = 0;
+    for (const float sample : samples) loudest = std::max(loudest, std::abs(sample));
+    int exponent = 0;
+    if (loudest > 0) std::frexp(static_cast<double>(loudest), &exponent);
+    return std::ldexp(1.0, -exponent);
+}
+
+Lanes magnitude(const Bin& bin) noexcept {
+    const Lanes squares = bin.r * bin.r + bin.i * bin.i;
+    Lanes roots;
+    for (std::size_t lane = 0; lane < lane_count; ++lane) roots[lane] = std::sqrt(squares[lane]);
+    return roots;
+}
+
+/// Mel bands of one channel, row after row.
 class Drawing {
 public:
     Drawing(std::span<const float> samples, std::size_t channel, std::size_t channels,
-            const Parameters& parameters)
+            const Parameters& parameters, double scale)
         : grid_(parameters, samples.size() / channels, 1),
-          transform_(static_cast<std::size_t>(parameters.transform_samples)),
+          transform_(static_cast<std::size_t>(parameters.window_samples),
+                     static_cast<std::size_t>(parameters.transform_samples)),
           scale_(parameters),
           padded_(grid_.padded_points()),
           mel_(grid_.frames() * scale_.bands()) {
         for (std::size_t at = 0; at < grid_.points(); ++at) {
-            padded_[grid_.padding() + at] = samples[at * channels + channel];
+            const auto sample = static_cast<double>(samples[at * channels + channel]);
+            padded_[grid_.padding() + at] = static_cast<float>(sample * scale);
         }
         grid_.reflect(padded_);
     }
 
-    [[nodiscard]] std::size_t batches() const noexcept {
-        return (grid_.frames() + batch_frames - 1) / batch_frames;
+    [[nodiscard]] std::size_t parts() const noexcept {
+        return (grid_.frames() + part_frames - 1) / part_frames;
     }
 
-    void draw(std::size_t batch) {
+    void draw(std::size_t part) {
+        std::vector<Bin> frames(transform_.short_length());
         std::vector<Bin> bins(transform_.length());
-        std::vector<double> magnitudes(scale_.bins());
-        std::vector<double> bands(scale_.bands());
-        grid_.gather(padded_, batch * batch_frames, bins);
-        transform_.forward(bins.data());
-        for (std::size_t lane = 0; lane < batch_frames; ++lane) {
-            const std::size_t column = batch * batch_frames + lane;
-            if (column >= grid_.frames()) return;
+        std::vector<Pair> magnitudes(scale_.bins());
+        std::vector<Pair> bands(scale_.bands());
+        const std::size_t end = std::min((part + 1) * part_frames, grid_.frames());
+        for (std::size_t column = part * part_frames; column < end; column += batch_frames) {
+            grid_.gather(padded_, column, frames);
+            transform_.forward(frames, bins);
             for (std::size_t bin = 1; bin < magnitudes.size(); ++bin) {
-                const Spectra found = unpacked(bins[bin], bins[bins.size() - bin]);
-                const Bin& of = lane < lane_count ? found.first : found.second;
-                const std::size_t number = lane % lane_count;
-                magnitudes[bin] = std::hypot(of.r[number], of.i[number]);
+                const std::size_t mirrored = transform_.length() - bin;
+                const Spectra found =
+                    unpacked(bins[transform_.place(bin)], bins[transform_.place(mirrored)]);
+                magnitudes[bin] = {magnitude(found.first), magnitude(found.second)};
             }
             scale_.apply(magnitudes, bands);
-            std::copy(bands.begin(), bands.end(),
-                      mel_.begin() + static_cast<std::ptrdiff_t>(column * bands.size()));
+            keep(bands, column);
         }
     }
 
-    [[nodiscard]] std::span<const float> mel() const noexcept { return mel_; }
+    [[nodiscard]] std::vector<float> take() noexcept { return std::move(mel_); }
 
 private:
+    void keep(std::span<const Pair> bands, std::size_t column) {
+        const std::size_t count = std::min(batch_frames, grid_.frames() - column);
+        for (std::size_t band = 0; band < bands.size(); ++band) {
+            float* to = mel_.data() + band * grid_.frames() + column;
+            for (std::size_t lane = 0; lane < count; ++lane) {
+                const Lanes& of = lane < lane_count ? bands[band].first : bands[band].second;
+                to[lane] = of[lane % lane_count];
+            }
+        }
+    }
+
     FrameGrid grid_;
-    FrameTransform transform_;
+    PaddedTransform transform_;
     MelScale scale_;
     std::vector<float> padded_;
     std::vector<float> mel_;
@@ -94,29 +129,50 @@ private:
 
 Result<void> draw_all(Drawing& drawing, const std::function<void(double)>& on_progress,
                       const CancelToken& token) {
-    const std::size_t batches = drawing.batches();
-    for (std::size_t begun = 0; begun < batches; begun += turn_batches) {
-        const std::size_t now = std::min(turn_batches, batches - begun);
+    const std::size_t parts = drawing.parts();
+    for (std::size_t begun = 0; begun < parts; begun += turn_parts) {
+        const std::size_t now = std::min(turn_parts, parts - begun);
         Result<void> done =
             in_parts(now, [&](std::size_t number) { drawing.draw(begun + number); }, token);
         if (!done) return done;
-        on_progress(static_cast<double>(begun + now) / static_cast<double>(batches));
+        on_progress(static_cast<double>(begun + now) / static_cast<double>(parts));
     }
     return {};
 }
 
-/// One channel's columns as rows from the top.
-void paint(std::span<const float> mel, double largest, float power, int height,
+/// From which magnitude on a point has which grey: `[k]` is the least whose grey is 254 - k.
+/// Silence has none, and nothing reaches the last.
+using GreySteps = std::array<float, 256>;
+
+GreySteps grey_steps(float largest, float power) {
+    GreySteps steps{};
+    for (std::size_t step = 0; step < steps.size(); ++step) {
+        const double shown = (static_cast<double>(step) + 0.5) / 255;
+        const double least =
+            std::pow(shown, 1 / static_cast<double>(power)) * static_cast<double>(largest);
+        steps[step] = std::max(static_cast<float>(least), std::numeric_limits<float>::min());
+    }
+    steps.back() = std::numeric_limits<float>::infinity();
+    return steps;
+}
+
+/// The grey of a magnitude. A search without branches: what comes next cannot be foreseen.
+std::uint8_t grey_of(float magnitude, const GreySteps& steps) noexcept {
+    std::size_t reached = 0;
+    for (std::size_t stride = steps.size() / 2; stride > 0; stride /= 2) {
+        reached += stride * static_cast<std::size_t>(steps[reached + stride - 1] <= magnitude);
+    }
+    return static_cast<std::uint8_t>(255 - reached);
+}
+
+/// One channel's rows, the highest frequency first.
+void paint(std::span<const float> mel, const GreySteps& steps, std::size_t width,
            std::span<std::uint8_t> pixels) {
-    const auto bands = static_cast<std::size_t>(height);
-    const std::size_t width = mel.size() / bands;
-    for (std::size_t column = 0; column < width; ++column) {
-        for (std::size_t band = 0; band < bands; ++band) {
-            const double part =
-                largest > 0 ? static_cast<double>(mel[column * bands + band]) / largest : 0.0;
-            const double shown = std::pow(part, static_cast<double>(power));
-            pixels[(bands - 1 - band) * width + column] =
-                static_cast<std::uint8_t>(255 - std::lround(255 * std::min(shown, 1.0)));
+    const std::size_t height = mel.size() / width;
+    for (std::size_t row = 0; row < height; ++row) {
+        const float* from = mel.data() + (height - 1 - row) * width;
+        for (std::size_t column = 0; column < width; ++column) {
+            pixels[row * width + column] = grey_of(from[column], steps);
         }
     }
 }
@@ -131,15 +187,16 @@ Result<Picture> picture_of_sound(std::span<const float> samples, int channels,
         return checked.error();
     }
     const auto count = static_cast<std::size_t>(channels);
+    const double scale = scale_of(samples);
     std::vector<std::vector<float>> mel(count);
     float largest = 0;
     for (std::size_t channel = 0; channel < count; ++channel) {
-        Drawing drawing(samples, channel, count, parameters);
+        Drawing drawing(samples, channel, count, parameters, scale);
         const auto tell = [&](double done) {
             if (on_progress) on_progress((static_cast<double>(channel) + done) / channels);
         };
         if (Result<void> drawn = draw_all(drawing, tell, token); !drawn) return drawn.error();
-        mel[channel].assign(drawing.mel().begin(), drawing.mel().end());
+        mel[channel] = drawing.take();
         largest = std::max(largest, *std::max_element(mel[channel].begin(), mel[channel].end()));
     }
     const std::size_t area = mel[0].size();
@@ -148,9 +205,10 @@ Result<Picture> picture_of_sound(std::span<const float> samples, int channels,
         .height = parameters.mel_bands,
         .channels = channels,
         .pixels = std::vector<std::uint8_t>(area * count),
-        .largest = static_cast<double>(largest) * 32'768};
+        .largest = static_cast<double>(largest) * 32'768 / scale};
+    const GreySteps steps = grey_steps(largest, parameters.power);
     for (std::size_t channel = 0; channel < count; ++channel) {
-        paint(mel[channel], static_cast<double>(largest), parameters.power, picture.height,
+        paint(mel[channel], steps, static_cast<std::size_t>(picture.width),
               std::span(picture.pixels).subspan(channel * area, area));
     }
     return picture;

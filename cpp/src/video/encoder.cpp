@@ -30,9 +30,15 @@ void set_number(Dictionary& options, const char* key, int value) {
     options.set(key, std::to_string(value).c_str());
 }
 
+/// Pixels of a row of blocks, of so many as the widest registers hold.
+constexpr int whole_row = 16 * 16;
+
 void prepare_x264(AVCodecContext& /*encoder*/, Dictionary& options, const EncoderWish& wish) {
     options.set("preset", "medium");
     set_number(options, "crf", rate_factor(wish.quality));
+    // Its trees of blocks read beyond the end of other rows, what was in the memory before: the
+    // same frames would make another file each time.
+    if (wish.width % whole_row != 0) options.set("mbtree", "0");
 }
 
 /// It knows bit rates alone; six of x264's steps are twice the bits.

@@ -208,6 +208,11 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[str, object]]:
         yield "source", one
     for one in plain["files"]:
         yield "file", f"{one['name']}  {one['bytes']} bytes  {one['sha256'] or 'SHA-256 not noted'}"
+    if plain["trusted"]:
+        noted = "were" if plain["path"] else "will be"
+        yield "trust", f"on first use: the hashes of these {noted} what the repository says at a pull"
+    for one in plain["trusted"]:
+        yield "trusted", one
     if "damaged" in plain:
         yield "verified", ", ".join(f"{one} is damaged" for one in plain["damaged"]) or "all right"
 
@@ -311,4 +316,19 @@ def _contents(installed: Installed | None, model: Model | None) -> dict[str, Any
         files = () if model is None else model.files
         sources = [] if model is None else list(model.origins)
     plain = [{"name": one.name, "bytes": one.bytes, "sha256": one.sha256} for one in files]
-    return {"files": plain, "sources": sources}
+    return {"files": plain, "sources": sources, "trusted": _trusted(installed, model)}
+
+
+def _trusted(installed: Installed | None, model: Model | None) -> list[str]:
+    """What nobody knows the hash of but its repository, here or as it is to be fetched."""
+    if model is None or not model.wanted:
+        return []
+    if installed is not None:
+        pinned = {one.name for one in model.files}
+        return [one.name for one in installed.manifest.files if one.name not in pinned]
+    found = []
+    for one in model.wanted:
+        what = "the top" if one.path == "." else one.path
+        begins = f", whose SHA-256 begins with {one.sha256_begins}" if one.sha256_begins else ""
+        found.append(f"{what} of {one.repository} at {one.revision}{begins}")
+    return found

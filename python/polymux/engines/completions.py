@@ -32,10 +32,19 @@ class Assembled:
         for name in ("id", "created", "system_fingerprint"):
             if name in chunk:
                 self._facts.setdefault(name, chunk[name])
-        self.usage = chunk.get("usage") or self.usage
+        self._add_usage(chunk.get("usage") or {})
         self.timings = chunk.get("timings") or self.timings
         for choice in chunk.get("choices") or ():
             self._add_choice(choice)
+
+    def _add_usage(self, usage: dict[str, Any]) -> None:
+        """Counts come once for each of several answers; their prompt is read once."""
+        if not usage:
+            return
+        said = self.usage.get("completion_tokens", 0) + usage.get("completion_tokens", 0)
+        read = usage.get("prompt_tokens", 0)
+        own = {"prompt_tokens": read, "completion_tokens": said, "total_tokens": read + said}
+        self.usage = usage | own
 
     def _add_choice(self, choice: dict[str, Any]) -> None:
         number = choice.get("index", 0)

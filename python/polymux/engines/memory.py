@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from polymux import errors
+from polymux.engines.models import context_tokens
 from polymux.models.families import layout_of
 from polymux.service.failures import refusal
 
@@ -26,7 +27,6 @@ _RAPIDOCR_BYTES = 900 * _MIB
 _TESSERACT_BYTES = 100 * _MIB
 _DIFFUSION_BYTES = 800 * _MIB
 _KEY_VALUE_BYTES = 2  # Of each number that llama.cpp keeps of a token: 16-bit floats.
-_DEFAULT_CONTEXT = 4096
 _RETRY_AFTER_S = 30.0
 
 
@@ -38,7 +38,7 @@ def needed_bytes(family: str, options: Mapping[str, Any]) -> int | None:
             eyes = options.get("mmproj")
             files = [model.parent / one for one in layout_of(model, "chat").files]
             files += [Path(str(eyes)).expanduser()] if eyes else []
-            tokens = int(options.get("context", _DEFAULT_CONTEXT)) * int(options.get("slots", 1))
+            tokens = context_tokens(options) * int(options.get("slots", 1))
             kept = tokens * context_bytes_per_token(model)
             return sum(one.stat().st_size for one in files) + kept + _CHAT_BYTES
         if family == "speech":

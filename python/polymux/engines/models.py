@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.service.failures import refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+_DEFAULT_CONTEXT = 4096
 
 
 def missing_package(what: str, package: str, extra: str) -> errors.NoBackendError:
@@ -28,3 +31,13 @@ def hash_of(path: Path) -> str:
     """SHA-256 of a model's file, as predictions tell it."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def context_tokens(options: Mapping[str, Any]) -> int:
+    """How much a chat engine's model reads and writes in one chat.
+
+    Example:
+        >>> context_tokens({"context": 1024}), context_tokens({})
+        (1024, 4096)
+    """
+    return int(options.get("context", _DEFAULT_CONTEXT))

@@ -125,6 +125,15 @@ class PreparedBackend(Backend):
         facts = {"pages": len(pictures), **pictures[0]}
         return values | {"pictures": pictures}, self._measure.units(work, facts)
 
+    @property
+    def is_loaded(self) -> bool:
+        """The engine."""
+        return self._engine.is_loaded
+
+    async def unload(self) -> bool:
+        """Unloads the engine."""
+        return await self._engine.unload()
+
     async def close(self) -> None:
         """Both processes end; the media engine's may have been ended already."""
         await self._engine.close()

@@ -108,6 +108,11 @@ class EngineBackend(Backend):
         """Its process; None while there is none."""
         return self._process
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it has a process."""
+        return self._process is not None
+
     def health(self) -> Health:
         """Whether it is loaded, loading, broken, or not wanted yet."""
         if self._blocked_s() > 0:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from polymux import errors
+from polymux.models.casting import why_missing
+from polymux.models.roles import ROLES, needed_roles
 from polymux.service.backend import Backend, Health
 from polymux.service.failures import refusal
 
@@ -37,13 +39,16 @@ class WithoutModel(Backend):
         self.models = None if models is None else tuple(models)
         self._problem = problem
 
-    def refuse(self, work: Work) -> NoReturn:  # noqa: ARG002 - whatever it is
+    def refuse(self, work: Work) -> NoReturn:
         """All of it.
 
         Raises:
-            NoBackendError: Always.
+            NoBackendError: Always; it names the model that this very request needs, where that
+                follows from it.
         """
-        raise refusal(errors.NoBackendError, self._problem)
+        roles = needed_roles(work.operation, work.variant, work.values)
+        known = [why_missing(role) for role in roles if role in ROLES]
+        raise refusal(errors.NoBackendError, "; ".join(known) or self._problem)
 
     async def run(self, work: Work, sink: Sink) -> Product:  # noqa: ARG002
         """Raises, as `refuse`."""

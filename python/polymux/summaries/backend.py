@@ -12,7 +12,7 @@ from polymux.service.backend import Backend
 from polymux.service.failures import refusal
 from polymux.service.work import Product, Upload, Work
 from polymux.summaries.captions import Said, read_captions
-from polymux.summaries.parts import Chapter, parts_of
+from polymux.summaries.parts import Chapter
 from polymux.summaries.writing import Writer
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from polymux.summaries.settings import SummaryOptions
 
 _FETCHING, _LISTENING, _READING = 0.3, 0.6, 0.95
-#: Of notes, what becomes one text at once (a tree, where there are more).
-_NOTES_AT_ONCE = 8
 _KEPT = 128
 _LONGEST_CAPTIONS_BYTES = 16 << 20
 
@@ -109,24 +107,28 @@ class SummaryBackend(Backend):
         said: Sequence[Said],
         chapters: Sequence[Chapter],
     ) -> str:
-        parts = parts_of(said, chapters, self._options.part_characters)
-        # Short chapters are no reason to ask a model more than once.
+        writer = Writer(self._options, title, self._window_tokens(work))
+        parts = writer.parts(said, chapters)
         joined = " ".join(part.text for part in parts)
-        if len(joined) <= self._options.part_characters:
-            parts = [parts[0]._replace(text=joined)]
         key = hashlib.sha256(f"{self._options}\n{title}\n{joined}".encode()).digest()
         known = self._known.get(key)
         if known is not None:
             sink.log("this video was summarised before")
             return known
-        text = await self._written(work, sink, title, parts)
+        text = await self._written(work, sink, writer, parts)
         self._known[key] = text
         while len(self._known) > _KEPT:
             self._known.popitem(last=False)
         return text
 
-    async def _written(self, work: Work, sink: Sink, title: str, parts: Sequence[Part]) -> str:
-        writer = Writer(self._options, title)
+    def _window_tokens(self, work: Work) -> int | None:
+        """What the model that will be asked reads and writes in one chat, where that is known."""
+        assert self._service is not None  # noqa: S101 - `refuse` was asked before
+        values = {"model": self._options.model, "messages": []}
+        asked = Work("chat", "", "", values, frozenset(values), work.caller)
+        return self._service.backends_of(asked)[0].window_tokens()
+
+    async def _written(self, work: Work, sink: Sink, writer: Writer, parts: Sequence[Part]) -> str:
         if len(parts) == 1:
             return await self._chat(writer.whole(parts[0]), work, sink)
         notes = []
@@ -135,11 +137,13 @@ class SummaryBackend(Backend):
             share = (_READING - _LISTENING) * number / len(parts)
             sink.log(f"part {number} of {len(parts)} is read")
             sink.report(_LISTENING + share)
-        while len(notes) > _NOTES_AT_ONCE:
-            groups = [
-                notes[at : at + _NOTES_AT_ONCE] for at in range(0, len(notes), _NOTES_AT_ONCE)
+        while len(groups := writer.groups(notes)) > 1:
+            notes = [
+                one[0]
+                if len(one) == 1
+                else await self._chat(writer.notes(one, last=False), work, sink)
+                for one in groups
             ]
-            notes = [await self._chat(writer.notes(one), work, sink) for one in groups]
         return await self._chat(writer.notes(notes), work, sink)
 
     async def _chat(self, values: dict[str, Any], work: Work, sink: Sink) -> str:

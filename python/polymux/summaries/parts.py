@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from polymux.summaries.captions import Said
 
@@ -42,13 +42,19 @@ class Part(NamedTuple):
     text: str
 
 
-def parts_of(said: Sequence[Said], chapters: Sequence[Chapter], characters: int) -> list[Part]:
+def parts_of(
+    said: Sequence[Said],
+    chapters: Sequence[Chapter],
+    most: int,
+    size_of: Callable[[str], int] = len,
+) -> list[Part]:
     """A transcript in order, cut at chapters, and where those are long at ends of sentences.
 
     Args:
         said: What is said.
         chapters: In order; none where there are none.
-        characters: Most that a part has; a word is never cut, but for one that is longer.
+        most: Size of the longest part; a word is never cut, but for one that is longer.
+        size_of: Measures a text. Default: by its characters.
 
     Example:
         >>> from polymux.summaries.captions import Said
@@ -58,7 +64,7 @@ def parts_of(said: Sequence[Said], chapters: Sequence[Chapter], characters: int)
     """
     found = []
     for title, group in _grouped(said, chapters):
-        found += list(_cut(title, group, characters))
+        found += list(_cut(title, group, most, size_of))
     return found
 
 
@@ -78,19 +84,22 @@ def _grouped(said: Sequence[Said], chapters: Sequence[Chapter]) -> Iterable[tupl
         yield title, group
 
 
-def _cut(title: str, group: Sequence[Said], characters: int) -> Iterable[Part]:
+def _cut(
+    title: str, group: Sequence[Said], most: int, size_of: Callable[[str], int]
+) -> Iterable[Part]:
     words: list[tuple[float, str]] = []
     for one in group:
         for word in one.text.split():
             # Languages without blanks between words have none to cut at.
-            words += [(one.start_s, word[at : at + characters])
-                      for at in range(0, len(word), characters)]  # fmt: skip
+            step = max(1, most * len(word) // size_of(word))
+            words += [(one.start_s, word[at : at + step]) for at in range(0, len(word), step)]
     begin = 0
     while begin < len(words):
         end, length = begin, -1
-        while end < len(words) and length + 1 + len(words[end][1]) <= characters:
-            length += 1 + len(words[end][1])
+        while end < len(words) and length + 1 + size_of(words[end][1]) <= most:
+            length += 1 + size_of(words[end][1])
             end += 1
+        end = max(end, begin + 1)
         if end < len(words):
             end = _sentence(words, begin, end)
         yield Part(words[begin][0], title, " ".join(word for _, word in words[begin:end]))

@@ -17,8 +17,9 @@ class SummaryOptions:
         model: The chat model that writes them, as chats call it. Default: the first.
         language: What they are written in, such as ``"English"``. Default: the video's own.
         words: About how long they are. Default: 200.
-        part_characters: Of a transcript, what the model reads at once; a token is three to four of
-            them, and the model's window holds the part and what it answers. Default: 6000.
+        part_characters: Of a transcript, the most that the model reads at once; a token is three to
+            four of them. Default: what the model's window holds beside its answer where that is
+            known, as of engines of this machine, else 6000. Where it is known no part is longer.
         captions: Whether a video's own captions are read where it has any, which is quicker than
             its speech. Default: true.
 
@@ -26,22 +27,22 @@ class SummaryOptions:
         InvalidRequestError: A number out of its range.
 
     Example:
-        >>> SummaryOptions(words=80).part_characters
-        6000
+        >>> SummaryOptions(words=80).language
+        ''
     """
 
     model: str = "default"
     language: str = ""
     words: int = 200
-    part_characters: int = 6000
+    part_characters: int | None = None
     captions: bool = True
 
     def __post_init__(self) -> None:
         """Checks what has a range."""
-        if not _LEAST_PART <= self.part_characters <= _MOST_PART:
+        given = self.part_characters
+        if given is not None and not _LEAST_PART <= given <= _MOST_PART:
             raise InvalidRequestError(
-                f"part_characters={self.part_characters}: must be from {_LEAST_PART} to "
-                f"{_MOST_PART}"
+                f"part_characters={given}: must be from {_LEAST_PART} to {_MOST_PART}"
             )
         if not 10 <= self.words <= 5000:
             raise InvalidRequestError(f"words={self.words}: must be from 10 to 5000")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from polymux.summaries.parts import parts_of
 
-    from polymux.summaries.parts import Part
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from polymux.summaries.captions import Said
+    from polymux.summaries.parts import Chapter, Part
     from polymux.summaries.settings import SummaryOptions
 
 _RULES = (
@@ -26,6 +29,17 @@ _NOTES = (
 _LEAST_NOTE_WORDS = 40
 #: A word in most languages takes no more tokens than this; the answer must not be cut.
 _TOKENS_PER_WORD = 3
+_MORE_TOKENS = 50
+#: What the model reads at once where nobody knows its window.
+_PART_CHARACTERS = 6000
+#: Of texts in most languages; of those whose letters take three bytes it is a letter.
+_BYTES_PER_TOKEN = 3
+#: Of a window, about what the rules, the task and a long title take.
+_TOLD_TOKENS = 450
+#: Of notes, what becomes one text at once (a tree, where there are more).
+_NOTES_AT_ONCE = 8
+#: Of a known window there is room for so many at least: else the tree would have no end.
+_LEAST_NOTES_AT_ONCE = 3
 
 
 class Writer:
@@ -34,29 +48,67 @@ class Writer:
     Args:
         options: The operator's.
         title: The video's; material like the rest.
+        window_tokens: What the model reads and writes in one chat. Default: nobody knows.
     """
 
-    def __init__(self, options: SummaryOptions, title: str) -> None:
+    def __init__(
+        self, options: SummaryOptions, title: str, window_tokens: int | None = None
+    ) -> None:
         """Nothing is asked."""
         self._options = options
         self._title = title
+        self._words = options.words
+        self._note_words = max(_LEAST_NOTE_WORDS, options.words // 2)
+        self._room_bytes: int | None = None
+        if window_tokens is not None:
+            self._words = min(self._words, _words_of(window_tokens // 2))
+            answer = _tokens_of(self._words)
+            room = max(window_tokens // 4, window_tokens - _TOLD_TOKENS - answer)
+            self._note_words = min(self._note_words, self._words,
+                                   _words_of(room // _LEAST_NOTES_AT_ONCE))  # fmt: skip
+            self._room_bytes = room * _BYTES_PER_TOKEN
         # Nobody who made the video can know it, and so nobody can end the material early.
         self._mark = f"=== {secrets.token_hex(8)} ==="
 
+    def parts(self, said: Sequence[Said], chapters: Sequence[Chapter]) -> list[Part]:
+        """A transcript in parts that the model can read at once; in one where all of it fits."""
+        given = self._options.part_characters
+        if self._room_bytes is None:
+            parts = parts_of(said, chapters, given or _PART_CHARACTERS)
+            return _joined(parts, given or _PART_CHARACTERS, len)
+        most = self._room_bytes
+        if given is not None:
+            # Characters that take more bytes than one are fewer: neither is exceeded.
+            most = min(most, given)
+        return _joined(parts_of(said, chapters, most, _size_bytes), most, _size_bytes)
+
+    def groups(self, notes: Sequence[str]) -> list[Sequence[str]]:
+        """Notes in order, as many together as the model can read at once."""
+        found: list[list[str]] = []
+        size_bytes = 0
+        for note in notes:
+            size_bytes += _size_bytes(note) + 2
+            fits = self._room_bytes is None or size_bytes <= self._room_bytes
+            full = not found or len(found[-1]) == _NOTES_AT_ONCE
+            if full or (not fits and len(found[-1]) > 1):
+                found.append([])
+                size_bytes = _size_bytes(note) + 2
+            found[-1].append(note)
+        return list(found)
+
     def whole(self, part: Part) -> dict[str, Any]:
         """A chat that summarises a transcript that fits."""
-        task = _WHOLE.format(words=self._options.words)
-        return self._chat(task, _titled(self._title, part.text), self._options.words)
+        task = _WHOLE.format(words=self._words)
+        return self._chat(task, _titled(self._title, part.text), self._words)
 
     def part(self, part: Part, number: int, count: int) -> dict[str, Any]:
         """A chat that makes a note of a part."""
-        words = max(_LEAST_NOTE_WORDS, self._options.words // 2)
-        task = _PART.format(words=words, number=number, count=count)
-        return self._chat(task, _titled(part.title, part.text), words)
+        task = _PART.format(words=self._note_words, number=number, count=count)
+        return self._chat(task, _titled(part.title, part.text), self._note_words)
 
-    def notes(self, notes: Sequence[str]) -> dict[str, Any]:
-        """A chat that makes one text of notes."""
-        words = self._options.words
+    def notes(self, notes: Sequence[str], *, last: bool = True) -> dict[str, Any]:
+        """A chat that makes one text of notes; of some of many, one more note."""
+        words = self._words if last else self._note_words
         task = _NOTES.format(count=len(notes), words=words)
         return self._chat(task, _titled(self._title, "\n\n".join(notes)), words)
 
@@ -71,10 +123,29 @@ class Writer:
                 {"role": "user", "content": text},
             ],
             "temperature": 0.2,
-            "max_completion_tokens": words * _TOKENS_PER_WORD + 50,
+            "max_completion_tokens": _tokens_of(words),
         }
 
 
 def _titled(title: str, text: str) -> str:
     """Titles are a stranger's words as well: they stand where orders are none."""
     return f"Title: {title}\n\n{text}" if title else text
+
+
+def _tokens_of(words: int) -> int:
+    """What an answer of so many words takes of a window, at most."""
+    return words * _TOKENS_PER_WORD + _MORE_TOKENS
+
+
+def _words_of(tokens: int) -> int:
+    return max(1, (tokens - _MORE_TOKENS) // _TOKENS_PER_WORD)
+
+
+def _size_bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+def _joined(parts: list[Part], most: int, size_of: Callable[[str], int]) -> list[Part]:
+    """Short chapters are no reason to ask a model more than once."""
+    joined = " ".join(part.text for part in parts)
+    return [parts[0]._replace(text=joined)] if size_of(joined) <= most else parts

@@ -13,7 +13,7 @@ from polymux.engines.supervisor import EngineBackend, Supervision
 from polymux.errors import BadRequestError, NoBackendError
 from polymux.server.settings import EngineSettings
 from support.chat_model import model_path
-from support.polymux_server import CHAT, PolymuxServer
+from support.polymux_server import CHAT, HELLO, PolymuxServer
 from support.services import chat_of, running
 
 if TYPE_CHECKING:
@@ -138,6 +138,21 @@ def test_what_it_cannot_do(client: polymux.Client) -> None:
     assert client.chat("x", max_completion_tokens=2).choices
 
 
+def test_fields_that_it_does_not_know_are_told(
+    server: PolymuxServer, client: polymux.Client
+) -> None:
+    """Whoever asks sees what was left out: in the header, whole and streamed, and of `Local`."""
+    extra = {"service_tier": "flex", "max_completion_tokens": 4, "seed": 1}
+    expected = '"service_tier: the local engine does not know it and leaves it out"'
+    for stream in (False, True):
+        given = {**HELLO, **extra, "stream": stream}
+        answer = server.json(CHAT, given)
+        assert (answer.status, answer.headers["polymux-warnings"]) == (200, expected)
+    assert "polymux-warnings" not in server.json(CHAT, {**HELLO, "max_tokens": 4}).headers
+    found = client.chat("Hi", max_completion_tokens=4, service_tier="flex")
+    assert found.headers["polymux-warnings"] == expected
+
+
 def test_several_at_once_share_the_model(client: polymux.Client) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
@@ -189,6 +204,8 @@ def test_local_and_its_missing_parts(tmp_path: Path) -> None:
     with polymux.Local(engines={"chat": settings}) as local:
         text = "".join(local.chat("Hello", stream=True, max_completion_tokens=8).texts())
         assert text
+        found = local.chat("Hi", max_completion_tokens=4, service_tier="flex")
+        assert "service_tier" in found.headers["polymux-warnings"]
     missing = EngineSettings("chat", {"model": str(tmp_path / "nothing.gguf")})
     with polymux.Local(engines={"chat": missing}) as local, pytest.raises(NoBackendError):
         local.chat("Hello")

@@ -354,6 +354,15 @@ wanted = [{folders}]
         home.more = {"POLYMUX_MODELS_URL": hub.url}
         (one,) = home.json("list")
         assert (one["bytes"], one["about"], one["roles"]) == (5000, True, [])
+        before = home.json("info", "painter")["trusted"]
+        assert f"unet of {repositories.NAME} at main" in before
+        told = home.run("info", "painter")[0].splitlines()
+        assert [line for line in told if line.startswith("trust ")] == [
+            "trust     on first use: the hashes of these will be what the repository says at a pull"
+        ]
+        assert [line for line in told if line.startswith("trusted ")] == [
+            f"trusted   {one}" for one in before
+        ]
         assert "about 5.0 kB" in home.run("list")[0]
         allowed = ["--allow-host", hub.storage.removeprefix("http://")]
         told = home.run("pull", "painter", *allowed, code=2)[1]
@@ -369,6 +378,8 @@ wanted = [{folders}]
         (one,) = home.json("list")
         assert (one["state"], one["about"], one["title"]) == ("installed", False, "paints")
         assert home.json("info", "painter", "--verify")["damaged"] == []
+        assert f"unet/{weights}" in home.json("info", "painter")["trusted"]
+        assert "of these were what" in home.run("info", "painter")[0]
         assert contents(home.models)[f"painter/unet/{weights}"] == files[f"unet/{weights}"]
         # A service that refuses is said in one sentence.
         home.json("rm", "painter", "--yes")

@@ -71,3 +71,38 @@ def test_less_than_signs_are_words() -> None:
 @pytest.mark.parametrize("text", ["(" * 5000, "[" * 5000 + "]" * 5000, "\\" * 4999, "<lora:" * 999])
 def test_nothing_is_too_odd(text: str) -> None:
     assert len(parsed(text).parts) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["(x:" + "1" * 40_000, " " * 40_000 + "x", "(a" * 20_000, "[a" * 20_000 + "]" * 20_000,
+     "BREAK " * 8_000, "<a:b" * 12_000, "<a:b" + ":" * 40_000, "<" + "a" * 40_000,
+     (":" + " " * 200) * 200, "(a:1)" * 10_000],
+    ids=["digits", "spaces", "open", "closed", "breaks", "angles", "colons", "name", "gaps", "all"],
+)  # fmt: skip
+def test_long_prompts_take_no_longer_than_they_are(text: str) -> None:
+    """Each of the first four took minutes, with nobody to end them."""
+    assert parsed(text).parts
+
+
+def test_weights_are_numbers_whatever_is_written() -> None:
+    huge = "9" * 400
+    weighed = parsed(f"(a:{huge}) (b:-{huge}) ((c:99):99) (d:0)").parts[0]
+    assert [one.weight for one in weighed if one.text.strip()] == [100, -100, 100, 0]
+    odd = [
+        parsed(f"<lora:a:{one}>").loras[0][1] for one in ("nan", "inf", "1e999", huge, "-1e9", "")
+    ]
+    assert odd == [1, 1, 1, 1, -100, 1]
+
+
+def test_brackets_beyond_the_sixteenth_are_words() -> None:
+    (one,) = parsed("(" * 16 + "a" + ")" * 16).parts[0]
+    assert one == ("a", pytest.approx(1.1**16))
+    assert "((" in "".join(one.text for one in parsed("(" * 18 + "a").parts[0])
+
+
+def test_what_is_beyond_50000_characters_is_said() -> None:
+    prompt = parsed("a" * 50_000 + "<lora:b:1>")
+    assert prompt.loras == ()
+    assert prompt.left_out == ("of a prompt the first 50000 characters are read",)
+    assert parsed("a" * 50_000).left_out == ()

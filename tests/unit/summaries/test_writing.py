@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
-from polymux.summaries.parts import Part
+from polymux.summaries.captions import Said
+from polymux.summaries.parts import Chapter, Part
 from polymux.summaries.settings import SummaryOptions
 from polymux.summaries.writing import Writer
 
@@ -41,3 +43,56 @@ def test_every_chat_is_told_the_language_and_how_long_it_may_be(name: str) -> No
 def test_the_mark_is_another_each_time() -> None:
     other = Writer(SummaryOptions(), "").whole(PART)["messages"][1]["content"]
     assert other.split("\n")[1] != CHATS["whole"]["messages"][1]["content"].split("\n")[1]
+
+
+def tokens(text: str) -> int:
+    """As many as a model takes that knows the language's words but in part."""
+    return len(text.encode()) // 3
+
+
+def taken(chat: dict[str, Any]) -> int:
+    """Of a window: what is read, and the longest answer."""
+    read = sum(tokens(one["content"]) for one in chat["messages"])
+    return read + int(chat["max_completion_tokens"])
+
+
+@pytest.mark.parametrize("window", [1024, 2048, 4096, 32_768])
+@pytest.mark.parametrize("words", [10, 200, 5000])
+@pytest.mark.parametrize(
+    "sentence", ["The river carries every stone.", "\u6cb3\u6d41\u642c\u8fd0" * 9]
+)
+def test_all_that_is_asked_fits_into_the_window(window: int, words: int, sentence: str) -> None:
+    writer = Writer(SummaryOptions(words=words), "A river", window)
+    said = [Said(float(n), sentence) for n in range(6000)]
+    parts = writer.parts(said, [])
+    assert len(parts) > 1
+    chats = [writer.part(part, number, len(parts)) for number, part in enumerate(parts, 1)]
+    assert max(map(taken, chats)) <= window
+    # No more parts than need be: all but the last fill half of what there is, or more.
+    room = window - int(writer.whole(parts[0])["max_completion_tokens"]) - 450
+    assert min(tokens(part.text) for part in parts[:-1]) >= room * 0.5
+    note = "\u6cb3" * (int(chats[0]["max_completion_tokens"]))
+    notes, rounds = [note] * len(parts), 0
+    while len(groups := writer.groups(notes)) > 1:
+        rounds += 1
+        asked = [writer.notes(one, last=False) for one in groups]
+        assert max(map(taken, asked)) <= window
+        assert sum(map(len, groups)) == len(notes)
+        notes = ["\u6cb3" * int(one["max_completion_tokens"]) for one in asked]
+    assert taken(writer.notes(notes)) <= window
+    assert rounds < 12
+
+
+def test_a_transcript_that_fits_is_read_at_once() -> None:
+    said = [Said(float(n), "The river carries every stone.") for n in range(500)]
+    chapters = [Chapter(100.0, "Stones"), Chapter(300.0, "Sand")]
+    assert len(Writer(SummaryOptions(), "", 32_768).parts(said, chapters)) == 1
+    assert len(Writer(SummaryOptions(), "").parts(said, chapters)) > 1
+
+
+def test_what_the_operator_says_is_not_exceeded_where_more_would_fit() -> None:
+    said = [Said(float(n), "The river carries every stone.") for n in range(500)]
+    parts = Writer(SummaryOptions(part_characters=900), "", 32_768).parts(said, [])
+    assert max(len(part.text) for part in parts) <= 900
+    parts = Writer(SummaryOptions(part_characters=200_000), "", 2048).parts(said, [])
+    assert max(tokens(part.text) for part in parts) < 2048

@@ -221,6 +221,15 @@ class DiffusionBackend(Backend):
             sink.log(f"{name}: {line}")
         return product
 
+    @property
+    def is_loaded(self) -> bool:
+        """The engine."""
+        return self._engine.is_loaded
+
+    async def unload(self) -> bool:
+        """Unloads the engine."""
+        return await self._engine.unload()
+
     async def close(self) -> None:
         """Both processes end; the media engine's may have been ended already."""
         await self._engine.close()

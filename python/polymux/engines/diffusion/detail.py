@@ -138,6 +138,7 @@ class _Work:
                 pipeline.tokenizer,
                 pipeline.text_encoder,
                 studio.device,
+                sink.log,
             )
             painter = Painter(studio, pipeline, values, words, self.steps)
             for one in self._plan.passes:

@@ -8,20 +8,27 @@ times; brackets that are meant as such have a backslash. Words that change from 
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple
 
+#: Of a prompt; what lies beyond them is not read.
+_MOST_CHARACTERS = 50_000
+#: Brackets of a kind that may be open at once; further ones are words.
+_MOST_OPEN = 16
+#: Beyond it what comes of the words is no number any more.
+_MOST_WEIGHT = 100.0
 _MORE, _LESS = 1.1, 1 / 1.1
 _NETWORK = re.compile(r"<(\w+):([^:<>]+)((?::[^:<>]*)*)>")
 _TOKEN = re.compile(
     r"""\\(?P<escaped>[\\()\[\]])
     |(?P<open>[(\[])
-    |:\s*(?P<weight>[+-]?(?:\d+\.?\d*|\.\d+))\s*\)
+    |:\s*(?P<weight>[+-]?(?:\d+(?:\.\d*)?|\.\d+))\s*\)
     |(?P<close>[)\]])
     |(?P<text>\\|:|[^\\()\[\]:]+)""",
     re.VERBOSE,
 )
-_BREAK = re.compile(r"\s*\bBREAK\b\s*")
+_BREAK = re.compile(r"\bBREAK\b")
 #: Words that were trained for one model each, and are files of their own.
 _EMBEDDINGS = (
     "JuggernautNegative-neg", "verybadimagenegative_v1.3", "FastNegativeV2", "UnrealisticDream",
@@ -37,7 +44,7 @@ class Words(NamedTuple):
 
     Attributes:
         text: As the model is to read them.
-        weight: How much they count; 1 is usual.
+        weight: How much they count, from -100 to 100; 1 is usual.
     """
 
     text: str
@@ -61,6 +68,8 @@ class Prompt(NamedTuple):
 def parsed(text: str) -> Prompt:
     """Reads a prompt. None is wrong: what has no meaning is words.
 
+    Of a longer one the first 50,000 characters are read.
+
     Example:
         >>> from polymux.engines.diffusion.detail_prompts import parsed
         >>> prompt = parsed("a (red:1.5) barn <lora:more_details:0.5>")
@@ -71,6 +80,9 @@ def parsed(text: str) -> Prompt:
     """
     loras: list[tuple[str, float]] = []
     left_out: list[str] = []
+    if len(text) > _MOST_CHARACTERS:
+        left_out.append(f"of a prompt the first {_MOST_CHARACTERS} characters are read")
+        text = text[:_MOST_CHARACTERS]
 
     def network(match: re.Match[str]) -> str:
         kind, name, numbers = match.groups()
@@ -92,9 +104,14 @@ def _number(numbers: str) -> float:
     """The first of them; they follow colons."""
     first = numbers.removeprefix(":").partition(":")[0]
     try:
-        return float(first)
+        found = float(first)
     except ValueError:
         return 1.0
+    return _bounded(found) if math.isfinite(found) else 1.0
+
+
+def _bounded(weight: float) -> float:
+    return min(max(weight, -_MOST_WEIGHT), _MOST_WEIGHT)
 
 
 def _weighed(text: str) -> list[Words]:
@@ -104,14 +121,16 @@ def _weighed(text: str) -> list[Words]:
 
     def weigh(kind: str, weight: float) -> None:
         first = opened[kind].pop()
-        found[first:] = [Words(one.text, one.weight * weight) for one in found[first:]]
+        found[first:] = [
+            Words(one.text, _bounded(one.weight * weight)) for one in found[first:]
+        ]
 
     for match in _TOKEN.finditer(text):
         kind, said = match.lastgroup, match[0]
-        if kind == "open":
+        if kind == "open" and len(opened[said]) < _MOST_OPEN:
             opened[said].append(len(found))
         elif kind == "weight" and opened["("]:
-            weigh("(", float(match["weight"]))
+            weigh("(", _bounded(float(match["weight"])))
         elif kind == "close" and opened["(" if said == ")" else "["]:
             weigh(*(("(", _MORE) if said == ")" else ("[", _LESS)))
         else:
@@ -137,6 +156,9 @@ def _parts(words: list[Words]) -> tuple[tuple[Words, ...], ...]:
     parts: list[list[Words]] = [[]]
     for one in words:
         first, *others = _BREAK.split(one.text)
-        parts[-1].append(Words(first, one.weight))
-        parts.extend([Words(text, one.weight)] for text in others)
+        parts[-1].append(Words(first.rstrip() if others else first, one.weight))
+        for number, text in enumerate(others, 1):
+            # Of the spaces those beside BREAK alone are its own.
+            inner = text.lstrip() if number == len(others) else text.strip()
+            parts.append([Words(inner, one.weight)])
     return tuple(tuple(one for one in part if one.text) for part in parts)

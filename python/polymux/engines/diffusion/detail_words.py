@@ -1,7 +1,7 @@
 """Prompts as Stable Diffusion's network takes them: of any length, with weights.
 
 CLIP reads 77 tokens at once. Longer prompts are read in chunks, and what comes of them follows one
-another: attention minds no length. Weights multiply what comes of a token; what all of it is on
+another: attention minds no length, and time does. Weights multiply what comes of a token; what all of it is on
 average stays the same, so that the network still knows its kind.
 """
 
@@ -10,18 +10,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from polymux.engines.diffusion.detail_prompts import Prompt
 
     #: Numbers of tokens and their weights.
     Chunk = tuple[list[int], list[float]]
 
+#: Of a prompt; what lies beyond them is not read.
+MOST_CHUNKS = 20
 #: Below it an average is none to go by.
 _TINY = 1e-6
 
 
-def encoded(prompts: Sequence[Prompt], tokenizer: Any, encoder: Any, device: Any) -> Any:
+def encoded(
+    prompts: Sequence[Prompt],
+    tokenizer: Any,
+    encoder: Any,
+    device: Any,
+    tell: Callable[[str], object] | None = None,
+) -> Any:
     """What the network is told of some prompts.
 
     Args:
@@ -29,6 +37,7 @@ def encoded(prompts: Sequence[Prompt], tokenizer: Any, encoder: Any, device: Any
         tokenizer: CLIP's.
         encoder: CLIP's.
         device: Where it is told.
+        tell: Told of prompts that are longer than what is read. Default: nobody is.
 
     Returns:
         A tensor of prompts, tokens (77 for each chunk; as many for all), width.
@@ -36,6 +45,10 @@ def encoded(prompts: Sequence[Prompt], tokenizer: Any, encoder: Any, device: Any
     import torch
 
     chunked = [_chunks(one, tokenizer) for one in prompts]
+    if tell is not None and any(len(one) > MOST_CHUNKS for one in chunked):
+        room = tokenizer.model_max_length - 2
+        tell(f"a prompt is longer than {MOST_CHUNKS} chunks of {room} tokens: the rest is not read")
+    chunked = [one[:MOST_CHUNKS] for one in chunked]
     most = max(map(len, chunked))
     empty = _chunk([], [], tokenizer)
     with torch.inference_mode():
@@ -61,12 +74,15 @@ def _read(chunks: Sequence[Chunk], encoder: Any, device: Any) -> Any:
 
 
 def _chunks(prompt: Prompt, tokenizer: Any) -> list[Chunk]:
-    found = []
+    """Those of a prompt: one more than are read, at least, where there are more."""
+    found: list[Chunk] = []
     room = tokenizer.model_max_length - 2
-    for part in prompt.parts:
+    for part in prompt.parts[: MOST_CHUNKS + 1]:
         numbers: list[int] = []
         weights: list[float] = []
         for words in part:
+            if len(numbers) > MOST_CHUNKS * room:
+                break
             tokens = tokenizer(words.text, add_special_tokens=False, verbose=False).input_ids
             numbers += tokens
             weights += [words.weight] * len(tokens)

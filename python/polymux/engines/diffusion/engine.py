@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 #: What the backend asks beside the operations: what a request will take.
 ESTIMATE = "estimate_generation"
+_HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
+#: How often work that waits for the device looks at its token.
+_LOOK_EVERY_S = 0.1
 
 
 class DiffusionEngine(Engine):
@@ -48,13 +52,18 @@ class DiffusionEngine(Engine):
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
         """Makes what was asked for, or tells what it would take."""
+        request = request._replace(values=_whole(request.values))
         if request.operation == ESTIMATE:
             asked = request._replace(operation=str(request.values[ESTIMATED]))
             told = estimates.of(self.studio, asked, self._flops_per_s)
             return Output(told | {"seconds": self._pace.seconds(told["seconds"])})
-        with self.studio.lock:
+        while not self.studio.lock.acquire(timeout=_LOOK_EVERY_S):
+            token.check()
+        try:
             token.check()
             return self._made(request, sink, token)
+        finally:
+            self.studio.lock.release()
 
     def _made(self, request: Request, sink: EngineSink, token: Token) -> Output:
         """Makes it; how long that took, beside what was counted, is learned for the next."""
@@ -68,6 +77,14 @@ class DiffusionEngine(Engine):
             counted = estimates.of(self.studio, sized, self._flops_per_s)
             self._pace.learn(counted["seconds"], took_s)
         return made
+
+
+def _whole(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with U+FFFD for each half of a surrogate pair, which no tokenizer takes."""
+    return {
+        name: _HALF_A_CHARACTER.sub("\ufffd", one) if isinstance(one, str) else one
+        for name, one in values.items()
+    }
 
 
 def _sized(request: Request) -> dict[str, Any]:

@@ -49,11 +49,7 @@ def of(studio: Studio, request: Request, flops_per_s: float) -> dict[str, Any]:
     kind = str(folders.index_of(path)["_class_name"])
     flops, pixels, words = _work(request, path, kind)
     seconds = flops / (flops_per_s * _EFFICIENCY)
-    weights = sum(
-        folders.weight_bytes(studio.member(role).path)
-        for role in roles
-        if not studio.is_loaded(role)
-    )
+    weights = sum(studio.weight_bytes(role) for role in roles if not studio.is_loaded(role))
     memory_bytes = weights + min(pixels, studio.untiled_pixels) * _BYTES_PER_PIXEL
     return {
         "seconds": seconds,

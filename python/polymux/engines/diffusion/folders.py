@@ -152,11 +152,6 @@ def pipeline(kind: Any, parts: Mapping[str, Any]) -> Any:
     return kind(**given, **missing)
 
 
-def weight_bytes(path: Path) -> int:
-    """What a model's weights take on disk."""
-    return sum(one.stat().st_size for one in path.rglob("*.safetensors"))
-
-
 @cache
 def version(path: Path) -> str:
     """SHA-256 of the largest file of weights: the one that paints."""

@@ -16,7 +16,13 @@ from polymux.engines.base import Output
 from polymux.engines.diffusion import folders, loras, safety, schedulers, watermark
 from polymux.engines.diffusion.picture_files import on_grid, parameters, picture_of, png
 from polymux.engines.diffusion.previews import Previews
-from polymux.engines.diffusion.refining import Refiner, first_share, refined, refiner_of
+from polymux.engines.diffusion.refining import (
+    Refiner,
+    begins_too_late,
+    first_share,
+    refined,
+    refiner_of,
+)
 from polymux.engines.diffusion.steps import Steps
 from polymux.service.failures import invalid, refusal
 
@@ -131,7 +137,10 @@ def _plan(studio: Studio, request: Request, sink: EngineSink) -> Plan:
         image, size = _fitted(image, size, sink, keep_size=mask is None)
     _check_size(size, studio.most_pixels)
     strength = 1.0 if mode == 0 else float(values["prompt_strength"])
-    refiner = refiner_of(studio, values, is_xl=kind == _XL)
+    refiner = refiner_of(studio, values, sink, is_xl=kind == _XL)
+    if mode > 0 and refiner is not None and begins_too_late(refiner, asked, strength):
+        sink.log(f"prompt_strength={strength:g} leaves no step to the refiner: it is left out")
+        refiner = None
     passes = schedulers.passes_of_pictures(str(values["scheduler"]))
     share = first_share(refiner) if mode == 0 else 1.0
     steps = int(asked * strength * share) * passes
@@ -197,11 +206,25 @@ def _painted(
     studio: Studio, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
 ) -> Image:
     """One picture."""
-    if plan.image is not None and plan.steps == 0 and plan.refiner is None:
+    if plan.image is not None and plan.steps == 0:
         sink.log(
             f"prompt_strength={plan.strength:g} leaves no step to do: the picture is as it was"
         )
-        return plan.image
+        made: Any = plan.image
+    else:
+        made = _based(studio, plan, values, seed, steps, sink)
+    if plan.refiner is not None:
+        made = refined(studio, plan.refiner, made, values, studio.generator(seed), steps)
+    if plan.mask is not None and plan.image is not None:
+        made = _kept(made, plan.image, plan.mask)
+    painted: Image = made
+    return painted
+
+
+def _based(
+    studio: Studio, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
+) -> Any:
+    """What the model makes: a picture, or latents for the refiner."""
     parts = studio.parts(plan.role)
     spacing = {"timestep_spacing": "trailing"} if plan.role.endswith(_DISTILLED) else {}
     scheduler = schedulers.of_pictures(
@@ -217,13 +240,7 @@ def _painted(
         Previews(studio, pipeline, sink).of(steps),
     ):
         studio.prepare_decoder(pipeline.vae, plan.size)
-        made = pipeline(**_arguments(plan, values, studio.generator(seed), steps)).images[0]
-    if plan.refiner is not None:
-        made = refined(studio, plan.refiner, made, values, studio.generator(seed), steps)
-    if plan.mask is not None and plan.image is not None:
-        made = _kept(made, plan.image, plan.mask)
-    painted: Image = made
-    return painted
+        return pipeline(**_arguments(plan, values, studio.generator(seed), steps)).images[0]
 
 
 def _arguments(plan: Plan, values: Any, generator: Any, steps: Steps) -> dict[str, Any]:

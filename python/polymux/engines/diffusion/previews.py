@@ -1,4 +1,4 @@
-"""Small pictures of what is being painted, every few steps."""
+"""Small pictures of what is being painted, every few steps; of videos, one frame."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ _CELLS = 24
 #: Of the first, which tells what the others will cost.
 _FIRST_CELLS = 8
 _EVERY_S = 2.0
+#: Dimensions of latents, where one is time.
+_OF_VIDEO = 5
 #: Of the time that steps take, that previews may.
 _SHARE = 0.1
 
@@ -62,19 +64,35 @@ class Previews:
 
     def _picture(self, latents: Any, cells: int) -> bytes | None:
         import torch
+        from PIL import Image
 
-        if latents.ndim != 4 or latents.dtype == torch.float16:
-            return None  # Decoders overflow in 16 bits, and another precision would cost memory.
-        small = _smaller(latents[:1], cells)
         decoder = self._pipeline.vae
+        if latents.dtype == torch.float16 or getattr(decoder, "_hf_hook", None) is not None:
+            # Decoders overflow in 16 bits, and another precision would cost memory; where that is
+            # short, the decoder would drive what is at work off the device.
+            return None
+        small = _smaller(_one_of(latents, decoder.config), cells)
         with torch.inference_mode():
-            made = decoder.decode(
-                small.to(decoder.dtype) / decoder.config.scaling_factor, return_dict=False
-            )[0]
-            picture = self._pipeline.image_processor.postprocess(made, output_type="pil")[0]
+            scaled = _scaled(small, decoder.config).to(decoder.dtype)
+            made = decoder.decode(scaled, return_dict=False)[0]
+        pixels = made[0, :, 0] if made.ndim == _OF_VIDEO else made[0]
+        shown = (pixels.float().nan_to_num() / 2 + 0.5).clamp(0, 1) * 255
+        picture = Image.fromarray(shown.permute(1, 2, 0).byte().cpu().numpy())
         buffer = io.BytesIO()
-        picture.convert("RGB").save(buffer, "JPEG", quality=75)
+        picture.save(buffer, "JPEG", quality=75)
         return buffer.getvalue()
+
+
+def _one_of(latents: Any, config: Any) -> Any:
+    """Those of one picture; of a video, of its middle.
+
+    Wan's decoder takes those of many frames, and understands the first of them alone.
+    """
+    if latents.ndim != _OF_VIDEO:
+        return latents[:1]
+    if "z_dim" in config:
+        return latents[:1, :, :1]
+    return latents[:1, :, latents.shape[2] // 2]
 
 
 def _smaller(latents: Any, cells: int) -> Any:
@@ -85,4 +103,18 @@ def _smaller(latents: Any, cells: int) -> Any:
     if longest <= cells:
         return latents
     size = max(1, height * cells // longest), max(1, width * cells // longest)
-    return torch.nn.functional.interpolate(latents.float(), size=size, mode="area")
+    return torch.nn.functional.interpolate(
+        latents.float(), size=(*latents.shape[2:-2], *size), mode="area"
+    )
+
+
+def _scaled(latents: Any, config: Any) -> Any:
+    """As the decoder takes them; some say for each channel what they were divided by."""
+    import torch
+
+    def each(name: str, otherwise: float) -> Any:
+        values = torch.tensor(config.get(name) or [otherwise], dtype=torch.float32)
+        return values.view(1, -1, *[1] * (latents.ndim - 2)).to(latents.device)
+
+    latents = latents.float() * each("latents_std", 1.0) / (config.get("scaling_factor") or 1.0)
+    return latents + each("latents_mean", 0.0)

@@ -15,12 +15,17 @@ from polymux.service.failures import refusal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from polymux.engines.base import EngineSink
     from polymux.engines.diffusion.steps import Steps
     from polymux.engines.diffusion.studio import Studio
 
 _ROLE = "picture:refiner"
+#: Dimensions of the latents of one picture, where they are no batch.
+_OF_ONE = 3
 #: Of a refiner that goes over a finished picture, where no number of steps is given.
 _STRENGTH = 0.3
+#: Solvers tell no more of them apart: the networks were trained with so many.
+_TRAINED_STEPS = 1000
 
 
 class Refiner(NamedTuple):
@@ -43,7 +48,9 @@ class Refiner(NamedTuple):
         return {"output_type": "latent", **ends}
 
 
-def refiner_of(studio: Studio, values: Mapping[str, Any], *, is_xl: bool) -> Refiner | None:
+def refiner_of(
+    studio: Studio, values: Mapping[str, Any], sink: EngineSink, *, is_xl: bool
+) -> Refiner | None:
     """What the request wants; None for none.
 
     Raises:
@@ -61,10 +68,15 @@ def refiner_of(studio: Studio, values: Mapping[str, Any], *, is_xl: bool) -> Ref
         share = min(max(share, 1.0 / count), 1.0)
         return None if share == 1.0 else Refiner(share, count, count - int(count * share))
     given = values.get("refine_steps")
-    if given is None:
-        return Refiner(None, count, int(count * _STRENGTH))
+    wanted_steps = max(1, int(count * _STRENGTH)) if given is None else int(given)
     # So many steps of a picture's third: img2img does that share of what it is told.
-    return Refiner(None, max(1, round(int(given) / _STRENGTH)), int(given))
+    told = count if given is None else round(wanted_steps / _STRENGTH)
+    while int(told * _STRENGTH) < wanted_steps:
+        told += 1
+    if told > _TRAINED_STEPS:
+        told, wanted_steps = _TRAINED_STEPS, int(_TRAINED_STEPS * _STRENGTH)
+        sink.log(f"refine_steps={given}: {wanted_steps} are the most that a refiner can do")
+    return Refiner(None, told, wanted_steps)
 
 
 def first_share(refiner: Refiner | None) -> float:
@@ -72,15 +84,26 @@ def first_share(refiner: Refiner | None) -> float:
     return 1.0 if refiner is None or refiner.share is None else refiner.share
 
 
+def begins_too_late(refiner: Refiner, asked: int, strength: float) -> bool:
+    """Whether the base would not have begun yet where the refiner takes over.
+
+    Args:
+        refiner: Of a request with a picture.
+        asked: Steps of a whole denoising.
+        strength: Share of them that the picture is given up for, from 0 to 1.
+    """
+    return refiner.share is not None and int(asked * strength) <= refiner.steps
+
+
 def refined(
     studio: Studio,
     refiner: Refiner,
-    latents: Any,
+    begun: Any,
     values: Mapping[str, Any],
     generator: Any,
     steps: Steps,
 ) -> Any:
-    """The picture that comes of the base's latents."""
+    """The picture that comes of the base's latents, or of a finished picture."""
     scheduler = schedulers.of_pictures(
         str(values["scheduler"]), studio.parts(_ROLE)["scheduler"].config
     )
@@ -90,7 +113,7 @@ def refined(
     kind = "StableDiffusionXLImg2ImgPipeline"
     with studio.pipeline(kind, _ROLE, scheduler) as pipeline, steps.watching(pipeline):
         # Of the base, there is a batch of one left to do.
-        batch = latents[None] if latents.ndim == 3 else latents
+        batch = begun[None] if getattr(begun, "ndim", 0) == _OF_ONE else begun
         return pipeline(
             prompt=str(values["prompt"]),
             negative_prompt=str(values.get("negative_prompt") or "") or None,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.engines.diffusion import folders
 from polymux.engines.models import missing_package, threads
+from polymux.models.weights import weight_bytes
 from polymux.service.failures import refusal
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ _WORKING_SHARE = 1.3
 #: The part of a model that is one by itself.
 _WHOLE = "whole"
 _MOST_PIXELS = 2048 * 2048
+_OFFLOADS = ("auto", "none", "model", "sequential")
+_ATTENTIONS = ("auto", "whole", "sliced")
+#: The first of NVIDIA's GPUs for which torch has attention that keeps no matrix of all with all.
+_SPARING_GPUS = (5, 0)
 #: Above that, a decoder works in tiles: its memory grows with the pixels.
 _UNTILED_PIXELS = 1280 * 1280
 
@@ -63,8 +68,11 @@ class Studio:
         options: ``models`` (role to ``path``, ``name``, and perhaps ``instead_of``, ``version``),
             ``device`` (``"auto"``: CUDA where there is one), ``dtype`` (``"auto"``: bfloat16 or
             float16 on CUDA, float32 on a processor), ``offload`` (``"auto"``: where the device is
-            short of memory; ``"none"``, ``"model"``, ``"sequential"``), ``most_pixels`` of a
-            picture that is made (2048 x 2048), ``loras`` (name to path of its weights),
+            short of memory; ``"none"``, ``"model"``, ``"sequential"``), ``attention`` (``"auto"``:
+            one head after the other where torch has nothing that is as sparing; ``"whole"``,
+            ``"sliced"``), ``most_pixels`` of a picture that is made (2048 x 2048),
+            ``untiled_pixels``, above which it is decoded in tiles (1280 x 1280), ``loras`` (name to
+            path of its weights),
             ``non_commercial`` (whether such weights may be used: false), ``tiny_decoder`` (whether
             the role ``picture:decoder`` decodes: false), ``previews`` (true), ``enlarger`` (path of
             a network of ncnn, a .param file, by which detail begins; Lanczos' filter without) and
@@ -89,6 +97,8 @@ class Studio:
         self.options = dict(options)
         self.device = _device(torch, str(options.get("device", "auto")))
         self.dtype = _dtype(torch, self.device, str(options.get("dtype", "auto")))
+        self._offload = _one_of(_OFFLOADS, options, "offload")
+        self._attention = _one_of(_ATTENTIONS, options, "attention")
         self.most_pixels = int(options.get("most_pixels", _MOST_PIXELS))
         self.untiled_pixels = int(options.get("untiled_pixels", _UNTILED_PIXELS))
         self._members = {
@@ -120,6 +130,16 @@ class Studio:
     def has(self, role: str) -> bool:
         """Whether there is a model in a role."""
         return role in self._members
+
+    def weight_bytes(self, role: str) -> int:
+        """What the weights of the model in a role take in memory, whatever they take on disk.
+
+        What cannot be read counts for nothing: loading it says what is wrong.
+        """
+        try:
+            return weight_bytes(self.member(role).path, self.dtype.itemsize)
+        except (errors.InvalidRequestError, OSError):
+            return 0
 
     def is_loaded(self, role: str) -> bool:
         """Whether the model in a role is in memory."""
@@ -166,7 +186,7 @@ class Studio:
         path = self.member(role).path
         parts = self._loaded.pop(path, None)
         if parts is None:
-            self._make_room(folders.weight_bytes(path))
+            self._make_room(self.weight_bytes(role))
             parts = load(path)
         self._loaded[path] = parts
         return parts
@@ -215,33 +235,41 @@ class Studio:
             getattr(diffusers, kind), self.parts(role) | {"scheduler": scheduler} | others
         )
         made.set_progress_bar_config(disable=True)
+        if self._slices_attention():
+            made.enable_attention_slicing("max")
         how = self._place(made)
+        dtypes = [(one, one.dtype) for one in _modules(made)]
         try:
             yield made
         finally:
             if how != "none":
                 made.remove_all_hooks()
                 made.to("cpu")
-            del made
+            for module, dtype in dtypes:
+                # Decoders are widened while they work, and stay so where that was cut short.
+                if module.dtype != dtype:
+                    module.to(dtype)
+            del made, dtypes
             if self.device.type == "cuda":
                 self._free()
 
+    def _slices_attention(self) -> bool:
+        """Whether attention is computed one head after the other.
+
+        Torch's own kernels need memory for what goes in and comes out alone, and slicing would only
+        cost time; where a GPU has none of them, a matrix of all with all is kept for each head.
+        """
+        if self._attention != "auto":
+            return self._attention == "sliced"
+        if self.device.type == "cpu":
+            return False
+        return bool(self._torch.cuda.get_device_capability(self.device) < _SPARING_GPUS)
+
     def _place(self, pipeline: Any) -> str:
         """Puts its parts on the device: all, or one after the other where that is short."""
-        how = str(self.options.get("offload", "auto"))
         if self.device.type == "cpu":
             return "none"
-        if how == "auto":
-            sizes = [
-                _size_bytes(one)
-                for one in pipeline.components.values()
-                if isinstance(one, self._torch.nn.Module) and _is_off(one)
-            ]
-            free, _ = self._torch.cuda.mem_get_info(self.device)
-            if sum(sizes) * _WORKING_SHARE <= free:
-                how = "none"
-            else:
-                how = "model" if max(sizes) * _WORKING_SHARE <= free else "sequential"
+        how = self._offload if self._offload != "auto" else self._fitting(pipeline)
         if how == "none":
             pipeline.to(self.device)
         elif how == "model":
@@ -249,6 +277,29 @@ class Studio:
         else:
             pipeline.enable_sequential_cpu_offload(device=self.device)
         return how
+
+    def _fitting(self, pipeline: Any) -> str:
+        """How its parts fit the device; models that are not at work leave it first."""
+        sizes = [_size_bytes(one) for one in _modules(pipeline) if _is_off(one)]
+        if sum(sizes) * _WORKING_SHARE > self._free_bytes():
+            self._clear_of_others(pipeline)
+        free = self._free_bytes()
+        if sum(sizes) * _WORKING_SHARE <= free:
+            return "none"
+        return "model" if max(sizes) * _WORKING_SHARE <= free else "sequential"
+
+    def _free_bytes(self) -> int:
+        """Of the GPU's memory."""
+        return int(self._torch.cuda.mem_get_info(self.device)[0])
+
+    def _clear_of_others(self, pipeline: Any) -> None:
+        """Takes the models off the device that this pipeline has no part of."""
+        at_work = {id(one) for one in _modules(pipeline)}
+        for parts in self._loaded.values():
+            for one in parts.values():
+                if isinstance(one, self._torch.nn.Module) and id(one) not in at_work:
+                    one.to("cpu")
+        self._free()
 
     def generator(self, seed: int) -> torch.Generator:
         """The source of noise for a seed: the processor's, so that all devices begin alike."""
@@ -290,6 +341,22 @@ def _dtype(torch: Any, device: Any, wanted: str) -> Any:
             f"dtype={wanted!r}: must be auto, float32, float16 or bfloat16",
         )
     return getattr(torch, wanted)
+
+
+def _one_of(known: tuple[str, ...], options: Mapping[str, Any], name: str) -> str:
+    """An option's value, the first where there is none."""
+    wanted = str(options.get(name, known[0]))
+    if wanted not in known:
+        words = f"{', '.join(known[:-1])} or {known[-1]}"
+        raise refusal(errors.NoBackendError, f"{name}={wanted!r}: must be {words}")
+    return wanted
+
+
+def _modules(pipeline: Any) -> list[Any]:
+    """The networks of a pipeline."""
+    import torch
+
+    return [one for one in pipeline.components.values() if isinstance(one, torch.nn.Module)]
 
 
 def _is_off(module: Any) -> bool:

@@ -15,6 +15,7 @@ from polymux import errors
 from polymux.engines.base import Cancelled, Output, Produced
 from polymux.engines.diffusion import folders, schedulers
 from polymux.engines.diffusion.picture_files import FACTS, SAMPLES
+from polymux.engines.diffusion.previews import Previews
 from polymux.engines.diffusion.steps import Steps
 from polymux.models.roles import needed_roles
 from polymux.service.failures import invalid, refusal
@@ -113,7 +114,7 @@ def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Ou
     began = time.monotonic()
     files = []
     for number in range(count):
-        frames = _painted(studio, plan, values, seed + number, steps)
+        frames = _painted(studio, plan, values, seed + number, steps, sink)
         name = f"video-{number + 1}.mp4"
         files.append(_written(frames, plan, int(values["fps"]), name, sink, token))
     rate = steps.done / max(1e-9, time.monotonic() - began)
@@ -226,7 +227,9 @@ def _tell_of_grid(
         sink.log(f"the model makes {worked_frames} frames: those after {frames} are cut off")
 
 
-def _painted(studio: Studio, plan: Plan, values: Any, seed: int, steps: Steps) -> Iterator[Frames]:
+def _painted(
+    studio: Studio, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
+) -> Iterator[Frames]:
     """The frames of one video, made at once and given one by one."""
     if plan.begun_with is not None and plan.steps == 0:
         return iter(plan.begun_with)
@@ -236,7 +239,11 @@ def _painted(studio: Studio, plan: Plan, values: Any, seed: int, steps: Steps) -
     else:
         scheduler = type(own).from_config(own.config)
     which = plan.family.text if plan.begun_with is None else plan.family.video
-    with studio.pipeline(which, plan.role, scheduler) as pipeline, steps.watching(pipeline):
+    with (
+        studio.pipeline(which, plan.role, scheduler) as pipeline,
+        steps.watching(pipeline),
+        Previews(studio, pipeline, sink).of(steps),
+    ):
         studio.prepare_decoder(pipeline.vae, plan.worked_size)
         arguments = _arguments(plan, values, studio.generator(seed), steps)
         made = pipeline(**arguments).frames[0]

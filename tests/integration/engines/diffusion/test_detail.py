@@ -203,7 +203,8 @@ def test_a_large_picture_is_coded_in_tiles(
     finally:
         handle.remove()
     assert seen == [512, 320, 320]
-    assert 0 < difference(whole, tiled) < 4
+    # Half the precision on a GPU is a little further away.
+    assert 0 < difference(whole, tiled) < 5
     assert difference(whole, texture) > 20
 
 

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> DiffusionEngine:
-    return diffusing.engine(detail_models.models(tmp_path_factory.mktemp("detail")), previews=False)
+    models = detail_models.models(tmp_path_factory.mktemp("detail"))
+    # Compared digit by digit, on whatever device and in whatever precision the others run.
+    return diffusing.engine(models, previews=False, device="cpu", dtype="float32")
 
 
 def by_diffusers(engine: DiffusionEngine, pixels: Any, scheduler: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import threading
 from fractions import Fraction
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 import pytest
+from PIL import Image
 from polymux import errors
 from polymux.engines.base import Cancelled, Request, Token
-from polymux.engines.diffusion import video
+from polymux.engines.diffusion import previews, video
 from polymux.engines.diffusion.picture_files import FACTS, SAMPLES
 from polymux.engines.diffusion.studio import Studio
 from polymux.service.work import Upload
@@ -253,6 +255,31 @@ def test_words_and_guidance_count(studio: Studio, sink: diffusing.HeardSink) -> 
     ):
         other = pixels(studio, sink, request(TEXT_TO_VIDEO, **{"guidance_scale": 8.0} | given))
         assert not numpy.array_equal(plain, other)
+
+
+@pytest.mark.parametrize("model", ALL)
+@pytest.mark.parametrize("begun", [False, True])
+def test_previews_show_a_frame_and_change_nothing(
+    studio: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, begun: bool
+) -> None:
+    given = {"init_weight": 0.25, **begun_with(tmp_path, 5)} if begun else {}
+    asked = request(model, **given)
+    plain = diffusing.HeardSink(tmp_path)
+    (without,) = made_by(studio, asked, plain)
+    assert plain.previews == []
+    monkeypatch.setattr(previews, "_EVERY_S", 0.0)
+    monkeypatch.setattr(previews, "_SHARE", 1e9)
+    sink = diffusing.HeardSink(tmp_path)
+    (made,) = made_by(studio, asked, sink)
+    assert made.read_bytes() == without.read_bytes()
+    assert len(sink.previews) == len(sink.progress)
+    with Image.open(io.BytesIO(sink.previews[-1])) as preview:
+        assert preview.format == "JPEG"
+        assert preview.size == (WIDTH, HEIGHT)
+        shown = numpy.asarray(preview)
+    # The last is a frame of the video itself, as far as two ways of packing leave it.
+    number = 0 if model == WAN else 2
+    assert likeness(shown, frames_of(made)[number]) > 18
 
 
 def test_a_full_disk_is_told(studio: Studio, tmp_path: Path) -> None:
