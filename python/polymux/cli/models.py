@@ -210,7 +210,10 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[str, object]]:
         yield "file", f"{one['name']}  {one['bytes']} bytes  {one['sha256'] or 'SHA-256 not noted'}"
     if plain["trusted"]:
         noted = "were" if plain["path"] else "will be"
-        yield "trust", f"on first use: the hashes of these {noted} what the repository says at a pull"
+        yield (
+            "trust",
+            f"on first use: the hashes of these {noted} what the repository says at a pull",
+        )
     for one in plain["trusted"]:
         yield "trusted", one
     if "damaged" in plain:

@@ -181,6 +181,7 @@ class _Conversation:
         self._most_likely = int(request.values.get("top_logprobs") or 0)
         self._model = model
         self._answer = Assembled(self._model)
+        self._id = ""
         #: Number of the first of the answers that are being written.
         self.first = 0
         self._error: dict[str, Any] | None = None
@@ -191,6 +192,8 @@ class _Conversation:
             if "error" in chunk:
                 self._error = chunk["error"]
                 return True
+            if "id" in chunk:  # One answer has one, in however many turns it is said.
+                chunk["id"] = self._id = self._id or chunk["id"]
             for choice in chunk.get("choices") or ():
                 choice["index"] = choice.get("index", 0) + self.first
                 self._shorten(choice.get("logprobs") or {})

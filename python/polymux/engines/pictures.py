@@ -92,6 +92,8 @@ def load_pictures(
         pages = _pages_of(picture)
         if most > 1 and pages > _MOST_PAGES:
             raise _too_large(f"it has more than the {_MOST_PAGES} pages that are taken")
+        if pages > most == 1:
+            sink.log("it has several pictures: the first is taken")
         for number in range(min(pages, most)):
             token.check()
             picture.seek(number)

@@ -97,7 +97,8 @@ def test_events_of_the_job(held: tuple[HeldSite, Server], tmp_path: Path, operat
     seen = Seen(held)
     folder = tmp_path / "s"
     with PolymuxServer(folder, lambda: backends(site, folder)) as server:
-        begun = server.json(route, {"url": site.url(path)}, [("Prefer", "respond-async")])
+        body, headers = form(("url", site.url(path)))
+        begun = server.ask("POST", route, body, [*headers, ("Prefer", "respond-async")])
         with polymux.Client(server.url, server.key) as client:
             told = []
             for job in client.predictions.events(begun.json()["id"], timeout=_LONGEST_S):

@@ -24,7 +24,7 @@ CONTROL = "detail:controlnet"
 _KIND = "StableDiffusionControlNetImg2ImgPipeline"
 _CUSTOM, _LINKS = "custom_sd_model", "lora_links"
 #: What diffusers raises for files of another kind, each place in its own way.
-_UNFIT = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError)
+_UNFIT = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError, IndexError)
 
 
 def chosen(studio: Studio, values: Mapping[str, Any], sink: EngineSink) -> Member:

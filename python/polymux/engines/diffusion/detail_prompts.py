@@ -121,9 +121,7 @@ def _weighed(text: str) -> list[Words]:
 
     def weigh(kind: str, weight: float) -> None:
         first = opened[kind].pop()
-        found[first:] = [
-            Words(one.text, _bounded(one.weight * weight)) for one in found[first:]
-        ]
+        found[first:] = [Words(one.text, _bounded(one.weight * weight)) for one in found[first:]]
 
     for match in _TOKEN.finditer(text):
         kind, said = match.lastgroup, match[0]

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from polymux.engines.base import EngineSink
     from polymux.service.work import Upload
 
+#: What peft and diffusers raise at weights of another kind, each place in its own way.
+_UNFIT = (OSError, ValueError, KeyError, RuntimeError, TypeError, IndexError, AttributeError)
 #: What was fetched from the address of a request's weights, beside the field's name.
 FILE = "_file"
 _REQUESTED = "replicate_weights"
@@ -66,13 +68,16 @@ def laid_over(
 
 
 def _lay(pipeline: Any, name: str, path: Path, param: str) -> None:
+    import torch
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:
         state = load_file(path)
+        if not all(bool(torch.isfinite(one.float()).all()) for one in state.values()):
+            raise ValueError("infinite")
         pipeline.load_lora_weights(state, adapter_name=name)
-    except (SafetensorError, OSError, ValueError, KeyError, RuntimeError, TypeError) as error:
+    except (SafetensorError, *_UNFIT) as error:
         raise invalid(
             f"{param}: these are no LoRA weights for this model, as safetensors "
             f"({type(error).__name__})",

@@ -96,6 +96,7 @@ def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Ou
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else int(seed)
     sink.log(f"seed: {seed}")
     _tell_of_length(studio.parts(plan.role), values, sink)
+    token.check()
     count = int(values["num_outputs"])
     steps = Steps(sink, token, count * (plan.steps + (plan.refiner.steps if plan.refiner else 0)))
     began = time.monotonic()
@@ -107,7 +108,9 @@ def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Ou
             continue
         words = parameters(values, studio.member(plan.role).name, seed + number, picture.size)
         told = {"parameters": words, "Software": "polymux"}
-        files.append(png(mark(picture), told, sink, f"picture-{number + 1}.png"))
+        marked = mark(picture)
+        token.check()
+        files.append(png(marked, told, sink, f"picture-{number + 1}.png"))
     if not files:
         raise refusal(
             errors.UnprocessableEntityError,

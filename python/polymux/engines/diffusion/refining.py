@@ -24,8 +24,9 @@ _ROLE = "picture:refiner"
 _OF_ONE = 3
 #: Of a refiner that goes over a finished picture, where no number of steps is given.
 _STRENGTH = 0.3
-#: Solvers tell no more of them apart: the networks were trained with so many.
-_TRAINED_STEPS = 1000
+#: Of a whole denoising: the networks were trained with 1000, and some solvers divide by what lies
+#: between two of them.
+_MOST_STEPS = 999
 
 
 class Refiner(NamedTuple):
@@ -73,8 +74,8 @@ def refiner_of(
     told = count if given is None else round(wanted_steps / _STRENGTH)
     while int(told * _STRENGTH) < wanted_steps:
         told += 1
-    if told > _TRAINED_STEPS:
-        told, wanted_steps = _TRAINED_STEPS, int(_TRAINED_STEPS * _STRENGTH)
+    if told > _MOST_STEPS:
+        told, wanted_steps = _MOST_STEPS, int(_MOST_STEPS * _STRENGTH)
         sink.log(f"refine_steps={given}: {wanted_steps} are the most that a refiner can do")
     return Refiner(None, told, wanted_steps)
 

@@ -13,9 +13,12 @@ if TYPE_CHECKING:
 #: Of the way to the end, that steps take; the rest is decoding and writing.
 _SHARE = 0.95
 #: Parts of pipelines that compute for long.
-_NETWORKS = ("unet", "transformer", "controlnet", "vae")
+_NETWORKS = ("unet", "transformer", "controlnet", "vae", "text_encoder", "text_encoder_2")
 _PARTS = ("mid_block", "encoder", "decoder")
-_LISTS = ("down_blocks", "up_blocks", "blocks", "resnets", "attentions", "transformer_blocks")
+_LISTS = (
+    "down_blocks", "up_blocks", "blocks", "resnets", "attentions", "transformer_blocks", "layers",
+    "block",
+)  # fmt: skip
 
 
 class Steps:

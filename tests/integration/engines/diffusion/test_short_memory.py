@@ -110,6 +110,7 @@ def offloading(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     monkeypatch.setattr(Studio, "_place", place)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["model", "sequential"])
 def test_offload_makes_the_same_and_leaves_weights_as_they_were(
     all_models: dict[str, Path],

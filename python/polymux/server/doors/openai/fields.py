@@ -101,6 +101,9 @@ class GivenFields:
         Raises:
             BadRequestError: It is something else.
         """
+        if any(one.startswith(f"{name}[") for one in self._left):
+            # The members of an object, as forms have them.
+            raise invalid(f"{name}: {why}", name)
         value = self.one(name)
         fits = any(value == one and type(value) is type(one) for one in values)
         if value is not None and not fits:
