@@ -22,8 +22,19 @@ double distance(const std::vector<double>& one, const std::vector<double>& other
 }
 
 std::vector<double> applied(const MelScale& scale, const std::vector<double>& magnitudes) {
-    std::vector<double> mel(scale.bands());
-    scale.apply(magnitudes, mel);
+    std::vector<Pair> frames(magnitudes.size());
+    for (std::size_t bin = 0; bin < frames.size(); ++bin) {
+        // Of the eight frames one: the others are silent, and stay so.
+        frames[bin].second[2] = static_cast<float>(magnitudes[bin]);
+    }
+    std::vector<Pair> bands(scale.bands());
+    scale.apply(frames, bands);
+    std::vector<double> mel;
+    for (const Pair& band : bands) {
+        mel.push_back(static_cast<double>(band.second[2]));
+        CHECK(band.first[2] == 0);
+        CHECK(band.second[3] == 0);
+    }
     return mel;
 }
 
