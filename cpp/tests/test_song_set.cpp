@@ -142,7 +142,7 @@ TEST_CASE("every key is found where frames need all their bits") {
     REQUIRE(bytes.has_value());
     const auto segment = Segment::open(*bytes, parameters);
     REQUIRE(segment.has_value());
-    REQUIRE(segment->frames() >> (most_frame_bits - 1) == 1);
+    REQUIRE((segment->frames() >> (most_frame_bits - 1)) == 1);
     std::vector<KeyedFrame> pairs;
     append_pairs(tracks.back().fingerprint.peaks[0], parameters, pairs);
     REQUIRE(pairs.size() > 10'000);
