@@ -98,7 +98,12 @@ class AddressedServer(PolymuxServer):
     def _backends(self) -> list[Backend]:
         drafts = self.settings.store.folder / "drafts"
         pages = PageDownloader(self._download, self._policy, drafts, _LONGEST_S)
-        bringer = Bringer(self._policy, self._download.most_bytes, pages=pages)
+        bringer = Bringer(
+            self._policy,
+            self._download.most_bytes,
+            total_s=self._download.total_s,
+            pages=pages,
+        )
         media = InProcessBackend("media", "media", ["convert_to_mp3"], slots=4)
         return [
             addressed(media, bringer),

@@ -366,8 +366,9 @@ def _refused(words: str) -> errors.BadRequestError:
     """What the library cannot do is the request's fault: a template, a schema, a picture."""
     words = words[:1000]
     if "available context size" in words:
-        code = "context_length_exceeded"
-        return refusal(errors.BadRequestError, words, code=code, param="messages")
+        return refusal(
+            errors.BadRequestError, words, code="context_length_exceeded", param="messages"
+        )
     param = next((field for said, field in _FIELDS_OF_WORDS if said in words), None)
     return refusal(errors.BadRequestError, words, code="invalid_request", param=param)
 

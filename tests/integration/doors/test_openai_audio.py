@@ -167,7 +167,7 @@ def test_a_request_in_the_operation_s_words(scripted: PolymuxServer, box: Box) -
          "timestamp_granularities"),
         ({"stream": True}, "stream"),
         ({"include": ["logprobs"]}, "include"),
-        ({"chunking_strategy": {"type": "server_vad"}}, "chunking_strategy[type]"),
+        ({"chunking_strategy": {"type": "server_vad"}}, "chunking_strategy"),
         ({"known_speaker_names": ["Ada"]}, "known_speaker_names"),
         ({"language": "e"}, "language"),
         ({"extra_body": {"url": "http://127.0.0.1/a.wav"}}, "url"),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import re
+import time
 from typing import TYPE_CHECKING
 
+import polymux
 import pytest
 from support.addressed_server import FILES, OPERATIONS, PAGES, AddressedServer, Grown, Watched
 from support.fetches import answering
@@ -161,6 +164,70 @@ def test_lists_of_parts(tmp_path: Path, operation: str, template: str) -> None:
     assert (status, code) in ((502, "upstream_failed"), (404, "gone")), words
     assert len(site.requests) < 20
     assert watched.most_bytes <= _DATA_BYTES + _LIBRARIES_BYTES or SANITIZED
+
+
+@pytest.mark.parametrize("operation", ["convert_to_mp3", "download_video"])
+@pytest.mark.parametrize(("end", "status"), [("drips", 504), ("stalls", 504), ("resets", 502)])
+def test_half_a_file(
+    site_folder: Path, tmp_path: Path, operation: str, end: str, status: int
+) -> None:
+    """U36: ended by the deadline, told as what it is, and nothing of it is left."""
+    data = (site_folder / "low.mp4").read_bytes()
+    half = data[: len(data) // 2]
+
+    async def script(exchange: Exchange) -> None:
+        if exchange.target == "/page":
+            page = b'<!doctype html><video src="/a.mp4"></video>'
+            await exchange.answer(200, page, f"Content-Type: {PAGE}")
+            return
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\nContent-Length: {len(data)}\r\n\r\n"
+        await exchange.send(head.encode() + (b"" if end == "drips" else half))
+        for number in range(len(data) if end == "drips" else 0):
+            await exchange.send(data[number : number + 1])
+            await asyncio.sleep(1)
+        if end == "resets":
+            exchange.reset()
+        else:
+            await exchange.closed()
+
+    is_page = operation in PAGES
+    total_s = 3.0 if is_page else 1.0
+    path = "/page" if is_page else "/a.mp4"
+    with Server(script) as site, AddressedServer(tmp_path, site, total_s=total_s) as server:
+        found, code, words = server.failure(operation, site.url(path))
+        assert found == status, words
+        assert code == ("upstream_timeout" if status == 504 else "upstream_failed")
+        assert any(one.target == "/a.mp4" for one in site.requests)
+
+
+#: U32; a byte that is none in UTF-8, and percents that encode nothing.
+NO_ADDRESSES = {
+    "empty": "",
+    "null": "null",
+    "3 MiB": "http://media.example/" + "x" * (3 << 20),
+    "at signs": "http://" + "@" * 100_000,
+    "dots": "http://127.0.0.1/" + "%2e" * 100_000,
+    "percent": "http://media%zz.example/%",
+    "no UTF-8": "http://%ff%fe/",
+}
+
+
+@pytest.mark.parametrize("name", NO_ADDRESSES)
+def test_what_is_no_address_costs_nothing(site: Server, tmp_path: Path, name: str) -> None:
+    """U32: refused by every operation; the guard takes less than 50 ms of this process's time."""
+    url = NO_ADDRESSES[name]
+    with AddressedServer(tmp_path, site) as server:
+        for operation in OPERATIONS:
+            # Of the longest, the form's own limit may be first.
+            refused = (400, 413) if name == "3 MiB" else (400,)
+            assert server.fetches(operation, url).status in refused, operation
+        assert server.json("/api/v1/downloadvideo", {"url": None}).status == 400
+        server.has_nothing_left()
+    assert site.requests == []
+    began = time.process_time()
+    with pytest.raises(polymux.URLRefusedError):
+        polymux.fetching.fetch(url)
+    assert time.process_time() - began < 0.05
 
 
 @pytest.mark.parametrize("family", [LOUD, ENDLESS_LINE])

@@ -104,12 +104,29 @@ HARMFUL = {
         '#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MAP:URI="{decoy}/init.mp4"\n'
         "#EXTINF:1,\n{decoy}/1.m4s\n#EXT-X-ENDLIST\n",
     ),
+    "file map": (
+        M3U8,
+        '#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MAP:URI="file:///etc/passwd"\n'
+        "#EXTINF:1,\n/low.mp4\n#EXT-X-ENDLIST\n",
+    ),
+    "itself": (M3U8, "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n/page\n"),
+    "made of itself": (
+        M3U8,
+        "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n/page\n#EXT-X-ENDLIST\n",
+    ),
     "nested": (M3U8, "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n{decoy}/list.m3u8\n"),
     "base": (
         MPD,
         '<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" '
         'mediaPresentationDuration="PT1S"><BaseURL>{decoy}/</BaseURL><Period><AdaptationSet '
         'mimeType="video/mp4"><Representation id="1" bandwidth="1"><BaseURL>a.mp4</BaseURL>'
+        "</Representation></AdaptationSet></Period></MPD>",
+    ),
+    "file base": (
+        MPD,
+        '<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" '
+        'mediaPresentationDuration="PT1S"><BaseURL>file:///etc/</BaseURL><Period><AdaptationSet '
+        'mimeType="video/mp4"><Representation id="1" bandwidth="1"><BaseURL>passwd</BaseURL>'
         "</Representation></AdaptationSet></Period></MPD>",
     ),
     "live": (M3U8, "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n/low.mp4\n"),
@@ -130,6 +147,7 @@ def test_where_pages_lead(site_folder: Path, tmp_path: Path, decoy: Server, name
     assert error.status in (400, 404, 415, 422, 502), error
     assert "root:" not in str(error.body)
     assert decoy.connections == 0
+    assert len(site.requests) < 20
 
 
 @pytest.mark.parametrize(
@@ -271,14 +289,18 @@ def test_resolutions_that_are_none(site: Server, tmp_path: Path, resolution: str
 
 
 def test_many_ask_for_the_same_at_once(site: Server, tmp_path: Path) -> None:
-    """U47."""
+    """U47: each gets all of it, as who asks alone."""
     with served(tmp_path, site) as server, Client(server.url, server.key) as client:
+        alone = client.convert_to_mp3(url=site.url("/tone.wav")).read()
+        site.requests.clear()
 
         def ask(_: int) -> bytes:
             return client.convert_to_mp3(url=site.url("/tone.wav")).read()
 
         with ThreadPoolExecutor(20) as pool:
-            assert len(set(pool.map(ask, range(20)))) == 1
+            assert list(pool.map(ask, range(20))) == [alone] * 20
+        assert 1 <= len(site.requests) <= 20
+        assert list((server.settings.store.folder / "drafts").iterdir()) == []
 
 
 def test_a_downloader_that_is_killed(site: Server, tmp_path: Path) -> None:

@@ -15,13 +15,13 @@ from polymux.engines.in_process import InProcessBackend
 from polymux.fetching import FetchPolicy
 from support.polymux_server import PolymuxServer, form
 from support.video_site import Site
-from support.web import Exchange, Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from polymux.service.backend import Backend
+    from support.web import Exchange, Server
 
 _LONGEST_S = 60.0
 
@@ -97,8 +97,12 @@ def test_events_of_the_job(held: tuple[HeldSite, Server], tmp_path: Path, operat
     seen = Seen(held)
     folder = tmp_path / "s"
     with PolymuxServer(folder, lambda: backends(site, folder)) as server:
-        body, headers = form(("url", site.url(path)))
-        begun = server.ask("POST", route, body, [*headers, ("Prefer", "respond-async")])
+        later = ("Prefer", "respond-async")
+        if operation == "download_video":
+            begun = server.json(route, {"url": site.url(path)}, [later])
+        else:
+            body, headers = form(("url", site.url(path)))
+            begun = server.ask("POST", route, body, [*headers, later])
         with polymux.Client(server.url, server.key) as client:
             told = []
             for job in client.predictions.events(begun.json()["id"], timeout=_LONGEST_S):

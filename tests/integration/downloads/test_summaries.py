@@ -40,6 +40,10 @@ class Model(Backend):
         self.hold = asyncio.Event()
         self.hold.set()
         self.ended: list[str] = []
+        self.window: int | None = None
+
+    def window_tokens(self) -> int | None:
+        return self.window
 
     async def run(self, work: Work, sink: Sink) -> Product:
         self.asked.append(work)
@@ -138,6 +142,24 @@ def test_long_ones_are_read_in_parts(site: Server, tmp_path: Path) -> None:
         assert made.output == "summary 13"
         assert "part 10 of 10 is read" in made.logs
         assert len({one.logs for one in seen}) > 1
+
+
+@pytest.mark.parametrize("window", [1024, 32_768])
+def test_parts_are_as_long_as_the_models_window(site: Server, tmp_path: Path, window: int) -> None:
+    """Of a model whose window is known, all that is asked fits into it, and fills it."""
+    with Served(tmp_path, site, captions=False) as server:
+        server.model.window = window
+        sentence = "The river carries every stone down to the sea."
+        server.model.heard = [
+            {"timestamp": [float(n), n + 1.0], "text": f"{n:03d} {sentence}"} for n in range(400)
+        ]
+        with Client(server.url, server.key) as client:
+            client.summarize_video(site.url("/silent/high.mp4"))
+        chats = server.model.chats
+    assert len(chats) == 1 if window == 32_768 else len(chats) > 20
+    for chat in chats:
+        read = sum(len(one["content"].encode()) for one in chat["messages"]) // 3
+        assert read + chat["max_completion_tokens"] <= window
 
 
 def test_nothing_is_said(site: Server, tmp_path: Path) -> None:

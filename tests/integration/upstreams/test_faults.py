@@ -70,6 +70,9 @@ def error(text: str = SECRETS, **more: Any) -> bytes:
 #: Name to steps, status and code, before anything of an answer has come.
 BEFORE: dict[str, tuple[list[Step], int, str]] = {
     "400": ([steps.answer(400, error("messages is odd"))], 400, "invalid_request"),
+    "400 too long": (
+        [steps.answer(400, error(code="context_length_exceeded"))], 400, "context_length_exceeded",
+    ),
     "401": ([steps.answer(401, error())], 502, "upstream_failed"),
     "402": ([steps.answer(402, error())], 502, "upstream_failed"),
     "403": ([steps.answer(403, error())], 502, "upstream_failed"),
@@ -117,6 +120,8 @@ BODIES: dict[str, tuple[list[Step], int, str]] = {
     "events": ([steps.event_stream(), steps.send(event(chunk("x"))), steps.close()], 502,
                "upstream_failed"),
     "bomb": ([steps.gzip_bomb()], 502, "upstream_failed"),
+    "bomb twice packed": ([steps.gzip_bomb(1 << 30, layers=2)], 502, "upstream_failed"),
+    "twenty encodings": ([steps.gzip_bomb(1 << 20, layers=20)], 502, "upstream_failed"),
     "endless": ([steps.chunked_head(), steps.repeat_forever(b"4\r\nxxxx\r\n")], 502,
                 "upstream_failed"),
 }  # fmt: skip
@@ -324,6 +329,23 @@ def test_certificates_are_looked_at(tmp_path: Path) -> None:
             assert "certificate" in answer.json()["error"]
             assert secure.requests == []
             assert chat(server, model="known").status == 200
+
+
+@pytest.mark.parametrize("flavour", ["expired", "wrong_name", "self_signed", "tls_1_0"])
+def test_certificates_that_are_wrong(tmp_path: Path, flavour: certificates.Flavour) -> None:
+    """C17: by an authority that the operator trusts; nothing is sent, nor tried without looking."""
+    wrong = certificates.Authority(tmp_path).certificate(flavour)
+    with MisbehavingServer(tls=wrong.context()) as secure:
+        secure.script(steps.answer(200, GOOD), times=None)
+        wanted = {
+            "far": upstream(tmp_path, secure.url, models={"fast": "m"}, certificates=wrong.ca)
+        }
+        with gateway(tmp_path, wanted) as server:
+            for stream in (False, True):
+                answer = chat(server, stream=stream)
+                assert (answer.status, answer.json()["code"]) == (502, "upstream_failed")
+                assert_tells_nothing(answer, secure)
+        assert secure.requests == []
 
 
 def test_keys_are_nowhere_but_in_requests(
