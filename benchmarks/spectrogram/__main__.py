@@ -34,7 +34,8 @@ def judged(
     verdict = run([*judge, str(path), str(samples), str(sound)])
     if verdict.status != 0:
         raise SystemExit(f"the judge: {verdict.error}")
-    return measured | json.loads(verdict.stdout)
+    close: dict[str, Any] = json.loads(verdict.stdout)
+    return measured | close
 
 
 def variant(

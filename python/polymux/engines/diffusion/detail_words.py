@@ -1,8 +1,8 @@
 """Prompts as Stable Diffusion's network takes them: of any length, with weights.
 
 CLIP reads 77 tokens at once. Longer prompts are read in chunks, and what comes of them follows one
-another: attention minds no length, and time does. Weights multiply what comes of a token; what all of it is on
-average stays the same, so that the network still knows its kind.
+another: attention minds no length, though it takes its time. Weights multiply what comes of a
+token; what all of it is on average stays the same, so that the network still knows its kind.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def loaded(path: Path, dtype: Any) -> dict[str, Any]:
                 variant=variant_of(path),
                 **absent,
             )
-    except _FAILURES as error:
+    except _failures() as error:
         raise _unfit(path, _why(path, error)) from error
     parts: dict[str, Any] = dict(made.components)
     # Such as whether a refiner wants a score of beauty: pipelines are told again.
@@ -129,7 +129,7 @@ def loaded_by(kind: Any, path: Path, dtype: Any) -> Any:
             local_files_only=True,
             variant=variant_of(path),
         )
-    except _FAILURES as error:
+    except _failures() as error:
         raise _unfit(path, _why(path, error)) from error
     made.eval()
     made.requires_grad_(requires_grad=False)
@@ -157,6 +157,12 @@ def version(path: Path) -> str:
     """SHA-256 of the largest file of weights: the one that paints."""
     files = sorted(path.rglob("*.safetensors"), key=lambda one: (one.stat().st_size, one.name))
     return hash_of(files[-1]) if files else "hidden"
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    from safetensors import SafetensorError
+
+    return (*_FAILURES, SafetensorError)
 
 
 def _why(path: Path, error: Exception) -> str:

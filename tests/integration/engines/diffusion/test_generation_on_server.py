@@ -13,6 +13,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+import httpx2
+import numpy
 import polymux
 import pytest
 from PIL import Image
@@ -130,6 +132,71 @@ def test_strangers_files_are_refused_before_the_engine(client: polymux.Client) -
         client.generate_image("a house", mask=soft(64, 64), model=B, **SMALL)
 
 
+def packed(image: Image.Image, form: str = "PNG", *others: Image.Image) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, form, **({"save_all": True, "append_images": others} if others else {}))
+    return buffer.getvalue()
+
+
+#: The right half is white.
+HALF = Image.new("L", (256, 256))
+HALF.paste(255, (128, 0, 256, 256))
+MASKS = {
+    "two colours": packed(HALF.convert("1")),
+    "palette": packed(HALF.convert("P")),
+    "transparency": packed(HALF.convert("LA")),
+    "16 bits": packed(Image.fromarray(numpy.asarray(HALF).astype(numpy.uint16) * 257)),
+    "print": packed(HALF.convert("CMYK"), "JPEG"),
+    "numbers": packed(Image.fromarray(numpy.asarray(HALF).astype(numpy.float32)), "TIFF"),
+    "animated": packed(HALF, "GIF", Image.new("L", (256, 256), 255)),
+    "small": packed(HALF.resize((64, 64), Image.Resampling.NEAREST)),
+    "narrow": packed(HALF.resize((16, 2048), Image.Resampling.NEAREST)),
+}
+
+
+@pytest.mark.parametrize("kind", MASKS)
+def test_masks_of_all_kinds_keep_what_is_black(client: polymux.Client, kind: str) -> None:
+    image = soft(256, 256)
+    asked = SMALL | {"image": image, "mask": MASKS[kind], "prompt_strength": 1.0}
+    answer = client.generate_image("a house", model=B, **asked)
+    before = numpy.asarray(Image.open(io.BytesIO(image))).astype(int)
+    found = numpy.asarray(read(answer.images[0])).astype(int)
+    assert (found[:, :112] == before[:, :112]).all()
+    assert abs(found[:, 144:] - before[:, 144:]).mean() > 5
+    told = "mask: it has several pictures: the first is taken"
+    assert (told in answer.logs) is (kind == "animated")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"width": 513}, {"width": 8}, {"height": 4096}, {"num_outputs": 0}, {"num_outputs": 5},
+     {"seed": 1 << 63}, {"num_inference_steps": 501}, {"guidance_scale": 51}, {"prompt": ""}],
+    ids=str,
+)  # fmt: skip
+def test_what_is_out_of_bounds_is_named(server: PolymuxServer, given: dict[str, Any]) -> None:
+    fields = {"prompt": "a house", **SMALL} | given
+    answer = httpx2.post(
+        f"{server.url}/api/v1/modelhost/imagegeneration",
+        params={"model": B},
+        headers={"Authorization": f"Bearer {server.key}"},
+        files={name: (None, str(one)) for name, one in fields.items()},
+        timeout=60,
+    )
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"].startswith(f"generate_image: {next(iter(given))}")
+
+
+def test_half_a_character_in_json_is_refused(server: PolymuxServer) -> None:
+    answer = httpx2.post(
+        f"{server.url}/api/v1/modelhost/imagegeneration",
+        headers={"Authorization": f"Bearer {server.key}", "Content-Type": "application/json"},
+        content=b'{"prompt": "a \\ud800 house", "width": 256, "height": 256}',
+        timeout=60,
+    )
+    assert answer.status_code == 400, answer.text
+    assert "half a surrogate pair" in answer.json()["error"]
+
+
 def test_weights_at_an_address_are_fetched_by_the_guard(
     client: polymux.Client, site: Server
 ) -> None:
@@ -170,6 +237,15 @@ def test_progress_previews_and_cancelling(server: PolymuxServer, client: polymux
     # The process lives on: the next has nothing to load.
     assert client.generate_image("a house", model=B, **SMALL).metrics["predict_time"] < 5
     assert "preview" not in client.predictions.get(began.id).extra
+
+
+def test_what_waits_in_the_queue_is_cancelled_at_once(client: polymux.Client) -> None:
+    long = SMALL | {"num_inference_steps": 500, "width": 1024}
+    at_work = client.generate_image("a house", model=B, wait=False, **long)
+    waiting = client.generate_image("a tree", model=B, wait=False, **SMALL)
+    assert client.predictions.cancel(waiting.id).status == "canceled"
+    assert client.predictions.get(at_work.id).status in ("starting", "processing")
+    assert client.predictions.cancel(at_work.id).status == "canceled"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,235 @@
+"""What strangers ask for and send: refused in words, or done; never a picture of nothing."""
+
+from __future__ import annotations
+
+import json
+import struct
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy
+import pytest
+import torch
+from PIL import Image
+from polymux import errors
+from polymux.engines.base import Cancelled
+from polymux.engines.diffusion import folders, watermark
+from polymux.engines.diffusion.detail_prompts import parsed
+from polymux.engines.diffusion.detail_words import MOST_CHUNKS, encoded
+from polymux.service.work import Upload
+from safetensors.torch import load_file, save
+from support import diffusing, diffusion_models
+from support.diffusing import HeardSink, picture, request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from polymux.engines.base import Output, Token
+    from polymux.engines.diffusion.engine import DiffusionEngine
+
+SMALL = {"width": 256, "height": 256, "num_inference_steps": 2, "seed": 1, "prompt": "a house"}
+SOFT = Image.linear_gradient("L").convert("RGB")
+
+
+def made(engine: DiffusionEngine, sink: HeardSink, **given: Any) -> Output:
+    return engine.run(request("generate_image", "B", **SMALL | given), sink, diffusing.token())
+
+
+def pixels(output: Output) -> numpy.ndarray[Any, Any]:
+    return numpy.asarray(Image.open(output.value[0].path)).astype(int)
+
+
+@pytest.mark.parametrize("how", ["base_image_refiner", "expert_ensemble_refiner"])
+@pytest.mark.parametrize("steps", [1, 2, 3])
+@pytest.mark.parametrize("strength", [None, 0.0, 0.3, 1.0])
+def test_a_refiner_of_few_steps_refines(
+    engine: DiffusionEngine, tmp_path: Path, how: str, steps: int, strength: float | None
+) -> None:
+    sink = HeardSink(tmp_path)
+    given = {} if strength is None else picture("image", SOFT, tmp_path)
+    given |= {"num_inference_steps": steps, "prompt_strength": strength or 0.0}
+    found = made(engine, sink, **given, refine=how)
+    assert pixels(found).std() > 1
+    assert len(sink.progress) == found.metrics["steps"]
+    if how == "base_image_refiner":
+        assert found.metrics["steps"] >= 1
+    elif strength == 0.0 and steps > 1:
+        assert any("leaves no step to the refiner" in line for line in sink.lines)
+
+
+@pytest.mark.parametrize("wanted", [1, 2, 4])
+def test_a_refiner_does_as_many_steps_as_are_asked_for(
+    engine: DiffusionEngine, sink: HeardSink, wanted: int
+) -> None:
+    found = made(engine, sink, refine="base_image_refiner", refine_steps=wanted)
+    assert found.metrics["steps"] == len(sink.progress) == 2 + wanted
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scheduler", ["DDIM", "DPMSolverMultistep"])
+def test_a_refiner_s_steps_end_where_its_network_s_do(
+    engine: DiffusionEngine, sink: HeardSink, scheduler: str
+) -> None:
+    """One refused 1667 steps of a whole denoising, the other divided by nothing."""
+    asked = {"num_inference_steps": 1, "refine": "base_image_refiner", "refine_steps": 500}
+    found = made(engine, sink, **asked, scheduler=scheduler)
+    assert "refine_steps=500: 299 are the most that a refiner can do" in sink.lines
+    assert found.metrics["steps"] == 300
+    assert pixels(found).std() > 1
+
+
+@pytest.mark.parametrize(
+    "prompt", [" ", "\n", "\x00", "a \ud800 b", "<|endoftext|>", "😀" * 2000, "word " * 10_000],
+    ids=["space", "line", "nul", "half", "end", "faces", "long"],
+)  # fmt: skip
+def test_all_that_is_text_is_a_prompt(
+    engine: DiffusionEngine, sink: HeardSink, prompt: str
+) -> None:
+    found = made(engine, sink, prompt=prompt, negative_prompt=prompt)
+    assert pixels(found).std() > 1
+    assert "Seed: 1" in Image.open(found.value[0].path).text["parameters"]
+
+
+@pytest.mark.parametrize("seed", [-1, -(1 << 63), (1 << 63) - 1])
+def test_all_seeds_repeat(engine: DiffusionEngine, sink: HeardSink, seed: int) -> None:
+    first = pixels(made(engine, sink, seed=seed))
+    assert (first == pixels(made(engine, sink, seed=seed))).all()
+    assert (first != pixels(made(engine, sink))).any()
+
+
+def test_a_prompt_is_read_so_far_and_no_further(engine: DiffusionEngine) -> None:
+    parts = engine.studio.parts("picture:B")
+    reads = [parts["tokenizer"], parts["text_encoder"], torch.device("cpu")]
+    told: list[str] = []
+    words = encoded([parsed("barn " * 10_000), parsed("a")], *reads, told.append)
+    assert words.shape[:2] == (2, MOST_CHUNKS * 77)
+    assert told == ["a prompt is longer than 20 chunks of 75 tokens: the rest is not read"]
+    assert encoded([parsed("BREAK " * 30)], *reads).shape[1] == MOST_CHUNKS * 77
+    assert torch.isfinite(encoded([parsed("(((a:99):99):99) [b:-99]")], *reads)).all()
+    encoded([parsed("barn " * 100)], *reads, told.append)
+    assert len(told) == 1
+
+
+def header(plain: Any, body: bytes = b"") -> bytes:
+    data = plain if isinstance(plain, bytes) else json.dumps(plain).encode()
+    return struct.pack("<Q", len(data)) + data + body
+
+
+def lying(whole: bytes, **changes: Any) -> bytes:
+    """With something else said of the first tensor."""
+    (length,) = struct.unpack("<Q", whole[:8])
+    told = json.loads(whole[8 : 8 + length])
+    name = min(one for one in told if one != "__metadata__")
+    told[name] |= changes
+    return header(told, whole[8 + length :])
+
+
+BROKEN: dict[str, Callable[[bytes, dict[str, Any]], bytes]] = {
+    "endless": lambda whole, _: struct.pack("<Q", 1 << 63) + whole[8:],
+    "deep": lambda *_: header(b'{"a":' * 5000),
+    "list": lambda *_: header([]),
+    "nothing": lambda *_: header({}),
+    "wide": lambda whole, _: lying(whole, shape=[1 << 40, 1 << 40]),
+    "before": lambda whole, _: lying(whole, data_offsets=[-1, 4]),
+    "beyond": lambda whole, _: lying(whole, data_offsets=[0, 1 << 60]),
+    "turned": lambda whole, _: lying(whole, data_offsets=[8, 0]),
+    "unknown": lambda whole, _: lying(whole, dtype="F999"),
+    "cut": lambda whole, _: whole[:-5],
+    "half": lambda _, state: save({n: one for n, one in state.items() if "lora_A" in n}),
+    "flat": lambda _, state: save({n: one.flatten() for n, one in state.items()}),
+    "points": lambda _, state: save({n: one.sum() for n, one in state.items()}),
+    "ranks": lambda _, state: save({n: torch.cat([one, one]) for n, one in state.items()}),
+    "no numbers": lambda _, state: save({n: one * torch.nan for n, one in state.items()}),
+    "names": lambda *_: save({"unet." + "a." * 5000 + "lora_A.weight": torch.zeros(2, 2)}),
+    "dots": lambda *_: save({"....": torch.zeros(2, 2)}),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_weights_that_lie_are_refused_and_leave_nothing(
+    engine: DiffusionEngine, sink: HeardSink, models: dict[str, Path], tmp_path: Path, kind: str
+) -> None:
+    whole = diffusion_models.lora(tmp_path / "lora", models["picture:B"])
+    path = tmp_path / "broken"
+    path.write_bytes(BROKEN[kind](whole.read_bytes(), load_file(whole)))
+    file = Upload(path, "broken.safetensors", "", path.stat().st_size)
+    with pytest.raises(errors.BadRequestError, match=r"^replicate_weights: ") as caught:
+        made(engine, sink, replicate_weights_file=file, num_inference_steps=1)
+    assert caught.value.param == "replicate_weights"
+    unet = engine.studio.parts("picture:B")["unet"]
+    assert not any("lora" in name for name, _ in unet.named_modules())
+
+
+@pytest.mark.parametrize("part", ["unet", "text_encoder", "vae"])
+@pytest.mark.parametrize("kind", ["endless", "wide", "beyond", "deep"])
+def test_a_model_that_lies_is_refused(tmp_path: Path, part: str, kind: str) -> None:
+    own = diffusion_models.stable_diffusion(tmp_path / "own")
+    weights = next((own / part).glob("*.safetensors"))
+    weights.write_bytes(BROKEN[kind](weights.read_bytes(), {}))
+    with pytest.raises(errors.NoBackendError, match="own cannot be used") as caught:
+        folders.loaded(own, torch.float32)
+    assert str(own) not in str(caught.value)
+
+
+def test_who_waits_for_the_device_goes_while_another_works(
+    engine: DiffusionEngine, tmp_path: Path
+) -> None:
+    token, ended = diffusing.token(), threading.Event()
+
+    def wait() -> None:
+        try:
+            asked = request("generate_image", "B", **SMALL)
+            engine.run(asked, HeardSink(tmp_path), token)
+        except Cancelled:
+            ended.set()
+
+    with engine.studio.lock:
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        token.cancel()
+        assert ended.wait(60)
+    waiting.join()
+    assert not engine.studio.lock.locked()
+
+
+def at_loading(engine: DiffusionEngine, token: Token, patch: pytest.MonkeyPatch) -> None:
+    plain = folders.loaded
+    engine.studio._loaded.clear()
+    patch.setattr(folders, "loaded", lambda *given: (plain(*given), token.cancel())[0])
+
+
+def at_part(*names: str) -> Callable[..., None]:
+    def at(engine: DiffusionEngine, token: Token, patch: pytest.MonkeyPatch) -> None:
+        module = engine.studio.parts("picture:B")[names[0]].get_submodule(".".join(names[1:]))
+        plain = module.forward
+        patch.setattr(module, "forward", lambda *a, **k: (token.cancel(), plain(*a, **k))[1])
+
+    return at
+
+
+def at_mark(_: DiffusionEngine, token: Token, patch: pytest.MonkeyPatch) -> None:
+    plain = watermark._marker
+    patch.setattr(watermark, "_marker", lambda: lambda one: (plain()(one), token.cancel())[0])
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [at_loading, at_part("text_encoder"), at_part("text_encoder_2"), at_part("vae", "encoder"),
+     at_part("unet"), at_part("vae", "decoder"), at_mark],
+    ids=["load", "words", "words-2", "encode", "step", "decode", "watermark"],
+)  # fmt: skip
+def test_cancelling_at_every_stage_ends_it_there(
+    models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: Any
+) -> None:
+    engine = diffusing.engine({"picture:B": models["picture:B"]}, previews=False)
+    given = picture("image", SOFT.resize((256, 256)), tmp_path) | {"apply_watermark": True}
+    asked = request("generate_image", "B", **SMALL | given | {"prompt_strength": 1.0})
+    token = diffusing.token()
+    with monkeypatch.context() as patch:
+        stage(engine, token, patch)
+        with pytest.raises(Cancelled):
+            engine.run(asked, HeardSink(tmp_path), token)
+    assert token.cancelled
+    assert not list(tmp_path.rglob("draft-*"))
+    assert len(engine.run(asked, HeardSink(tmp_path), diffusing.token()).value) == 1
