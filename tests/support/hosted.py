@@ -69,6 +69,7 @@ class HostedServer(Asked):
             assert self.ask("GET", "/healthz", key=None).status == 200
         self._server.should_exit = True
         self._thread.join(60)
+        self._before.end()
         assert not self._thread.is_alive()
         if kind is None:
-            self._before.check(self.settings.store.folder, (self.key,), defects=False)
+            self._before.check(self.settings.store.folder, (self.key,))

@@ -136,8 +136,8 @@ class PolymuxServer(Asked):
         defects: bool = False,
         **settings: Any,
     ) -> None:
-        self.defects = defects
         self._before = InProcess()
+        self._before.defects = defects
         self.settings = replace(
             ServerSettings(),
             port=0,
@@ -169,6 +169,10 @@ class PolymuxServer(Asked):
         self.loop = __import__("asyncio").get_running_loop()
         self.url = address
         self._ready.set()
+
+    def expect_defects(self) -> None:
+        """Something will fail that nobody foresees: tracebacks are no failure from here on."""
+        self._before.expect_defects()
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -213,12 +217,12 @@ class PolymuxServer(Asked):
                 assert self._is_well()
             self.stop()
             self._thread.join(60)
+        self._before.end()
         assert not self._thread.is_alive()
         if self._failure is not None:
             raise self._failure
         if kind is None:
-            secrets = (self.key, self._first_key)
-            self._before.check(self.settings.store.folder, secrets, defects=self.defects)
+            self._before.check(self.settings.store.folder, (self.key, self._first_key))
 
 
 def read_answer(connection: socket.socket) -> Answer:

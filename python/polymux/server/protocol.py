@@ -238,8 +238,9 @@ class BoundedProtocol(OffersLeftAlone):
         if self._lingered_bytes >= 0:
             return
         self._lingered_bytes = 0
-        if self._plain.can_write_eof():
-            self._plain.write_eof()
+        with suppress(OSError):  # The peer may be gone already, which the next read finds.
+            if self._plain.can_write_eof():
+                self._plain.write_eof()
         self._arm("linger", _LINGER_S)
         self.flow.resume_reading()
 

@@ -198,6 +198,8 @@ def test_estimates_and_quotas_hold(server: PolymuxServer, box: Box, mode: str) -
 
 
 def test_failures_are_results_that_say_so(server: PolymuxServer, box: Box, mode: str) -> None:
+    server.expect_defects()
+
     async def main() -> None:
         async with over_http(server, mode) as client:
             box.backend.failure = polymux.UnsupportedMediaError("not a sound at all")

@@ -227,7 +227,7 @@ def test_who_leaves_an_answer_ends_its_work(scripted: PolymuxServer, box: Box) -
 
 def test_a_stream_that_fails(scripted: PolymuxServer, box: Box) -> None:
     """Before its first piece it has a status; after it, the package raises what it is told."""
-    scripted.defects = True
+    scripted.expect_defects()
     box.backend.failure = openai.OpenAIError("an engine's secret")
     given: dict[str, Any] = {**ASKED, "model": "default", "stream": True}
     with of(scripted) as client:

@@ -91,7 +91,7 @@ def test_failures_have_their_status_and_say_no_more_than_they_should(
     box.backend.failure = engine_failed("the engine broke")
     answer = server.json(CHAT, HELLO)
     assert (answer.status, answer.json()["code"]) == (500, "engine_failed")
-    server.defects = True
+    server.expect_defects()
     box.backend.failure = ZeroDivisionError("secret-canary")
     answer = server.json(CHAT, HELLO)
     assert (answer.status, answer.json()["code"]) == (500, "internal")

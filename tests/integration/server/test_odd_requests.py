@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -264,3 +265,18 @@ def test_addresses_that_are_none(server: PolymuxServer, method: str, target: str
 )  # fmt: skip
 def test_queries_of_a_list(server: PolymuxServer, query: str, status: int) -> None:
     assert server.ask("GET", f"{JOBS}{query}").status == status
+
+
+def test_a_peer_that_goes_while_it_is_refused(
+    server: PolymuxServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its reset comes between the answer and the end of it, of which the kernel tells first."""
+
+    def gone(_: object) -> None:
+        raise OSError(errno.ENOTCONN, "not connected")
+
+    monkeypatch.setattr("asyncio.selector_events._SelectorSocketTransport.write_eof", gone)
+    field = ("Content-Length", "100000")
+    answer = server.ask("POST", CHAT, b"{", [field], key="wrong")
+    assert answer.status == 401
+    assert "Exception in ASGI application" not in caplog.text

@@ -97,6 +97,7 @@ def test_what_is_wrong_is_found(tmp_path: Path) -> None:
         schema_run.run(server, tmp_path, examples=1, arguments=one)
         with pytest.raises(AssertionError, match="Custom check failed"):
             schema_run.run(server, tmp_path, examples=1, only=(418,), arguments=one)
-        server.key = "status"
+        key, server.key = server.key, "status"
         with pytest.raises(AssertionError, match="an answer tells what it must not"):
             schema_run.run(server, tmp_path, examples=1, arguments=one)
+        server.key = key

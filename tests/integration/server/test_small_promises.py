@@ -172,7 +172,7 @@ def test_what_fails_unexpectedly_is_found_in_the_log(
     server: PolymuxServer, box: Box, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The answer tells no more than the id, under which the log has the rest."""
-    server.defects = True
+    server.expect_defects()
     box.backend.failure = RuntimeError("canary of our own")
     with caplog.at_level(logging.INFO):
         whole = server.json(CHAT, HELLO)
