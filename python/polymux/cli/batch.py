@@ -167,7 +167,7 @@ def run(command: Command, options: argparse.Namespace) -> int:
         if options.server is not None:
             client = stack.enter_context(server.connected(options, f"batch {command.name}"))
         else:
-            server.refuse_without_server(options, "give --server URL")
+            server.refuse_without_server(options, "no server is named, give --server URL")
             failures.is_done_here()
         stack.callback(screen.clear)
         report = batch(

@@ -200,7 +200,7 @@ def _run_here(options: argparse.Namespace) -> int:
 
     if options.url is not None:
         raise ConfigurationError("--url needs a server that fetches it: give --server URL")
-    server.refuse_without_server(options, "give --server URL")
+    server.refuse_without_server(options, "no server is named, give --server URL")
     native = native_options(_encoding(options))
     places = checked_concurrency(options.jobs)
     items = plan(

@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     if options.server is None:
         if options.deadline_s is not None:
             raise InvalidRequestError("--timeout is of a server: give --server")
-        server.refuse_without_server(options, "give --server")
+        server.refuse_without_server(options, "no server is named, give --server")
     if options.server is not None and options.keep is not None:
         raise InvalidRequestError("--keep is for what is made here: leave out --server")
     import asyncio

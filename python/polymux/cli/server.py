@@ -77,7 +77,7 @@ def refuse_without_server(options: argparse.Namespace, instead: str) -> None:
     if options.retries == 0:
         given.insert(0, "--retries")
     if given:
-        raise InvalidRequestError(f"{', '.join(given)}: of a server; {instead}")
+        raise InvalidRequestError(f"no use for {', '.join(given)}: {instead}")
 
 
 def _seconds(text: str) -> float:
@@ -114,7 +114,7 @@ def answering(options: argparse.Namespace, command: str) -> Iterator[Operations]
 
     if options.server is not None:
         raise InvalidRequestError("--local asks no server: leave out --server")
-    refuse_without_server(options, "leave it out with --local")
+    refuse_without_server(options, "--local asks no server, leave it out")
     if not getattr(options, "wait_for_end", True):
         raise InvalidRequestError("--local ends with its command: leave out --no-wait")
     failures.is_done_here()
