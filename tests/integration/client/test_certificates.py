@@ -168,4 +168,4 @@ def test_options_that_need_a_server(words: tuple[str, ...], tmp_path: Path) -> N
     """Of no use without one, they are refused instead of being passed over."""
     for option, value in (("--ca-file", "a.pem"), ("--server-proxy", "http://127.0.0.1:1")):
         done = run(*words, option, value, cwd=tmp_path, code=2)
-        assert f"{option}: of a server".encode() in done.stderr
+        assert f"no use for {option}".encode() in done.stderr
