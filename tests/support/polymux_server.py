@@ -212,11 +212,13 @@ class PolymuxServer(Asked):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._thread.is_alive():
-            if kind is None and not self.state.stopping.is_set():
-                # I3: whatever came, the next is served.
-                assert self._is_well()
-            self.stop()
-            self._thread.join(60)
+            try:
+                if kind is None and not self.state.stopping.is_set():
+                    # I3: whatever came, the next is served.
+                    assert self._is_well()
+            finally:
+                self.stop()
+                self._thread.join(60)
         self._before.end()
         assert not self._thread.is_alive()
         if self._failure is not None:

@@ -94,9 +94,11 @@ class ServedProcess(Asked):
         return self.key, os.fspath(self.folder / "store")
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None and self.process.poll() is None:
-            self._check_alive()
-        self._end()
+        try:
+            if kind is None and self.process.poll() is None:
+                self._check_alive()
+        finally:
+            self._end()
         if kind is None:
             check_log(self.log(), (self.key,))
             check_store(self.folder / "store")
