@@ -30,8 +30,8 @@ OTHERS = ("tests/integration/lifecycle", "tests/integration/engines/test_supervi
 @pytest.mark.parametrize(
     "paths",
     [
-        (*UNITS, *(f"{FOLDER}/{name}" for name in SELECTED)),
-        pytest.param(OTHERS, marks=pytest.mark.long),
+        tuple(f"{FOLDER}/{name}" for name in SELECTED),
+        pytest.param((*UNITS, *OTHERS), marks=pytest.mark.long),
     ],
     ids=["quick", "others"],
 )
