@@ -99,7 +99,8 @@ function keyChanged() {
 
 onUnauthorized((error) => key.get() !== "" && openKeyDialog(error));
 onKey(keyChanged);
-addEventListener("hashchange", () => open());
+// The way past the navigation is no place of its own.
+addEventListener("hashchange", () => location.hash !== "#content" && open());
 drawThemeButton(document.getElementById("theme-button"));
 drawKeyButton(keyButton);
 drawHealth();
