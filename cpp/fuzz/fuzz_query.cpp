@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "changes.hpp"
 #include "check.hpp"
 #include "polymux/song/matcher.hpp"
 #include "polymux/song/query.hpp"
@@ -57,19 +58,6 @@ std::vector<std::byte> good_query() {
     return to_bytes(query, parameters);
 }
 
-/// Each three bytes set a byte: where, and to what. A last one or two cut the end off.
-std::vector<std::byte> changed(std::vector<std::byte> bytes,
-                               std::span<const std::uint8_t> changes) {
-    for (; changes.size() >= 3; changes = changes.subspan(3)) {
-        const std::size_t at = std::size_t{changes[0]} << 8U | changes[1];
-        bytes[at % bytes.size()] = std::byte{changes[2]};
-    }
-    for (const std::uint8_t cut : changes) {
-        bytes.resize(bytes.size() - std::min<std::size_t>(bytes.size(), cut));
-    }
-    return bytes;
-}
-
 void ask(const Query& query) {
     static const std::shared_ptr<const SongSnapshot> index = small_index();
     for (const Candidate& candidate : find_songs(*index, query, parameters, {})) {
@@ -87,13 +75,7 @@ void ask(const Query& query) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::span<const std::uint8_t> given(data, size);
     static const std::vector<std::byte> good = good_query();
-    std::vector<std::byte> bytes;
-    if (size % 2 == 0) {
-        bytes = changed(good, given);
-    } else {
-        const auto whole = std::as_bytes(given);
-        bytes.assign(whole.begin(), whole.end());
-    }
+    std::vector<std::byte> bytes = given_or_changed(good, given);
     if (size % 4 != 0 && bytes.size() >= front_bytes) {
         std::copy_n(good.begin(), front_bytes, bytes.begin());
     }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "changes.hpp"
 #include "check.hpp"
 #include "polymux/song/segment.hpp"
 #include "song/crc32c.hpp"
@@ -36,18 +37,6 @@ std::vector<std::byte> good_segment() {
     auto bytes = build_segment(parameters, tracks);
     POLYMUX_FUZZ_CHECK(bytes.has_value());
     return *std::move(bytes);
-}
-
-/// Each three bytes set a byte: where, and to what. A last one or two cut the end off.
-std::vector<std::byte> changed(std::vector<std::byte> bytes,
-                               std::span<const std::uint8_t> changes) {
-    for (; changes.size() >= 3; changes = changes.subspan(3)) {
-        const std::size_t at = std::size_t{changes[0]} << 8U | changes[1];
-        bytes[at % bytes.size()] = std::byte{changes[2]};
-    }
-    for (const std::uint8_t cut : changes)
-        bytes.resize(bytes.size() - std::min<std::size_t>(bytes.size(), cut));
-    return bytes;
 }
 
 /// Without this nothing but the checks of magic, hash and checksum would ever be reached.
@@ -137,13 +126,7 @@ void merge(const Segment& segment) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::span<const std::uint8_t> given(data, size);
     static const std::vector<std::byte> good = good_segment();
-    std::vector<std::byte> bytes;
-    if (size % 2 == 0) {
-        bytes = changed(good, given);
-    } else {
-        const auto whole = std::as_bytes(given);
-        bytes.assign(whole.begin(), whole.end());
-    }
+    std::vector<std::byte> bytes = given_or_changed(good, given);
     bytes.shrink_to_fit();
     read_manifest(bytes, size % 4 != 0);
     if (size % 4 != 0) make_credible(bytes);

@@ -71,6 +71,26 @@ async def whole(receive: Receive, longest_bytes: int, limits: Limits, what: str)
     return found[0] if len(found) == 1 else b"".join(found)
 
 
+async def whole_object(
+    receive: Receive, longest_bytes: int, limits: Limits, what: str
+) -> dict[str, Any]:
+    """The body as a JSON object; a long one is no load for the event loop.
+
+    Raises:
+        APIStatusError: It is none, too long, or came too slowly.
+    """
+    from polymux._native_core import core
+
+    data = await whole(receive, longest_bytes, limits, what)
+    try:
+        value = await asyncio.to_thread(core.parse_json, data)
+    except errors.DecodeError:
+        raise invalid("the body is no JSON") from None
+    if not isinstance(value, dict):
+        raise invalid("the body must be a JSON object")
+    return value
+
+
 class _BodyReader:
     """Takes a body out of ASGI's messages, no more of it and no slower than it may be."""
 

@@ -15,7 +15,7 @@ from polymux import errors
 from polymux._text import shown
 from polymux.server.administration import PATH, AdministrationEndpoint, told_key, told_keys
 from polymux.server.answers import send_json, send_whole
-from polymux.server.body import whole
+from polymux.server.body import whole_object
 from polymux.server.gate import check_body
 from polymux.server.keys import LARGEST_QUOTA, KeyFile, known_scopes
 from polymux.service.failures import invalid, refusal
@@ -128,18 +128,10 @@ def _number(name: str, value: Any) -> float | None:
 class _KeyEndpoint(AdministrationEndpoint):
     async def _values(self, asked: Asked) -> dict[str, Any]:
         """What the body says of a key."""
-        from polymux._native_core import core
-
         limits, longest = self.state.settings.limits, _LONGEST_BODY_BYTES
         if check_body(asked.access, self.name, longest, longest) != "json":
             raise errors.UnsupportedEncodingError("this address takes json, not multipart")
-        data = await whole(asked.receive, longest, limits, self.name)
-        try:
-            value = core.parse_json(data)
-        except errors.DecodeError:
-            raise invalid("the body is no JSON") from None
-        if not isinstance(value, dict):
-            raise invalid("the body must be a JSON object")
+        value = await whole_object(asked.receive, longest, limits, self.name)
         return key_values(value, time.time())
 
     async def _with_file(

@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import contract, errors
-from polymux._native_core import core
 from polymux._text import shown
 from polymux.server import body as bodies
 from polymux.server.answers import send_json
@@ -102,15 +101,8 @@ class ImageGenerations(ImageEndpoint):
         return wanted_images(await self._members(asked.receive))
 
     async def _members(self, receive: Receive) -> list[tuple[str, Any]]:
-        limits = self.state.settings.limits
-        data = await bodies.whole(receive, self.longest_json_bytes, limits, self.name)
-        try:
-            value = core.parse_json(data)
-        except errors.DecodeError:
-            raise invalid("the body is no JSON") from None
-        if not isinstance(value, dict):
-            raise invalid("the body must be a JSON object")
-        return list(value.items())
+        limits, longest = self.state.settings.limits, self.longest_json_bytes
+        return list((await bodies.whole_object(receive, longest, limits, self.name)).items())
 
 
 class ImageEdits(ImageEndpoint):

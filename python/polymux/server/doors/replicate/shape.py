@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
 from polymux.server.answers import send_json, told_fields
-from polymux.server.body import whole
+from polymux.server.body import whole_object
 from polymux.server.endpoint import Endpoint, NotFound
 from polymux.server.gate import check_body
-from polymux.service.failures import draining, invalid, refusal
+from polymux.service.failures import draining, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -121,22 +120,13 @@ class ReplicateEndpoint(Endpoint):
         Raises:
             APIStatusError: It is none, too long, or came too slowly; or the server stops.
         """
-        from polymux._native_core import core
-
         if self.state.stopping.is_set():
             raise draining()
         limits = self.state.settings.limits
         longest = limits.chat_bytes
         if check_body(asked.access, self.name, longest, longest) != "json":
             raise errors.UnsupportedEncodingError("this address takes json, not multipart")
-        data = await whole(asked.receive, longest, limits, self.name)
-        try:
-            value = await asyncio.to_thread(core.parse_json, data)
-        except errors.DecodeError:
-            raise invalid("the body is no JSON") from None
-        if not isinstance(value, dict):
-            raise invalid("the body must be a JSON object")
-        return value
+        return await whole_object(asked.receive, longest, limits, self.name)
 
 
 def _bearer(name: bytes, value: bytes) -> bytes:

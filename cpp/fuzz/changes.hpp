@@ -1,0 +1,29 @@
+// Inputs that are lists of changes to something good, so that no corpus of those is needed.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+/// Each three bytes set a byte: where, and to what. A last one or two cut the end off.
+inline std::vector<std::byte> changed(std::vector<std::byte> bytes,
+                                      std::span<const std::uint8_t> changes) {
+    for (; changes.size() >= 3; changes = changes.subspan(3)) {
+        const std::size_t at = std::size_t{changes[0]} << 8U | changes[1];
+        bytes[at % bytes.size()] = std::byte{changes[2]};
+    }
+    for (const std::uint8_t cut : changes) {
+        bytes.resize(bytes.size() - std::min<std::size_t>(bytes.size(), cut));
+    }
+    return bytes;
+}
+
+/// The input itself, or every other time what it makes of `good`.
+inline std::vector<std::byte> given_or_changed(const std::vector<std::byte>& good,
+                                               std::span<const std::uint8_t> given) {
+    if (given.size() % 2 == 0) return changed(good, given);
+    const auto whole = std::as_bytes(given);
+    return {whole.begin(), whole.end()};
+}
