@@ -1,6 +1,8 @@
 #include "exchange_handle.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -32,16 +34,21 @@ void give_back(const py::object& body) noexcept {
     if (body) py::cast<MultipartObject&>(body).give_back();
 }
 
+}  // namespace
+
 void bury_ended() {
-    std::erase_if(left_behind(), [](const Left& left) {
-        if (!left.exchange->ended()) return false;
+    std::vector<Left>& all = left_behind();
+    const auto middle =
+        std::ranges::partition(all, [](const Left& left) { return !left.exchange->ended(); });
+    // Apart: what closes a file of Python's may begin or end other exchanges.
+    const std::vector<Left> ended(std::make_move_iterator(middle.begin()),
+                                  std::make_move_iterator(middle.end()));
+    all.erase(middle.begin(), middle.end());
+    for (const Left& left : ended) {
         left.exchange->release_body();
         give_back(left.body);
-        return true;
-    });
+    }
 }
-
-}  // namespace
 
 ExchangeHandle::ExchangeHandle(std::shared_ptr<transport::Exchange> exchange,
                                transport::Lease lease, py::object body,
@@ -51,7 +58,7 @@ ExchangeHandle::ExchangeHandle(std::shared_ptr<transport::Exchange> exchange,
       body_(std::move(body)),
       members_(std::move(members)) {
     if (members_) members_->handles.insert(this);
-    if (!left_behind().empty()) bury_ended();
+    bury_ended();
     exchange_->owner = this;
 }
 

@@ -82,6 +82,9 @@ private:
     bool driving_ = false;
 };
 
+/// Lets go of the bodies of exchanges that nobody holds any more, where those have ended. GIL held.
+void bury_ended();
+
 /// Raises what went wrong; `body` may know better. GIL held.
 [[noreturn]] void raise_failure(const Error& failure, py::handle body);
 

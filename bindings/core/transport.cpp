@@ -97,6 +97,12 @@ public:
     explicit PyPort(const py::object& loop)
         : port_(value_or_raise(transport::Port::create())),
           members_(std::make_shared<Members>(Members{.handles = {}, .loop = py::weakref(loop)})) {}
+    PyPort(const PyPort&) = delete;
+    PyPort& operator=(const PyPort&) = delete;
+    ~PyPort() {
+        port_->close();
+        bury_ended();
+    }
     int descriptor() const noexcept { return port_->descriptor(); }
     const std::shared_ptr<transport::Port>& port() const noexcept { return port_; }
 
@@ -108,6 +114,7 @@ public:
             auto* const handle = static_cast<ExchangeHandle*>(exchange->owner.load());
             if (handle != nullptr) handle->tell();
         }
+        bury_ended();
     }
 
     /// Ends all exchanges of a loop that is no more.
@@ -162,6 +169,7 @@ public:
 
     void close() {
         without_gil([this] { session_.close(); });
+        bury_ended();
     }
     bool repeatable() const noexcept { return session_.repeatable(); }
 

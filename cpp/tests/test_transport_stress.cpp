@@ -175,12 +175,6 @@ void wait_for_ends(Port& port, const std::vector<std::shared_ptr<Exchange>>& exc
     }
 }
 
-/// Exchanges whose news nobody has taken hold their port, and it holds them. No session is left.
-void take_the_rest(Port& port) {
-    std::vector<std::shared_ptr<Exchange>> ready;
-    port.take(ready);
-}
-
 }  // namespace
 
 TEST_SUITE("transport under threads") {
@@ -212,7 +206,7 @@ TEST_SUITE("transport under threads") {
             check_ended(exchanges);
         }
         session.reset();
-        take_the_rest(port);
+        port.close();
     }
 
     TEST_CASE("N02 exchanges that their callers drive, cancelled by others at any moment") {
@@ -276,7 +270,7 @@ TEST_SUITE("transport under threads") {
             session.reset();
             wait_for_ends(**port, started);
             check_ended(started);
-            take_the_rest(**port);
+            (*port)->close();
         }
     }
 
@@ -303,6 +297,6 @@ TEST_SUITE("transport under threads") {
             for (std::thread& one : threads) one.join();
         }
         session.reset();
-        for (const auto& port : ports) take_the_rest(*port);
+        for (const auto& port : ports) port->close();
     }
 }

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 JSON = "Content-Type: application/json"
+#: Each answer is the last one of its connection.
+CLOSE = "Connection: close"
 #: A text for which no catalogue has a song.
 UNKNOWN = "nothing of that name"
 KNOWN = 60
@@ -95,7 +97,7 @@ class SongCatalogues:
         # iTunes writes line ends before its answer and calls it JavaScript.
         body = b"\n\n\n" * (catalogue == "itunes") + json.dumps(value).encode()
         kind = "Content-Type: text/javascript; charset=utf-8" if catalogue == "itunes" else JSON
-        await exchange.answer(status, body, kind)
+        await exchange.answer(status, body, kind, CLOSE)
 
 
 def _unknown(asked: Asked) -> tuple[int, Any]:
@@ -196,7 +198,7 @@ def status(number: int, *headers: str, body: bytes = b"{}") -> Said:
     """Answers so."""
 
     async def say(exchange: Exchange) -> None:
-        await exchange.answer(number, body, JSON, *headers)
+        await exchange.answer(number, body, JSON, CLOSE, *headers)
 
     return say
 

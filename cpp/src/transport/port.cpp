@@ -30,8 +30,17 @@ void Port::take(std::vector<std::shared_ptr<Exchange>>& ready) {
     for (const auto& exchange : ready) exchange->marked_ = false;
 }
 
+void Port::close() {
+    std::vector<std::shared_ptr<Exchange>>
+        forgotten;  // Behind the lock: the last of one may free this.
+    const std::scoped_lock lock(mutex_);
+    closed_ = true;
+    forgotten.swap(ready_);
+}
+
 void Port::add(std::shared_ptr<Exchange> exchange) {
     const std::scoped_lock lock(mutex_);
+    if (closed_) return;
     if (std::exchange(exchange->marked_, true)) return;
     ready_.push_back(std::move(exchange));
 }

@@ -148,7 +148,8 @@ def test_an_interruption_lets_what_has_begun_come_to_its_end(
     *items, summary = lines(rows)
     assert {one["id"] for one in items if one["status"] == "done"} == done
     assert 0 < summary["done"] < 403
-    assert {one["status"] for one in items} == {"done", "waiting"}
+    # None waits where it came before the manifest had more than the first ones.
+    assert {one["status"] for one in items} <= {"done", "waiting"}
     assert not (folder / "out/.polymux-batch").exists()
     batch("in", "--out", "out", "--resume", cwd=folder)
     assert len(list((folder / "out").glob("*.mp3"))) == 403

@@ -27,6 +27,8 @@ public:
 
     /// Exchanges `ready`, which must be empty, for those that have news since they were taken last.
     void take(std::vector<std::shared_ptr<Exchange>>& ready);
+    /// Nobody takes any more: forgets what has news, which would hold this for as long.
+    void close();
 
 private:
     friend class Engine;
@@ -41,6 +43,7 @@ private:
     std::mutex mutex_;
     std::vector<std::shared_ptr<Exchange>> ready_;
     bool signalled_ = false;
+    bool closed_ = false;
 };
 
 }  // namespace polymux::transport
