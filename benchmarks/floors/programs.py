@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 FLAGS = ("-std=c++20", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Werror")
 SOURCES = {
     "floor_server": ("benchmarks/servers/floor_server.cpp", ()),
+    "awake": ("benchmarks/floors/awake.cpp", ()),
     "curl_easy_loop": ("benchmarks/floors/curl_easy_loop.cpp", ("-lcurl",)),
     "curl_multi_loop": ("benchmarks/floors/curl_multi_loop.cpp", ("-lcurl",)),
     "curl_tls_loop": ("benchmarks/floors/curl_tls_loop.cpp", ("-lcurl",)),
@@ -74,6 +76,21 @@ def floor_server() -> Iterator[FloorServer]:
         finally:
             if process.poll() is None:
                 process.kill()
+
+
+@contextmanager
+def awake_cores() -> Iterator[None]:
+    """Keeps every core from halting, without taking time from anybody.
+
+    A virtual core that halts is woken by the host: some 100 µs that are counted to whoever waits, and caches gone
+    cold. A client that waits less often would be no better then than one that computes less.
+    """
+    program = str(built("awake"))
+    with ExitStack() as stack:
+        for core in sorted(os.sched_getaffinity(0)):
+            process = stack.enter_context(subprocess.Popen([program, str(core)]))
+            stack.callback(process.kill)
+        yield
 
 
 def floor(name: str, *arguments: object) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from polymux._secrets import hidden, hidden_in
 from polymux._text import printable, shortened
 
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 _REQUEST_ID_FIELDS = ("x-request-id", "request-id", "x-amzn-requestid", "cf-ray")
 _MOST_BODY_CHARACTERS = 4000
+# A list of strings (RFC 9651, 3.1 and 3.3.3).
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_ESCAPED = re.compile(r"\\(.)")
 _FIRST_ERROR = 300
 
 
@@ -73,6 +78,12 @@ def headers_of(fields: bytes) -> dict[str, str]:
 def request_id_of(headers: dict[str, str]) -> str | None:
     """The request's name in the server's log."""
     return next((headers[name] for name in _REQUEST_ID_FIELDS if headers.get(name)), None)
+
+
+def warnings_of(headers: dict[str, str]) -> list[str]:
+    """What a polymux server left out or changed, where it says so in the header."""
+    told = _STRING.findall(headers.get("polymux-warnings", ""))
+    return [_ESCAPED.sub(r"\1", one) for one in told]
 
 
 def status_error(answer: Answer) -> APIStatusError:

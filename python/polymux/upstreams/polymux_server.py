@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from polymux import contract, errors, responses
+from polymux._answers import warnings_of
 from polymux.call_options import SLOW
 from polymux.fetching import FetchPolicy
 from polymux.operations.results import JOBS, RESULTS
@@ -106,6 +107,8 @@ class PolymuxUpstream(Backend):
             request.body,
             content_type=request.content_type,
         )
+        for line in warnings_of(answer.headers):
+            sink.log(line)
         value = self._server.parsed(answer)
         try:
             getattr(responses, RESULTS[work.operation])(value)
@@ -113,10 +116,12 @@ class PolymuxUpstream(Backend):
             raise failed(self.name, "its answer is not what the interface has") from None
         return Product(value)
 
-    async def stream(self, work: Work, sink: Sink) -> AsyncIterator[Chunk]:  # noqa: ARG002
+    async def stream(self, work: Work, sink: Sink) -> AsyncIterator[Chunk]:
         """Passes on the pieces of a chat as they come."""
         path = contract.operation(work.operation).path
         answer = await self._server.stream_chat(work.operation, path, self._values(work))
+        for line in warnings_of({} if answer.response is None else answer.response.headers):
+            sink.log(line)
         async with aclosing(passed_on(self._server, work, answer, as_texts=False)) as chunks:  # type: ignore[type-var]
             async for chunk in chunks:
                 yield chunk

@@ -186,6 +186,15 @@ def test_chunks_are_those_of_the_other(tmp_path: Path) -> None:
             assert box.backend.began[-1].operation == "free_chat"
 
 
+def test_what_the_other_left_out_is_told_here(far: PolymuxServer, near: PolymuxServer) -> None:
+    """Of an answer and of a stream, once and word for word."""
+    for more in ({}, {"stream": True}):
+        asked = {**HELLO, "max_completion_tokens": 4, "service_tier": "flex", **more}
+        there, here = (one.json(CHAT, asked).headers["polymux-warnings"] for one in (far, near))
+        assert here == there
+        assert "service_tier" in here
+
+
 #: What each operation is asked for, as a form or as JSON.
 ASKED: dict[str, dict[str, Any]] = {
     "chat": HELLO,
