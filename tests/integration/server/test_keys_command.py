@@ -106,6 +106,25 @@ def test_what_a_key_may_do(tmp_path: Path, keys: Keys) -> None:
     assert "scopes chat,metrics  expires never" in "\n".join(lines)
 
 
+def test_a_key_that_is_changed(server: PolymuxServer, keys: Keys) -> None:
+    """It stays itself, what is not named stays, and it counts from the next request on."""
+    key = keys.made("add", "website", "--concurrent", "3", "--expires", "2")
+    assert server.json(CHAT, HELLO, key=key).status == 200
+    told = keys("change", "website", "--scope", "metrics", "--name", "site")
+    assert "scopes metrics  concurrent 3  expires 2" in told
+    assert server.json(CHAT, HELLO, key=key).status == 403
+    keys("change", "site", "--scope", "all", "--requests-per-minute", "1", "--concurrent", "none")
+    assert [server.json(CHAT, HELLO, key=key).status for _ in range(2)][-1] == 429
+    keys("change", "site", "--requests-per-minute", "none", "--expires", "none")
+    (one,) = (one for one in keys.listed() if one["name"] == "site")
+    assert server.json(CHAT, HELLO, key=key).status == 200
+    bounds = ("scopes", "requests_per_minute", "concurrent", "longest_estimate_s", "expires_at")
+    assert [one[name] for name in bounds] == [None] * 5
+    keys("change", str(one["id"]), "--expires", "1e-9")
+    assert server.json(CHAT, HELLO, key=key).status == 401
+    assert keys.said.count(key) == 1
+
+
 def test_a_key_whose_time_is_over(server: PolymuxServer, keys: Keys) -> None:
     key = keys.made("add", "short", "--expires", "1e-9")
     answer = server.json(CHAT, HELLO, key=key)
@@ -125,6 +144,13 @@ def test_a_key_whose_time_is_over(server: PolymuxServer, keys: Keys) -> None:
         (("add", "x", "--concurrent", "0"), "--concurrent 0"),
         (("add", "x", "--requests-per-minute", "nan"), "--requests-per-minute nan"),
         (("add", "x", "--expires", "-1"), "--expires -1"),
+        (("add", "x", "--scope", "all", "--scope", "chat"), "--scope 'all'"),
+        (("change", "nobody", "--name", "x"), "no key"),
+        (("change", "twice", "--name", "x"), "2 keys"),
+        (("change", "twice"), "nothing is to be changed"),
+        (("change", "twice", "--scope", "none"), "none"),
+        (("change", "twice", "--concurrent", "1.5"), "count or 'none'"),
+        (("change", "twice", "--longest-estimate", "inf"), "--longest-estimate inf"),
     ],
 )
 def test_what_cannot_be_done_changes_nothing(keys: Keys, words: tuple[str, ...], told: str) -> None:

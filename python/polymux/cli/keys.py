@@ -1,0 +1,207 @@
+"""`polymux keys`: who may use a server."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from polymux.cli import exit_codes
+from polymux.cli.failures import say
+from polymux.cli.server_settings import settings_of
+from polymux.cli.terminal import write_json, write_line
+
+if TYPE_CHECKING:
+    from polymux.server.keys import Key, KeyFile
+
+_DAY_S = 86400.0
+_ALL = "all"
+_NONE = "none"
+_QUOTAS = {
+    "requests_per_minute": "requests_per_minute",
+    "concurrent": "concurrent",
+    "longest_estimate": "longest_estimate_s",
+}
+
+
+def add_commands(commands: Any) -> None:
+    """Describes the commands to argparse."""
+    keys = commands.add_parser(
+        "keys",
+        help="make, list, change and take away keys of a server",
+        description="Keys of a server. A key is shown once, when it is made; what is kept is its "
+        "SHA-256. A running server sees changes at once.",
+        epilog=exit_codes.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = keys.add_subparsers(metavar="ACTION", dest="action", required=True)
+    add = actions.add_parser("add", help="make a key and print it")
+    add.add_argument("name", metavar="NAME", help="what people call it")
+    _add_rights(add, float, int)
+    listed = actions.add_parser("list", help="show the keys, without themselves")
+    listed.add_argument("--json", action="store_true", help="one JSON array")
+    change = actions.add_parser(
+        "change",
+        help="give a key another name, other scopes or quotas, or another end",
+        description="Changes what is given and leaves the rest. The key itself stays as it is; "
+        "its scopes are those that are named here, and 'none' takes any other bound away.",
+        argument_default=argparse.SUPPRESS,
+    )
+    change.add_argument("key", metavar="NAME_OR_ID")
+    change.add_argument("--name", metavar="NAME", help="what people call it from now on")
+    _add_rights(change, _number_or_none, _count_or_none)
+    actions.add_parser("rm", help="take a key away").add_argument("key", metavar="NAME_OR_ID")
+    actions.add_parser(
+        "rotate", help="put a new key in the place of one, and print it"
+    ).add_argument("key", metavar="NAME_OR_ID")
+    for action in actions.choices.values():
+        action.add_argument("--config", metavar="FILE", default=None, help="settings of the server")
+        action.add_argument("--store", metavar="FOLDER", default=None, help="the server's folder")
+        action.set_defaults(run=run_keys)
+
+
+def _add_rights(action: argparse.ArgumentParser, number: Any, count: Any) -> None:
+    action.add_argument(
+        "--scope",
+        metavar="OPERATION",
+        action="append",
+        help="an operation that it may use, 'predictions', 'metrics' or 'administration'; "
+        "repeatable; 'all' is for all that there are, which a new key has by default",
+    )
+    action.add_argument("--requests-per-minute", metavar="N", type=number)
+    action.add_argument("--concurrent", metavar="N", type=count, help="requests at once")
+    action.add_argument(
+        "--longest-estimate",
+        metavar="SECONDS",
+        type=number,
+        help="refuse what is thought to take longer, by engines that estimate",
+    )
+    action.add_argument("--expires", metavar="DAYS", type=number, help="end it after so many days")
+
+
+def _number_or_none(text: str) -> float | None:
+    return None if text == _NONE else float(text)
+
+
+def _count_or_none(text: str) -> int | None:
+    return None if text == _NONE else int(text)
+
+
+# What argparse calls them where a value is none.
+_number_or_none.__name__ = "number or 'none'"
+_count_or_none.__name__ = "count or 'none'"
+
+
+def run_keys(options: argparse.Namespace) -> int:
+    """Does what was asked with keys; the exit code."""
+    from polymux.server.keys import KeyFile
+
+    file = KeyFile(settings_of(options).key_file)
+    if options.action == "list":
+        _list(file.keys(), as_json=options.json)
+    elif options.action == "rm":
+        gone = file.remove(options.key)
+        write_line(f"{gone.id} ({gone.name}) opens nothing any more")
+    elif options.action == "change":
+        _change(file, options)
+    else:
+        adds = options.action == "add"
+        text, key = _add(file, options) if adds else file.rotate(options.key)
+        # Alone on standard output, for programs; it is shown this once.
+        write_line(text)
+        say(f"key {key.id} ({key.name}); it is not shown again")
+    return exit_codes.SUCCESS
+
+
+def _add(file: KeyFile, options: argparse.Namespace) -> tuple[str, Key]:
+    return file.add(options.name, **_rights(vars(options)))
+
+
+def _change(file: KeyFile, options: argparse.Namespace) -> None:
+    from polymux.errors import InvalidRequestError
+
+    given = vars(options)
+    values = _rights(given)
+    if "name" in given:
+        values["name"] = options.name
+    if not values:
+        raise InvalidRequestError("nothing is to be changed: --name, --scope, quotas or --expires")
+    changed = file.change(options.key, **values)
+    write_line(_line(_plain(changed)))
+
+
+def _rights(given: dict[str, Any]) -> dict[str, Any]:
+    """What was given of scopes, quotas and end, as attributes of a key.
+
+    Raises:
+        InvalidRequestError: A scope is none, or a number out of its bounds.
+    """
+    import time
+
+    found: dict[str, Any] = {}
+    if "scope" in given:
+        found["scopes"] = _scopes(given["scope"])
+    for name, attribute in _QUOTAS.items():
+        if name in given:
+            found[attribute] = _bounded(name, given[name])
+    if "expires" in given:
+        days = _bounded("expires", given["expires"])
+        found["expires_at"] = None if days is None else time.time() + days * _DAY_S
+    return found
+
+
+def _scopes(given: list[str] | None) -> tuple[str, ...] | None:
+    from polymux._text import shown
+    from polymux.errors import InvalidRequestError
+    from polymux.server.keys import known_scopes
+
+    if given is None or given == [_ALL]:
+        return None
+    known = known_scopes()
+    for scope in given:
+        if scope not in known:
+            raise InvalidRequestError(
+                f"--scope {shown(scope)}: there is {', '.join(sorted(known))}"
+            )
+    return tuple(dict.fromkeys(given))
+
+
+def _bounded(name: str, value: Any) -> Any:
+    from polymux.errors import InvalidRequestError
+    from polymux.server.keys import LARGEST_QUOTA
+
+    if value is not None and not 0 < value <= LARGEST_QUOTA:
+        raise InvalidRequestError(
+            f"--{name.replace('_', '-')} {value:g}: must be above 0, and at most {LARGEST_QUOTA:,}"
+        )
+    return value
+
+
+def _plain(key: Key) -> dict[str, Any]:
+    """A key without itself."""
+    from dataclasses import asdict
+
+    from polymux.service.records import moment
+
+    one = {name: value for name, value in asdict(key).items() if name != "sha256"}
+    times = {"created_at": moment(key.created_at), "expires_at": moment(key.expires_at)}
+    return one | times
+
+
+def _line(plain: dict[str, Any]) -> str:
+    scopes = "all" if plain["scopes"] is None else ",".join(plain["scopes"])
+    quotas = [
+        f"  {attribute.removesuffix('_s').replace('_', ' ')} {plain[attribute]:g}"
+        for attribute in _QUOTAS.values()
+        if plain[attribute] is not None
+    ]
+    end = plain["expires_at"] or "never"
+    return f"{plain['id']}  {plain['name']}  scopes {scopes}{''.join(quotas)}  expires {end}"
+
+
+def _list(keys: tuple[Key, ...], *, as_json: bool) -> None:
+    plain = [_plain(key) for key in keys]
+    if as_json:
+        write_json(plain)
+        return
+    for one in plain:
+        write_line(_line(one))
