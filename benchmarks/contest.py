@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import verdicts
+from benchmarks.floors.programs import awake_cores
 from benchmarks.measure import BUILD, ROOT, load_average, machine, raise_priority, run
 from benchmarks.verdicts import CPU, Figure, Goal, Rounds
 
@@ -79,6 +81,9 @@ def arguments(name: str, about: str, given: Sequence[str] | None = None) -> argp
     parser.add_argument(
         "--peers", action="store_true", help="with --quick: the peers too (installs them)"
     )
+    parser.add_argument(
+        "--halting", action="store_true", help="let cores halt, where they are kept from it"
+    )
     parser.add_argument("--publish", action="store_true", help="write the tables to docs/")
     options = parser.parse_args(given)
     options.rounds = 1 if options.quick else options.rounds
@@ -143,13 +148,23 @@ def measure(cases: Sequence[Case], rounds: int) -> dict[str, Rounds]:
 
 
 def compete(
-    name: str, cases: Sequence[Case], options: argparse.Namespace, versions: Mapping[str, str]
+    name: str,
+    cases: Sequence[Case],
+    options: argparse.Namespace,
+    versions: Mapping[str, str],
+    *,
+    waits: bool = False,
 ) -> None:
-    """Measures, prints the tables, keeps the figures, and publishes where that is asked for."""
+    """Measures, prints the tables, keeps the figures, and publishes where that is asked for.
+
+    `waits`: contenders wait for others again and again, so cores are kept from halting.
+    """
+    awake = waits and not options.halting
     raised = raise_priority()
     cases = chosen(cases, options)
     before = load_average()
-    results = measure(cases, options.rounds)
+    with awake_cores() if awake else nullcontext():
+        results = measure(cases, options.rounds)
     load = (before, load_average())
     facts = {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
@@ -158,6 +173,7 @@ def compete(
         "load": load,
         "rounds": options.rounds,
         "priority_raised": raised,
+        "awake": awake,
     }
     BUILD.mkdir(parents=True, exist_ok=True)
     kept = BUILD / f"{name}{'-quick' if options.quick else ''}.json"
@@ -188,12 +204,13 @@ def circumstances(facts: Mapping[str, Any]) -> list[str]:
     """Machine, load and versions, in one paragraph."""
     known = facts["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
+    cores = "; cores kept awake, which counts as load" if facts["awake"] else ""
     priority = "raised" if facts["priority_raised"] else "normal"
     return [
         f"{facts['date']}. {known['processor']} ({known['architecture']}), {known['cores']} cores, "
         f"{known['memory_gib']} GiB, {known['kernel']}, Python {known['python']}. "
         f"{facts['rounds']} rounds at {priority} priority; load {facts['load'][0]:.1f} to "
-        f"{facts['load'][1]:.1f}. {versions}."
+        f"{facts['load'][1]:.1f}{cores}. {versions}."
     ]
 
 

@@ -82,8 +82,8 @@ def floor_server() -> Iterator[FloorServer]:
 def awake_cores() -> Iterator[None]:
     """Keeps every core from halting, without taking time from anybody.
 
-    A virtual core that halts is woken by the host: some 100 µs that are counted to whoever waits, and caches gone
-    cold. A client that waits less often would be no better then than one that computes less.
+    A virtual core that halts is woken by the host: some 100 µs that are counted to whoever waits,
+    and caches gone cold. Everybody pays it alike, which hides what everybody computes.
     """
     program = str(built("awake"))
     with ExitStack() as stack:

@@ -106,7 +106,9 @@ def main() -> None:
         overhead(sizes.paced, 300, PUBLISHED),
         streams(sizes),
     ]
-    compete("gateway", cases, options, environment.versions() if options.with_peers else {})
+    compete(
+        "gateway", cases, options, environment.versions() if options.with_peers else {}, waits=True
+    )
 
 
 if __name__ == "__main__":

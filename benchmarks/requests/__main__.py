@@ -124,7 +124,7 @@ def main() -> None:
         ]
         versions = environment.versions() if options.with_peers else {}
         versions["libcurl of the floors"] = first_line(["curl-config", "--version"])
-        compete("requests", cases, options, versions)
+        compete("requests", cases, options, versions, waits=True)
 
 
 if __name__ == "__main__":

@@ -295,7 +295,9 @@ def main() -> None:
         *burdens(sizes),
         *engines(sizes),
     ]
-    compete("server", cases, options, environment.versions() if options.with_peers else {})
+    compete(
+        "server", cases, options, environment.versions() if options.with_peers else {}, waits=True
+    )
 
 
 if __name__ == "__main__":

@@ -170,7 +170,7 @@ def main() -> None:
         ]
         versions = environment.versions() if options.with_peers else {}
         versions["libcurl"] = first_line(["curl-config", "--version"])
-        compete("streams", cases, options, versions)
+        compete("streams", cases, options, versions, waits=True)
 
 
 if __name__ == "__main__":

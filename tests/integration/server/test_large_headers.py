@@ -51,7 +51,8 @@ def test_headers_that_are_too_much(
     server: ServedProcess, name: str, statuses: tuple[int, ...]
 ) -> None:
     """H07, H08: by its status, in JSON; 2 MiB of memory at most, however often they come."""
-    assert asked(server, name).status in statuses
+    for _ in range(5):  # The first ones load what answers them.
+        assert asked(server, name).status in statuses
     before = server.memory_bytes("VmHWM", children=False)
     for _ in range(20):
         answer = asked(server, name)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import polymux
 import pytest
+from support.fetches import wait_until
 from support.polymux_server import CONVERT, form
 
 if TYPE_CHECKING:
@@ -217,6 +218,7 @@ def test_others_on_a_store_that_is_at_work(tmp_path: Path) -> None:
                     _, told = other.communicate(timeout=60)
                     assert other.returncode not in (0, None)
                     assert "in use by another server" in told
+                wait_until(lambda: len(done) > 3)
             finally:
                 over.set()
             for one in working:
