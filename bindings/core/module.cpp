@@ -1,4 +1,5 @@
 // polymux._core: the contract, request bodies, stream decoding and transport for Python.
+#include "answer_shape.hpp"
 #include "chat_chunk.hpp"
 #include "chat_stream.hpp"
 #include "contract.hpp"
@@ -17,6 +18,7 @@ PYBIND11_MODULE(_core_of_main, module, py::mod_gil_not_used()) {
     module.doc() = "The native core module. Private: use the functions of `polymux`.";
     module.attr("__version__") = version();
     register_contract(module);
+    register_answer_shape(module);
     register_chat_chunk(module);
     register_chat_stream(module);
     register_fetch(module);

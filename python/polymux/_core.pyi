@@ -105,6 +105,12 @@ def parse_json(body: ReadableBuffer) -> Any:
             nested deeper than 200 levels.
     """
 
+def fits(value: object, shape: tuple[Any, ...]) -> bool:
+    """Whether a parsed answer is as `polymux.responses._members.Shape` says.
+
+    False only means that it needs a second look, which tells what is wrong.
+    """
+
 @final
 class CancelToken:
     """One flag, shared by whoever asks and whoever works; any thread may set it."""

@@ -204,20 +204,22 @@ class LoopbackServer:
     async def _serve(self, listener: socket.socket, ready: Callable[[], None]) -> None:
         self._stop = asyncio.Event()
         tasks: set[asyncio.Task[None]] = set()
-        accepting = asyncio.create_task(self._accept(listener, tasks))
+        self._loop.add_reader(listener, self._accept, listener, tasks)
         ready()
         await self._stop.wait()
-        accepting.cancel()
+        self._loop.remove_reader(listener)
         for wire in self._wires.values():
             wire.abort()
         for task in tasks:
             task.cancel()
-        await asyncio.gather(accepting, *tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0)  # aborted transports close their sockets in the next turn
 
-    async def _accept(self, listener: socket.socket, tasks: set[asyncio.Task[None]]) -> None:
-        while True:
-            peer, address = await self._loop.sock_accept(listener)
+    def _accept(self, listener: socket.socket, tasks: set[asyncio.Task[None]]) -> None:
+        """Not awaited: a task that is cancelled may have a connection that it has not seen yet."""
+        with contextlib.suppress(BlockingIOError, ConnectionAbortedError):
+            peer, address = listener.accept()
+            peer.setblocking(False)
             record = self.log.accepted(address[1])
             task = asyncio.create_task(self._connection(peer, record))
             tasks.add(task)

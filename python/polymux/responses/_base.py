@@ -7,104 +7,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from polymux._secrets import hidden
 from polymux._text import shown
 from polymux.errors import DecodeError
+from polymux.responses._members import (
+    Member,
+    Part,
+    Shape,
+    error_of,
+    fresh,
+    joined,
+    shape_of,
+    wrong,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from polymux._answers import Answer
     from polymux.media_file import MediaFile
 
-_KINDS: dict[str, tuple[type, ...]] = {
-    "a text": (str,),
-    "an integer": (int,),
-    "a number": (int, float),
-    "an object": (dict,),
-    "an array": (list,),
-}
 ResultT = TypeVar("ResultT", bound="Result")
 AnsweredT = TypeVar("AnsweredT", bound="Answered")
-
-
-def kind_of(value: object) -> str:
-    """What a value of JSON is, for messages."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "a boolean"
-    return next((name for name, types in _KINDS.items() if isinstance(value, types)), "no JSON")
-
-
-def is_kind(value: object, kind: str) -> bool:
-    """Whether a value is of that kind; true and false are no numbers."""
-    if kind == "anything":
-        return True
-    return isinstance(value, _KINDS[kind]) and not isinstance(value, bool)
-
-
-def wrong(path: str, must: str, value: object) -> DecodeError:
-    """The exception for a member of a wrong type."""
-    return DecodeError(f"{path or 'the answer'}: must be {must}, not {kind_of(value)}")
-
-
-def fresh(value: Any) -> Any:
-    """A copy of a parsed value that shares nothing that can be changed."""
-    if isinstance(value, dict):
-        return {name: fresh(member) for name, member in value.items()}
-    if isinstance(value, list):
-        return [fresh(item) for item in value]
-    return value
-
-
-def joined(path: str, name: str | int) -> str:
-    """The path of a member or item."""
-    if isinstance(name, int):
-        return f"{path}[{name}]"
-    return f"{path}.{name}" if path else name
-
-
-class Member:
-    """A member of the answer: checked when it is decoded, read where it is asked for.
-
-    Null counts as absent. Arrays and objects come as copies, so that nobody changes the answer.
-    """
-
-    __slots__ = ("absent", "kind", "name", "required")
-
-    def __init__(
-        self, kind: str, *, name: str = "", absent: Any = None, required: bool = False
-    ) -> None:
-        """`name` is the one in the answer, where it is not that of the attribute."""
-        self.kind = kind
-        self.name = name
-        self.absent = absent
-        self.required = required
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = self.name or name
-
-    def __get__(self, instance: Result | None, owner: type) -> Any:
-        if instance is None:
-            return self
-        value = instance._value.get(self.name)  # noqa: SLF001
-        return self.absent if value is None else fresh(value)
-
-    def check(self, value: dict[str, Any], path: str) -> None:
-        """Raises DecodeError where the member is not as it must be."""
-        member = value.get(self.name)
-        if member is None:
-            if self.required:
-                raise DecodeError(f"{joined(path, self.name)}: is missing{error_of(value)}")
-        elif not is_kind(member, self.kind):
-            raise wrong(joined(path, self.name), self.kind, member)
-
-
-def error_of(value: dict[str, Any]) -> str:
-    """What an answer says that went wrong, to be added to a message."""
-    error = value.get("error")
-    return "" if error is None else f"; the answer says error={shown(error)}"
-
-
-def member(kind: str, *, name: str = "", absent: Any = None, required: bool = False) -> Any:
-    """A `Member` that type checkers take for what it gives."""
-    return Member(kind, name=name, absent=absent, required=required)
 
 
 class Result:
@@ -114,43 +35,39 @@ class Result:
     pickled.
     """
 
-    __slots__ = ("_value",)
+    __slots__ = ("_made", "_value")
     _value: dict[str, Any]
-    _members: ClassVar[tuple[Member, ...]] = ()
+    #: Parts that were asked for, by name; None before the first.
+    _made: dict[str, Any] | None
+    _members: ClassVar[tuple[Member | Part, ...]] = ()
     _also_known: ClassVar[frozenset[str]] = frozenset()
     _shown: ClassVar[tuple[str, ...]] = ()
-    _required: ClassVar[frozenset[str]] = frozenset()
-    _types: ClassVar[dict[str, tuple[type, ...]]] = {}
+    _shape: ClassVar[Shape]
+    _fits: ClassVar[Callable[[object, Shape], bool] | None] = None
 
     def __init_subclass__(cls) -> None:
-        own = [value for value in vars(cls).values() if isinstance(value, Member)]
+        own = [value for value in vars(cls).values() if isinstance(value, (Member, Part))]
         cls._members = (*cls._members, *own)
-        cls._required = frozenset(one.name for one in cls._members if one.required)
-        cls._types = {
-            one.name: (*_KINDS[one.kind], type(None))
-            for one in cls._members
-            if one.kind != "anything"
-        }
+        cls._shape = shape_of(cls._members)
 
     def __init__(self, value: Any, *, path: str = "") -> None:
         """Takes over a parsed object; `path` is its place in the answer, for messages."""
-        if not isinstance(value, dict):
-            raise wrong(path, f"an object ({type(self).__name__})", value)
-        if not self._is_plainly_right(value):
+        fits = Result._fits or _native_check()
+        if not fits(value, self._shape):
+            if not isinstance(value, dict):
+                raise wrong(path, f"an object ({type(self).__name__})", value)
             for one in self._members:
                 one.check(value, path)
         object.__setattr__(self, "_value", value)
+        object.__setattr__(self, "_made", None)
 
-    def _is_plainly_right(self, value: dict[str, Any]) -> bool:
-        """Whether no member needs a second look: the answer has fewer of them than the class."""
-        if self._required and not all(value.get(name) is not None for name in self._required):
-            return False
-        types = self._types
-        for name, member in value.items():
-            kinds = types.get(name)
-            if kinds is not None and type(member) not in kinds:
-                return False
-        return True
+    @classmethod
+    def _checked(cls, value: dict[str, Any]) -> Self:
+        """Of what was looked at already, with the answer that it is a part of."""
+        made = object.__new__(cls)
+        object.__setattr__(made, "_value", value)
+        object.__setattr__(made, "_made", None)
+        return made
 
     def json(self) -> Any:
         """The whole JSON as plain dicts and lists, unknown members too; a new copy each time."""
@@ -159,7 +76,7 @@ class Result:
     @property
     def extra(self) -> dict[str, Any]:
         """The members that this version of polymux does not know, as a new dict."""
-        known = self._also_known | {one.name for one in self._members}
+        known = self._also_known.union(one.name for one in self._members)
         return {name: fresh(one) for name, one in self._value.items() if name not in known}
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -196,6 +113,14 @@ class Result:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the answer; it is checked again when it is read back."""
         return type(self), (self._value,)
+
+
+def _native_check() -> Callable[[object, Shape], bool]:
+    """The check, which is looked up once: an import for each object would cost more than it."""
+    from polymux._native_core import core
+
+    Result._fits = core.fits  # noqa: SLF001 - of this module
+    return core.fits
 
 
 def _scalars(value: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -307,11 +232,6 @@ def parsed(body: bytes) -> Any:
         if whole is None:
             raise
         return core.parse_json(whole)
-
-
-def nested(kind: type[ResultT], value: Any, path: str) -> ResultT | None:
-    """A result for an object inside another; None where there is none."""
-    return None if value is None else kind(value, path=path)
 
 
 def all_nested(kind: type[ResultT], values: list[Any] | None, path: str) -> tuple[ResultT, ...]:

@@ -5,19 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from polymux._shown import Shown
-from polymux.errors import DecodeError
-from polymux.responses._base import (
-    Response,
-    Result,
-    all_nested,
-    joined,
-    keep,
-    member,
-    nested,
-    required_array,
-    required_text,
-    wrong,
-)
+from polymux.responses._base import Response, Result, keep, required_text
+from polymux.responses._members import member, part, parts
 
 
 class Usage(Shown, Result):
@@ -73,20 +62,12 @@ class ToolCall(Shown, Result):
         function: What to call.
     """
 
-    __slots__ = ("function",)
-    _also_known = frozenset({"function"})
+    __slots__ = ()
     _shown = ("id", "function")
 
     id: str | None = member("a text")
     type: str = member("a text", absent="function")
-    function: ToolFunction
-
-    def __init__(self, value: Any, *, path: str = "") -> None:
-        """Takes over a parsed object."""
-        super().__init__(value, path=path)
-        function = value.get("function")
-        at = joined(path, "function")
-        keep(self, "function", ToolFunction({} if function is None else function, path=at))
+    function: ToolFunction = part(ToolFunction, made_of_nothing=True)
 
     @property
     def name(self) -> str:
@@ -109,23 +90,13 @@ class AnswerMessage(Result):
         tool_calls: Calls that the model asks for; empty where there are none.
     """
 
-    __slots__ = ("tool_calls",)
-    _also_known = frozenset({"tool_calls"})
+    __slots__ = ()
     _shown = ("role", "content", "tool_calls")
 
     role: str = member("a text", absent="assistant")
     content: str | None = member("a text")
     reasoning: str | None = member("a text")
-    tool_calls: tuple[ToolCall, ...]
-
-    def __init__(self, value: Any, *, path: str = "") -> None:
-        """Takes over a parsed object."""
-        super().__init__(value, path=path)
-        calls = value.get("tool_calls")
-        at = joined(path, "tool_calls")
-        if calls is not None and not isinstance(calls, list):
-            raise wrong(at, "an array", calls)
-        keep(self, "tool_calls", all_nested(ToolCall, calls, at))
+    tool_calls: tuple[ToolCall, ...] = parts(ToolCall)
 
     def _repr_markdown_(self) -> str:
         """The message as Markdown for notebooks; nothing in it is a tag or a link."""
@@ -145,23 +116,13 @@ class Choice(Result):
         logprobs: Log probabilities of its tokens; None when not asked for.
     """
 
-    __slots__ = ("message",)
-    _also_known = frozenset({"message"})
+    __slots__ = ()
     _shown = ("index", "finish_reason", "message")
 
     index: int = member("an integer", absent=0)
     finish_reason: str | None = member("a text")
     logprobs: dict[str, Any] | None = member("an object")
-    message: AnswerMessage
-
-    def __init__(self, value: Any, *, path: str = "") -> None:
-        """Takes over a parsed object."""
-        super().__init__(value, path=path)
-        message = value.get("message")
-        at = joined(path, "message")
-        if message is None:
-            raise DecodeError(f"{at}: is missing")
-        keep(self, "message", AnswerMessage(message, path=at))
+    message: AnswerMessage = part(AnswerMessage, required=True)
 
     def _repr_markdown_(self) -> str:
         """The answer as Markdown for notebooks; nothing in it is a tag or a link."""
@@ -191,8 +152,7 @@ class ChatCompletion(Response):
         'Hello!'
     """
 
-    __slots__ = ("choices", "usage")
-    _also_known = frozenset({"choices", "usage"})
+    __slots__ = ()
     _shown = ("id", "model", "finish_reason", "text")
 
     id: str | None = member("a text")
@@ -202,17 +162,8 @@ class ChatCompletion(Response):
     system_fingerprint: str | None = member("a text")
     service_tier: str | None = member("a text")
     x_groq: dict[str, Any] | None = member("an object")
-    choices: tuple[Choice, ...]
-    usage: Usage | None
-
-    def __init__(self, value: Any, raw: bytes = b"", *, path: str = "") -> None:
-        """Takes over a parsed answer."""
-        super().__init__(value, raw, path=path)
-        choices = required_array(value, "choices", path)
-        if not choices:
-            raise DecodeError(f"{joined(path, 'choices')}: must not be empty")
-        keep(self, "choices", all_nested(Choice, choices, joined(path, "choices")))
-        keep(self, "usage", nested(Usage, value.get("usage"), joined(path, "usage")))
+    choices: tuple[Choice, ...] = parts(Choice, required=True)
+    usage: Usage | None = part(Usage)
 
     @property
     def message(self) -> AnswerMessage:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from polymux.responses._base import Response, keep, parsed, required_text, wrong
+from polymux.responses._base import Response, keep, parsed, required_text
+from polymux.responses._members import wrong
 
 
 class OcrText(Response):

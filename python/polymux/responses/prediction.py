@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING, Any
 from polymux._shown import Shown
 from polymux._text import printable, shortened
 from polymux.errors import PredictionFailedError
-from polymux.responses._base import (
-    Response,
-    Result,
-    all_nested,
-    is_kind,
-    joined,
-    keep,
-    member,
-    wrong,
-)
+from polymux.responses._base import Response, Result, all_nested, keep
+from polymux.responses._members import is_kind, joined, member, wrong
 
 if TYPE_CHECKING:
     from polymux.media_file import MediaFile

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from polymux.responses._base import (
-    Answered,
-    Response,
-    fresh,
-    joined,
-    member,
-    parsed,
-    restored,
-    wrong,
-)
+from polymux.responses._base import Answered, Response, parsed, restored
+from polymux.responses._members import fresh, joined, member, wrong
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
