@@ -160,7 +160,21 @@ std::string encoding_of(const std::optional<std::string>& content_type) {
                : "multipart";
 }
 
-/// For a client: (operation's name, path, variant's id, its model, encoding).
+/// The members that are not None. Nothing in here runs code of Python's but hashes of names, which
+/// strings have kept.
+py::dict present(const py::dict& values) {
+    auto found = py::dict();
+    Py_ssize_t at = 0;
+    PyObject* name = nullptr;
+    PyObject* value = nullptr;
+    while (PyDict_Next(values.ptr(), &at, &name, &value) != 0) {
+        if (value == Py_None) continue;
+        if (PyDict_SetItem(found.ptr(), name, value) != 0) throw py::error_already_set();
+    }
+    return found;
+}
+
+/// For a client: (operation's name, path, variant's id, its model, encoding, what it gives).
 py::tuple choose_variant(const std::string& name, const std::optional<std::string>& model,
                          const py::dict& values) {
     const Operation& operation = operation_named(name);
@@ -172,7 +186,8 @@ py::tuple choose_variant(const std::string& name, const std::optional<std::strin
         }));
     return py::make_tuple(to_text(operation.name), to_text(operation.path), to_text(variant.id),
                           to_text(variant.model),
-                          variant.encoding == Encoding::json ? "json" : "multipart");
+                          variant.encoding == Encoding::json ? "json" : "multipart",
+                          present(values));
 }
 
 py::tuple read_form(const std::string& name, const std::optional<std::string>& model,

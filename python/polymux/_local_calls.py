@@ -170,7 +170,7 @@ def work_of(
         given.setdefault("model", "default")
     if operation in ("chat", "free_chat"):
         given |= {name: one for name, one in (extra_body or {}).items() if one is not None}
-    name, _, variant, chosen, _ = core.choose_variant(operation, model, given)
+    name, _, variant, chosen, _, _ = core.choose_variant(operation, model, given)
     core.check(name, variant, given)
     described = contract.operation(name)
     shape = next(one for one in described.variants if one.id == variant)

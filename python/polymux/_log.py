@@ -26,12 +26,16 @@ def log(level: str, message: str, *arguments: object) -> None:
 
 
 _logger: Any = None
+#: Of ``POLYMUX_LOG``, read by the first line; None before.
+_wanted: str | None = None
 
 
 def _find_logger() -> bool:
     """Once there is somebody to tell: standard error where ``POLYMUX_LOG`` names a level, too."""
-    global _logger
-    wanted = os.environ.get("POLYMUX_LOG", "").lower()
+    global _logger, _wanted
+    wanted = _wanted
+    if wanted is None:
+        wanted = _wanted = os.environ.get("POLYMUX_LOG", "").lower()
     if "logging" not in sys.modules and not wanted:
         return False
     import logging

@@ -22,6 +22,18 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncClient"]
 
+#: Loaded by the first call, as making a client costs nothing; and once, as calls come often.
+_calls: Any = None
+_loop: Any = None
+
+
+def _load() -> None:
+    global _calls, _loop
+    import polymux._calls as calls
+    import polymux._loop as loop
+
+    _calls, _loop = calls, loop
+
 
 class AsyncClient(ClientBase, AsyncOperations):
     """Speaks to a server of the interface, from coroutines.
@@ -59,12 +71,11 @@ class AsyncClient(ClientBase, AsyncOperations):
         on_progress: Callable[[Prediction], object] | None = None,
         wait: bool = True,
     ) -> Any:
-        from polymux import _loop
-        from polymux._calls import Call
-
+        if _calls is None:
+            _load()
         started = monotonic()
         session = self._connection.session()
-        call = Call(
+        call: Call = _calls.Call(
             self._connection,
             self._settings,
             self._plans,
@@ -98,7 +109,6 @@ class AsyncClient(ClientBase, AsyncOperations):
         exchange: _core.Exchange,
         on_upload: Callable[[int, int | None], object] | None,
     ) -> AsyncChatStream:
-        from polymux import _loop
         from polymux.chat_stream import opened_async_stream
 
         await _loop.news(exchange, call.body, on_upload)

@@ -21,6 +21,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Client"]
 
+#: Loaded by the first call, as making a client costs nothing; and once, as calls come often.
+_calls: Any = None
+
+
+def _load() -> None:
+    global _calls
+    import polymux._calls as loaded
+
+    _calls = loaded
+
 
 class Client(ClientBase, Operations):
     """Speaks to a server of the interface.
@@ -80,11 +90,11 @@ class Client(ClientBase, Operations):
         on_progress: Callable[[Prediction], object] | None = None,
         wait: bool = True,
     ) -> Any:
-        from polymux._calls import Call
-
+        if _calls is None:
+            _load()
         started = monotonic()
         session = self._connection.session()
-        call = Call(
+        call: Call = _calls.Call(
             self._connection,
             self._settings,
             self._plans,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 from polymux._multipart import multipart_body
+from polymux._native_core import core
 from polymux._text import shown
 from polymux.errors import InvalidRequestError
 
@@ -96,12 +97,10 @@ def build_request(
         >>> request.content_type.partition(";")[0]
         'multipart/form-data'
     """
-    from polymux._native_core import core
-
-    given = {name: value for name, value in values.items() if value is not None}
+    plain = values if type(values) is dict else dict(values)
+    name, path, variant, chosen, encoding, given = core.choose_variant(operation, model, plain)
     if isinstance(given.get("messages"), str):
         given["messages"] = [{"role": "user", "content": given["messages"]}]
-    name, path, variant, chosen, encoding = core.choose_variant(operation, model, given)
     shape = _shape(name, variant)
     extra = _extra(name, shape, extra_body)
     if shape.passes_unknown:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import resource
+import threading
 import tracemalloc
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,7 +35,12 @@ def conversion(folder: Path) -> None:
 
 
 def dropped_conversion(folder: Path) -> None:
-    _media.start_conversion(("bytes", SHORT, "x"), None, _media.ConvertOptions(), False, None)
+    """Until its thread has done with Python: CPython 3.11 does not bear one that begins to use it
+    while tracemalloc is stopped (gh-128679).
+    """
+    ended = threading.Event()
+    _media.start_conversion(("bytes", SHORT, "x"), None, _media.ConvertOptions(), False, ended.set)
+    assert ended.wait(30)
 
 
 def index(folder: Path) -> None:
@@ -82,7 +88,8 @@ def test_a_thousand_times_leave_nothing(what: str, tmp_path: Path) -> None:
         tracemalloc.stop()
     assert last["descriptors"] - first["descriptors"] <= 1, (first, last)
     assert last["traced"] - first["traced"] <= 64 << 10, (first, last)
-    assert SANITIZED or last["memory"] - first["memory"] <= 8 << 20, (first, last)
+    # A thread of the pool that has its first work late keeps 8 MB of its own.
+    assert SANITIZED or last["memory"] - first["memory"] <= 16 << 20, (first, last)
 
 
 def test_every_native_class_is_there() -> None:

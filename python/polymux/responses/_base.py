@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
+from polymux._native_core import core
 from polymux._secrets import hidden
 from polymux._text import shown
 from polymux.errors import DecodeError
@@ -19,8 +20,6 @@ from polymux.responses._members import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from polymux._answers import Answer
     from polymux.media_file import MediaFile
 
@@ -43,7 +42,6 @@ class Result:
     _also_known: ClassVar[frozenset[str]] = frozenset()
     _shown: ClassVar[tuple[str, ...]] = ()
     _shape: ClassVar[Shape]
-    _fits: ClassVar[Callable[[object, Shape], bool] | None] = None
 
     def __init_subclass__(cls) -> None:
         own = [value for value in vars(cls).values() if isinstance(value, (Member, Part))]
@@ -52,8 +50,7 @@ class Result:
 
     def __init__(self, value: Any, *, path: str = "") -> None:
         """Takes over a parsed object; `path` is its place in the answer, for messages."""
-        fits = Result._fits or _native_check()
-        if not fits(value, self._shape):
+        if not core.fits(value, self._shape):
             if not isinstance(value, dict):
                 raise wrong(path, f"an object ({type(self).__name__})", value)
             for one in self._members:
@@ -113,14 +110,6 @@ class Result:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the answer; it is checked again when it is read back."""
         return type(self), (self._value,)
-
-
-def _native_check() -> Callable[[object, Shape], bool]:
-    """The check, which is looked up once: an import for each object would cost more than it."""
-    from polymux._native_core import core
-
-    Result._fits = core.fits  # noqa: SLF001 - of this module
-    return core.fits
 
 
 def _scalars(value: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -221,8 +210,6 @@ def parsed(body: bytes) -> Any:
     Raises:
         DecodeError: It is no JSON.
     """
-    from polymux._native_core import core
-
     try:
         return core.parse_json(body)
     except DecodeError:
