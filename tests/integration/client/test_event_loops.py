@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import threading
 import time
 import warnings
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import polymux
@@ -20,7 +18,6 @@ from support.hostile_check import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from pathlib import Path
 
     from servers.misbehaving import MisbehavingServer
     from servers.reference import ReferenceServer
@@ -385,24 +382,3 @@ def test_the_loop_is_not_blocked(server: MisbehavingServer) -> None:
 
     asyncio.run(main())  # What is loaded late is loaded here.
     assert min(asyncio.run(main()) for _ in range(3)) <= 0.25 * PATIENCE
-
-
-def test_a_cancelled_upload_lets_go(tmp_path: Path, server: MisbehavingServer) -> None:
-    """By itself: no other request has to come for the file to be closed."""
-    file = tmp_path / "a.png"
-    file.write_bytes(b"x" * (24 << 20))
-    server.script(steps.read_slowly(1e6), steps.stall())
-
-    async def main() -> None:
-        async with polymux.AsyncClient(server.url, KEY, retry=0) as client:
-            with file.open("rb") as opened:
-                sending = asyncio.create_task(client.read_text(opened))
-                await asyncio.to_thread(server.wait_requests, 1)
-                sending.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await sending
-                held = weakref.ref(opened)
-            del opened, sending
-            assert await asyncio.to_thread(eventually, lambda: held() is None)
-
-    asyncio.run(main())
