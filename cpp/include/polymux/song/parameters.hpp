@@ -49,7 +49,7 @@ struct Decision {
     /// as if it had so many peaks a second: few of them agree by chance somewhere.
     float least_peaks_per_second = 13;
 
-    float accepted = 0.82F;  ///< The least confidence of an answer.
+    float accepted = 0.85F;  ///< The least confidence of an answer.
     int least_hits = 6;      ///< With fewer peaks found, it is none.
     /// So much likelihood, of both windows, and no other way of playing is tried.
     float certain_likelihood = 60;
