@@ -3,8 +3,8 @@
 
 FOLDER/convert, FOLDER/frame and FOLDER/remux get real files made by the ffmpeg program (a fraction
 of a second each) and the broken ones of the test-suite's generators; FOLDER/stream chat streams in
-the shapes of several servers; FOLDER/segment and FOLDER/tags a few runs of bytes, since their input
-is choices and not a file; FOLDER/json bodies of requests; FOLDER/url the hostile URLs of the
+the shapes of several servers; FOLDER/query, FOLDER/segment and FOLDER/tags a few runs of bytes, since
+their input is choices and not a file; FOLDER/json bodies of requests; FOLDER/url the hostile URLs of the
 test-suite; FOLDER/video short films. Files that are there already stay, so a corpus that has grown
 is kept.
 """
@@ -34,6 +34,7 @@ TARGETS = (
     "frame",
     "headers",
     "json",
+    "query",
     "remux",
     "retry",
     "segment",
@@ -188,6 +189,7 @@ def main() -> None:
     for number, asked in enumerate(RETRIES):
         write(root / "retry" / f"retry-{number}", asked)
     for size in (16, 200, 3000):
+        write(root / "query" / f"{size}.bin", noise(size, "query"))
         write(root / "segment" / f"{size}.bin", noise(size, "segment"))
         write(root / "tags" / f"{size}.bin", noise(size, "tags"))
 
