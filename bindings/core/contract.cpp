@@ -174,7 +174,7 @@ py::dict present(const py::dict& values) {
     return found;
 }
 
-/// For a client: (operation's name, path, variant's id, its model, encoding, what it gives).
+/// For a client: (operation's name, path, variant's id, its model, encoding).
 py::tuple choose_variant(const std::string& name, const std::optional<std::string>& model,
                          const py::dict& values) {
     const Operation& operation = operation_named(name);
@@ -186,8 +186,7 @@ py::tuple choose_variant(const std::string& name, const std::optional<std::strin
         }));
     return py::make_tuple(to_text(operation.name), to_text(operation.path), to_text(variant.id),
                           to_text(variant.model),
-                          variant.encoding == Encoding::json ? "json" : "multipart",
-                          present(values));
+                          variant.encoding == Encoding::json ? "json" : "multipart");
 }
 
 py::tuple read_form(const std::string& name, const std::optional<std::string>& model,
@@ -217,6 +216,8 @@ py::tuple read_form(const std::string& name, const std::optional<std::string>& m
 }  // namespace
 
 void register_contract(py::module_& module) {
+    module.def("present", &present, py::arg("values"),
+               "The values that are not None, as a new dict.");
     module.def("describe", &describe, py::arg("operation") = py::none(),
                "The contract as JSON text: all operations, or the one named.");
     module.def("read_json", &read_json, py::arg("operation"), py::arg("model"), py::arg("body"),

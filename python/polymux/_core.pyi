@@ -33,12 +33,11 @@ def encoding_of(content_type: str | None) -> str:
 
 def choose_variant(
     operation: str, model: str | None, values: dict[str, Any]
-) -> tuple[str, str, str, str, str, dict[str, Any]]:
-    """Which variant a client means, and what it gives.
+) -> tuple[str, str, str, str, str]:
+    """Which variant a client means: (operation's name, path, variant, its model, encoding)."""
 
-    Returns:
-        Operation's name, path, variant, its model, encoding, and the values that are not None.
-    """
+def present(values: dict[str, Any]) -> dict[str, Any]:
+    """The values that are not None, as a new dict."""
 
 def check(operation: str, variant: str, values: dict[str, Any]) -> None:
     """Checks what a client is about to send, by wire names.

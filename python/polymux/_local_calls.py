@@ -163,14 +163,14 @@ def work_of(
     from polymux._native_core import core
 
     operation = contract.operation(operation).name
-    given = {name: value for name, value in values.items() if value is not None}
+    given = core.present(dict(values))
     if isinstance(given.get("messages"), str):
         given["messages"] = [{"role": "user", "content": given["messages"]}]
     if operation == "chat":
         given.setdefault("model", "default")
     if operation in ("chat", "free_chat"):
         given |= {name: one for name, one in (extra_body or {}).items() if one is not None}
-    name, _, variant, chosen, _, _ = core.choose_variant(operation, model, given)
+    name, _, variant, chosen, _ = core.choose_variant(operation, model, given)
     core.check(name, variant, given)
     described = contract.operation(name)
     shape = next(one for one in described.variants if one.id == variant)

@@ -97,10 +97,10 @@ def build_request(
         >>> request.content_type.partition(";")[0]
         'multipart/form-data'
     """
-    plain = values if type(values) is dict else dict(values)
-    name, path, variant, chosen, encoding, given = core.choose_variant(operation, model, plain)
+    given = core.present(values if type(values) is dict else dict(values))
     if isinstance(given.get("messages"), str):
         given["messages"] = [{"role": "user", "content": given["messages"]}]
+    name, path, variant, chosen, encoding = core.choose_variant(operation, model, given)
     shape = _shape(name, variant)
     extra = _extra(name, shape, extra_body)
     if shape.passes_unknown:

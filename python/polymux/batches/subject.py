@@ -91,7 +91,7 @@ class Subject:
 
         given = {self.first: "x", **self.fields}
         try:
-            name, _, variant, _, _, _ = core.choose_variant(self.operation, self.model, given)
+            name, _, variant, _, _ = core.choose_variant(self.operation, self.model, given)
             core.check(name, variant, given)
         except InvalidRequestError as error:
             named = {

@@ -82,7 +82,7 @@ def checked(
     if len(body) > longest_bytes:
         raise invalid(f"the arguments are over the {longest_bytes} bytes that {name} takes")
     # As the client does where no model is named: what is given tells which variant is meant.
-    _, _, variant, model, _, _ = core.choose_variant(name, arguments.model, {**values, **files})
+    _, _, variant, model, _ = core.choose_variant(name, arguments.model, {**values, **files})
     shape = next(one for one in arguments.operation.variants if one.id == variant)
     if "json" in shape.accepts:
         return contract.read_json(name, body, model=model or None, longest_bytes=longest_bytes)
