@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.service.failures import refusal
 from polymux.upstreams.failing import failed
-from polymux.upstreams.results import fetched, kept, picture_type
+from polymux.upstreams.results import fetched, judged, kept, picture_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,8 +116,5 @@ async def _picture(
         return await kept(sink, data, content_type, stem)
     if isinstance(url, str) and url:
         made = await fetched(server, url, sink, policy, stem)
-        if not made.content_type.startswith("image/"):
-            made.draft.discard()
-            raise failed(server.name, "its answer names a file that is no picture")
-        return made
+        return await judged(server, made, "image", stem)
     raise failed(server.name, "its answer has no picture")

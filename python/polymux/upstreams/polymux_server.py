@@ -20,7 +20,7 @@ from polymux.service.work import Made, Product, Upload
 from polymux.upstreams.chats import passed_on
 from polymux.upstreams.failing import failed, late, of_code
 from polymux.upstreams.names import ModelNames
-from polymux.upstreams.results import fetched
+from polymux.upstreams.results import fetched, type_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -236,6 +236,11 @@ class PolymuxUpstream(Backend):
             stem = f"file-{len(made)}"
             one = await fetched(self._server, self._address(value), sink, self._policy, stem)
             made.append(one)
+            # A page in the place of a file is no result, whatever it is called.
+            _, _, told = one.content_type.partition("/")
+            _, _, found = (await type_of(one)).partition("/")
+            if not found or found != told:
+                raise failed(self.name, "its answer names a file that is no medium")
             return one
         if isinstance(value, list):
             return [await self._kept(one, sink, made) for one in value]

@@ -5,18 +5,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors, responses
 from polymux._secrets import hidden_in
-from polymux.service.media_store import MEDIA_EXTENSIONS
 from polymux.upstreams.failing import cleaned, failed
-from polymux.upstreams.results import fetched, kept, picture_type
+from polymux.upstreams.results import KINDS, fetched, judged, kept
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from polymux.fetching import FetchPolicy
     from polymux.service.work import Made, Sink, Work
     from polymux.upstreams.server import UpstreamServer
@@ -27,9 +23,6 @@ _KINDS = {
     "upscale_image": ("image", ""),
     "generate_video": ("video", "batch_size"),
 }
-#: What such a kind of file is called in a sentence.
-_NAMES = {"image": "picture", "video": "video", "audio": "sound"}
-_LOOKED_AT_BYTES = 64
 _DATA = "data:"
 
 
@@ -75,7 +68,7 @@ class Outputs:
         kind, field = _KINDS[work.operation]
         wanted = int(work.values.get(field, 1))
         found = [output] if isinstance(output, str) else output
-        what = _NAMES[kind]
+        what = KINDS[kind]
         if not isinstance(found, list) or not 0 < len(found) <= wanted:
             raise failed(self._server.name, f"it has not made the {wanted} {what}s asked for")
         if len(found) < wanted:
@@ -116,23 +109,14 @@ class Outputs:
 
     async def _file(self, value: Any, kind: str, stem: str, sink: Sink) -> Made:
         """What an address names; by its own bytes, whatever it is called."""
-        what = _NAMES[kind]
+        what = KINDS[kind]
         if not isinstance(value, str) or not value:
             raise failed(self._server.name, f"its answer names no {what}")
         if value[: len(_DATA)].lower() == _DATA:
             made = await self._inline(value, stem, sink)
         else:
             made = await fetched(self._server, value, sink, self._policy, stem)
-        try:
-            content_type = media_type(await asyncio.to_thread(_start_of, made.draft.path))
-        except BaseException:
-            made.draft.discard()
-            raise
-        if not content_type.startswith(f"{kind}/"):
-            made.draft.discard()
-            raise failed(self._server.name, f"its answer names a file that is no {what}")
-        name = f"{stem}{MEDIA_EXTENSIONS[content_type]}"
-        return replace(made, content_type=content_type, file_name=name)
+        return await judged(self._server, made, kind, stem)
 
     async def _inline(self, value: str, stem: str, sink: Sink) -> Made:
         head, comma, encoded = value.partition(",")
@@ -147,30 +131,3 @@ class Outputs:
 
 def _has_text(output: object) -> bool:
     return isinstance(output, dict) and isinstance(output.get("text"), str)
-
-
-def _start_of(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(_LOOKED_AT_BYTES)
-
-
-def media_type(start: bytes) -> str:
-    r"""The content type of a file by its first bytes; empty for what is none of those made.
-
-    Example:
-        >>> from polymux.upstreams.replicate_outputs import media_type
-        >>> media_type(b"\x00\x00\x00\x18ftypmp42"), media_type(b"<html>")
-        ('video/mp4', '')
-    """
-    picture = picture_type(start)
-    if picture is not None:
-        return picture
-    if start[4:8] == b"ftyp":
-        return "video/mp4"
-    if start[:4] == b"\x1a\x45\xdf\xa3":
-        return "video/webm" if b"webm" in start else "video/matroska"
-    if start[:4] == b"RIFF" and start[8:12] == b"WAVE":
-        return "audio/wav"
-    if start[:3] == b"ID3" or (len(start) > 1 and start[0] == 0xFF and start[1] & 0xE6 == 0xE2):
-        return "audio/mpeg"
-    return ""

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from polymux import errors
 from polymux._text import printable
+from polymux.call_options import NEVER, SLOW
 from polymux.engines.media import write_new
 from polymux.fetching import FetchLimits, afetch
 from polymux.service.media_store import MEDIA_EXTENSIONS
@@ -16,6 +17,8 @@ from polymux.service.work import Made
 from polymux.upstreams.failing import failed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from polymux.fetching import Fetched, FetchPolicy
     from polymux.service.work import Sink
     from polymux.upstreams.server import UpstreamServer
@@ -29,6 +32,11 @@ _MAGIC = (
     (b"WEBP", 8, "image/webp"),
 )
 _ANY_TYPE = "application/octet-stream"
+_LOOKED_AT_BYTES = 64
+#: The most that the fetcher takes for a deadline: seven days.
+_LONGEST_MS = 7 * 24 * 3600 * 1000
+#: What a kind of file is called in a sentence.
+KINDS = {"image": "picture", "video": "video", "audio": "sound"}
 
 
 def picture_type(data: bytes) -> str | None:
@@ -43,6 +51,28 @@ def picture_type(data: bytes) -> str | None:
         if data[offset : offset + len(magic)] == magic:
             return content_type
     return None
+
+
+def media_type(start: bytes) -> str:
+    r"""The content type of a file by its first bytes; empty for what is none of those made.
+
+    Example:
+        >>> from polymux.upstreams.results import media_type
+        >>> media_type(b"\x00\x00\x00\x18ftypmp42"), media_type(b"<html>")
+        ('video/mp4', '')
+    """
+    picture = picture_type(start)
+    if picture is not None:
+        return picture
+    if start[4:8] == b"ftyp":
+        return "video/mp4"
+    if start[:4] == b"\x1a\x45\xdf\xa3":
+        return "video/webm" if b"webm" in start else "video/matroska"
+    if start[:4] == b"RIFF" and start[8:12] == b"WAVE":
+        return "audio/wav"
+    if start[:3] == b"ID3" or (len(start) > 1 and start[0] == 0xFF and start[1] & 0xE6 == 0xE2):
+        return "audio/mpeg"
+    return ""
 
 
 async def kept(sink: Sink, data: bytes, content_type: str, stem: str) -> Made:
@@ -85,7 +115,7 @@ async def fetched(
         answer = await afetch(
             url,
             policy=own,
-            limits=FetchLimits(body_bytes=_LONGEST_FILE_BYTES, total_ms=1_900_000),
+            limits=_limits(server),
             destination=draft.path,
             on_progress=reserve,
         )
@@ -102,6 +132,55 @@ async def fetched(
         content_type = _ANY_TYPE
     name = _file_name(answer) or f"{stem}{MEDIA_EXTENSIONS.get(content_type, '.bin')}"
     return Made(draft, content_type, name)
+
+
+async def judged(server: UpstreamServer, made: Made, kind: str, stem: str) -> Made:
+    """The same file by the type of its own bytes, whatever the upstream called it.
+
+    Args:
+        server: The upstream.
+        made: What was fetched or sent; it is discarded where it is of another kind.
+        kind: One of `KINDS`.
+        stem: What to save it as.
+
+    Raises:
+        APIStatusError: It is of another kind, or no medium at all.
+    """
+    content_type = await type_of(made)
+    if not content_type.startswith(f"{kind}/"):
+        made.draft.discard()
+        raise failed(server.name, f"its answer names a file that is no {KINDS[kind]}")
+    name = f"{stem}{MEDIA_EXTENSIONS[content_type]}"
+    return replace(made, content_type=content_type, file_name=name)
+
+
+async def type_of(made: Made) -> str:
+    """`media_type` of a file; it is discarded where it cannot be read."""
+    try:
+        return media_type(await asyncio.to_thread(_start_of, made.draft.path))
+    except BaseException:
+        made.draft.discard()
+        raise
+
+
+def _start_of(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_LOOKED_AT_BYTES)
+
+
+def _limits(server: UpstreamServer) -> FetchLimits:
+    """The upstream's own deadlines hold for its files too."""
+    deadlines = server.deadlines(SLOW)
+
+    def bounded(seconds: float | None) -> int:
+        return max(1, round(min((seconds or NEVER) * 1000, _LONGEST_MS)))
+
+    return FetchLimits(
+        body_bytes=_LONGEST_FILE_BYTES,
+        connect_ms=bounded(deadlines.connect),
+        idle_ms=bounded(deadlines.idle),
+        total_ms=bounded(deadlines.total),
+    )
 
 
 def _file_name(answer: Fetched) -> str:

@@ -293,7 +293,11 @@ class UpstreamServer:
 
     def total_s(self, usual: Timeout) -> float:
         """The deadline for work that is not answered at once, in seconds."""
-        return self._timeout.over(usual).total or NEVER
+        return self.deadlines(usual).total or NEVER
+
+    def deadlines(self, usual: Timeout) -> Timeout:
+        """The server's own, over those that such work usually has."""
+        return self._timeout.over(usual)
 
     def close(self) -> None:
         """Closes all connections; requests that run end with an error. Idempotent."""

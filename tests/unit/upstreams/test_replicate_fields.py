@@ -17,8 +17,8 @@ from polymux.upstreams.replicate_models import (
     operations_of,
     targets_of,
 )
-from polymux.upstreams.replicate_outputs import media_type
 from polymux.upstreams.replicate_server import ReplicateServer
+from polymux.upstreams.results import media_type
 from servers import media
 from support.replicate_service import MUSIC, PINNED, PLAYGROUND, SPEECH, VIDEO, whole
 

@@ -1,0 +1,203 @@
+"""Upstreams that fail while they transcribe and draw, and the pictures that they only name."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from servers import media, steps
+from servers.misbehaving import MisbehavingServer
+from support.polymux_server import form
+from support.upstreams import CANARY, IMAGES, STT, gateway, upstream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from servers.steps import Step
+    from support.polymux_server import Answer, PolymuxServer
+
+LIMITS: dict[str, float] = {"connect_s": 1, "first_byte_s": 1, "idle_s": 1, "total_s": 4}
+LATE_S = 0.9
+SPEECH = "turian/insanely-fast-whisper-with-video"
+LIGHTNING = "bytedance/sdxl-lightning-4step"
+OPERATIONS = ("transcribe", "generate_image")
+#: Where each is asked for.
+PATHS = {"transcribe": "/v1/audio/transcriptions", "generate_image": "/v1/images/generations"}
+PNG = media.png(8, 8)
+TRANSCRIPT = json.dumps({"text": "Hello", "segments": [{"text": "Hello", "start": 0, "end": 1}]})
+#: What is whole there would be a right answer, so that only the fault can be what is refused.
+GOOD = {
+    "transcribe": TRANSCRIPT.encode(),
+    "generate_image": json.dumps({"data": [{"url": "HOST/made/1.png"}]}).encode(),
+}
+FAILED, LATE = (502, "upstream_failed"), (504, "upstream_timeout")
+#: Name to steps after the request, how callers are told, and whether the answer was a whole one.
+FAULTS: dict[str, tuple[list[Step], tuple[int, str], bool]] = {
+    "500": ([steps.answer(500, b'{"error": {"message": "x"}}')], FAILED, True),
+    "502": ([steps.answer(502, b"<html>", content_type="text/html")], FAILED, True),
+    "503": ([steps.answer(503, b"{}")], (503, "overloaded"), True),
+    "504": ([steps.answer(504, b"{}")], LATE, True),
+    "closed": ([steps.close()], FAILED, False),
+    "reset": ([steps.reset()], FAILED, False),
+    "silent": ([steps.stall()], LATE, False),
+    "page": ([steps.answer(200, b"<html>", content_type="text/html")], FAILED, True),
+    "empty": ([steps.answer(200, b"")], FAILED, True),
+    "bomb": ([steps.gzip_bomb()], FAILED, False),
+    "endless": (
+        [steps.chunked_head(), steps.repeat_forever(b"4\r\nxxxx\r\n")], FAILED, False,
+    ),
+}  # fmt: skip
+
+
+def within(good: bytes) -> dict[str, tuple[list[Step], tuple[int, str], bool]]:
+    """Those that need the answer itself: it comes whole but for its end."""
+    return {
+        "shorter": ([steps.wrong_content_length(len(good) + 1, good), steps.close()],
+                    FAILED, False),
+        "reset within": ([steps.wrong_content_length(len(good) + 1, good), steps.reset()],
+                         FAILED, False),
+        "stalled": ([steps.wrong_content_length(len(good) + 1, good), steps.stall()],
+                    LATE, False),
+        "chunks cut": ([steps.chunked_head(), steps.chunk(good), steps.close()], FAILED, False),
+        "chunks stalled": ([steps.chunked_head(), steps.chunk(good), steps.stall()], LATE, False),
+        "drips": ([steps.split(1, 0.4), steps.answer(200, good)], LATE, False),
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bad() -> Iterator[MisbehavingServer]:
+    with MisbehavingServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def server(
+    bad: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PolymuxServer]:
+    folder = tmp_path_factory.mktemp("faults")
+    models = {SPEECH: "whisper", LIGHTNING: "painter"}
+    made = upstream(folder, bad.url, models=models, operations=OPERATIONS, **LIMITS)
+    with gateway(folder, {"groq": made}) as running:
+        yield running
+
+
+def asked(server: PolymuxServer, operation: str) -> Answer:
+    if operation == "generate_image":
+        given = {"prompt": "a lighthouse", "num_outputs": 2}
+        return server.json(f"{IMAGES}?model={LIGHTNING}", given)
+    body, head = form(("audio", ("Rede.wav", media.wav())))
+    return server.ask("POST", STT, body, head)
+
+
+def assert_failed(
+    server: PolymuxServer, bad: MisbehavingServer, answer: Answer, expected: tuple[int, str]
+) -> None:
+    """As the contract has it; the job says so too, and nothing is kept."""
+    assert (answer.status, answer.json()["code"]) == expected, answer.body
+    assert ("retry-after" in answer.headers) == (expected[0] in (429, 503))
+    assert answer.json()["error"].startswith("the upstream groq ")
+    told = answer.json()
+    job = server.ask("GET", f"/api/v1/predictions/{told['id']}").json()
+    assert (job["status"], job["error_code"]) == ("failed", expected[1])
+    assert job.get("output") is None
+    for text in (json.dumps(job), answer.body.decode()):
+        for secret in (CANARY, str(bad.port), "/made/"):
+            assert secret not in text
+    folder = server.settings.store.folder
+    assert list(folder.glob("drafts/*")) == []
+    kept = sum(one.stat().st_size for one in folder.glob("media/*/*"))
+    assert server.state.service.store.media.used_bytes == kept == 0
+
+
+def played(bad: MisbehavingServer, operation: str, fault: str) -> tuple[tuple[int, str], bool]:
+    good = GOOD[operation].replace(b"HOST", bad.url.encode())
+    play, expected, whole = (FAULTS | within(good))[fault]
+    bad.script(*play, path=PATHS[operation])
+    return expected, whole
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("fault", [*FAULTS, *within(b"")])
+def test_asked_for_a_transcript_or_a_picture(
+    server: PolymuxServer, bad: MisbehavingServer, operation: str, fault: str
+) -> None:
+    """C01 to C04, C08 to C10, C12 to C14: in time, asked once, nothing kept, and let go of."""
+    before = len(bad.requests)
+    expected, whole = played(bad, operation, fault)
+    began = time.monotonic()
+    answer = asked(server, operation)
+    assert time.monotonic() - began < LIMITS["total_s"] + LATE_S
+    assert_failed(server, bad, answer, expected)
+    [request] = bad.requests[before:]
+    assert request.path == PATHS[operation]
+    if not whole:
+        bad.wait_closed(request.connection, 1)
+
+
+#: What becomes of the second of two pictures, which an answer names by its address.
+PICTURES: dict[str, tuple[list[Step], tuple[int, str]]] = {
+    "500": ([steps.answer(500, PNG, content_type="image/png")], FAILED),
+    "closed": ([steps.close()], FAILED),
+    "reset": ([steps.reset()], FAILED),
+    "silent": ([steps.stall()], LATE),
+    "shorter": ([steps.wrong_content_length(1000, PNG), steps.close()], FAILED),
+    "reset within": ([steps.wrong_content_length(1000, PNG), steps.reset()], FAILED),
+    "stalled": ([steps.wrong_content_length(1000, PNG), steps.stall()], LATE),
+    "drips": ([steps.split(1, 0.4), steps.answer(200, PNG, content_type="image/png")], LATE),
+    "chunks cut": (
+        [steps.chunked_head(content_type="image/png"), steps.chunk(PNG), steps.close()], FAILED,
+    ),
+    "a page that is called one": (
+        [steps.answer(200, b"<html>", content_type="image/png")], FAILED,
+    ),
+    "nothing": ([steps.answer(200, b"", content_type="image/png")], FAILED),
+    "a sound that is called one": (
+        [steps.answer(200, media.wav(), content_type="image/png")], FAILED,
+    ),
+    "declared too large": (
+        [steps.head(200, [("Content-Type", "image/png"), ("Content-Length", 1 << 40)]),
+         steps.stall()], FAILED,
+    ),
+}  # fmt: skip
+
+
+def name_two(bad: MisbehavingServer) -> None:
+    good = steps.answer(200, PNG, content_type="image/png")
+    bad.script(good, path="/made/1.png")
+    data = {"data": [{"url": f"{bad.url}/made/{number}.png"} for number in (1, 2)]}
+    bad.script(steps.answer(200, json.dumps(data).encode()), path=PATHS["generate_image"])
+
+
+@pytest.mark.parametrize("fault", PICTURES)
+def test_a_picture_at_an_address(server: PolymuxServer, bad: MisbehavingServer, fault: str) -> None:
+    """The first came whole; of two, none is kept."""
+    play, expected = PICTURES[fault]
+    name_two(bad)
+    bad.script(*play, path="/made/2.png")
+    began = time.monotonic()
+    answer = asked(server, "generate_image")
+    assert time.monotonic() - began < LIMITS["total_s"] + LATE_S
+    assert_failed(server, bad, answer, expected)
+    asked_last = bad.requests[-1]
+    assert asked_last.path == "/made/2.png"
+    bad.wait_closed(asked_last.connection, 1)
+
+
+def test_pictures_are_what_they_are_and_not_what_they_are_called(
+    bad: MisbehavingServer, tmp_path: Path
+) -> None:
+    """The type by which a link answers is that of the bytes."""
+    name_two(bad)
+    bad.script(steps.answer(200, PNG, content_type="text/html"), path="/made/2.png")
+    made = upstream(
+        tmp_path, bad.url, models={LIGHTNING: "painter"}, operations=("generate_image",)
+    )
+    with gateway(tmp_path, {"groq": made}) as server:
+        told: dict[str, Any] = asked(server, "generate_image").json()
+        assert told["status"] == "succeeded", told
+        for url in told["output"]:
+            file = server.ask("GET", url.removeprefix(server.url), key=None)
+            assert (file.headers["content-type"], file.body) == ("image/png", PNG)
