@@ -145,9 +145,10 @@ public:
 
     void reset() const { set_->clear(); }
 
-    [[nodiscard]] py::list verify() const {
+    [[nodiscard]] py::list verify(const py::object& on_wait) const {
         return damaged_list(awaited<std::vector<song::DamagedPart>>(
-            [set = set_](const CancelToken&) { return set->verify(); }));
+            [set = set_](const CancelToken& token) { return set->verify(token); }, OnSignal::leave,
+            called(on_wait)));
     }
 
     [[nodiscard]] py::list damaged() const { return damaged_list(set_->snapshot()->damaged); }
@@ -183,15 +184,21 @@ public:
 
     [[nodiscard]] py::object identify(const py::bytes& query,
                                       const std::vector<std::int64_t>& excluded,
-                                      const py::object& on_wait) const {
-        const auto between = [&on_wait] { on_wait(); };
-        const std::vector<song::Candidate> found =
-            on_wait.is_none() ? find(query, excluded) : find(query, excluded, between);
-        if (found.empty() || !found.front().accepted) {
+                                      const py::object& on_wait,
+                                      std::optional<float> least_confidence) const {
+        const std::vector<song::Candidate> found = find(query, excluded, called(on_wait));
+        const song::Decision& decision = parameters.decision;
+        if (found.empty() ||
+            !song::is_answer(found.front(), least_confidence.value_or(decision.accepted),
+                             decision)) {
             return py::none();
         }
+        py::list others;
+        for (const song::Candidate& other : std::span(found).subspan(1)) {
+            others.append(to_dict(other));
+        }
         py::dict answer = to_dict(found.front());
-        answer["runner_up"] = found.size() > 1 ? py::object(to_dict(found[1])) : py::none();
+        answer["others"] = others;
         return answer;
     }
 
@@ -210,6 +217,14 @@ public:
     }
 
 private:
+    /// Calls it; nothing where it is None. For as long as the caller holds it.
+    static std::function<void()> called(const py::object& on_wait) {
+        if (on_wait.is_none()) {
+            return {};
+        }
+        return [&on_wait] { on_wait(); };
+    }
+
     static py::list damaged_list(const std::vector<song::DamagedPart>& damaged) {
         py::list list;
         for (const song::DamagedPart& part : damaged) {
@@ -255,7 +270,7 @@ void register_song_index(py::module_& module) {
         .def("remove", &SongIndex::remove, py::arg("songs"), py::arg("sequence"))
         .def("publish", &SongIndex::publish, py::arg("covered_sequence"))
         .def("reset", &SongIndex::reset)
-        .def("verify", &SongIndex::verify)
+        .def("verify", &SongIndex::verify, py::arg("on_wait") = py::none())
         .def("damaged", &SongIndex::damaged)
         .def("songs", &SongIndex::songs)
         .def("statistics", &SongIndex::statistics)
@@ -266,7 +281,8 @@ void register_song_index(py::module_& module) {
         .def("candidates", &SongIndex::candidates, py::arg("query"),
              py::arg("excluded") = std::vector<std::int64_t>())
         .def("identify", &SongIndex::identify, py::arg("query"),
-             py::arg("excluded") = std::vector<std::int64_t>(), py::arg("on_wait") = py::none());
+             py::arg("excluded") = std::vector<std::int64_t>(), py::arg("on_wait") = py::none(),
+             py::arg("least_confidence") = py::none());
 }
 
 }  // namespace polymux::bindings

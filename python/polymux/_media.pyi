@@ -228,8 +228,11 @@ class SongIndex:
         """Writes what is in memory into files; all or nothing."""
     def reset(self) -> None:
         """Forgets all songs; the files stay until the next `publish`."""
-    def verify(self) -> list[tuple[str, str]]:
-        """Reads all files; leaves out those that are damaged, and gives what `damaged` gives."""
+    def verify(self, on_wait: Callable[[], object] | None = None) -> list[tuple[str, str]]:
+        """Reads all files; leaves out those that are damaged, and gives what `damaged` gives.
+
+        `on_wait` is called twenty times a second; what it raises ends the reading.
+        """
     def damaged(self) -> list[tuple[str, str]]:
         """Files that cannot be used, and why."""
     def songs(self) -> list[int]: ...
@@ -244,12 +247,14 @@ class SongIndex:
         query: bytes,
         excluded: list[int] = ...,
         on_wait: Callable[[], object] | None = None,
+        least_confidence: float | None = None,
     ) -> dict[str, Any] | None:
-        """The song that the snippet is of.
+        """The song that the snippet is of; None where nobody can be so sure of it.
 
         `song_id`, `offset_s` (where in the recording the snippet begins), `tempo`, `pitch` (1.02:
         2 % faster, higher), `change` ("speed", "tempo" or "pitch"), `confidence`, `strength`,
-        `votes`, `evidence` of both windows, and the `runner_up` with the same members or None.
+        `votes`, `evidence` of both windows, and `others`: what else it may be, best first, each
+        with the same members.
 
         `on_wait` is called twenty times a second; what it raises ends the search.
         """

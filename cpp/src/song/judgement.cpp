@@ -35,8 +35,13 @@ void decide(Candidate& candidate, double snippet_s, const Decision& decision) no
     score += decision.length * std::log(peaks_of(candidate.evidence[0], snippet_s, decision));
     candidate.strength = score;
     candidate.confidence = 1.0F / (1.0F + std::exp(-score));
-    candidate.accepted = candidate.confidence >= decision.accepted &&
-                         candidate.evidence[0].hits >= decision.least_hits;
+    candidate.accepted = is_answer(candidate, decision.accepted, decision);
+}
+
+bool is_answer(const Candidate& candidate, float least_confidence,
+               const Decision& decision) noexcept {
+    return candidate.confidence >= least_confidence &&
+           candidate.evidence[0].hits >= decision.least_hits;
 }
 
 bool is_certain(const Candidate& candidate, const Decision& decision) noexcept {

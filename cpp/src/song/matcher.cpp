@@ -14,7 +14,8 @@ namespace polymux::song {
 namespace {
 
 constexpr std::size_t refined_songs = 6;
-constexpr std::size_t given_songs = 5;
+/// Of the search for the same recording.
+constexpr std::size_t given_unchanged = 5;
 /// Coarse candidates that are kept of one song: it may be played in several ways.
 constexpr std::size_t kept_of_one_song = 2;
 
@@ -191,7 +192,6 @@ private:
         std::sort(found.begin(), found.end(), [](const Candidate& one, const Candidate& other) {
             return one.strength > other.strength;
         });
-        found.resize(std::min(found.size(), given_songs));
         return found;
     }
 
@@ -291,7 +291,9 @@ std::vector<Candidate> find_unchanged(const SongSnapshot& songs, const Query& qu
     if (query.peaks.empty()) {
         return {};
     }
-    return Search(songs, query, parameters, {}).run_unchanged();
+    std::vector<Candidate> found = Search(songs, query, parameters, {}).run_unchanged();
+    found.resize(std::min(found.size(), given_unchanged));
+    return found;
 }
 
 }  // namespace polymux::song

@@ -247,12 +247,16 @@ Result<void> SongSet::publish(std::int64_t covered_sequence) {
     }
 }
 
-Result<std::vector<DamagedPart>> SongSet::verify() {
+Result<std::vector<DamagedPart>> SongSet::verify(const CancelToken& token) {
     // Reading takes long, and nobody shall wait for it.
     std::vector<DamagedPart> found;
     std::vector<std::uint64_t> numbers;
     for (const PartPointer& part : state_->shown()->parts) {
         if (part->number == 0) continue;
+        if (token.cancelled()) {
+            return Error{.code = ErrorCode::cancelled,
+                         .message = "the look at the song index was cancelled"};
+        }
         auto wrong = damage_of(*part, state_->folder, state_->parameters);
         if (!wrong) return std::move(wrong.error());
         if (!wrong->has_value()) continue;

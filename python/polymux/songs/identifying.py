@@ -44,18 +44,27 @@ def identify_query(
 
 
 def _song(table: SongTable, recording: int) -> CatalogueSong | None:
-    """The song of a recording that is known longest: the same at each time it is found."""
-    rows = table.of_recording(recording)
-    return rows[0].song() if rows else None
+    """The song of a recording's group that is known longest.
+
+    Which of several files of one recording a noisy snippet is most like is chance; the song that is
+    named shall be the same each time.
+    """
+    row = table.first_like(recording)
+    return None if row is None else row.song()
+
+
+def _runner_up(
+    table: SongTable, others: list[dict[str, Any]], song: CatalogueSong
+) -> RunnerUp | None:
+    """The best of what is no other file of the same recording."""
+    for found in others:
+        other = _song(table, found["song_id"])
+        if other is not None and other.group_id != song.group_id:
+            return RunnerUp(other, found["confidence"])
+    return None
 
 
 def _match(table: SongTable, found: dict[str, Any], song: CatalogueSong) -> Match:
-    second = found["runner_up"]
-    runner_up = None
-    if second is not None:
-        other = _song(table, second["song_id"])
-        if other is not None and other.group_id != song.group_id:
-            runner_up = RunnerUp(other, second["confidence"])
     return Match(
         song,
         found["offset_s"],
@@ -63,5 +72,5 @@ def _match(table: SongTable, found: dict[str, Any], song: CatalogueSong) -> Matc
         found["tempo"],
         found["pitch"],
         found["confidence"],
-        runner_up,
+        _runner_up(table, found["others"], song),
     )

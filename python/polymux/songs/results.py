@@ -112,14 +112,16 @@ class Match:
     """The song that a piece of sound is of.
 
     Attributes:
-        song: It.
-        offset_s: Where in the song the sound begins, in seconds.
+        song: It; of several files of one recording, the one that was added first.
+        offset_s: Where in the song the sound begins, in seconds; in that file of the recording
+            which is most like the sound.
         speed: How much faster than the song the sound is played, so that it is higher too: 1.02
             for two percent. 1.0 where only one of the next two has changed.
         tempo: How much faster it goes.
         pitch: How much higher it sounds, as a factor of frequencies.
         confidence: How sure this is, from 0 to 1.
-        runner_up: The next best song that is no other file of the same; None where there is none.
+        runner_up: The next best song that is no other file of the same; None where there is none
+            among the twelve best recordings.
     """
 
     song: CatalogueSong

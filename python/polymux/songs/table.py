@@ -126,6 +126,12 @@ class SongTable:
         """The songs that are of one recording, the one known longest first."""
         return list(self._of("WHERE recording = ? ORDER BY songs.id", recording))
 
+    def first_like(self, recording: int) -> SongRow | None:
+        """Of the songs that are the same to the ear as a recording, the one known longest."""
+        group = "SELECT group_id FROM songs WHERE recording = ? ORDER BY id LIMIT 1"
+        same = f"WHERE group_id = ({group}) ORDER BY songs.id LIMIT 1"
+        return next(self._of(same, recording), None)
+
     def every(self) -> Iterator[SongRow]:
         """All songs by their numbers. Some hundred are read at a time, so it may take long."""
         after = 0

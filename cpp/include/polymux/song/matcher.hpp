@@ -51,7 +51,8 @@ struct Candidate {
 };
 
 /// The best candidates, one for each song, best first; the first is the answer if it is accepted.
-/// Songs for which `excluded` says so are left out. Empty where the token was set. Thread-safe.
+/// At most 12: copies of one song shall leave a place for the next one. Songs for which `excluded`
+/// says so are left out. Empty where the token was set. Thread-safe.
 ///
 /// Candidates by pairs of peaks (Wang 2003), judged by a likelihood ratio that knows which
 /// frequencies and moments of the snippet are busy anyway: docs/song.md.
@@ -59,6 +60,11 @@ struct Candidate {
                                                 const Parameters& parameters,
                                                 const std::function<bool(std::int64_t)>& excluded,
                                                 const CancelToken& token = {});
+
+/// Whether the candidate is the song and not only like it, for whoever wants to be so sure:
+/// `decision.accepted` is what others are content with.
+[[nodiscard]] bool is_answer(const Candidate& candidate, float least_confidence,
+                             const Decision& decision) noexcept;
 
 /// The best candidates of a snippet that was not played faster, slower, higher or lower.
 [[nodiscard]] std::vector<Candidate> find_unchanged(const SongSnapshot& songs, const Query& query,

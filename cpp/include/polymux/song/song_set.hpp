@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "polymux/cancel.hpp"
 #include "polymux/result.hpp"
 #include "polymux/song/parameters.hpp"
 #include "polymux/song/segment.hpp"
@@ -102,8 +103,9 @@ public:
 
     /// Reads all files and compares their checksums; those that are damaged are left out from now
     /// on. Gives what `damaged` has then. Errors: where a file cannot be opened for want of
-    /// something; the set then stays as it is.
-    Result<std::vector<DamagedPart>> verify();
+    /// something, and `cancelled` before the next file once the token is set; the set then stays
+    /// as it is.
+    Result<std::vector<DamagedPart>> verify(const CancelToken& token = {});
 
 private:
     struct State;

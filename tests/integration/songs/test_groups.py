@@ -1,0 +1,92 @@
+"""Several files of one recording: which of them is named, and who comes after them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy
+import polymux
+import pytest
+from support import catalogue_songs
+from support.catalogue_songs import RATE
+
+LENGTH_S = 40.0
+
+
+def noisy(folder: Path, seed: int, begin_s: float, draw: int) -> Path:
+    """Three seconds with so much noise that chance decides which file is most like them."""
+    whole = catalogue_songs.sound(seed, LENGTH_S)
+    piece = whole[int(begin_s * RATE) : int((begin_s + 3) * RATE)]
+    noise = numpy.random.default_rng(draw).normal(0, 0.1, len(piece))
+    return catalogue_songs.write(
+        folder / f"snippet {draw}.wav", numpy.clip(0.7 * piece + noise, -1, 1)
+    )
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """One recording in five codecs, the original not the first by name."""
+    folder = tmp_path_factory.mktemp("music")
+    names = ("original.flac", "copy.mp3", "third.ogg", "fourth.opus", "another.m4a")
+    return [
+        catalogue_songs.song(folder / name, 31, LENGTH_S, title=Path(name).stem) for name in names
+    ]
+
+
+def test_of_several_files_of_a_recording_the_first_is_named(
+    tmp_path: Path, files: list[Path]
+) -> None:
+    asked = [noisy(tmp_path, 31, 1.7 + 3.1 * draw, draw) for draw in range(10)]
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        for one in files:
+            assert catalogue.add(one).added == 1
+        songs = {song.title: song for song in catalogue.songs()}
+        assert len({song.group_id for song in songs.values()}) == 1
+        # Else nothing here shows that chance does not decide.
+        recordings = {
+            found["song_id"]
+            for found in (candidates(catalogue, one)[0] for one in asked)
+            if found["accepted"]
+        }
+        assert len(recordings) > 1
+        matches = [catalogue.identify(one) for one in asked]
+        named = [match for match in matches if match is not None]
+        assert len(named) > 5
+        assert {match.song.title for match in named} == {"original"}
+        for draw, match in enumerate(matches):
+            if match is not None:
+                assert match.offset_s == pytest.approx(1.7 + 3.1 * draw, abs=0.2)
+                assert match.runner_up is None
+        catalogue.remove(songs["original"])
+        again = [match for match in map(catalogue.identify, asked) if match is not None]
+        assert {match.song.title for match in again} == {"copy"}
+
+
+def candidates(catalogue: polymux.Catalogue, snippet: Path) -> list[dict[str, object]]:
+    """What the index itself says."""
+    from polymux._native import media
+
+    query = media.song_query(("path", str(snippet).encode(), "a"), media.Limits())["query"]
+    return catalogue._index.current().candidates(query)
+
+
+def test_copies_leave_a_place_for_the_next_song(tmp_path: Path) -> None:
+    """Six files of one recording, and another song that the snippet has a part of, too."""
+    music = tmp_path / "music"
+    for number, kind in enumerate(("flac", "mp3", "ogg", "opus", "m4a", "wav")):
+        catalogue_songs.song(music / f"{number}.{kind}", 31, LENGTH_S, title=f"File {number}")
+    catalogue_songs.song(music / "z.flac", 32, LENGTH_S, title="Next")
+    one, other = (catalogue_songs.sound(seed, LENGTH_S) for seed in (31, 32))
+    begin, end = int(8 * RATE), int(16 * RATE)
+    both = catalogue_songs.write(
+        tmp_path / "both.wav", 0.6 * one[begin:end] + 0.35 * other[begin:end]
+    )
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        assert catalogue.add(music, workers=1).added == 7
+        assert catalogue.stats().groups == 2
+        match = catalogue.identify(both)
+    assert match is not None
+    assert match.song.title == "File 0"
+    assert match.runner_up is not None
+    assert match.runner_up.song.title == "Next"
+    assert 0 < match.runner_up.confidence < match.confidence
