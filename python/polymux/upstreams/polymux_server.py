@@ -184,6 +184,8 @@ class PolymuxUpstream(Backend):
         """Watches a job to its end, over as many connections as that takes."""
         interruptions = 0
         while True:
+            # One that ends in order and has told nothing is no better than one that breaks off.
+            interruptions += 1
             try:
                 async with aclosing(self._server.events(work.operation, f"{path}/events")) as news:  # type: ignore[type-var]
                     async for _, value in news:
@@ -191,9 +193,10 @@ class PolymuxUpstream(Backend):
                             return value
                         interruptions = 0
             except errors.InternalServerError:
-                interruptions += 1
                 if interruptions >= _MOST_INTERRUPTIONS:
                     raise
+            if interruptions >= _MOST_INTERRUPTIONS:
+                raise failed(self.name, "it tells nothing of the job that it has begun")
             await asyncio.sleep(_PAUSE_S)
 
     async def _cancel(self, path: str) -> None:
