@@ -17,6 +17,7 @@ from polymux.summaries.writing import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from polymux.downloads.pages import Downloaded, PageDownloader
     from polymux.service.dispatch import Service
@@ -54,11 +55,11 @@ class SummaryBackend(Backend):
         """Keeps the service whose backends it asks."""
         self._service = service
 
-    def refuse(self, work: Work) -> None:  # noqa: ARG002 - the same for all
-        """A summary needs a chat model.
+    def refuse(self, work: Work) -> None:
+        """A summary needs a chat model: the one that its settings name.
 
         Raises:
-            NoBackendError: There is none.
+            NoBackendError: There is none, or none of that name.
         """
         if self._service is None or not self._service.chat_models():
             raise refusal(
@@ -66,9 +67,41 @@ class SummaryBackend(Backend):
                 "summaries are written by a chat model, and there is none: `polymux models` pulls "
                 "one",
             )
+        try:
+            self._service.backends_of(self._question(work))
+        except (errors.BadRequestError, errors.NoBackendError) as reason:
+            # No fault of the caller's, who has named no model.
+            raise refusal(
+                errors.NoBackendError,
+                "summaries are written by the chat model that `model` of [summaries] names, and "
+                f"this server has none: {reason}",
+            ) from None
 
     async def run(self, work: Work, sink: Sink) -> Product:
-        """Summarises it."""
+        """Summarises it.
+
+        Raises:
+            InternalServerError: It takes too long (504).
+            RequestTooLargeError: More is said than is read.
+            UnprocessableEntityError: Nothing is said.
+        """
+        total_s = self._options.total_s
+        try:
+            async with asyncio.timeout(total_s) as limit:
+                return await self._made(work, sink)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise refusal(
+                errors.InternalServerError,
+                f"this took longer than the {total_s:g} s that a summary may: `total_s` of "
+                "[summaries]",
+                code="upstream_timeout",
+                status=504,
+                param="url",
+            ) from None
+
+    async def _made(self, work: Work, sink: Sink) -> Product:
         kind = "captions" if self._options.captions else "audio"
         url = str(work.values["url"])
         async with self._pages.downloaded(url, kind, sink.part(0, _FETCHING)) as found:
@@ -89,8 +122,7 @@ class SummaryBackend(Backend):
         path = found.files[-1]
         if found.captions:
             sink.log(f"the video's captions are read ({found.captions})")
-            data = await asyncio.to_thread(_read, path)
-            return read_captions(data)
+            return await asyncio.to_thread(_captions_of, path)
         sink.log("the video has no captions: its speech is written down")
         size_bytes = (await asyncio.to_thread(path.stat)).st_size
         upload = Upload(path, path.name, "", size_bytes)
@@ -108,9 +140,7 @@ class SummaryBackend(Backend):
         chapters: Sequence[Chapter],
     ) -> str:
         writer = Writer(self._options, title, self._window_tokens(work))
-        parts = writer.parts(said, chapters)
-        joined = " ".join(part.text for part in parts)
-        key = hashlib.sha256(f"{self._options}\n{title}\n{joined}".encode()).digest()
+        parts, key = await asyncio.to_thread(self._cut, writer, title, said, chapters)
         known = self._known.get(key)
         if known is not None:
             sink.log("this video was summarised before")
@@ -121,12 +151,24 @@ class SummaryBackend(Backend):
             self._known.popitem(last=False)
         return text
 
+    def _cut(
+        self, writer: Writer, title: str, said: Sequence[Said], chapters: Sequence[Chapter]
+    ) -> tuple[list[Part], bytes]:
+        """The parts, and what their summary is kept under: long ones take seconds."""
+        parts = writer.parts(said, chapters)
+        words = "\n".join(f"{part.title}\n{part.text}" for part in parts)
+        told = f"{self._options}\n{title}\n{words}".encode("utf-8", "replace")
+        return parts, hashlib.sha256(told).digest()
+
     def _window_tokens(self, work: Work) -> int | None:
         """What the model that will be asked reads and writes in one chat, where that is known."""
         assert self._service is not None  # noqa: S101 - `refuse` was asked before
+        return self._service.backends_of(self._question(work))[0].window_tokens()
+
+    def _question(self, work: Work) -> Work:
+        """A chat without words, for what can be known before there are any."""
         values = {"model": self._options.model, "messages": []}
-        asked = Work("chat", "", "", values, frozenset(values), work.caller)
-        return self._service.backends_of(asked)[0].window_tokens()
+        return Work("chat", "", "", values, frozenset(values), work.caller)
 
     async def _written(self, work: Work, sink: Sink, writer: Writer, parts: Sequence[Part]) -> str:
         if len(parts) == 1:
@@ -167,10 +209,9 @@ class SummaryBackend(Backend):
         return await self._service.call(asked, sink.part(0, 0))
 
 
-def _read(path: Any) -> bytes:
+def _captions_of(path: Path) -> list[Said]:
     with path.open("rb") as file:
-        data: bytes = file.read(_LONGEST_CAPTIONS_BYTES)
-    return data
+        return read_captions(file.read(_LONGEST_CAPTIONS_BYTES))
 
 
 def _start_s(chunk: dict[str, Any]) -> float:

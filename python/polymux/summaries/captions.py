@@ -6,15 +6,19 @@ WebVTT: https://www.w3.org/TR/webvtt1/, read as leniently as players do.
 from __future__ import annotations
 
 import html
+import io
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _TIMES = re.compile(
     r"(?:(\d{1,4}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})\s*-->\s*(?:(\d{1,4}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
 )
 _TAGS = re.compile(r"<[^<>]{0,200}>")
 _MOST_CUES = 200_000
-_LONGEST_CUE = 2_000
+_LONGEST_LINE = 2_000
 #: Notes, styles and regions are blocks that are not shown (WebVTT, 4.1).
 _NOT_SHOWN = ("NOTE", "STYLE", "REGION", "WEBVTT")
 
@@ -34,6 +38,9 @@ class Said(NamedTuple):
 def read_captions(data: bytes) -> list[Said]:
     r"""What captions say, in order, each line once.
 
+    Its time grows with the file's length and no faster, whatever a stranger has put there; of
+    megabytes it is seconds, and so nothing for an event loop.
+
     Args:
         data: A file of WebVTT or SubRip, UTF-8.
 
@@ -45,13 +52,28 @@ def read_captions(data: bytes) -> list[Said]:
         [Said(start_s=1.0, text='Hello there'), Said(start_s=2.0, text='you & me')]
     """
     text = data.decode("utf-8", "replace").removeprefix("\ufeff")
-    return _rolled_up(_cues(text.replace("\r\n", "\n").replace("\r", "\n")))
+    return _rolled_up(_cues(text))
+
+
+def _blocks(text: str) -> Iterator[list[str]]:
+    """Lines between blank ones, whatever their line ends are; all but the first part of long ones.
+
+    One by one: a pattern over the whole would hold the interpreter's lock until it is through.
+    """
+    block: list[str] = []
+    for line in io.StringIO(text, newline=None):
+        if line.strip(" \t\n"):
+            block.append(line[:_LONGEST_LINE].rstrip("\n"))
+        elif block:
+            yield block
+            block = []
+    if block:
+        yield block
 
 
 def _cues(text: str) -> list[tuple[float, list[str]]]:
     found: list[tuple[float, list[str]]] = []
-    for block in re.split(r"\n[ \t]*\n", text):
-        lines = block.strip("\n").split("\n")
+    for lines in _blocks(text):
         at = next((number for number, line in enumerate(lines[:3]) if _TIMES.search(line)), None)
         if at is None or (at == 0 and lines[0].startswith(_NOT_SHOWN)):
             continue
@@ -66,7 +88,7 @@ def _cues(text: str) -> list[tuple[float, list[str]]]:
 
 
 def _plain(line: str) -> str:
-    return " ".join(html.unescape(_TAGS.sub("", line[:_LONGEST_CUE])).split())
+    return " ".join(html.unescape(_TAGS.sub("", line)).split())
 
 
 def _rolled_up(cues: list[tuple[float, list[str]]]) -> list[Said]:
@@ -76,11 +98,11 @@ def _rolled_up(cues: list[tuple[float, list[str]]]) -> list[Said]:
     and goes on: then only what is new is told.
     """
     said: list[Said] = []
-    before: list[str] = []
+    before: set[str] = set()
+    last = ""
     for start_s, lines in cues:
         new = []
         for line in lines:
-            last = before[-1] if before else ""
             if line in before:
                 continue
             if last and line.startswith(f"{last} "):
@@ -89,5 +111,5 @@ def _rolled_up(cues: list[tuple[float, list[str]]]) -> list[Said]:
         if new:
             said.append(Said(start_s, " ".join(new)))
         if lines:
-            before = lines
+            before, last = set(lines), lines[-1]
     return said

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from polymux.errors import InvalidRequestError
 
 _LEAST_PART, _MOST_PART = 500, 200_000
+_MOST_PARTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,10 @@ class SummaryOptions:
             known, as of engines of this machine, else 6000. Where it is known no part is longer.
         captions: Whether a video's own captions are read where it has any, which is quicker than
             its speech. Default: true.
+        most_parts: Of one video, so many are read; a transcript that has more is refused. Default:
+            256.
+        total_s: Longest time for one, in seconds: its download, its speech and all chats, with
+            their waiting. Default: 1800.
 
     Raises:
         InvalidRequestError: A number out of its range.
@@ -36,6 +41,8 @@ class SummaryOptions:
     words: int = 200
     part_characters: int | None = None
     captions: bool = True
+    most_parts: int = 256
+    total_s: float = 1800.0
 
     def __post_init__(self) -> None:
         """Checks what has a range."""
@@ -46,3 +53,9 @@ class SummaryOptions:
             )
         if not 10 <= self.words <= 5000:
             raise InvalidRequestError(f"words={self.words}: must be from 10 to 5000")
+        if not 1 <= self.most_parts <= _MOST_PARTS:
+            raise InvalidRequestError(
+                f"most_parts={self.most_parts}: must be from 1 to {_MOST_PARTS}"
+            )
+        if not self.total_s > 0:
+            raise InvalidRequestError(f"total_s={self.total_s}: must be above 0")

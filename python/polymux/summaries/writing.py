@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Any
 
+from polymux import errors
+from polymux.service.failures import refusal
 from polymux.summaries.parts import parts_of
 
 if TYPE_CHECKING:
@@ -71,16 +73,32 @@ class Writer:
         self._mark = f"=== {secrets.token_hex(8)} ==="
 
     def parts(self, said: Sequence[Said], chapters: Sequence[Chapter]) -> list[Part]:
-        """A transcript in parts that the model can read at once; in one where all of it fits."""
+        """A transcript in parts that the model can read at once; in one where all of it fits.
+
+        Raises:
+            RequestTooLargeError: There are more than the operator has read.
+        """
+        most, size_of = self._part_size()
+        most_parts = self._options.most_parts
+        size = sum(size_of(one.text) + 1 for one in said)
+        if size > (most + 1) * most_parts:
+            # Cutting takes far more memory than the text, and this cannot come out well.
+            raise _too_long(-(-size // most), most_parts)
+        parts = parts_of(said, chapters, most, size_of)
+        if len(parts) > most_parts:
+            # Whoever made the page names as many chapters as there is room for.
+            parts = parts_of(said, (), most, size_of)
+        if len(parts) > most_parts:
+            raise _too_long(len(parts), most_parts)
+        return _joined(parts, most, size_of)
+
+    def _part_size(self) -> tuple[int, Callable[[str], int]]:
+        """The longest part, and by what it is measured."""
         given = self._options.part_characters
         if self._room_bytes is None:
-            parts = parts_of(said, chapters, given or _PART_CHARACTERS)
-            return _joined(parts, given or _PART_CHARACTERS, len)
-        most = self._room_bytes
-        if given is not None:
-            # Characters that take more bytes than one are fewer: neither is exceeded.
-            most = min(most, given)
-        return _joined(parts_of(said, chapters, most, _size_bytes), most, _size_bytes)
+            return given or _PART_CHARACTERS, len
+        # Characters that take more bytes than one are fewer: neither is exceeded.
+        return min(self._room_bytes, given or self._room_bytes), _size_bytes
 
     def groups(self, notes: Sequence[str]) -> list[Sequence[str]]:
         """Notes in order, as many together as the model can read at once."""
@@ -125,6 +143,16 @@ class Writer:
             "temperature": 0.2,
             "max_completion_tokens": _tokens_of(words),
         }
+
+
+def _too_long(count: int, most_parts: int) -> errors.RequestTooLargeError:
+    return refusal(
+        errors.RequestTooLargeError,
+        f"what is said in this video takes about {count} parts that the chat model can read at "
+        f"once, and {most_parts} are read: take a shorter video; on the server, a model with a "
+        "longer window, or more `most_parts` or `part_characters` in [summaries]",
+        param="url",
+    )
 
 
 def _titled(title: str, text: str) -> str:

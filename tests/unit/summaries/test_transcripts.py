@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import time
+from typing import Any
 
 import pytest
 from polymux.errors import InvalidRequestError
@@ -105,7 +107,35 @@ def test_chapters_are_parts_of_their_own() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("wrong", [{"part_characters": 10}, {"words": 0}, {"words": 10**6}])
-def test_options_have_ranges(wrong: dict[str, int]) -> None:
+#: Far more than they take, and far less than what grows with the square of their lines.
+_SOON_S = 10.0
+
+
+def test_cues_of_very_many_lines() -> None:
+    """A site's file, not a player's: all of it is read, and soon."""
+    lines = 60_000
+    cues = [
+        f"00:0{cue}.000 --> 00:0{cue + 1}.000\n"
+        + "\n".join(f"{name}{number}" for number in range(lines))
+        for cue, name in enumerate("ab")
+    ]
+    began = time.monotonic()
+    told = texts("WEBVTT\n\n" + "\n\n".join(cues))
+    assert time.monotonic() - began < _SOON_S
+    assert [one.count(" ") for one in told] == [lines - 1, lines - 1]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"part_characters": 10},
+        {"words": 0},
+        {"words": 10**6},
+        {"most_parts": 0},
+        {"most_parts": 10**6},
+        {"total_s": 0},
+    ],
+)
+def test_options_have_ranges(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequestError, match=next(iter(wrong))):
         SummaryOptions(**wrong)

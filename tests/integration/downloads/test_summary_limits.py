@@ -1,0 +1,135 @@
+"""What a summary may cost, whatever a site sends and an operator writes."""
+
+from __future__ import annotations
+
+import threading
+import time
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux import Client, errors
+from polymux.summaries import backend
+from polymux.summaries.captions import read_captions
+from polymux.summaries.writing import Writer
+from support.fetches import wait_until
+from support.summaries import SUMMARIZE, Served
+from support.video_site import CAPTIONS, Site
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from support.web import Exchange, Server
+
+#: Far more than it takes, and far less than what grows with the square of the lines.
+_SOON_S = 30.0
+_HELD_S = 30.0
+TOO_LONG = r"10 parts.* 3 are read.*most_parts"
+
+
+class Captioned(Site):
+    """Its videos have those captions."""
+
+    captions = CAPTIONS
+
+    async def _file(self, exchange: Exchange, name: str) -> None:
+        if name == "captions.vtt":
+            await exchange.answer(200, self.captions.encode(), "Content-Type: text/vtt")
+        else:
+            await super()._file(exchange, name)
+
+
+@pytest.fixture
+def captioned(site_folder: Path) -> Iterator[tuple[Captioned, Server]]:
+    site = Captioned(site_folder)
+    with site.server() as running:
+        yield site, running
+
+
+def test_captions_of_very_many_lines(captioned: tuple[Captioned, Server], tmp_path: Path) -> None:
+    """Two cues of lines that are all different: a site's answer to those who compare them."""
+    site, web = captioned
+    cues = [
+        f"00:0{cue}.000 --> 00:0{cue + 1}.000\n"
+        + "\n".join(f"{name}{number}" for number in range(60_000))
+        for cue, name in enumerate("ab")
+    ]
+    site.captions = "WEBVTT\n\n" + "\n\n".join(cues)
+    with Served(tmp_path, web) as server, Client(server.url, server.key) as client:
+        began = time.monotonic()
+        assert client.summarize_video(web.url("/page/high.mp4")).text
+        assert time.monotonic() - began < _SOON_S
+        assert server.model.material(0).startswith("a0 a1 a2")
+
+
+@pytest.mark.parametrize("step", ["read", "cut"])
+def test_the_server_answers_while_captions_are_at_work(
+    site: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """However long it takes: here until others were answered."""
+    begun, answered = threading.Event(), threading.Event()
+
+    def held(work: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*given: Any) -> Any:
+            begun.set()
+            answered.wait(_HELD_S)
+            return work(*given)
+
+        return run
+
+    if step == "read":
+        monkeypatch.setattr(backend, "read_captions", held(read_captions))
+    else:
+        monkeypatch.setattr(Writer, "parts", held(Writer.parts))
+    with Served(tmp_path, site) as server, Client(server.url, server.key) as client:
+        body = {"url": site.url("/page/high.mp4")}
+        begun_job = server.json(SUMMARIZE, body, [("Prefer", "respond-async")]).json()
+        assert begun.wait(_HELD_S)
+        with urllib.request.urlopen(f"{server.url}/healthz", timeout=_HELD_S / 3) as answer:
+            assert answer.status == 200
+        answered.set()
+        assert client.predictions.wait(begun_job["id"]).output == "summary 1"
+
+
+def test_a_transcript_of_too_many_parts(site: Server, tmp_path: Path) -> None:
+    with Served(tmp_path, site, part_characters=500, most_parts=3) as server:
+        sentence = "The river carries every stone down to the sea."
+        server.model.heard = [
+            {"timestamp": [float(n), n + 1.0], "text": sentence} for n in range(100)
+        ]
+        with Client(server.url, server.key) as client:
+            with pytest.raises(errors.RequestTooLargeError, match=TOO_LONG) as caught:
+                client.summarize_video(site.url("/silent/high.mp4"))
+            assert (caught.value.status, caught.value.code) == (413, "too_large")
+            assert server.model.chats == []
+            server.model.heard = server.model.heard[:30]
+            assert client.summarize_video(site.url("/silent/high.mp4")).text == "summary 4"
+
+
+@pytest.mark.parametrize("operation", ["transcribe", "chat"])
+def test_time_for_all_of_it(site: Server, tmp_path: Path, operation: str) -> None:
+    """Speech and chats count, as the download does; what is at work is ended."""
+    with Served(tmp_path, site, total_s=15.0) as server:
+        server.model.holds(server, operation)
+        told = pytest.raises(errors.InternalServerError, match=r"15 s.*total_s")
+        with Client(server.url, server.key) as client, told as caught:
+            client.summarize_video(site.url("/silent/high.mp4"))
+        assert (caught.value.status, caught.value.code) == (504, "upstream_timeout")
+        wait_until(lambda: server.model.ended)
+        assert [one.operation for one in server.model.asked][-1] == operation
+        assert server.model.ended == ["cancelled"]
+
+
+@pytest.mark.parametrize("model", ["typo", "nobody's"])
+def test_a_model_that_nobody_has(site: Server, tmp_path: Path, model: str) -> None:
+    """No fault of the caller's, and known before anything is fetched."""
+    with Served(tmp_path, site, model=model) as server, Client(server.url, server.key) as client:
+        with pytest.raises(errors.NoBackendError) as caught:
+            client.summarize_video(site.url("/page/high.mp4"))
+        assert caught.value.status == 501
+        told = str(caught.value)
+        assert "[summaries]" in told
+        assert model in told
+        assert "small" in told
+    assert site.requests == []

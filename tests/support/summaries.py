@@ -1,0 +1,97 @@
+"""A server that writes summaries of a site's pages, with a model that tells what it is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Any
+
+from polymux.downloads.pages import PageDownloader
+from polymux.downloads.settings import DownloadSettings
+from polymux.fetching import FetchPolicy
+from polymux.service.backend import Backend
+from polymux.service.work import Product
+from polymux.summaries.backend import SummaryBackend
+from polymux.summaries.settings import SummaryOptions
+
+from support.polymux_server import PolymuxServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from polymux.service.work import Sink, Work
+
+    from support.web import Server
+
+SUMMARIZE = "/api/v1/videosummarization"
+
+
+class Model(Backend):
+    """Writes down what it is asked, and says so; hears one sentence in every recording."""
+
+    def __init__(self) -> None:
+        self.name = "model"
+        self.operations = frozenset(("chat", "transcribe"))
+        self.models = ("small",)
+        self.asked: list[Work] = []
+        self.heard: list[Any] = [{"timestamp": [0.0, 2.0], "text": "Somebody speaks."}]
+        #: Which operation waits while `hold` is cleared, and from its how manieth call on.
+        self.waiting = ("chat", 1)
+        self.hold = asyncio.Event()
+        self.hold.set()
+        self.ended: list[str] = []
+        self.window: int | None = None
+
+    def window_tokens(self) -> int | None:
+        return self.window
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        self.asked.append(work)
+        number = sum(one.operation == work.operation for one in self.asked)
+        if work.operation == self.waiting[0] and number >= self.waiting[1]:
+            try:
+                await self.hold.wait()
+            except asyncio.CancelledError:
+                self.ended.append("cancelled")
+                raise
+        if work.operation == "transcribe":
+            assert work.values["audio"].path.stat().st_size > 1000
+            return Product({"text": "Somebody speaks.", "chunks": self.heard})
+        message = {"role": "assistant", "content": f" summary {number} "}
+        return Product({"choices": [{"index": 0, "message": message}]})
+
+    @property
+    def chats(self) -> list[dict[str, Any]]:
+        return [dict(one.values) for one in self.asked if one.operation == "chat"]
+
+    def material(self, number: int) -> str:
+        """What lies between the two marks, but for the title."""
+        text = self.chats[number]["messages"][1]["content"]
+        mark = re.search("=== [0-9a-f]{16} ===", text)
+        assert mark is not None
+        material = str(text.split(mark[0])[1]).strip()
+        return re.sub(r"^Title: [^\n]+\n\n", "", material)
+
+    def holds(self, server: PolymuxServer, operation: str, number: int = 1) -> None:
+        """From now on it waits with the answer to that call, and those that follow."""
+
+        def hold() -> None:
+            self.waiting = (operation, number)
+            self.hold.clear()
+
+        server.loop.call_soon_threadsafe(hold)
+
+
+class Served(PolymuxServer):
+    """A server with that model, and pages of a site; options are those of summaries."""
+
+    def __init__(self, folder: Path, site: Server, **options: Any) -> None:
+        self.model = Model()
+        self._policy = FetchPolicy(allowed_hosts=(site.authority,))
+        self._options = SummaryOptions(**options)
+        super().__init__(folder / "s", self._backends)
+
+    def _backends(self) -> list[Backend]:
+        folder = self.settings.store.folder / "drafts"
+        pages = PageDownloader(DownloadSettings(), self._policy, folder, 3600)
+        return [self.model, SummaryBackend(pages, self._options)]
