@@ -4,16 +4,23 @@ The two carry different releases of SQLite. Releases before 3.51.3 can damage a 
 that several connections use (https://sqlite.org/wal.html, "the WAL-reset bug"), and the standard
 library's is as old as the system. So only apsw's makes databases with such a log; the other one
 turns a log back into a rollback journal before it reads anything else.
+
+Of a database that this process may read and not write, on a disk that is mounted so or in a folder
+of somebody else's, SQLite can read no log that it cannot lock. Where nobody has one open, the file
+is read as one that never changes; and it is looked at before and after each question, for somebody
+else may change it after all.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import threading
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 from polymux._text import display_name
 from polymux.errors import CatalogueError
@@ -35,8 +42,27 @@ _FIRST_SOUND_LOG = (3, 51, 3)
 _FULL = 13
 _DAMAGED = (11, 26)
 _LOCKED = (5, 6)
+#: What reading needs to write first, after somebody has been killed while writing.
+_UNFINISHED = (8, 14)
 #: Writers take milliseconds, and there is one at a time.
 _LONGEST_WAIT_MS = 30_000
+#: Writers that are done between the beginning and the end of one question are few.
+_MOST_TRIES = 20
+
+
+class _Files(NamedTuple):
+    """By what a change is known of a database that is read without locks."""
+
+    database: tuple[int, int, int]
+    log: tuple[int, int, int] | None
+    shared: tuple[int, int, int] | None
+    journal: tuple[int, int, int] | None
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether all of it is in the database itself, and nobody has a log of it open."""
+        _, size, _ = self.journal or (0, 0, 0)
+        return size == 0 and (self.log is None or (self.log[1] == 0 and self.shared is None))
 
 
 class Connection:
@@ -45,6 +71,10 @@ class Connection:
     Args:
         path: The database; made where there is none.
         reads_only: Refuse to write.
+
+    Attributes:
+        is_fixed: Whether this process may not write it, nor make files beside it.
+        openings: How often it was opened: others have changed what this process cannot lock.
 
     Raises:
         CatalogueError: It cannot be opened, or is no database.
@@ -56,9 +86,14 @@ class Connection:
         self._name = display_name(path.as_posix())
         self._lock = threading.RLock()
         self._open = True
+        self.is_fixed = _is_fixed(path)
+        self.openings = 1
+        #: Of one that is read without locks: what it was when it was opened.
+        self._files: _Files | None = None
         with self.reported():
-            _make(path)
-            self._native: Any = _opened(path)
+            if not self.is_fixed:
+                _make(path)
+            self._native: Any = self._opened()
         try:
             with self.reported():
                 self._prepare(reads_only=reads_only)
@@ -66,8 +101,18 @@ class Connection:
             self.close()
             raise
 
+    def _opened(self) -> Any:
+        if not self.is_fixed:
+            return _opened(os.fspath(self._path))
+        found = _files_of(self._path)
+        self._files = found if found.is_at_rest else None
+        address = f"file:{quote(os.fsencode(self._path))}?mode=ro"
+        return _opened(f"{address}&immutable=1" if found.is_at_rest else address, is_fixed=True)
+
     def _prepare(self, *, reads_only: bool) -> None:
-        if not _has_sound_log():
+        if self.is_fixed:
+            reads_only = True
+        elif not _has_sound_log():
             self._leave_log()
         elif self.rows("PRAGMA page_count") == [(0,)]:
             self.rows("PRAGMA journal_mode = WAL")
@@ -98,6 +143,12 @@ class Connection:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All of it, or nothing."""
+        if self.is_fixed:
+            raise CatalogueError(
+                f"the catalogue {self._name} cannot be written: it is on a disk, or in a folder, "
+                "that this process may only read",
+                errno=errno.EROFS,
+            )
         with self._lock, self.reported():
             self.rows("BEGIN IMMEDIATE")
             try:
@@ -114,7 +165,35 @@ class Connection:
         with self._lock, self.reported():
             if not self._open:
                 raise CatalogueError(f"the catalogue {self._name} is closed", code="closed")
+            for _ in range(_MOST_TRIES if self._files else 0):
+                self._follow()
+                try:
+                    found = list(self._native.execute(statement, values))
+                except _ERRORS:
+                    if not self._has_changed():
+                        raise
+                else:
+                    if not self._has_changed():
+                        return found
             return list(self._native.execute(statement, values))
+
+    def _has_changed(self) -> bool:
+        """Whether somebody has written what is read without locks."""
+        return self._files is not None and _files_of(self._path) != self._files
+
+    def _follow(self) -> None:
+        """Opens it anew where somebody has written it: with locks while he is there."""
+        if not self._has_changed():
+            return
+        before, old = self._files, self._native
+        try:
+            self._native = self._opened()
+        except BaseException:
+            self._files = before
+            raise
+        old.close()
+        self.openings += 1
+        self._native.execute("PRAGMA trusted_schema = OFF")
 
     def row(self, statement: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
         """The first row; None where there is none."""
@@ -146,6 +225,12 @@ class Connection:
                 raise is_damaged(self._name, str(error)) from error
             if code in _LOCKED:
                 raise is_busy(self._name, "it holds the database") from error
+            if code in _UNFINISHED and self.is_fixed:
+                raise CatalogueError(
+                    f"the catalogue {self._name} was left by a process that ended while it wrote, "
+                    "and cannot be put in order where it may only be read: open it once where it "
+                    "can be written"
+                ) from error
             message = f"the catalogue {self._name} cannot be used: {error}"
             raise CatalogueError(message) from error
         except OSError as error:
@@ -180,14 +265,45 @@ def _make(path: Path) -> None:
         return
 
 
-def _opened(path: Path) -> Any:
+def _is_fixed(path: Path) -> bool:
+    """Whether a database is there to be read, but not to be written."""
+    file = os.path.realpath(path)
+    may = os.access
+    return may(file, os.R_OK, effective_ids=True) and not all(
+        may(one, os.W_OK, effective_ids=True)
+        for one in (file, os.path.dirname(file))  # noqa: PTH120
+    )
+
+
+def _files_of(path: Path) -> _Files:
+    file = os.path.realpath(path)
+    status = os.stat(file)  # noqa: PTH116 - of a text, as what lies beside it
+
+    def state(name: str) -> tuple[int, int, int] | None:
+        try:
+            found = os.stat(name)  # noqa: PTH116
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    database = status.st_ino, status.st_size, status.st_mtime_ns
+    return _Files(database, *(state(file + end) for end in ("-wal", "-shm", "-journal")))
+
+
+def _opened(name: str, *, is_fixed: bool = False) -> Any:
+    """Opens a path, or the address of what is only to be read."""
     if apsw is None:
         native = sqlite3.connect(
-            path, timeout=_LONGEST_WAIT_MS / 1000, isolation_level=None, check_same_thread=False
+            name,
+            timeout=_LONGEST_WAIT_MS / 1000,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=is_fixed,
         )
         native.execute("PRAGMA temp_store = MEMORY")
         return native
-    connection = apsw.Connection(os.fspath(path), apsw.SQLITE_OPEN_READWRITE)
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    connection = apsw.Connection(name, flags if is_fixed else apsw.SQLITE_OPEN_READWRITE)
     connection.set_busy_timeout(_LONGEST_WAIT_MS)
     connection.execute("PRAGMA temp_store = MEMORY")
     return connection

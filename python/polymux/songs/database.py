@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: "pmxs": what tells a catalogue from any other database.
 APPLICATION_ID = 0x706D7873
+#: Codes of refusals that say nothing of what is kept.
+_NO_DAMAGE = ("catalogue_busy", "storage_full", "closed")
 #: The statements that lead from one version of the tables to the next.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -110,7 +112,7 @@ class Database:
     """
 
     def __init__(self, path: Path) -> None:
-        """Opens it, and brings the tables up to date."""
+        """Opens it, and brings the tables up to date where it can be written."""
         self._name = display_name(path.as_posix())
         self._own = threading.local()
         self.writer = Connection(path)
@@ -129,6 +131,11 @@ class Database:
             raise CatalogueError(
                 f"the catalogue {self._name} is of version {version} and this polymux knows "
                 f"{len(MIGRATIONS)}: run the newer polymux that made it, or give another folder"
+            )
+        if version < len(MIGRATIONS) and self.writer.is_fixed:
+            raise CatalogueError(
+                f"the catalogue {self._name} is of version {version}, and this polymux needs "
+                f"{len(MIGRATIONS)}: open it once where it can be written"
             )
         if version < len(MIGRATIONS):
             with self.writer.transaction():
@@ -186,21 +193,29 @@ class Database:
         return found[0], found[1]
 
     def version(self) -> Any:
-        """A number that is another one after each change by any process."""
-        return self.reader.value("PRAGMA data_version")
+        """What is another one after each change by any process."""
+        version = self.reader.value("PRAGMA data_version")
+        return self.reader.openings, version
 
     def problems(self) -> list[str]:
-        """What is wrong inside of the database; reads all of it."""
+        """What is wrong inside of the database; reads all of it.
+
+        Raises:
+            CatalogueError: It cannot be read, is being written, or the disk is full.
+        """
         found = [row[0] for row in self.writer.rows("PRAGMA integrity_check(20)")]
         problems = [] if found == ["ok"] else found
         for row in self.writer.rows("PRAGMA foreign_key_check"):
             problems.append(f"a row of {row[0]} belongs to nothing")
-        for table in ("words", "trigrams"):
+        # It is asked for by what looks like writing, and what cannot be written refuses that.
+        for table in () if self.writer.is_fixed else ("words", "trigrams"):
             try:
                 self.writer.rows(
                     f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)"  # noqa: S608
                 )
             except CatalogueError as error:
+                if error.code in _NO_DAMAGE:
+                    raise
                 problems.append(f"the search by name ({table}): {error}")
         return problems
 

@@ -30,6 +30,7 @@ _WORTH_A_SEGMENT_BYTES = 8 << 20
 _CHANGES_AT_ONCE = 200
 #: A disk on which each new segment is damaged at once is none to go on with.
 _MOST_REBUILDS = 3
+_UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class CatalogueIndex:
@@ -158,7 +159,12 @@ class CatalogueIndex:
     def _opened(self) -> SongIndex:
         from polymux._native import media
 
-        self._folder.mkdir(mode=0o700, exist_ok=True)
+        try:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            # Where nothing can be written, the index is made in memory.
+            if error.errno not in _UNWRITABLE:
+                raise
         native = media.SongIndex(str(self._folder))
         self._parameters = media.parameters_hash()
         self._covered = native.covered_sequence

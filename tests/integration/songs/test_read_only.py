@@ -1,0 +1,159 @@
+"""Catalogues on disks and in folders that may only be read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
+import polymux
+import pytest
+from polymux.songs.reading import ReadCatalogue
+from support import catalogue_songs, programs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TESTS = Path(__file__).parents[2]
+ALL = [
+    "named Title 1", "found Title 2", "whole True 4", "refused True catalogue_failed",
+    "refused True catalogue_failed", "memory False", "local Title 1 - Artist 1",
+]  # fmt: skip
+
+
+def mounted(folder: Path) -> tuple[str, ...]:
+    """What a command begins with for which a folder is on a disk that is mounted to be read."""
+    user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+    place = quote(str(folder))
+    script = (
+        f"mount --make-rprivate / && mount --bind {place} {place} && "
+        f'mount -o remount,bind,ro {place} && exec "$@"'
+    )
+    return (programs.find("unshare"), *user, "--mount", "/bin/sh", "-c", script, "sh")
+
+
+def powerless(folder: Path) -> tuple[str, ...]:
+    """The same for a folder that is not to be written: its owner, but without root's rights."""
+    folder.chmod(0o555)
+    return (programs.find("unshare"), "--user")
+
+
+def asked(
+    before: tuple[str, ...], library: str, folder: Path, snippet: Path
+) -> subprocess.CompletedProcess[str]:
+    command = [*before, sys.executable, "-m", "support.read_only_songs", library, folder, snippet]
+    environment = os.environ | {"PYTHONPATH": str(TESTS)}
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, env=environment, check=False
+    )
+
+
+def written(folder: Path) -> dict[Path, int]:
+    """When each file was, but for that of the lock: whoever wants to write signs it."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != "lock")
+    return {path: path.stat().st_mtime_ns for path in files}
+
+
+@pytest.fixture
+def filled(tmp_path: Path, music: Path) -> Iterator[Path]:
+    folder = tmp_path / "catalogue"
+    with polymux.Catalogue(folder) as catalogue:
+        catalogue.add(music, workers=1)
+    yield folder
+    folder.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("made_by", "library", "place"),
+    [
+        ("apsw", "apsw", mounted),
+        ("apsw", "sqlite3", mounted),
+        ("sqlite3", "apsw", mounted),
+        ("sqlite3", "sqlite3", mounted),
+        ("apsw", "apsw", powerless),
+        ("apsw", "sqlite3", powerless),
+    ],
+)
+def test_it_is_asked_and_not_changed(
+    tmp_path: Path,
+    music: Path,
+    snippets: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+    made_by: str,
+    library: str,
+    place: object,
+) -> None:
+    folder = tmp_path / "catalogue"
+    if made_by == "sqlite3":
+        monkeypatch.setattr("polymux.songs.connection.apsw", None)
+    with polymux.Catalogue(folder) as catalogue:
+        catalogue.add(music, workers=1)
+    before = written(folder)
+    assert callable(place)
+    done = asked(place(folder), library, folder, snippets[1])
+    folder.chmod(0o755)
+    assert done.stdout.splitlines() == ALL, done.stderr
+    assert written(folder) == before
+
+
+def test_without_segments_the_index_is_in_memory(filled: Path, snippets: list[Path]) -> None:
+    shutil.rmtree(filled / "segments")
+    done = asked(mounted(filled), "apsw", filled, snippets[1])
+    assert done.stdout.splitlines() == [*ALL[:-2], "memory True", ALL[-1]], done.stderr
+
+
+@pytest.mark.parametrize("library", ["apsw", "sqlite3"])
+def test_what_a_killed_writer_left_is_read_or_told(
+    filled: Path, tmp_path: Path, snippets: list[Path], library: str
+) -> None:
+    """All that was told to be there is in a log; without the file beside it that is no use."""
+    copy = tmp_path / "copy"
+    with polymux.Catalogue(filled) as catalogue:
+        with catalogue._database.transaction():
+            catalogue._database.writer.rows("UPDATE songs SET title = 'In the log' WHERE id = 2")
+        shutil.copytree(filled, copy)
+    assert (copy / "songs.sqlite3-wal").stat().st_size > 0
+    expected = [line.replace("Title 1", "In the log") for line in ALL]
+    done = asked(mounted(copy), library, copy, snippets[1])
+    assert done.stdout.splitlines() == expected, done.stderr
+    (copy / "songs.sqlite3-shm").unlink()
+    done = asked(mounted(copy), library, copy, snippets[1])
+    assert done.returncode != 0
+    assert "was left by a process that ended while it wrote" in done.stderr
+
+
+@pytest.mark.parametrize("library", ["apsw", "sqlite3"])
+def test_somebody_else_may_change_it(
+    filled: Path,
+    tmp_path: Path,
+    snippets: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+    library: str,
+) -> None:
+    """While it is open and after: of files that are read without locks, too."""
+    added = catalogue_songs.song(tmp_path / "added.flac", 77, title="Added")
+    with monkeypatch.context() as patched:
+        patched.setattr("polymux.songs.connection._is_fixed", lambda _: True)
+        if library == "sqlite3":
+            patched.setattr("polymux.songs.connection.apsw", None)
+        reader = ReadCatalogue(filled)
+        assert reader.identify(snippets[4]) is None
+    monkeypatch.setattr("polymux.songs.writing.WritingLock.try_acquire", lambda _: False)
+    with reader:
+        with polymux.Catalogue(filled) as owner:
+            owner.add(added)
+            for _ in range(2):
+                match = reader.identify(snippets[4])
+                assert match is not None
+                assert match.song.title == "Added"
+                assert reader.count() == 5
+        assert reader.search("added")[0].title == "Added"
+        with polymux.Catalogue(filled) as owner:
+            owner.remove(added)
+        assert reader.identify(snippets[4]) is None
+        assert reader.search("added") == []
+        assert reader.count() == 4
