@@ -7,6 +7,7 @@ code of redirect.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import subprocess
@@ -77,7 +78,7 @@ _FORMS = {
 #: What they resolve to: `decoy_network.Resolver`.
 NAMES = (
     "private", "private6", "mapped", "mixed", "mixed-other-order", "to-localhost", "chain",
-    "127-0-0-1.wildcard", "many-one-private", "servfail", "unknown", "rebinding",
+    "127-0-0-1.wildcard", "many", "many-one-private", "servfail", "unknown", "rebinding",
 )  # fmt: skip
 #: Of names, what the fields are that fetch in ways of their own.
 NAMED = (
@@ -190,6 +191,28 @@ def led(field: str, corpus: list[str], everything: bool) -> list[str]:
     return [f"http://{PUBLIC}/redirect/{code}/{n}" for code in CODES for n in numbers]
 
 
+async def unanswered(service: Service) -> dict[str, Any]:
+    """A name that the resolver says nothing to, of every such field at once, and others meanwhile.
+
+    Each field's code and the seconds until it came; how long good requests took until then.
+    """
+    began = time.monotonic()
+
+    async def one(field: str) -> tuple[str, float]:
+        return await outcome(service, field, "http://silent.example/"), time.monotonic() - began
+
+    waiting = {field: asyncio.create_task(one(field)) for field in NAMED}
+    meanwhile: list[tuple[str, float]] = []
+    for field in itertools.cycle(field for field in NAMED if field not in PAGES):
+        asked_at = time.monotonic()
+        code = await outcome(service, field, f"http://{PUBLIC}/")
+        if all(task.done() for task in waiting.values()):
+            break
+        meanwhile.append((code, time.monotonic() - asked_at))
+        await asyncio.sleep(0.1)
+    return {"fields": {field: await task for field, task in waiting.items()}, "others": meanwhile}
+
+
 async def called(corpus: list[str], folder: Path) -> dict[str, Any]:
     """The same of what fetches without an operation's field for it."""
     policy = FetchPolicy(allowed_networks=("203.0.113.0/24",))
@@ -254,6 +277,7 @@ async def served(corpus: list[str], folder: Path, *, everything: bool) -> dict[s
             for field in NAMED
             for name in NAMES
         }
+        found["silent"] = await unanswered(service)
         found["good"] = {
             field: await outcome(service, field, PROXY if field in PROXIES else f"http://{PUBLIC}/")
             for field in REQUESTS
