@@ -7,6 +7,8 @@ it writes into one folder, and its only way out is the proxy of `polymux.downloa
 from __future__ import annotations
 
 import re
+import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,7 @@ VIDEO = "bv*+ba/b"
 AUDIO = "ba/b"
 _SOCKET_S = 20.0
 _RETRIES = 2
+_REDIRECTS = 5
 _MOST_CHAPTERS = 500
 #: Of a page's pictures, that are looked at; those that players show are few.
 _MOST_PICTURES = 4
@@ -56,6 +59,7 @@ class DownloadEngine(Engine):
         except ImportError:
             raise missing_package("download", "yt-dlp", "download") from None
         yt_dlp_globals.plugin_dirs.value = []
+        follow_few_redirects()
         self._library = yt_dlp
         self._options = options
         return {"version": yt_dlp.version.__version__}
@@ -316,6 +320,19 @@ def _extension(part: Mapping[str, Any]) -> str:
 
 def _plain(text: str) -> str:
     return _COLOURS.sub("", text).removeprefix("ERROR: ").strip()
+
+
+def follow_few_redirects() -> None:
+    """Has what yt-dlp asks by follow as many redirects as a file's fetcher; for its process alone.
+
+    yt-dlp has no option for it, so its libraries' own numbers are set. That of curl-cffi, by which
+    browsers are imitated, is five in yt-dlp itself.
+    """
+    urllib.request.HTTPRedirectHandler.max_redirections = _REDIRECTS
+    with suppress(ImportError):
+        from requests import sessions
+
+        sessions.DEFAULT_REDIRECT_LIMIT = _REDIRECTS  # type: ignore[attr-defined]
 
 
 def site_failed(message: str) -> errors.InternalServerError:
