@@ -1,4 +1,7 @@
-"""`scripts/bench song`: makes a set, scores who recognises songs of it, and measures the costs."""
+"""`scripts/bench song`: makes sets, scores who recognises songs of them, and measures the costs.
+
+Without a command it is `run`: all of that, and the tables of docs/song.md.
+"""
 
 import argparse
 import json
@@ -7,19 +10,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.measure import BUILD
-from benchmarks.song import catalogue, costs, report, scorer, snippets, text_queries
+from benchmarks.song import catalogue, costs, report, scorer, snippets, text_queries, whole
 from benchmarks.song.recognisers import RECOGNISERS
 
-REDUCED_TRACKS = 40
 COST_TRACKS = 60
 COST_TRACKS_REDUCED = 15
-REDUCED_SHARE = 0.6  # of the length that tracks have in a whole set
 
 
-def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+def arguments(given: Sequence[str]) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="scripts/bench song", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
+    running = commands.add_parser("run", help="everything, and the tables of docs/song.md")
+    running.add_argument("--seeds", type=int, nargs="+", default=[7, 8, 9], help="of the sets")
+    running.add_argument("--each", type=int, default=12, help="snippets for each cell")
+    running.add_argument("--tracks", type=int, help="of each set (default: 300, reduced 40)")
+    running.add_argument("--reduced", action="store_true", help="less of everything")
+    running.add_argument("--folder", type=Path, default=BUILD, help="(default: build/bench)")
     making = commands.add_parser("generate", help="make a set, unless it lies there already")
     for one in (making, commands.add_parser("queries", help="print text queries as JSON lines")):
         one.add_argument("--seed", type=int, default=1)
@@ -45,16 +52,15 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
         one.add_argument("--sweep", help="thresholds with commas between them")
     commands.choices["queries"].add_argument("folder", type=Path, help="of the set")
     commands.choices["queries"].add_argument("--count", type=int, default=240)
-    return parser.parse_args(given)
+    asked_for_help = bool(given) and given[0] in {"-h", "--help"}
+    default = not given or (given[0].startswith("-") and not asked_for_help)
+    return parser.parse_args(["run", *given] if default else given)
 
 
 def generate(options: argparse.Namespace) -> None:
     """Makes a set."""
-    count = options.tracks or (REDUCED_TRACKS if options.reduced else 300)
-    name = f"song-{options.seed}-{count}{'-reduced' if options.reduced else ''}"
-    folder = options.out or BUILD / name
-    catalogue.generate(folder, options.seed, count, REDUCED_SHARE if options.reduced else 1.0)
-    print(folder)
+    plan = whole.Plan([options.seed], 0, options.tracks, options.reduced, BUILD)
+    print(whole.set_of(plan, options.seed, options.out).folder)
 
 
 def score(options: argparse.Namespace) -> None:
@@ -111,10 +117,15 @@ def print_queries(options: argparse.Namespace) -> None:
         print(json.dumps(line, ensure_ascii=False))
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     """Does what was asked for."""
-    options = arguments()
-    if options.command == "generate":
+    options = arguments(sys.argv[1:] if given is None else given)
+    if options.command == "run":
+        plan = whole.Plan(
+            options.seeds, options.each, options.tracks, options.reduced, options.folder
+        )
+        print(whole.run(plan))
+    elif options.command == "generate":
         generate(options)
     elif options.command == "score":
         score(options)

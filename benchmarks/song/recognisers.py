@@ -7,8 +7,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.song import chromaprint
+from benchmarks.song.basis import Basis
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from polymux._media import SongIndex
+
     from benchmarks.song.catalogue import SongSet
 
 
@@ -19,14 +24,16 @@ class Answer(NamedTuple):
         song: The name of the track that it stands for, or None.
         score: How sure it is of `first`: more is surer, of no particular unit.
         first: The track that it would name if it had to, or None.
+        basis: What the decision about `first` was made of, where that can be told.
     """
 
     song: str | None
     score: float
     first: str | None
+    basis: Basis | None = None
 
 
-Recognise = Callable[[bytes], tuple[str | None, float, str | None]]
+Recognise = Callable[[bytes], Answer]
 
 
 def chromaprint_peer(songs: SongSet) -> Recognise:
@@ -41,8 +48,8 @@ def chromaprint_peer(songs: SongSet) -> Recognise:
 
 
 def ours(songs: SongSet) -> Recognise:
-    """The core: all tracks in memory, one track a song."""
-    from polymux._media import Limits, SongIndex, fingerprint_song, song_query
+    """Polymux: all tracks in memory, one track a song."""
+    from polymux._media import Limits, SongIndex, fingerprint_song
 
     limits = Limits()
     names = [one.name for one in songs.catalogue]
@@ -53,13 +60,24 @@ def ours(songs: SongSet) -> Recognise:
         tracks = [(number, first, *rest) for first, *rest in made["parts"]]
         index.add(tracks, number)
 
+    return core(index, names)
+
+
+def core(index: SongIndex, names: Sequence[str]) -> Recognise:
+    """The core: song 1 of the index has the first name, and so on."""
+    from polymux._media import Limits, song_query
+
+    limits = Limits()
+
     def recognise(content: bytes) -> Answer:
-        query = song_query(("bytes", content, "snippet"), limits)["query"]
-        found = index.candidates(query)
+        asked = song_query(("bytes", content, "snippet"), limits)
+        found = index.candidates(asked["query"])
         if not found:
             return Answer(None, -100.0, None)
-        first = names[found[0]["song_id"] - 1]
-        return Answer(first if found[0]["accepted"] else None, found[0]["strength"], first)
+        best = found[0]
+        first = names[best["song_id"] - 1]
+        basis = Basis.of(best, asked["duration_s"])
+        return Answer(first if best["accepted"] else None, best["strength"], first, basis)
 
     return recognise
 

@@ -8,15 +8,16 @@ import multiprocessing
 import sys
 import time
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from benchmarks.song.snippets import OUTSIDE, Case, Snippets
+from benchmarks.song.basis import Basis
+from benchmarks.song.recognisers import Answer
+from benchmarks.song.snippets import OUTSIDE, Case
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from benchmarks.song.catalogue import SongSet
     from benchmarks.song.recognisers import Recognise
 
 PROCESSES = 2
@@ -40,6 +41,7 @@ class Row:
         right: `first` is a recording of the same group as the track.
         cpu_s: CPU time of the answer, in this process.
         error: What was raised, or empty.
+        basis: What the decision was made of, where the recogniser tells.
     """
 
     kind: str
@@ -54,6 +56,7 @@ class Row:
     right: bool
     cpu_s: float
     error: str
+    basis: Basis | None = None
 
     @property
     def inside(self) -> bool:
@@ -67,12 +70,42 @@ class Row:
         return self.first is not None and self.score >= least
 
 
+class Recorded(Protocol):
+    """What a snippet may be of: a track of a set, or a file of somebody's own."""
+
+    @property
+    def style(self) -> str:
+        """Of the music, or empty."""
+
+    @property
+    def group(self) -> str:
+        """The same for all files that are the same recording."""
+
+
+class Music(Protocol):
+    """Where snippets come from."""
+
+    @property
+    def by_name(self) -> Mapping[str, Recorded]:
+        """All tracks."""
+
+
+class Source(Protocol):
+    """Makes snippets."""
+
+    @property
+    def songs(self) -> Music:
+        """What they are cut from."""
+
+    def content(self, case: Case, /) -> bytes:
+        """The bytes of an upload."""
+
+
 @dataclass(frozen=True)
 class _Job:
     """What the processes have: inherited, never sent."""
 
-    songs: SongSet
-    snippets: Snippets
+    snippets: Source
     recognise: Recognise
 
 
@@ -87,25 +120,27 @@ def _ask(case: Case) -> Row:
 def ask(job: _Job, case: Case) -> Row:
     """One snippet: what it is and what was said."""
     content = job.snippets.content(case)
-    song, score, first, error = None, 0.0, None, ""
+    answer, error = Answer(None, 0.0, None), ""
     started = time.process_time()
     try:
-        song, score, first = job.recognise(content)
+        answer = job.recognise(content)
     except Exception as raised:
         error = f"{type(raised).__name__}: {raised}"
     cpu_s = time.process_time() - started
-    track = job.songs.by_name.get(case.track)
-    named = job.songs.by_name.get(first) if first is not None else None
+    known = job.snippets.songs.by_name
+    track = known.get(case.track)
+    named = known.get(answer.first) if answer.first is not None else None
     right = track is not None and named is not None and named.group == track.group
     style = track.style if track else ""
     return Row(
         case.kind, case.condition, case.seconds, case.number, case.track, style,
-        song, float(score), first, right, round(cpu_s, 6), error,
+        answer.song, float(answer.score), answer.first, right, round(cpu_s, 6), error,
+        answer.basis,
     )  # fmt: skip
 
 
 def score(
-    snippets: Snippets,
+    snippets: Source,
     recognise: Recognise,
     cases: Sequence[Case],
     kept: Path | None = None,
@@ -115,8 +150,7 @@ def score(
 
     Args:
         snippets: Makes them.
-        recognise: Takes the bytes of an upload, and gives the name of a track or None, a score, and
-            the name that it would give if it had to. It is inherited by the processes.
+        recognise: Takes the bytes of an upload and answers. It is inherited by the processes.
         cases: The snippets.
         kept: A file for the rows, as lines of JSON.
         processes: How many ask at once.
@@ -124,7 +158,7 @@ def score(
     Returns:
         A row for each snippet, in order.
     """
-    _jobs.append(_Job(snippets.songs, snippets, recognise))
+    _jobs.append(_Job(snippets, recognise))
     rows: list[Row] = []
     try:
         with multiprocessing.get_context("fork").Pool(processes) as pool:
@@ -135,14 +169,24 @@ def score(
     finally:
         _jobs.pop()
     if kept is not None:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text("".join(json.dumps(asdict(row)) + "\n" for row in rows))
+        keep(rows, kept)
     return rows
 
 
+def keep(rows: Iterable[Row], path: Path) -> None:
+    """Writes rows as lines of JSON, for `load`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(asdict(row)) + "\n" for row in rows))
+
+
 def load(path: Path) -> list[Row]:
-    """The rows of a run that was kept."""
-    return [Row(**json.loads(line)) for line in path.read_text().splitlines()]
+    """The rows of a run that was kept; those of runs before there was a basis have none."""
+    rows = []
+    for line in path.read_text().splitlines():
+        kept = json.loads(line)
+        basis = kept.pop("basis", None)
+        rows.append(Row(**kept, basis=Basis.loaded(basis) if basis else None))
+    return rows
 
 
 @dataclass(frozen=True)

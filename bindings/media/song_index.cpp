@@ -94,6 +94,8 @@ py::dict to_dict(const song::Candidate& candidate) {
                     "change"_a = changes[static_cast<std::size_t>(candidate.change)],
                     "votes"_a = candidate.votes, "strength"_a = candidate.strength,
                     "confidence"_a = candidate.confidence, "accepted"_a = candidate.accepted,
+                    "contrast"_a = py::make_tuple(candidate.contrast.strongest,
+                                                  candidate.contrast.dense),
                     "evidence"_a = py::make_tuple(to_dict(candidate.evidence[0]),
                                                   to_dict(candidate.evidence[1])));
 }

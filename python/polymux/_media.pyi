@@ -253,8 +253,9 @@ class SongIndex:
 
         `song_id`, `offset_s` (where in the recording the snippet begins), `tempo`, `pitch` (1.02:
         2 % faster, higher), `change` ("speed", "tempo" or "pitch"), `confidence`, `strength`,
-        `votes`, `evidence` of both windows, and `others`: what else it may be, best first, each
-        with the same members.
+        `votes`, `evidence` of both windows, `contrast` (how far the snippet's strongest peaks, and
+        all of them, stand out), and `others`: what else it may be, best first, each with the same
+        members.
 
         `on_wait` is called twenty times a second; what it raises ends the search.
         """

@@ -15,7 +15,7 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.song import catalogue, chromaprint, conditions, scorer, signals, snippets
-from benchmarks.song.recognisers import chromaprint_peer
+from benchmarks.song.recognisers import Answer, chromaprint_peer
 from benchmarks.song.snippets import Case, Snippets
 
 if TYPE_CHECKING:
@@ -125,14 +125,14 @@ def test_scoring_counts_what_a_recogniser_says(songs: SongSet, tmp_path: Path) -
         if one.kind in {"inside", "container"}
     }
 
-    def all_knowing(content: bytes) -> tuple[str | None, float, str | None]:
+    def all_knowing(content: bytes) -> Answer:
         found = known.get(hashlib.sha256(content).digest())
-        return found, 1.0 if found else 0.0, found
+        return Answer(found, 1.0 if found else 0.0, found)
 
-    def stubborn(content: bytes) -> tuple[str | None, float, str | None]:
+    def stubborn(content: bytes) -> Answer:
         if not content:
             raise ValueError("nothing was uploaded")
-        return songs.catalogue[0].name, 1.0, songs.catalogue[0].name
+        return Answer(songs.catalogue[0].name, 1.0, songs.catalogue[0].name)
 
     made = Snippets(songs, tmp_path / "kept")
     rows = scorer.score(made, all_knowing, cases, tmp_path / "rows.jsonl")
@@ -156,8 +156,8 @@ def test_scoring_counts_what_a_recogniser_says(songs: SongSet, tmp_path: Path) -
 def test_chromaprint_finds_clean_snippets_of_ten_seconds(songs: SongSet) -> None:
     recognise = chromaprint_peer(songs)
     for case in snippets.cells(songs, "inside", ["clean"], (10.0,), 4):
-        song, score, first = recognise(Snippets(songs).content(case))
+        song, score, first, _ = recognise(Snippets(songs).content(case))
         assert song == first
         assert score > 0.8
         assert songs.by_name[str(first)].group == songs.by_name[case.track].group
-    assert recognise(b"no music") == (None, 0.0, None)
+    assert recognise(b"no music") == Answer(None, 0.0, None)

@@ -1,0 +1,82 @@
+"""The whole benchmark: sets of several seeds, both recognisers, costs, docs/song.md's tables."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+from benchmarks.song import catalogue, costs, report, scorer, snippets
+from benchmarks.song.recognisers import RECOGNISERS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from benchmarks.song.catalogue import SongSet
+    from benchmarks.song.scorer import Row
+
+REDUCED_SHARE = 0.6  # of the length that tracks have in a whole set
+REDUCED_TRACKS = 40
+TRACKS = 300
+
+
+class Plan(NamedTuple):
+    """What is run.
+
+    Attributes:
+        seeds: Of the sets; judged one by one and together.
+        each: Snippets for each condition and length; the docs' cells have 12.
+        tracks: In each catalogue, or None for 300, reduced 40.
+        reduced: Shorter tracks, the core conditions alone, and little music for the costs.
+        folder: Where sets, rows and figures are kept; what lies there already is not made again.
+    """
+
+    seeds: Sequence[int]
+    each: int
+    tracks: int | None
+    reduced: bool
+    folder: Path
+
+
+def set_of(plan: Plan, seed: int, folder: Path | None = None) -> SongSet:
+    """Makes a set, unless it lies there already; below the plan's folder if none is named."""
+    count = plan.tracks or (REDUCED_TRACKS if plan.reduced else TRACKS)
+    name = f"song-{seed}-{count}{'-reduced' if plan.reduced else ''}"
+    share = REDUCED_SHARE if plan.reduced else 1.0
+    return catalogue.generate(folder or plan.folder / name, seed, count, share)
+
+
+def asked(plan: Plan, songs: SongSet, who: str) -> list[Row]:
+    """What a recogniser says of a set; snippets are kept, as the next one hears the same."""
+    cases = (snippets.reduced if plan.reduced else snippets.full)(songs, plan.each)
+    print(f"{who}: {len(cases)} snippets of seed {songs.seed} ...", file=sys.stderr, flush=True)
+    made = snippets.Snippets(songs, songs.folder / f"snippets-{plan.each}")
+    rows = songs.folder / f"rows-{who}.jsonl"
+    return scorer.score(made, RECOGNISERS[who](songs), cases, rows)
+
+
+def run(plan: Plan) -> str:
+    """All of it.
+
+    Returns:
+        The tables of docs/song.md: what polymux named of each seed, what Chromaprint named at the
+        thresholds that favour it most, and the costs with the first seed's set.
+    """
+    sets = {f"seed {seed}": set_of(plan, seed) for seed in plan.seeds}
+    ours = {name: asked(plan, songs, "polymux") for name, songs in sets.items()}
+    peers = {name: asked(plan, songs, "chromaprint") for name, songs in sets.items()}
+    least = {name: scorer.zero_false(rows) for name, rows in peers.items()}
+    sizes = costs.REDUCED if plan.reduced else costs.Sizes()
+    spent = costs.run(next(iter(sets.values())), sizes)
+    kept = plan.folder / f"song-costs{'-reduced' if plan.reduced else ''}.json"
+    kept.write_text(json.dumps(spent, indent=2, ensure_ascii=False))
+    return "\n".join([
+        f"Polymux, {plan.each} snippets for each condition and length of a seed:\n",
+        report.summary(ours),
+        "\nChromaprint about the same snippets, each length at its least threshold without a "
+        "wrong answer (siblings and junk are spared):\n",
+        report.summary(peers, least),
+        "\nCosts, questions being the least of three repeats of clean snippets:\n",
+        costs.table(spent),
+    ])  # fmt: skip
