@@ -89,15 +89,15 @@ py::dict to_dict(const song::WindowEvidence& evidence) {
 
 py::dict to_dict(const song::Candidate& candidate) {
     constexpr const char* changes[] = {"speed", "tempo", "pitch"};
-    return py::dict("song_id"_a = candidate.song, "offset_s"_a = candidate.offset_s,
-                    "tempo"_a = candidate.tempo, "pitch"_a = candidate.pitch,
-                    "change"_a = changes[static_cast<std::size_t>(candidate.change)],
-                    "votes"_a = candidate.votes, "strength"_a = candidate.strength,
-                    "confidence"_a = candidate.confidence, "accepted"_a = candidate.accepted,
-                    "contrast"_a = py::make_tuple(candidate.contrast.strongest,
-                                                  candidate.contrast.dense),
-                    "evidence"_a = py::make_tuple(to_dict(candidate.evidence[0]),
-                                                  to_dict(candidate.evidence[1])));
+    return py::dict(
+        "song_id"_a = candidate.song, "offset_s"_a = candidate.offset_s,
+        "tempo"_a = candidate.tempo, "pitch"_a = candidate.pitch,
+        "change"_a = changes[static_cast<std::size_t>(candidate.change)],
+        "votes"_a = candidate.votes, "strength"_a = candidate.strength,
+        "confidence"_a = candidate.confidence, "accepted"_a = candidate.accepted,
+        "contrast"_a = py::make_tuple(candidate.contrast.strongest, candidate.contrast.dense),
+        "evidence"_a =
+            py::make_tuple(to_dict(candidate.evidence[0]), to_dict(candidate.evidence[1])));
 }
 
 /// What Python holds. Any thread may use it.
