@@ -46,12 +46,12 @@ class Plan:
         self.options = native_call_options(self.timeout, settings.retry)
         self.path = dict(settings.paths).get(operation)
         self.fields = [f"{name}: {value}" for name, value in settings.headers]
-        if stream:
+        own = settings.names()
+        if stream and "accept" not in own:
             self.fields.append("Accept: text/event-stream, application/json")
-        if self.job:
+        if self.job and "prefer" not in own:
             wish = f"wait={_PREFERRED_WAIT_S}" if wait else "respond-async"
             self.fields.append(f"Prefer: {wish}")
-        own = {name.lower() for name, _ in settings.headers}
         self.identified = own.isdisjoint(_ID_FIELDS)
 
 

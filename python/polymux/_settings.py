@@ -9,7 +9,7 @@ from polymux.config import LONGEST_HEADER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from polymux.call_options import Retry, Timeout
@@ -17,7 +17,15 @@ if TYPE_CHECKING:
 #: In names of fields whose values are nobody's business.
 _TELLING_WORDS = ("auth", "cookie", "key", "password", "secret", "token")
 #: The client's own; a caller's would break the exchange.
-_OWN_FIELDS = ("content-length", "transfer-encoding", "host", "connection", "expect", "te")
+_OWN_FIELDS = (
+    "content-length",
+    "content-type",
+    "transfer-encoding",
+    "host",
+    "connection",
+    "expect",
+    "te",
+)
 
 
 class Settings(Frozen):
@@ -43,7 +51,7 @@ class Settings(Frozen):
         """Checks what is given."""
         self._set(
             chat_model=chat_model,
-            headers=tuple(checked_header(*one) for one in _items("headers", headers)),
+            headers=_merged(checked_header(*one) for one in _items("headers", headers)),
             paths=tuple(checked_path(*one) for one in _items("paths", paths)),
             retry=call_options.as_retry(retry),
             timeout=call_options.as_timeout(timeout),
@@ -56,10 +64,19 @@ class Settings(Frozen):
             name: getattr(new, name) for name in given if given[name] is not None
         }
         if new.headers:
-            changes["headers"] = tuple({**dict(self.headers), **dict(new.headers)}.items())
+            changes["headers"] = _merged((*self.headers, *new.headers))
         if "timeout" in changes:
             changes["timeout"] = new.timeout.over(self.timeout)
         return self._replace(**changes)
+
+    def names(self) -> set[str]:
+        """Of the header fields, in lower case."""
+        return {name.lower() for name, _ in self.headers}
+
+
+def _merged(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Header fields, of those with one name the last; case makes no other name of it."""
+    return tuple({name.lower(): (name, value) for name, value in headers}.values())
 
 
 def _items(name: str, given: Mapping[str, str] | None) -> Any:

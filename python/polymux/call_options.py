@@ -15,6 +15,8 @@ _MOST_RETRIES = 100
 #: Longest answer that is collected, and longest event of a stream.
 LONGEST_ANSWER_BYTES = 32 << 20
 LONGEST_EVENT_BYTES = 16 << 20
+#: Longest that a generation may be thought to take, where nobody says otherwise.
+LONGEST_GENERATION_S = 300.0
 
 
 class Timeout(Frozen):
@@ -217,9 +219,9 @@ def native_options(
         event_ms=_milliseconds(timeout.event),
         total_ms=_milliseconds(timeout.total),
         max_retries=retry.max_retries,
-        first_backoff_ms=_milliseconds(retry.first_backoff) or 0,
-        longest_backoff_ms=_milliseconds(retry.longest_backoff) or 0,
-        longest_retry_after_ms=_milliseconds(retry.longest_retry_after) or 0,
+        first_backoff_ms=_bounded_milliseconds(retry.first_backoff),
+        longest_backoff_ms=_bounded_milliseconds(retry.longest_backoff),
+        longest_retry_after_ms=_bounded_milliseconds(retry.longest_retry_after),
         repeatable=retry.repeatable,
         longest_answer_bytes=LONGEST_ANSWER_BYTES,
         longest_event_bytes=longest_event_bytes,
@@ -231,3 +233,8 @@ def _milliseconds(seconds: float | None) -> int | None:
     if seconds is None or seconds > _LONGEST_S:
         return None
     return -int(-seconds * 1000 // 1)
+
+
+def _bounded_milliseconds(seconds: float) -> int:
+    """The same of a wait, which has no value for never: ten years are as long."""
+    return _milliseconds(min(seconds, _LONGEST_S)) or 0

@@ -47,7 +47,7 @@ class Client(ClientBase, Operations):
         retry: How often a request is sent again at most, or a `Retry`. Default: see there.
         chat_model: Model of chats that name none. Default: ``POLYMUX_CHAT_MODEL``, then the
             configuration file, then the server's own.
-        headers: Header fields for every request.
+        headers: Header fields for every request, in place of the client's own of the same names.
         paths: Operation to path, for servers that have an operation somewhere else, such as
             ``{"chat": "/v1/chat/completions"}``.
         proxy: Address of a proxy: http, https or socks. Default: ``POLYMUX_PROXY``, then the

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from polymux import call_options
 from polymux._answers import Answer, status_error
 from polymux._calls import SUCCESSES, native_call_options
@@ -181,6 +183,12 @@ def prediction_request(
     # Looking at a job, and cancelling it twice, does no harm.
     options = native_call_options(deadlines, settings.retry._replace(repeatable=True))
     fields = [f"{name}: {value}" for name, value in settings.headers]
+    # New for each request, the same for all its tries.
+    names = [f"X-Request-ID: {os.urandom(12).hex()}"]
+    if method == "POST":
+        names.append(f"Idempotency-Key: {os.urandom(16).hex()}")
+    given = settings.names()
+    fields += [name for name in names if name.partition(":")[0].lower() not in given]
     return method, f"{connection.base_url}{target}", fields, None, options
 
 
@@ -196,7 +204,9 @@ def events_request(
     method, url, fields, body, options = prediction_request(
         connection, settings, "GET", f"{path_of(prediction)}/events", streamed
     )
-    return method, url, [*fields, "Accept: text/event-stream"], body, options
+    if "accept" not in settings.names():
+        fields.append("Accept: text/event-stream")
+    return method, url, fields, body, options
 
 
 class Events:

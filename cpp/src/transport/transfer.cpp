@@ -1,6 +1,7 @@
 #include "transport/transfer.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "transport/callbacks.hpp"
@@ -18,6 +19,16 @@ constexpr long upload_buffer_bytes = 80L << 10U;
 constexpr milliseconds drain_time{1000};
 constexpr const char* no_expect = "Expect:";  // Else libcurl waits a second for servers without it.
 constexpr const char* chunked = "Transfer-Encoding: chunked";
+constexpr const char* no_content_type = "Content-Type:";  // Else libcurl says it were a form.
+/// What libcurl takes for no limit is 300 s, and what does not fit in an int wraps: 24 days are
+/// none.
+constexpr std::int64_t longest_connect_ms = std::numeric_limits<int>::max();
+
+/// Whether two header fields have one name, the length of the first's given.
+bool same_name(const std::string& field, std::size_t length, const std::string& other) noexcept {
+    return other.size() > length && other[length] == ':' &&
+           curl_strnequal(field.c_str(), other.c_str(), length) != 0;
+}
 
 }  // namespace
 
@@ -96,15 +107,34 @@ Result<void> Transfer::configure() {
     // known to be impossible, each has one of its own.
     const bool wait = surroundings_.session->multiplexes.load(std::memory_order_relaxed);
     set(CURLOPT_PIPEWAIT, wait ? 1L : 0L);
-    set(CURLOPT_HTTPHEADER, header_nodes_.link(surroundings_.session->headers));
-    const auto connect = task.deadlines.connect.value_or(milliseconds{0});
+    set(CURLOPT_HTTPHEADER, all_fields());
+    const auto connect = task.deadlines.connect.value_or(milliseconds{longest_connect_ms});
     set(CURLOPT_CONNECTTIMEOUT_MS,
-        task.deadlines.connect ? std::max(std::int64_t{1}, std::int64_t{connect.count()}) : 0);
+        static_cast<long>(
+            std::clamp(std::int64_t{connect.count()}, std::int64_t{1}, longest_connect_ms)));
     set(CURLOPT_BUFFERSIZE,
         task.reading == Reading::pieces ? file_buffer_bytes : stream_buffer_bytes);
     set(CURLOPT_ACCEPT_ENCODING, task.reading == Reading::whole ? "" : nullptr);
     if (!set.succeeded()) return no_memory();
     return {};
+}
+
+/// The request's header fields, and those of the session whose names it has not.
+curl_slist* Transfer::all_fields() {
+    const SessionCommon& session = *surroundings_.session;
+    const auto& given = exchange_->task().request.headers;
+    const auto is_given = [&given](const std::string& field) {
+        const std::size_t length = field.find(':');
+        return std::ranges::any_of(
+            given, [&](const std::string& other) { return same_name(field, length, other); });
+    };
+    if (std::ranges::none_of(session.options.headers, is_given)) {
+        return header_nodes_.link(session.headers);
+    }
+    for (const std::string& field : session.options.headers) {
+        if (!is_given(field)) header_nodes_.add(field.c_str());
+    }
+    return header_nodes_.link(nullptr);
 }
 
 Result<void> Transfer::set_body() {
@@ -122,6 +152,7 @@ Result<void> Transfer::set_body() {
         const auto* form = std::get_if<std::shared_ptr<request::MultipartBody>>(&request.body);
         const std::size_t text_bytes = text == nullptr ? 0 : text->size();
         header_nodes_.add(no_expect);
+        if (text == nullptr && form == nullptr) header_nodes_.add(no_content_type);
         if (form == nullptr && text_bytes <= small_body_bytes) {
             set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(text_bytes));
             set(CURLOPT_POSTFIELDS, text == nullptr ? "" : text->data());

@@ -94,6 +94,7 @@ private:
 
     bool set_constants();
     Result<void> set_body();
+    curl_slist* all_fields();
     std::size_t read(char* buffer, std::size_t size);
     std::size_t read_text(char* buffer, std::size_t size);
     int seek(curl_off_t offset);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import math
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -298,3 +299,23 @@ def test_a_name_that_leads_nowhere() -> None:
         assert time.monotonic() - begun <= 6 * PATIENCE
     if isinstance(caught.value, errors.ConnectError):
         assert caught.value.stage == "resolve"
+
+
+def test_a_wait_asked_for_without_a_limit(server: MisbehavingServer) -> None:
+    """`math.inf` is no limit, and not 0: what the server asks for is waited for."""
+    server.script(steps.answer(503, b"{}", [("retry-after-ms", "300")]))
+    server.script(GOOD)
+    with client_of(server, Retry(1, longest_retry_after=math.inf)) as client:
+        assert client.free_chat("x").text == "fine"
+    first, second = server.requests
+    assert second.arrived_at - first.arrived_at >= 0.28
+
+
+def test_backoff_without_a_limit(server: MisbehavingServer) -> None:
+    """`math.inf` leaves the doubled first wait: with 0 all tries would come at once."""
+    server.script(steps.answer(503), times=None)
+    retry = Retry(8, first_backoff=0.05, longest_backoff=math.inf)
+    with client_of(server, retry, timeout=2) as client, pytest.raises(errors.PolymuxError):
+        client.free_chat("x")
+    times = [one.arrived_at for one in server.requests]
+    assert times[-1] - times[0] >= 0.1

@@ -16,7 +16,8 @@ struct SessionCommon;
 
 /// What all exchanges of a session share.
 struct SessionOptions {
-    /// "Name: value" each, sent with every request: who asks, and the key.
+    /// "Name: value" each, sent with every request that has no field of that name itself: who asks,
+    /// and the key.
     std::vector<std::string> headers = {};
     std::string proxy = {};     ///< URL; empty: none. The environment is never asked.
     std::string no_proxy = {};  ///< Hosts that are reached without it, with commas between them.

@@ -1,0 +1,64 @@
+"""`math.inf` is no limit where libcurl has one of its own, which comes after minutes (C07)."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from servers.listeners import full_port
+from support import programs
+from support.client_children import run_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Lets the clock of deadlines run five hundred times as fast.
+HASTY = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    static int (*real)(clockid_t, struct timespec *);
+    static __int128 begun;
+    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+    int result = real(clock, time);
+    if (clock != CLOCK_MONOTONIC) return result;
+    __int128 now = time->tv_sec * (__int128)1000000000 + time->tv_nsec;
+    if (!begun) begun = now;
+    now = begun + (now - begun) * 500;
+    time->tv_sec = now / 1000000000;
+    time->tv_nsec = now % 1000000000;
+    return result;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hasty")
+    (folder / "hasty.c").write_text(HASTY)
+    command = [programs.find("gcc"), "-shared", "-fPIC", "-o", folder / "hasty.so"]
+    subprocess.run([*command, folder / "hasty.c", "-ldl"], check=True)
+    return folder / "hasty.so"
+
+
+@pytest.mark.parametrize("connect", [math.inf, (2**32 + 50) / 1000], ids=["inf", "beyond 32 bits"])
+def test_connecting_without_a_limit(connect: float, hasty: Path) -> None:
+    """A port that never answers is waited for until `total`, 1,000 s of that clock, not 300 s."""
+    code = """
+limits = polymux.Timeout(1000, connect=float(sys.argv[2]))
+client = polymux.Client(url, key, retry=0, timeout=limits)
+begun = time.monotonic()
+try:
+    client.free_chat("x")
+except polymux.RequestTimeoutError as error:
+    say(json.dumps([error.limit, time.monotonic() - begun]))
+"""
+    preloaded = f"{os.environ.get('LD_PRELOAD', '')} {hasty}".strip()
+    with full_port() as port:
+        url = f"http://127.0.0.1:{port}"
+        limit, taken = run_json(code, url, connect, environment={"LD_PRELOAD": preloaded})
+    assert (limit, taken >= 990) == ("total", True), taken
