@@ -1,6 +1,6 @@
 // The server itself, for keys that may see it: looked at again every few seconds while it is open.
 
-import { announce, button, empty, failure, fill, heading, make, skeleton } from "./dom.js";
+import { announce, button, empty, failure, fill, heading, make, skeleton, table } from "./dom.js";
 import { DEEDS, openDeed } from "./keys.js";
 import { ask } from "./server.js";
 import { bytes, moment, seconds } from "./text.js";
@@ -8,10 +8,8 @@ import { bytes, moment, seconds } from "./text.js";
 const AGAIN_AFTER_MS = 5000;
 const KINDS = { ready: "good", idle: "idle", loading: "busy", failed: "bad" };
 
-function table(title, columns, rows, none, ...actions) {
-	const head = make("thead", make("tr", ...columns.map((one) => make("th", { scope: "col" }, one))));
-	const body = make("tbody", ...rows.map((cells) => make("tr", ...cells.map((cell, n) => make(n ? "td" : "th", n ? {} : { scope: "row" }, cell)))));
-	const shown = rows.length ? make("div.wide", { tabIndex: 0, role: "region", "aria-label": title }, make("table", head, body)) : make("p.note", none);
+function section(title, columns, rows, none, ...actions) {
+	const shown = rows.length ? table(title, columns, rows, true) : make("p.note", none);
 	return make("section.card.stack", make("div.row", make("h2", title), ...actions), shown);
 }
 
@@ -24,17 +22,14 @@ function tile(title, value, note) {
 }
 
 function tiles({ memory, store, requests, engines }) {
-	const count = requests.reduce((sum, one) => sum + one.requests, 0);
-	const failures = requests.reduce((sum, one) => sum + one.failures, 0);
-	const busy = engines.reduce((sum, one) => sum + one.running, 0);
-	const waiting = engines.reduce((sum, one) => sum + one.waiting, 0);
+	const sum = (list, name) => list.reduce((all, one) => all + one[name], 0);
 	const limit = memory.engines_limit_bytes === null ? "" : ` of ${bytes(memory.engines_limit_bytes)}`;
 	return make(
 		"div.tiles",
 		tile("Engines’ memory", bytes(memory.engines_bytes) + limit, `${bytes(memory.free_bytes)} free on the machine`),
 		tile("Server’s memory", bytes(memory.server_bytes)),
-		tile("At work", String(busy), `${waiting} waiting, ${store.jobs_running} jobs`),
-		tile("Requests", String(count), `${failures} refused or failed`),
+		tile("At work", String(sum(engines, "running")), `${sum(engines, "waiting")} waiting, ${store.jobs_running} jobs`),
+		tile("Requests", String(sum(requests, "requests")), `${sum(requests, "failures")} refused or failed`),
 		tile("Files kept", bytes(store.used_bytes), `of ${bytes(store.limit_bytes)}, for ${seconds(store.keep_s)}`),
 	);
 }
@@ -58,7 +53,7 @@ function deeds(one, told, changed) {
 	return make("div.row", ...found.map((deed) => act(deed, one.name, () => openDeed(deed, told, changed, one))));
 }
 
-function tables(told, changed) {
+function sections(told, changed) {
 	const places = (one) => `${one.running} of ${one.slots}${one.waiting ? `, ${one.waiting} waiting` : ""}`;
 	async function unload(name) {
 		const failed = await ask(`api/v1/administration/engines/${name}/unload`, { method: "POST" }).then(() => null, (error) => error);
@@ -66,20 +61,21 @@ function tables(told, changed) {
 		changed(failed);
 	}
 	return [
-		table("Engines", ["Engine", "State", "At work", "Operations", "Models", "Memory"], told.engines.map((one) => [one.name, badge(one), places(one), one.operations.join(", "), one.models?.join(", ") ?? "", one.loaded ? act("Unload", one.name, () => unload(one.name)) : ""]), "There are no engines."),
-		table("Upstreams", ["Upstream", "State", "At work", "Server", "Operations"], told.upstreams.map((one) => [one.name, badge(one), places(one), `${one.host} (${one.kind})`, one.operations.join(", ")]), "No server of somebody else is asked."),
-		table("Models", ["Model", "Engine", "Size", "Licence", "Problem"], told.models.map((one) => [one.name, one.family, bytes(one.bytes), one.license || "not said", one.problem]), "No models are in the folder of models."),
-		table("Keys and quotas", ["Key", "Scopes", "Quota", "Requests", "Made", "Expires", "Actions"], told.keys.map((one) => [`${one.name} (${one.id}${one.own ? ", yours" : ""})`, one.scopes?.join(", ") ?? "all", quota(one), String(one.requests), moment(one.created_at), moment(one.expires_at) || "never", deeds(one, told, changed)]), "There are no keys.", button("Make key", { name: "plus", onclick: () => openDeed("Make", told, changed) })),
-		table("Requests since the start", ["Address", "Requests", "Refused or failed", "Mean time"], told.requests.map((one) => [one.operation, String(one.requests), String(one.failures), seconds(one.mean_s)]), "Nothing was asked yet."),
+		section("Engines", ["Engine", "State", "At work", "Operations", "Models", "Memory"], told.engines.map((one) => [one.name, badge(one), places(one), one.operations.join(", "), one.models?.join(", ") ?? "", one.loaded ? act("Unload", one.name, () => unload(one.name)) : ""]), "There are no engines."),
+		section("Upstreams", ["Upstream", "State", "At work", "Server", "Operations"], told.upstreams.map((one) => [one.name, badge(one), places(one), `${one.host} (${one.kind})`, one.operations.join(", ")]), "No server of somebody else is asked."),
+		section("Models", ["Model", "Engine", "Size", "Licence", "Problem"], told.models.map((one) => [one.name, one.family, bytes(one.bytes), one.license || "not said", one.problem]), "No models are in the folder of models."),
+		section("Keys and quotas", ["Key", "Scopes", "Quota", "Requests", "Made", "Expires", "Actions"], told.keys.map((one) => [`${one.name} (${one.id}${one.own ? ", yours" : ""})`, one.scopes?.join(", ") ?? "all", quota(one), String(one.requests), moment(one.created_at), moment(one.expires_at) || "never", deeds(one, told, changed)]), "There are no keys.", button("Make key", { name: "plus", onclick: () => openDeed("Make", told, changed) })),
+		section("Requests since the start", ["Address", "Requests", "Refused or failed", "Mean time"], told.requests.map((one) => [one.operation, String(one.requests), String(one.failures), seconds(one.mean_s)]), "Nothing was asked yet."),
 	];
 }
 
 /** Draws anew; who stood on a button stands on it again. */
 function redraw(body, ...children) {
 	const focused = body.contains(document.activeElement) && document.activeElement.ariaLabel;
-	const moved = [...body.querySelectorAll(".wide")].map((one) => one.scrollLeft);
+	const tables = () => [...body.querySelectorAll(".wide")];
+	const moved = tables().map((one) => one.scrollLeft);
 	fill(body, ...children);
-	[...body.querySelectorAll(".wide")].forEach((one, n) => (one.scrollLeft = moved[n] ?? 0));
+	tables().forEach((one, n) => (one.scrollLeft = moved[n] ?? 0));
 	const labelled = [...body.querySelectorAll("[aria-label]")];
 	if (focused !== false) (labelled.find((one) => one.ariaLabel === focused) ?? body.querySelector("button")).focus({ preventScroll: true });
 }
@@ -102,7 +98,7 @@ export function showAdministration(place) {
 			// Redrawn where something has changed, and nobody is reading a table by keyboard or has a dialog open.
 			const isRead = body.contains(document.activeElement) || document.querySelector("dialog[open]");
 			if (isForced || (now !== shown && !isRead)) {
-				redraw(body, failed && failure(failed), tiles(told), tables(told, (why) => look(true, why)));
+				redraw(body, failed && failure(failed), tiles(told), sections(told, (why) => look(true, why)));
 				shown = now;
 			}
 		} catch (error) {

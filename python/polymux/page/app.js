@@ -26,10 +26,9 @@ let leave = () => {};
 let turn = 0;
 
 function drawPlaces(current) {
-	const items = Object.entries(PLACES).filter(([, one]) => !one.hidden).map(([name, one]) => {
-		const link = make("a", { href: `#/${name}`, "aria-current": name === current && "page" }, icon(one.icon), make("span", one.title));
-		return make("li", link);
-	});
+	const items = Object.entries(PLACES).filter(([, one]) => !one.hidden).map(([name, one]) =>
+		make("li", make("a", { href: `#/${name}`, "aria-current": name === current && "page" }, icon(one.icon), make("span", one.title))),
+	);
 	fill(document.getElementById("places"), items);
 }
 
@@ -99,6 +98,8 @@ function keyChanged() {
 
 onUnauthorized((error) => key.get() !== "" && openKeyDialog(error));
 onKey(keyChanged);
+// Browsers send no form: the view that it is in asks.
+addEventListener("submit", (event) => event.preventDefault());
 // The way past the navigation is no place of its own.
 addEventListener("hashchange", () => location.hash !== "#content" && open());
 drawThemeButton(document.getElementById("theme-button"));

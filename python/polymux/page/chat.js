@@ -46,7 +46,7 @@ class Chat {
 	}
 
 	buildComposer() {
-		this.input = make("textarea", { id: "chat-input", rows: 2, placeholder: "Write a message", onkeydown: (event) => this.pressed(event) });
+		this.input = make("textarea", { id: "chat-input", rows: 2, placeholder: "Write a message", "aria-describedby": "chat-hint", onkeydown: (event) => this.pressed(event) });
 		this.send = button("Send", { name: "send", class: "primary", type: "submit" });
 		this.halt = button("Stop", { name: "stop", class: "danger", hidden: true, onclick: () => this.stop() });
 		this.file = make("input.unseen", { type: "file", accept: "image/*", id: "chat-picture", onchange: () => this.pick() });
@@ -55,12 +55,11 @@ class Chat {
 		const hint = make("span.note", { id: "chat-hint" }, "Enter sends; Shift and Enter begin a line.");
 		this.composer = make(
 			"form.composer.card",
-			{ onsubmit: (event) => (event.preventDefault(), this.say()) },
+			{ onsubmit: () => this.say() },
 			make("label.unseen", { for: "chat-input" }, "Message"),
 			this.input,
 			make("div.row", this.attach, this.picked, hint, make("div.actions", this.halt, this.send)),
 		);
-		this.input.setAttribute("aria-describedby", "chat-hint");
 	}
 
 	/** The names that may be asked for: free ones where the server tells none. */
@@ -168,8 +167,9 @@ class Chat {
 			shown.end(measured(found));
 			announce("The answer is complete");
 		} catch (error) {
-			shown.end(error.name === "AbortError" ? "Stopped" : "", error.name === "AbortError" ? null : error);
-			if (error.name === "AbortError") announce("Stopped");
+			const isStopped = error.name === "AbortError";
+			shown.end(isStopped ? "Stopped" : "", isStopped ? null : error);
+			if (isStopped) announce("Stopped");
 		}
 		// What failed before its first word is no part of the conversation; nor is what asked for it.
 		if (answer.content) talk.push(answer);

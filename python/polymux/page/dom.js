@@ -101,6 +101,37 @@ export function copyButton(text, words = "Copy") {
 	return made;
 }
 
+/** Sound or film that can be played. */
+export function player(tag, src, label) {
+	return make(tag, { src, controls: true, preload: "metadata", "aria-label": label });
+}
+
+/** A link to somewhere else, which learns nothing of this page. */
+export function linkOut(href, ...children) {
+	return make("a", { href, target: "_blank", rel: "noopener noreferrer nofollow" }, ...children);
+}
+
+/** What may be wider or longer than its place: who uses the keyboard can scroll it, too. */
+export function scrolled(name, label, ...children) {
+	return make(name, { tabIndex: 0, role: "region", "aria-label": label }, ...children);
+}
+
+/** A table: cells are an element's children. With `named`, the first of a row names it. */
+export function table(label, columns, rows, named = false) {
+	const cell = (one, n) => (named && !n ? make("th", { scope: "row" }, one) : make("td", one));
+	const head = make("thead", make("tr", ...columns.map((one) => make("th", { scope: "col" }, one))));
+	const body = make("tbody", ...rows.map((cells) => make("tr", ...cells.map(cell))));
+	return scrolled("div.wide", label, make("table", head, body));
+}
+
+/** Says at a control what is wrong with it, and goes there; with no words, that nothing is. */
+export function complain(input, place, told) {
+	place.textContent = told;
+	if (!told) return input.removeAttribute("aria-invalid");
+	input.setAttribute("aria-invalid", "true");
+	input.focus();
+}
+
 /** What stands where nothing is yet, or nothing is. */
 export function empty(name, title, ...more) {
 	return make("div.empty", icon(name), make("p.empty-title", title), ...more);

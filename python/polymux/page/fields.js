@@ -1,7 +1,7 @@
 // One control for each field of the contract: what it shows, what it gives, what is wrong with it.
 
 import { inline } from "./markdown.js";
-import { button, fill, icon, make } from "./dom.js";
+import { button, complain, fill, icon, make, player } from "./dom.js";
 import { bytes, words } from "./text.js";
 
 const ACCEPTED = { audio: "audio/*,video/*", image: "image/*", video: "video/*" };
@@ -14,7 +14,7 @@ function bounds(field) {
 	const found = [];
 	const [low, high] = [field.minimum, field.maximum];
 	const [above, below] = [field.exclusive_minimum ? "above " : "", field.exclusive_maximum ? "below " : ""];
-	const known = (one) => one !== null && one !== undefined;
+	const known = (one) => (one ?? null) !== null;
 	if (known(low) && known(high)) found.push(`${above || "from "}${low} ${below ? `and ${below}` : "to "}${high}`);
 	else if (known(low)) found.push(`${above || "at least "}${low}`);
 	else if (known(high)) found.push(`${below || "at most "}${high}`);
@@ -24,11 +24,10 @@ function bounds(field) {
 }
 
 function numbered(field, more) {
-	const limits = { min: field.minimum, max: field.maximum, step: field.multiple_of ?? (field.type === "integer" ? 1 : "any") };
-	if (field.minimum === null || field.exclusive_minimum) delete limits.min;
-	if (field.maximum === null || field.exclusive_maximum) delete limits.max;
-	const named = Object.fromEntries(Object.entries(limits).map(([name, one]) => [name, String(one)]));
-	const input = make("input", { type: "number", inputmode: field.type === "integer" ? "numeric" : "decimal", ...named, ...more });
+	const [step, inputmode] = field.type === "integer" ? [1, "numeric"] : ["any", "decimal"];
+	const min = field.exclusive_minimum ? null : field.minimum;
+	const max = field.exclusive_maximum ? null : field.maximum;
+	const input = make("input", { type: "number", inputmode, min, max, step: field.multiple_of ?? step, ...more });
 	return { input, read: () => (input.value === "" ? undefined : Number(input.value)) };
 }
 
@@ -101,7 +100,7 @@ function filed(field, more) {
 		if (!file) return fill(shown);
 		url = URL.createObjectURL(file);
 		const clear = button("Remove this file", { name: "cross", small: true, onclick: () => ((input.value = ""), draw(), input.focus()) });
-		fill(shown, preview(file, url), make("span.file-name", file.name, make("span.note", ` ${bytes(file.size)}`)), clear);
+		fill(shown, preview(file, url), make("span", file.name, make("span.note", ` ${bytes(file.size)}`)), clear);
 	};
 	input.addEventListener("change", draw);
 	drop.addEventListener("click", (event) => !event.target.closest("button, audio, video, input") && input.click());
@@ -119,9 +118,8 @@ function filed(field, more) {
 function preview(file, url) {
 	const kind = file.type.split("/")[0];
 	if (kind === "image") return make("img.thumb", { src: url, alt: "" });
-	if (kind === "audio") return make("audio", { src: url, controls: true, preload: "metadata", "aria-label": `Play ${file.name}` });
-	if (kind === "video") return make("video.thumb", { src: url, controls: true, preload: "metadata", "aria-label": `Play ${file.name}` });
-	return icon("check");
+	const shown = { audio: "audio", video: "video.thumb" }[kind];
+	return shown ? player(shown, url, `Play ${file.name}`) : icon("check");
 }
 
 function kindOf(field) {
@@ -136,28 +134,23 @@ function kindOf(field) {
 /** The control of a field. `read` gives undefined where nothing was said: the server's default counts. */
 export function control(field) {
 	const id = `field-${++count}`;
-	const known = field.default ?? field.upstream_default;
-	const hasDefault = known !== null && known !== undefined && typeof known !== "object";
+	const known = field.default ?? field.upstream_default ?? {};
+	const isShown = typeof known !== "object" && !field.choices && field.type !== "boolean";
 	const more = {
 		id,
 		name: field.name,
 		required: field.required,
 		"aria-describedby": `${id}-hint ${id}-error`,
-		placeholder: hasDefault && !field.choices && field.type !== "boolean" ? String(known) : null,
+		placeholder: isShown && String(known),
 	};
 	const { input, element = input, read, beside } = kindOf(field)(field, more);
 	const label = make("label", { for: id }, words(field.name), field.required && make("span.needed", " required"));
 	const limits = bounds(field);
-	const hint = make("p.hint", { id: `${id}-hint` }, ...inline(field.doc ?? ""), limits && make("span.limits", ` ${limits.charAt(0).toUpperCase()}${limits.slice(1)}.`));
+	const hint = make("p.hint", { id: `${id}-hint` }, ...inline(field.doc ?? ""), limits && make("span", ` ${limits.charAt(0).toUpperCase()}${limits.slice(1)}.`));
 	const error = make("p.field-error", { id: `${id}-error` });
 	const parts = beside ? [make("div.check", input, label)] : [label, element];
-	const fail = (told) => {
-		error.textContent = told;
-		if (told) input.setAttribute("aria-invalid", "true");
-		else input.removeAttribute("aria-invalid");
-		if (told) input.focus();
-	};
+	const fail = (told) => complain(input, error, told);
 	const whole = make("div.field", { dataset: { field: field.name } }, ...parts, hint, error);
-	if (field.type === "file" || LONG.test(field.name) || /array|object/.test(field.type)) whole.classList.add("wide-field");
+	if (/file|array|object/.test(field.type) || LONG.test(field.name)) whole.classList.add("wide-field");
 	return { name: field.name, element: whole, read, fail };
 }

@@ -1,6 +1,6 @@
 // Jobs: begun here or elsewhere under the same key, watched while they run, found again after a reload.
 
-import { announce, button, empty, failure, fill, heading, icon, make, skeleton } from "./dom.js";
+import { announce, button, empty, failure, fill, heading, make, scrolled, skeleton } from "./dom.js";
 import { events } from "./events.js";
 import { showOutput } from "./results.js";
 import { ask, baseOf, key, open } from "./server.js";
@@ -25,10 +25,14 @@ function kept() {
 	return JSON.parse(sessionStorage.getItem(KEPT) ?? "[]");
 }
 
+function keep(jobs) {
+	sessionStorage.setItem(KEPT, JSON.stringify(jobs.slice(0, MOST_KEPT)));
+}
+
 /** Remembers a job that was begun here, for as long as the tab lives. */
 export function track(prediction, operation) {
 	const others = kept().filter((one) => one.id !== prediction.id);
-	sessionStorage.setItem(KEPT, JSON.stringify([{ id: prediction.id, operation }, ...others].slice(0, MOST_KEPT)));
+	keep([{ id: prediction.id, operation }, ...others]);
 	drawCount();
 }
 
@@ -89,7 +93,7 @@ export async function resumeJobs() {
 			const prediction = await ask(`api/v1/predictions/${id}`);
 			listen(prediction, () => {});
 		} catch (error) {
-			if (error.status === 404) sessionStorage.setItem(KEPT, JSON.stringify(kept().filter((one) => one.id !== id)));
+			if (error.status === 404) keep(kept().filter((one) => one.id !== id));
 			else break;
 		}
 	}
@@ -124,10 +128,10 @@ export function jobCard(first, title, { open: isOpen = false, level = 3, onRemov
 	const time = make("span.note");
 	const problem = make("div");
 	const preview = make("div.preview");
-	const logs = make("pre", { tabIndex: 0, role: "region", "aria-label": "Log" });
-	const log = make("details.fold", { hidden: true }, make("summary", "Log"), logs);
+	const logs = scrolled("pre", "Log");
+	const log = make("details.fold", make("summary", "Log"), logs);
 	const output = make("div.result");
-	const shown = make("details.fold.output", { open: isOpen, hidden: true, ontoggle: () => drawOutput() }, make("summary", "Result"), output);
+	const shown = make("details.fold", { open: isOpen, ontoggle: drawOutput }, make("summary", "Result"), output);
 	const cancel = button("Cancel", { name: "stop", class: "danger", onclick: () => act("POST", "/cancel", cancel) });
 	const remove = button("Remove with its files", { name: "cross", class: "quiet", onclick: () => act("DELETE", "", remove) });
 	const head = make("div.job-head", make(`h${level}`, title), state, time);

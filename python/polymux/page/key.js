@@ -1,6 +1,6 @@
 // The key: asked for when the server wants one, tried, and kept for this tab.
 
-import { announce, button, fill, icon, make } from "./dom.js";
+import { announce, button, complain, fill, icon, make } from "./dom.js";
 import { ask, key } from "./server.js";
 
 const dialog = document.getElementById("key-dialog");
@@ -34,7 +34,7 @@ export function openKeyDialog(error = null) {
 	});
 	const form = make(
 		"form.stack",
-		{ novalidate: true, onsubmit: (event) => (event.preventDefault(), tried(input, words)) },
+		{ novalidate: true, onsubmit: () => tried(input, words) },
 		make("h2", { id: "key-title" }, "Your key for this server"),
 		make("p.hint", { id: "key-hint" }, "One that “polymux keys add” has printed. On this machine the first start keeps one in the file local-key, in polymux’s folder for state. It stays in this tab, until the tab is closed."),
 		make("label", { for: "key-input" }, "Key"),
@@ -54,8 +54,7 @@ export function openKeyDialog(error = null) {
 
 async function tried(input, words) {
 	const before = key.get();
-	words.textContent = "";
-	input.removeAttribute("aria-invalid");
+	complain(input, words, "");
 	key.set(input.value.trim());
 	try {
 		await ask("api/v1/operations");
@@ -63,9 +62,7 @@ async function tried(input, words) {
 		// A key that may do other things is a key.
 		if (error.status !== 403) {
 			key.set(before);
-			words.textContent = error.message;
-			input.setAttribute("aria-invalid", "true");
-			input.focus();
+			complain(input, words, error.message);
 			return;
 		}
 	}

@@ -47,8 +47,7 @@ export function openDeed(deed, { scopes }, changed, one = {}) {
 		dialog.remove();
 		changed();
 	}
-	async function onsubmit(event) {
-		event.preventDefault();
+	async function onsubmit() {
 		submit.disabled = true;
 		try {
 			const body = hasForm ? values(new FormData(form)) : undefined;

@@ -1,7 +1,7 @@
 // Markdown of models as elements. What they write is a stranger's: every text becomes a text node,
 // links lead to the web and to mail alone, and pictures are links, so that reading loads nothing.
 
-import { copyButton, make } from "./dom.js";
+import { copyButton, linkOut, make, scrolled, table } from "./dom.js";
 
 const FENCE = /^ {0,3}(```+|~~~+)\s*([\w+#.-]*)/;
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
@@ -33,7 +33,7 @@ export function inline(text) {
 
 function link(target, words, whole) {
 	if (!/^(https?:\/\/|mailto:)/i.test(target) || !URL.canParse(target)) return whole;
-	return make("a", { href: target, target: "_blank", rel: "noopener noreferrer nofollow" }, ...words);
+	return linkOut(target, ...words);
 }
 
 /** A text cut into blocks: each is one thing, and only the last of a growing text still changes. */
@@ -73,9 +73,7 @@ function fenced(lines) {
 	const closed = lines.length > 1 && lines.at(-1).trim().startsWith(mark);
 	const text = lines.slice(1, closed ? -1 : undefined).join("\n");
 	const head = make("div.code-head", make("span", language || "text"), copyButton(() => text));
-	// Who uses the keyboard can scroll it too.
-	const body = make("pre", { tabIndex: 0, role: "region", "aria-label": "Code" }, make("code", text));
-	return make("div.code", head, body);
+	return make("div.code", head, scrolled("pre", "Code", make("code", text)));
 }
 
 function list(lines) {
@@ -102,12 +100,9 @@ function list(lines) {
 	return made;
 }
 
-function table(lines) {
-	const cells = (line) => line.trim().replace(/^\||\|$/g, "").split(/(?<!\\)\|/).map((one) => one.trim());
-	const row = (line, tag) => make("tr", ...cells(line).map((one) => make(tag, tag === "th" ? { scope: "col" } : {}, ...inline(one))));
-	const head = make("thead", row(lines[0], "th"));
-	const body = make("tbody", ...lines.slice(2).map((line) => row(line, "td")));
-	return make("div.wide", { tabIndex: 0, role: "region", "aria-label": "Table" }, make("table", head, body));
+function tabled([head, , ...rows]) {
+	const cells = (line) => line.trim().replace(/^\||\|$/g, "").split(/(?<!\\)\|/).map((one) => inline(one.trim()));
+	return table("Table", cells(head), rows.map(cells));
 }
 
 function lined(lines) {
@@ -129,7 +124,7 @@ function lined(lines) {
 			found.push(list(rest.slice(0, count)));
 		} else if (line.includes("|") && COLUMNS.test(rest[1] ?? "")) {
 			count = run((one) => one.includes("|"));
-			found.push(table(rest.slice(0, count)));
+			found.push(tabled(rest.slice(0, count)));
 		} else {
 			count = run((one) => !ITEM.test(one) && !TITLE.test(one) && !RULER.test(one) && !/^ {0,3}>/.test(one));
 			const kept = rest.slice(0, count).flatMap((one, n) => [n ? make("br") : "", ...inline(one.replace(/\s+$/, ""))]);

@@ -8,8 +8,8 @@ import { showOutput } from "./results.js";
 import { send } from "./server.js";
 import { streamed } from "./streaming.js";
 
-const FAMILIES = { chat: "Chat", audio: "Sound and music", image: "Pictures", video: "Video", text: "Text" };
-const DRAWN = { chat: "chat", audio: "songs", image: "picture", video: "play", text: "copy" };
+/** Family to its title and icon. */
+const FAMILIES = { chat: ["Chat", "chat"], audio: ["Sound and music", "songs"], image: ["Pictures", "picture"], video: ["Video", "play"], text: ["Text", "copy"] };
 const CHATS = ["chat", "free_chat"];
 
 /** All operations, or the one that the address names. */
@@ -17,9 +17,9 @@ export function showPlayground(place, { operations }, name) {
 	const operation = operations.find((one) => one.name === name);
 	if (operation) return showOperation(place, operation);
 	place.append(heading("Playground", `${operations.length} operations of this server. What you do here any program can do, under the same key.`));
-	for (const [family, title] of Object.entries(FAMILIES)) {
+	for (const [family, [title, drawn]] of Object.entries(FAMILIES)) {
 		const cards = operations.filter((one) => one.family === family).map((one) =>
-			make("li", make("a.card.operation", { href: `#/playground/${one.name}` }, icon(DRAWN[family]), make("span", make("strong", one.title), make("span.note", one.summary)))),
+			make("li", make("a.card.operation", { href: `#/playground/${one.name}` }, icon(drawn), make("span", make("strong", one.title), make("span.note", one.summary)))),
 		);
 		if (cards.length) place.append(make("section", make("h2", title), make("ul.cards", ...cards)));
 	}
@@ -44,7 +44,7 @@ class Run {
 		this.result = make("div.result", { "aria-live": "polite" }, empty("play", "Nothing has run yet", make("p", "What comes of it appears here.")));
 		this.form = make(
 			"form.card.stack",
-			{ onsubmit: (event) => (event.preventDefault(), this.submit()) },
+			{ onsubmit: () => this.submit() },
 			variantChoice(operation, (variant) => this.choose(variant)),
 			this.fields,
 			make("div.actions", this.stop, this.start),

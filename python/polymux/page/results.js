@@ -1,6 +1,6 @@
 // What operations give: sound, pictures, video, text, songs, whatever shape it comes in.
 
-import { copyButton, icon, make } from "./dom.js";
+import { copyButton, icon, linkOut, make, player, scrolled, table } from "./dom.js";
 import { block, blocks } from "./markdown.js";
 import { own } from "./server.js";
 import { songCards } from "./songcards.js";
@@ -22,18 +22,14 @@ function file(link, href, { label, input }) {
 	const kind = Object.keys(KINDS).find((one) => KINDS[one].test(url.pathname));
 	const said = typeof input?.prompt === "string" ? input.prompt.slice(0, 200) : label;
 	const shown = {
-		audio: () => make("audio", { src: href, controls: true, preload: "metadata", "aria-label": label }),
-		video: () => make("video", { src: href, controls: true, preload: "metadata", "aria-label": label }),
-		image: () => make("a", { href, target: "_blank", rel: "noopener" }, make("img", { src: href, alt: said, loading: "lazy" })),
+		audio: () => player("audio", href, label),
+		video: () => player("video", href, label),
+		image: () => linkOut(href, make("img", { src: href, alt: said, loading: "lazy" })),
 	}[kind];
 	const end = Number(url.searchParams.get("exp")) * 1000;
 	const kept = end > 0 && make("span.note", `Kept until ${moment(end)}`);
 	const parts = make("div.row", saved(href), copyButton(() => link, "Copy link"), kept);
 	return make("figure.made", { dataset: { kind: kind ?? "file" } }, shown?.() ?? make("p", label), make("figcaption", parts));
-}
-
-function linkElsewhere(link) {
-	return make("p", make("a", { href: link, target: "_blank", rel: "noopener noreferrer" }, link));
 }
 
 /** A text to be copied and saved: as Markdown, or, where it was read or heard, as it is. */
@@ -44,22 +40,21 @@ function prose(text, asIs) {
 }
 
 function chunks(list) {
-	const rows = list.map((one) => make("tr", make("td", `${clock(one.timestamp?.[0])} – ${clock(one.timestamp?.[1])}`), make("td", one.text)));
-	const head = make("thead", make("tr", make("th", { scope: "col" }, "Time"), make("th", { scope: "col" }, "Text")));
-	return make("details.fold", make("summary", "With times"), make("div.wide", { tabIndex: 0, role: "region", "aria-label": "Times" }, make("table", head, make("tbody", ...rows))));
+	const rows = list.map((one) => [`${clock(one.timestamp?.[0])} – ${clock(one.timestamp?.[1])}`, one.text]);
+	return make("details.fold", make("summary", "With times"), table("Times", ["Time", "Text"], rows));
 }
 
-export function facts(plain) {
+function facts(plain) {
 	const known = Object.entries(plain).filter(([, value]) => value !== null && typeof value !== "object");
 	return known.length > 0 && make("dl.facts", ...known.map(([name, value]) => make("div", make("dt", words(name)), make("dd", String(value)))));
 }
 
 function parts(value, how) {
-	if (value === null || value === undefined) return [];
+	if ((value ?? null) === null) return [];
 	if (typeof value === "string") {
 		const href = own(value, how.base);
 		if (href) return [file(value, href, how)];
-		return [/^https?:\/\/\S+$/.test(value) ? linkElsewhere(value) : prose(value, how.asIs)];
+		return [/^https?:\/\/\S+$/.test(value) ? make("p", linkOut(value, value)) : prose(value, how.asIs)];
 	}
 	if (Array.isArray(value)) {
 		if (value.some((one) => one?.song_name)) return [songCards(value)];
@@ -79,8 +74,7 @@ function parts(value, how) {
 
 function whole(value) {
 	const text = JSON.stringify(value, null, 2);
-	const body = make("pre", { tabIndex: 0, role: "region", "aria-label": "JSON" }, text);
-	return make("details.fold", make("summary", "As JSON"), make("div.row", copyButton(() => text)), body);
+	return make("details.fold", make("summary", "As JSON"), make("div.row", copyButton(() => text)), scrolled("pre", "JSON", text));
 }
 
 /** An output as people see it. `base` is what the server's own links begin with, `metrics` the header field's value. */

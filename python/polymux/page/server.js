@@ -1,8 +1,9 @@
 // The server that the page came from: where it is, the key, and every way to ask it.
 
 /** What all addresses begin with: the folder above this file's, wherever that is mounted. */
-export const BASE = new URL("../", import.meta.url);
+const BASE = new URL("../", import.meta.url);
 const KEY = "polymux.key";
+const JSON_TYPE = { "Content-Type": "application/json" };
 
 /** What the server answered instead of what was wanted. */
 export class ServerError extends Error {
@@ -35,8 +36,8 @@ export function address(path) {
 	return new URL(path.replace(/^\//, ""), BASE);
 }
 
-function headers(more = {}) {
-	return key.get() ? { Authorization: `Bearer ${key.get()}`, ...more } : more;
+function headers(more) {
+	return { ...(key.get() && { Authorization: `Bearer ${key.get()}` }), ...more };
 }
 
 function failed(status, text) {
@@ -53,10 +54,10 @@ function failed(status, text) {
 }
 
 /** Asks, and gives the answer while its body is still to come. */
-export async function open(path, { method = "GET", body, signal, ...more } = {}) {
+export async function open(path, { method = "GET", body, signal } = {}) {
 	let answer;
 	try {
-		const fields = headers(body === undefined ? more.headers : { "Content-Type": "application/json", ...more.headers });
+		const fields = headers(body !== undefined && JSON_TYPE);
 		const sent = body === undefined ? undefined : JSON.stringify(body);
 		const where = address(path);
 		answer = await fetch(where, { method, headers: fields, body: sent, signal, cache: "no-store", credentials: "omit" });
@@ -79,7 +80,7 @@ export function send(path, body, { prefer, signal, onUpload } = {}) {
 		const request = new XMLHttpRequest();
 		request.open("POST", address(path));
 		const isForm = body instanceof FormData;
-		const fields = headers({ ...(isForm ? {} : { "Content-Type": "application/json" }), ...(prefer && { Prefer: prefer }) });
+		const fields = headers({ ...(!isForm && JSON_TYPE), ...(prefer && { Prefer: prefer }) });
 		for (const [name, value] of Object.entries(fields)) request.setRequestHeader(name, value);
 		request.upload.onprogress = (event) => event.lengthComputable && onUpload?.(event.loaded, event.total);
 		request.onload = () => {

@@ -1,6 +1,6 @@
 // Songs as cards: the cover, the name, and the way to its page.
 
-import { icon, make } from "./dom.js";
+import { icon, linkOut, make } from "./dom.js";
 import { own } from "./server.js";
 
 function card(song) {
@@ -9,7 +9,7 @@ function card(song) {
 	// Covers that lie elsewhere are not loaded: nobody else is told who looks.
 	const cover = own(song.song_image);
 	const picture = cover ? make("img.cover", { src: cover, alt: "", width: 72, height: 72, loading: "lazy" }) : make("span.cover", icon("songs"));
-	const name = page ? make("a", { href: page, target: "_blank", rel: "noopener noreferrer" }, song.song_name) : song.song_name;
+	const name = page ? linkOut(page, song.song_name) : song.song_name;
 	return make("li.card.song", picture, make("div", make("strong", name || "Without a name"), page && make("span.note", ours ? "Its page on this server" : new URL(page).host)));
 }
 

@@ -14,7 +14,7 @@ export function showSongs(place, { operations }) {
 	const more = button("More songs", { class: "quiet", hidden: true, onclick: () => search(MOST) });
 	const form = make(
 		"form.search.card",
-		{ role: "search", onsubmit: (event) => (event.preventDefault(), search(FIRST)) },
+		{ role: "search", onsubmit: () => search(FIRST) },
 		make("label", { for: "song" }, "Song"),
 		make("div.row", input, button("Search", { class: "primary", type: "submit" })),
 	);

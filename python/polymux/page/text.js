@@ -4,7 +4,7 @@ const BYTES = ["bytes", "KB", "MB", "GB", "TB"];
 
 /** 1536 is "1.5 KB". */
 export function bytes(count) {
-	if (count === null || count === undefined) return "unknown";
+	if ((count ?? null) === null) return "unknown";
 	let at = 0;
 	while (count >= 1000 && at < BYTES.length - 1) [count, at] = [count / 1000, at + 1];
 	return `${at && count < 100 ? count.toFixed(1) : Math.round(count)} ${BYTES[at]}`;
@@ -23,9 +23,9 @@ export function seconds(count) {
 export function clock(count) {
 	if (typeof count !== "number") return "";
 	const whole = Math.floor(count);
-	const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60), whole % 60];
-	const last = `${String(rest).padStart(2, "0")}`;
-	return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${last}` : `${minutes}:${last}`;
+	const [hours, minutes] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60)];
+	const two = (number) => String(number).padStart(2, "0");
+	return `${hours ? `${hours}:${two(minutes)}` : minutes}:${two(whole % 60)}`;
 }
 
 /** A moment, as this browser writes dates. */

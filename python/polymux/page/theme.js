@@ -9,16 +9,11 @@ const THEMES = [
 	["dark", "Dark", "moon"],
 ];
 
-function apply(name) {
-	if (name) document.documentElement.dataset.theme = name;
-	else delete document.documentElement.dataset.theme;
-}
-
 export function drawThemeButton(place) {
 	let at = Math.max(0, THEMES.findIndex(([name]) => name === (localStorage.getItem(KEPT) ?? "")));
 	const draw = () => {
 		const [name, title, drawn] = THEMES[at];
-		apply(name);
+		document.documentElement.dataset.theme = name;
 		fill(place, icon(drawn), make("span", title));
 		place.setAttribute("aria-label", `Colours: ${title}`);
 	};

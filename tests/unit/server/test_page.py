@@ -55,10 +55,45 @@ def test_a_file_runs_under_the_policy_and_asks_nobody_else(name: str) -> None:
     assert "innerHTML" not in text
     assert not re.search(r"\beval\(|new Function|document\.write|insertAdjacentHTML", text)
     assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\son\w+=\"|\sstyle=", text)
+    # Beneath a prefix an address from the root, too, is somebody else's.
+    assert not re.search(r"(?:href|src|action): ?\"/|(?:href|src|action)=\"/|url\(", text)
+    assert not re.search(r"(?:fetch|ask|open|send|URL|address)\([\"'`]/", text)
     elsewhere = set(re.findall(r"https?://[\w.-]+", text)) - {"http://www.w3.org"}
     assert not elsewhere
     imports = re.findall(r"^import [^;]* from \"([^\"]+)\";$", text, re.MULTILINE)
     assert {one.removeprefix("./") for one in imports} <= page_files().keys()
+
+
+def dead_names(texts: dict[str, str]) -> set[str]:
+    """Imports, exports, icons, classes and colours that nothing uses."""
+    scripts = {name: text for name, text in texts.items() if name.endswith(".js")}
+    styles = re.sub(r"/\*.*?\*/", "", "".join(texts[one] for one in texts if one.endswith(".css")))
+    drawn = "".join(text for name, text in texts.items() if not name.endswith(".css"))
+    dead = set()
+    for name, text in scripts.items():
+        others = "".join(other for at, other in scripts.items() if at != name)
+        imported = ",".join(re.findall(r"^import \{([^}]*)\}", text, re.MULTILINE)).split(",")
+        dead |= {
+            one for one in map(str.strip, imported) if len(re.findall(rf"\b{one}\b", text)) < 2
+        }
+        exported = re.findall(
+            r"^export (?:async )?(?:function\*?|const|class) (\w+)", text, re.MULTILINE
+        )
+        dead |= {one for one in exported if not re.search(rf"\b{one}\b", others)}
+    icons = re.findall(r"^\t(\w+): \"M", texts["dom.js"], re.MULTILINE)
+    dead |= {one for one in icons if not any(f'"{one}"' in text for text in scripts.values())}
+    classes = set(re.findall(r"\.([a-z][\w-]*)(?=[^{}]*\{)", styles))
+    dead |= {one for one in classes if not re.search(rf"[.\"\s`]{one}\b", drawn)}
+    return dead | {one for one in re.findall(r"(--[\w-]+):", styles) if f"var({one})" not in styles}
+
+
+def test_nothing_in_it_is_dead() -> None:
+    texts = {path.name: path.read_text("utf-8") for path in FOLDER.iterdir()}
+    assert not dead_names(texts)
+    texts["base.css"] += ".nowhere { --unused: 1px }"
+    texts["app.js"] += '\nimport { zip } from "./dom.js";\nexport const lonely = 1;'
+    texts["dom.js"] = texts["dom.js"].replace("const ICONS = {", 'const ICONS = {\n\tghost: "M0",')
+    assert dead_names(texts) == {"nowhere", "--unused", "zip", "lonely", "ghost"}
 
 
 def test_nobody_needs_a_key_for_it(server: PolymuxServer) -> None:
