@@ -106,6 +106,7 @@ class Samples:
 
     folder: Path
     image: Path = field(init=False)
+    mask: Path = field(init=False)
     sound: Path = field(init=False)
     speech: Path = field(init=False)
     snippet: Path = field(init=False)
@@ -129,6 +130,8 @@ class Samples:
         make(*lavfi, "testsrc=s=192x144:d=2:r=10", "-pix_fmt", "yuv420p", self.folder / "a.mp4")
         make(*lavfi, "mandelbrot=s=32x24:r=10", "-frames:v", "1", self.folder / "tiny.png")
         self.image, self.sound = self.folder / "tiny.png", self.folder / "a.wav"
+        self.mask = self.folder / "mask.png"
+        make("-i", self.image, "-vf", "format=gray,geq=lum='255*gt(X,W/2)'", self.mask)
         self.speech = self.folder / "speech.wav"
         words = "The quick brown fox jumps over the lazy dog."
         programs.run("espeak-ng", "-w", self.speech, words)
@@ -167,7 +170,8 @@ def _settings(folder: Path, samples: Samples) -> str:
         "download = { enabled = false }",
         f"store = {{ folder = {json.dumps(str(folder / 'store'))} }}",
         'routes = { free_chat = ["stub"], chat = [{ backend = "stub", models = ["stub"] }, '
-        '"assistant"] }',
+        '"assistant"], upscale_image = [{ backend = "upscale", models = '
+        '["nightmareai/real-esrgan"] }, "stub"] }',
     ]
     for name, table in engines.items():
         options = table.pop("options", {})

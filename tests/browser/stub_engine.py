@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 FAMILY = "browser.stub_engine:StubEngine"
 OPERATIONS = (
-    "chat", "free_chat", "generate_image", "generate_video", "generate_music", "download_video",
-    "summarize_video", "download_music",
+    "chat", "free_chat", "generate_image", "upscale_image", "generate_video", "generate_music",
+    "download_video", "summarize_video", "download_music",
 )  # fmt: skip
 RELEASE = "release"
 #: What a model might write, and what it must not be able to do.
@@ -57,6 +57,7 @@ class StubEngine(Engine):
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
         if request.operation in ("chat", "free_chat"):
             return Output(self._chat(request, sink, token), "v1")
+        sink.log(f"for {request.model or 'nobody'} with {', '.join(sorted(request.given))}")
         self._wait(str(request.values.get("prompt") or ""), sink, token)
         return Output(self._made(request, sink), "v1")
 
@@ -81,6 +82,8 @@ class StubEngine(Engine):
         match request.operation:
             case "generate_image":
                 return [file("a.png") for _ in range(int(request.values.get("num_outputs", 1)))]
+            case "upscale_image":
+                return [file("a.png")]
             case "generate_video":
                 return [file("a.mp4")]
             case "generate_music":

@@ -97,6 +97,18 @@ def test_nothing_moves_while_an_answer_streams(opened: Opened) -> None:
         assert sum(page.evaluate("seen.shifts")) < 0.01
 
 
+def test_what_moves_is_seen(opened: Opened) -> None:
+    """The watch of the test above: without it, that would hold of a page that jumps."""
+    with opened("chat") as page:
+        expect(page.get_by_label("Message", exact=True)).to_be_visible()
+        page.evaluate("seen.shifts = []")
+        late = """const late = document.createElement("div");
+          late.style.height = "200px";
+          document.querySelector(".chat").before(late);"""
+        page.evaluate(f"() => {{ {late} }}")
+        page.wait_for_function("seen.shifts.reduce((sum, one) => sum + one, 0) > 0.01")
+
+
 def test_a_real_model_hears_the_system_prompt(opened: Opened) -> None:
     with opened("chat") as page:
         page.get_by_text("Model and system prompt").click()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from browser.stub_engine import ANSWER
 from playwright.sync_api import expect
 from polymux import contract
 
@@ -34,6 +35,19 @@ CASES = {
     "convert_to_mp3": ({}, {"file": "sound"}, "audio"),
     "read_text": ({}, {"file": "text"}, "2026"),
 }
+#: Operation and model to what is filled in, what is sent along, and the names that must arrive.
+VARIANTS = {
+    ("upscale_image", "philz1337x/clarity-upscaler"): (
+        {"prompt": "sharp"}, {"image": "image", "mask": "mask"}, "image, mask, prompt"
+    ),
+    ("generate_image", "lorenzomarines/astra"): (
+        {"prompt": "a red roof", "num_outputs": "2"}, {"image": "image", "mask": "mask"},
+        "image, mask, num_outputs, prompt",
+    ),
+    ("generate_image", "playgroundai/playground-v2.5-1024px-aesthetic"): (
+        {"prompt": "a red roof"}, {"image": "image", "mask": "mask"}, "image, mask, prompt"
+    ),
+}  # fmt: skip
 MEDIA = ("audio", "video", "image")
 
 
@@ -69,6 +83,67 @@ def test_an_operation(name: str, opened: Opened, house: House) -> None:
         expect(made).to_be_visible()
         expect(shown.get_by_role("link", name="Download").first).to_be_visible()
         loads(made.locator({"image": "img"}.get(wanted, wanted)), wanted)
+
+
+def test_each_model_of_an_operation_has_its_case() -> None:
+    """A model that is new, or a form that nothing fills in, is told here."""
+    of_cases = {"upscale_image": "nightmareai/real-esrgan"}
+    known = {(one.name, of_cases.get(one.name, one.variants[0].model))
+             for one in contract.operations()}  # fmt: skip
+    told = {(one.name, variant.model) for one in contract.operations() for variant in one.variants}
+    assert told == known | VARIANTS.keys()
+
+
+@pytest.mark.parametrize(("name", "model"), VARIANTS)
+def test_a_model_of_an_operation(name: str, model: str, opened: Opened, house: House) -> None:
+    """With a picture and a mask, which is painting into it: what is filled in arrives."""
+    fields, files, arrived = VARIANTS[name, model]
+    with opened(f"playground/{name}") as page:
+        page.get_by_role("radio", name=model).check()
+        for fold in page.locator("form summary").all():
+            fold.click()
+        for field, text in fields.items():
+            page.locator(f"[name={field}]").fill(text)
+        for field, sample in files.items():
+            page.locator(f"[name={field}]").set_input_files(getattr(house.samples, sample))
+        page.get_by_role("button", name="Run").click()
+        shown = result(page)
+        made = shown.locator("figure[data-kind=image]")
+        expect(made).to_have_count(int(fields.get("num_outputs", 1)))
+        loads(made.first.locator("img"), "image")
+        shown.get_by_text("Log").click()
+        log = shown.get_by_role("region", name="Log")
+        expect(log).to_contain_text(f"for {model} with {arrived}\n")
+
+
+def test_a_mask_without_its_picture_is_refused(opened: Opened, house: House) -> None:
+    with opened("playground/generate_image") as page:
+        page.get_by_role("radio", name="lorenzomarines/astra").check()
+        expect(page.get_by_text("mask needs image.")).to_be_visible()
+        page.locator("[name=prompt]").fill("a red roof")
+        page.locator("[name=mask]").set_input_files(house.samples.mask)
+        page.get_by_role("button", name="Run").click()
+        expect(page.locator("[data-field=mask] .field-error")).to_contain_text("image")
+
+
+def test_a_result_is_copied(opened: Opened) -> None:
+    """A text as it was written, a file as its link."""
+    with opened("playground/chat", permissions=["clipboard-read", "clipboard-write"]) as page:
+        copied = "navigator.clipboard.readText()"
+        page.locator("[name=messages]").fill("hello")
+        page.locator("[name=model]").fill("stub")
+        page.get_by_role("button", name="Run").click()
+        result(page).locator("div.row:not(details *)").get_by_role("button", name="Copy").click()
+        expect(result(page).get_by_role("button", name="Copied")).to_be_visible()
+        assert page.evaluate(copied).strip() == ANSWER.strip()
+        page.goto(page.url.replace("playground/chat", "playground/download_music"))
+        page.locator("[name=query]").fill("a tone")
+        page.get_by_role("button", name="Run").click()
+        result(page).get_by_role("button", name="Copy link").click()
+        expect(result(page).get_by_role("button", name="Copied")).to_be_visible()
+        link = page.evaluate(copied)
+        assert link.startswith("http")
+        assert result(page).get_by_role("link", name="Download").get_attribute("href") == link
 
 
 def loads(player: Locator, kind: str) -> None:
