@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux.downloads.pages import PageDownloader
 from polymux.downloads.settings import DownloadSettings
+from polymux.engines.base import Cancelled, Engine, Output
 from polymux.fetching import FetchPolicy
 from polymux.service.backend import Backend
 from polymux.service.work import Product
@@ -17,8 +20,9 @@ from polymux.summaries.settings import SummaryOptions
 from support.polymux_server import PolymuxServer
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Mapping
 
+    from polymux.engines.base import EngineSink, Request, Token
     from polymux.service.work import Sink, Work
 
     from support.web import Server
@@ -80,6 +84,31 @@ class Model(Backend):
             self.hold.clear()
 
         server.loop.call_soon_threadsafe(hold)
+
+    def step(self, server: PolymuxServer) -> None:
+        """Answers what waits, and waits with the next."""
+
+        def step() -> None:
+            self.hold.set()
+            self.hold.clear()
+
+        server.loop.call_soon_threadsafe(step)
+
+
+class Listening(Engine):
+    """Hears speech for ever, in its process; files of a folder tell that it began and ended."""
+
+    def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._folder = Path(options["folder"])
+        return {}
+
+    def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
+        sink.report(0.5)
+        (self._folder / "began").touch()
+        while not token.cancelled:
+            time.sleep(0.01)
+        (self._folder / "cancelled").touch()
+        raise Cancelled
 
 
 class Served(PolymuxServer):

@@ -113,6 +113,7 @@ class SummaryBackend(Backend):
                 code="no_speech",
                 param="url",
             )
+        sink.report(_LISTENING)
         chapters = [Chapter(start_s, title) for start_s, title in found.chapters]
         text = await self._summary(work, sink, found.title, said, chapters)
         return Product({"response": text})
@@ -126,8 +127,8 @@ class SummaryBackend(Backend):
         sink.log("the video has no captions: its speech is written down")
         size_bytes = (await asyncio.to_thread(path.stat)).st_size
         upload = Upload(path, path.name, "", size_bytes)
-        product = await self._asked("transcribe", {"audio": upload}, work, sink)
-        sink.report(_LISTENING)
+        listening = sink.part(_FETCHING, _LISTENING)
+        product = await self._asked("transcribe", {"audio": upload}, work, listening)
         chunks = product.output.get("chunks") or [{"text": product.output.get("text", "")}]
         return [Said(_start_s(one), str(one.get("text", "")).strip()) for one in chunks]
 
@@ -189,7 +190,7 @@ class SummaryBackend(Backend):
         return await self._chat(writer.notes(notes), work, sink)
 
     async def _chat(self, values: dict[str, Any], work: Work, sink: Sink) -> str:
-        product = await self._asked("chat", values, work, sink)
+        product = await self._asked("chat", values, work, sink.part(0, 0))
         text = str(product.output["choices"][0]["message"].get("content") or "").strip()
         if not text:
             raise refusal(
@@ -206,7 +207,7 @@ class SummaryBackend(Backend):
         shape = contract.operation(operation).variants[0]
         checked = contract.CheckedRequest(operation, shape.id, shape.model or "", values, ())
         asked = Work.of(checked, work.caller, work.request_id)
-        return await self._service.call(asked, sink.part(0, 0))
+        return await self._service.call(asked, sink)
 
 
 def _captions_of(path: Path) -> list[Said]:

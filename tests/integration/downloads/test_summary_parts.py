@@ -1,0 +1,184 @@
+"""Summaries of many parts: how far they are, how they are left, what is told twice."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux import Client
+from polymux.engines.supervisor import EngineBackend
+from support.fetches import wait_until
+from support.summaries import SUMMARIZE, Served
+from support.video_site import CAPTIONS, Site
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from polymux.service.backend import Backend
+    from support.web import Exchange, Server
+
+SENTENCE = "The river carries every stone down to the sea."
+LATER = [("Prefer", "respond-async")]
+
+
+class Chaptered(Site):
+    """``/chapters/NAME`` tells of a file with chapters; captions are what a test says."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.captions = CAPTIONS
+        self.chapters = {"Stones": 0, "Sand": 2}
+
+    async def answer(self, exchange: Exchange) -> None:
+        kind, _, name = exchange.target.lstrip("/").partition("/")
+        if kind == "captions.vtt":
+            await exchange.answer(200, self.captions.encode(), "Content-Type: text/vtt")
+        elif kind == "chapters":
+            await exchange.answer(
+                200, self._told(exchange, name).encode(), "Content-Type: text/html"
+            )
+        else:
+            await super().answer(exchange)
+
+    def _told(self, exchange: Exchange, name: str) -> str:
+        """A page as search engines want it (https://schema.org/Clip)."""
+        host = {key.lower(): value for key, value in exchange.headers}["host"]
+        starts = [*self.chapters.values(), 3]
+        clips = [
+            {"@type": "Clip", "name": title, "startOffset": start_s, "endOffset": end_s}
+            for (title, start_s), end_s in zip(self.chapters.items(), starts[1:], strict=True)
+        ]
+        video = {
+            "@context": "https://schema.org", "@type": "VideoObject", "name": "Rivers",
+            "duration": "PT3S", "contentUrl": f"http://{host}/{name}", "hasPart": clips,
+        }  # fmt: skip
+        script = f'<script type="application/ld+json">{json.dumps(video)}</script>'
+        return f"<!doctype html><html><head><title>t</title>{script}</head></html>"
+
+
+@pytest.fixture
+def chaptered(site_folder: Path) -> Iterator[tuple[Chaptered, Server]]:
+    site = Chaptered(site_folder)
+    with site.server() as running:
+        yield site, running
+
+
+def heard(count: int) -> list[Any]:
+    return [{"timestamp": [float(n), n + 1.0], "text": f"{n:02d} {SENTENCE}"} for n in range(count)]
+
+
+def test_progress_grows_with_each_part(site: Server, tmp_path: Path) -> None:
+    """Looked at while each of them is asked for; none is answered before."""
+    with Served(tmp_path, site, part_characters=500) as server:
+        model = server.model
+        model.heard = heard(40)
+        model.holds(server, "chat")
+        with Client(server.url, server.key) as client:
+            body = {"url": site.url("/silent/high.mp4")}
+            begun = server.json(SUMMARIZE, body, LATER).json()["id"]
+            shares = []
+            for number in range(1, 6):
+                wait_until(lambda number=number: len(model.chats) == number)
+                shares.append(float(client.predictions.get(begun).extra["progress"]))
+                model.step(server)
+            assert client.predictions.wait(begun).output == "summary 5"
+    assert shares == pytest.approx([0.6, 0.6875, 0.775, 0.8625, 0.95])
+
+
+@pytest.mark.parametrize(("operation", "number"), [("chat", 3), ("chat", 5), ("transcribe", 1)])
+def test_left_at_any_part(site: Server, tmp_path: Path, operation: str, number: int) -> None:
+    """A part, the notes of all, and speech: what is asked is ended, and nothing more is asked."""
+    with Served(tmp_path, site, part_characters=500) as server:
+        model = server.model
+        model.heard = heard(40)
+        model.holds(server, operation, number)
+        with Client(server.url, server.key) as client:
+            body = {"url": site.url("/silent/high.mp4")}
+            begun = server.json(SUMMARIZE, body, LATER).json()["id"]
+            wait_until(lambda: sum(one.operation == operation for one in model.asked) == number)
+            asked = len(model.asked)
+            assert client.predictions.cancel(begun).status == "canceled"
+            assert model.ended == ["cancelled"]
+            # Its place is free again: the same is done from its beginning.
+            server.loop.call_soon_threadsafe(model.hold.set)
+            assert client.summarize_video(body["url"]).text == f"summary {len(model.chats)}"
+            assert len(model.asked) == asked + 6
+
+
+class Listened(Served):
+    """Its speech is heard by an engine in a process."""
+
+    def _backends(self) -> list[Backend]:
+        options = {"folder": str(self.settings.store.folder.parent)}
+        family = "support.summaries:Listening"
+        return [EngineBackend("speech", family, ["transcribe"], options), *super()._backends()]
+
+
+def test_left_while_an_engine_hears_speech(
+    site: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    with Listened(tmp_path, site) as server, Client(server.url, server.key) as client:
+        body = {"url": site.url("/silent/high.mp4")}
+        begun = server.json(SUMMARIZE, body, LATER).json()["id"]
+        wait_until((tmp_path / "began").exists)
+        # Half of what comes between the download and the parts.
+        wait_until(lambda: client.predictions.get(begun).extra["progress"] == pytest.approx(0.45))
+        assert not (tmp_path / "cancelled").exists()
+        assert client.predictions.cancel(begun).status == "canceled"
+        wait_until((tmp_path / "cancelled").exists)
+        assert server.model.chats == []
+
+
+def test_chapters_are_parts_with_titles(
+    chaptered: tuple[Chaptered, Server], tmp_path: Path
+) -> None:
+    """From the page's own words to the model's, by way of the downloader."""
+    site, web = chaptered
+    with Served(tmp_path, web, part_characters=500) as server:
+        model = server.model
+        model.heard = [
+            {"timestamp": [second, second + 0.2], "text": f"{name} {SENTENCE * 4}"}
+            for second, name in [(0.0, "one"), (1.0, "two"), (2.1, "three"), (2.6, "four")]
+        ]
+        with Client(server.url, server.key) as client:
+            assert client.summarize_video(web.url("/chapters/high.mp4")).text == "summary 3"
+            told = [one["messages"][1]["content"] for one in model.chats]
+            assert ["\nTitle: Stones\n" in one for one in told] == [True, False, False]
+            assert ["\nTitle: Sand\n" in one for one in told] == [False, True, False]
+            assert "\nTitle: Rivers\n" in told[2]
+            assert "in part 2 of 2." in told[1]
+            words = [model.material(number).split() for number in range(2)]
+            assert [one[0] for one in words] == ["one", "three"]
+            assert ["two" in one for one in words] == [True, False]
+            assert ["four" in one for one in words] == [False, True]
+            # The same words under other titles are no longer the same.
+            site.chapters = {"Boats": 0, "Sand": 2}
+            assert client.summarize_video(web.url("/chapters/high.mp4")).text == "summary 6"
+            assert "\nTitle: Boats\n" in model.chats[3]["messages"][1]["content"]
+
+
+def test_what_is_told_again_is_told_by_its_words(
+    chaptered: tuple[Chaptered, Server], tmp_path: Path
+) -> None:
+    """Not by its address: the words may be others, and so may the operator's wishes."""
+    site, web = chaptered
+    with Served(tmp_path, web) as server, Client(server.url, server.key) as client:
+
+        def told(address: str = "/page/high.mp4") -> Any:
+            return client.summarize_video(web.url(address)).text
+
+        assert [told(), told(), told("/page/high.mp4?again")] == ["summary 1"] * 3
+        site.captions = CAPTIONS.replace("stones", "sand")
+        assert [told(), told()] == ["summary 2"] * 2
+        assert "sand" in server.model.material(1)
+        site.captions = CAPTIONS
+        assert told() == "summary 1"
+        summaries: Any = server.state.service.backends["summaries"]
+        summaries._options = replace(summaries._options, language="German")
+        assert [told(), told()] == ["summary 3"] * 2
+        assert "German" in server.model.chats[2]["messages"][0]["content"]
+        assert len(server.model.chats) == 3
