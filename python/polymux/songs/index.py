@@ -144,13 +144,27 @@ class CatalogueIndex:
             CatalogueError: They cannot be read.
         """
         native = self.current()
-        with self._lock, self._reported():
+        with self._reported():
+            # Without the lock: it takes long, and nobody who asks shall wait for it.
             damaged = native.verify()
-            if damaged:
-                self._begin_anew(damaged)
+        self.leave(damaged)
+        with self._lock:
             found, self.damaged = self.damaged, []
         self.current()
         return found
+
+    def leave(self, damaged: list[tuple[str, str]]) -> None:
+        """Has the next `current` make the index anew, where something is damaged.
+
+        Args:
+            damaged: What the native ``verify`` gives.
+
+        Raises:
+            CatalogueError: The index cannot be made.
+        """
+        if damaged:
+            with self._lock, self._reported():
+                self._begin_anew(damaged)
 
     def statistics(self) -> dict[str, int]:
         """What the native index tells of itself."""
@@ -187,7 +201,9 @@ class CatalogueIndex:
         """Another native index is made of the whole database; the old one still answers."""
         from polymux._native import media
 
-        self.damaged += [f"{name}: {why}" for name, why in damaged]
+        for name, why in damaged:
+            _log.warning("the index of songs is made anew: %s: %s", name, why)
+            self.damaged.append(f"{name}: {why}")
         self._anew = media.SongIndex(str(self._folder))
         self._anew.reset()
 

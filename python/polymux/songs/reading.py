@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
 
+from polymux.errors import PolymuxError
 from polymux.songs.catalogue import Catalogue
 from polymux.songs.index import CatalogueIndex
 from polymux.songs.serving import DATABASE
 from polymux.songs.writing import WritingLock
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from polymux._media import SongIndex
+    from polymux.songs.database import Database
+
+_log = logging.getLogger("polymux.songs")
+Result = TypeVar("Result")
+
+#: Whoever asks once and ends shall not read all of the index.
+VERIFIED_AFTER_S = 10.0
+#: An index that is being made anew by then is made to its end, and used by nobody.
+_LONGEST_END_S = 2.0
+#: Of 19, which is the least of all; what is asked meanwhile comes first.
+_GENTLE = 10
 
 
 class ReadCatalogue(Catalogue):
     """A catalogue whose songs others change.
 
     What another process adds is found at the next question. Nobody who adds ever waits for this
-    one: it takes the lock of writers for nothing, not even to spare the next reader work.
+    one: it takes the lock of writers for nothing, not even to spare the next reader work. So an
+    index that is missing or damaged is made in memory, and stays there until another process
+    writes one: by adding, or by `Catalogue.check`.
+
+    The files of the index are read once in the background some seconds after the first question,
+    for what is damaged inside of them shows nowhere else.
 
     Args:
         path: The folder, with a catalogue in it.
@@ -32,7 +54,87 @@ class ReadCatalogue(Catalogue):
         """Opens it."""
         super().__init__(path)
         never = _NeverWriting(self.path / "lock")
-        self._index = CatalogueIndex(self.path / "segments", self._database, never)
+        self._index: _VerifiedIndex = _VerifiedIndex(self.path / "segments", self._database, never)
+
+    def close(self) -> None:
+        """Closes the database, and ends what is done in the background."""
+        self._index.stop()
+        super().close()
+
+
+class _Stopped(Exception):  # noqa: N818 - no error
+    """The catalogue is closed."""
+
+
+class _VerifiedIndex(CatalogueIndex):
+    """An index whose files are read once, after somebody has asked it."""
+
+    def __init__(self, folder: Path, database: Database, writing: WritingLock) -> None:
+        super().__init__(folder, database, writing)
+        self._begun = threading.Lock()
+        self._stop = threading.Event()
+        #: Ends when all is read.
+        self.verification: threading.Thread | None = None
+
+    def current(self) -> SongIndex:
+        native = super().current()
+        if self.verification is None and self._begun.acquire(blocking=False):
+            self.verification = threading.Thread(
+                target=self._verify_once, name="polymux-songs-verify", daemon=True
+            )
+            self.verification.start()
+        return native
+
+    def stop(self) -> None:
+        """Ends the reading, but for the file that is being read. Any number of times."""
+        self._stop.set()
+        if self.verification is not None:
+            self.verification.join(_LONGEST_END_S)
+
+    def _verify_once(self) -> None:
+        if self._stop.wait(VERIFIED_AFTER_S):
+            return
+        try:
+            native = self.current()
+            damaged = _gently(lambda: native.verify(self._go_on))
+            self.leave(damaged)
+            # By this thread, so that whoever asks next may find it made.
+            if damaged and not self._stop.is_set():
+                _log.warning("it stays in memory until 'polymux songs check' writes it")
+                self.current()
+        except _Stopped:
+            return
+        except PolymuxError as error:
+            if not self._stop.is_set():
+                _log.warning("the index of songs could not be verified: %s", error)
+
+    def _go_on(self) -> None:
+        if self._stop.is_set():
+            raise _Stopped
+
+
+def _gently(act: Callable[[], Result]) -> Result:
+    """Has a thread of low priority do it, and those that it starts.
+
+    No thread may take its priority back, so it is not that of the caller, who has more to do.
+    """
+    done: list[Result] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _GENTLE)
+        try:
+            done.append(act())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, name="polymux-songs-read", daemon=True)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return done[0]
 
 
 class _NeverWriting(WritingLock):

@@ -1,0 +1,141 @@
+"""Damage inside of the index, which nobody sees who only asks: a reader looks for it by itself."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux.songs import reading
+from polymux.songs.reading import ReadCatalogue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+MOST_S = 60.0
+
+
+@pytest.fixture
+def filled(tmp_path: Path, music: Path) -> Path:
+    folder = tmp_path / "catalogue"
+    with polymux.Catalogue(folder) as catalogue:
+        catalogue.add(music)
+    return folder
+
+
+def flip(folder: Path) -> None:
+    """Replaces segments by such with other bytes inside; front and end stay as they are."""
+    for one in (folder / "segments").iterdir():
+        if one.name != "manifest":
+            content = bytearray(one.read_bytes())
+            first, last = len(content) // 2, 9 * len(content) // 10
+            for at in range(first, last):
+                content[at] ^= 0xFF
+            one.unlink()
+            one.write_bytes(content)
+
+
+def named(catalogue: polymux.Catalogue, snippets: list[Path]) -> list[str]:
+    matches = [catalogue.identify(snippet) for snippet in snippets[:4]]
+    return [match.song.title for match in matches if match is not None]
+
+
+def ended(catalogue: ReadCatalogue) -> threading.Thread:
+    thread = catalogue._index.verification
+    assert thread is not None
+    thread.join(MOST_S)
+    assert not thread.is_alive()
+    return thread
+
+
+ALL = [f"Title {number}" for number in range(4)]
+
+
+def test_a_reader_finds_damage_inside_of_a_file(
+    filled: Path,
+    snippets: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    flip(filled)
+    monkeypatch.setattr(reading, "VERIFIED_AFTER_S", MOST_S)
+    with ReadCatalogue(filled) as reader:
+        # Nobody has looked, and songs are missing.
+        assert named(reader, snippets) != ALL
+        assert reader.stats().index["memory_bytes"] == 0
+    monkeypatch.setattr(reading, "VERIFIED_AFTER_S", 0)
+    files = {path: path.stat().st_mtime_ns for path in (filled / "segments").iterdir()}
+    with ReadCatalogue(filled) as reader:
+        reader.identify(snippets[0])
+        ended(reader)
+        assert named(reader, snippets) == ALL
+        assert reader.identify(snippets[4]) is None
+        assert reader.stats().index["memory_bytes"] > 0
+        assert "polymux songs check" in caplog.text
+        # Whoever reads writes nothing; the next one who may, does.
+        assert {path: path.stat().st_mtime_ns for path in (filled / "segments").iterdir()} == files
+        with polymux.Catalogue(filled) as catalogue:
+            assert catalogue.check().damaged_segments
+            assert catalogue.check().is_whole
+        assert named(reader, snippets) == ALL
+        assert reader.stats().index["memory_bytes"] == 0
+
+
+def test_a_whole_index_is_read_once_and_stays(
+    filled: Path, snippets: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "VERIFIED_AFTER_S", 0)
+    with ReadCatalogue(filled) as reader:
+        assert reader._index.verification is None
+        assert named(reader, snippets) == ALL
+        thread = ended(reader)
+        assert named(reader, snippets) == ALL
+        assert reader._index.verification is thread
+        assert reader._index.damaged == []
+        assert reader.stats().index["memory_bytes"] == 0
+
+
+class Slow:
+    """A native index whose files take long to be read, by a thread of low priority."""
+
+    def __init__(self) -> None:
+        self.began = threading.Event()
+        self.priority = 0
+
+    def verify(self, go_on: Callable[[], object]) -> Any:
+        self.priority = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+        self.began.set()
+        for _ in range(round(MOST_S / 0.01)):
+            go_on()
+            time.sleep(0.01)
+        raise AssertionError
+
+
+def test_closing_ends_it(
+    filled: Path, snippets: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it waits for its time, and while it reads; and nobody who asks waits for it."""
+    with ReadCatalogue(filled) as reader:
+        assert named(reader, snippets) == ALL
+        assert reader._index.verification is not None
+        assert reader._index.verification.is_alive()
+    assert not reader._index.verification.is_alive()
+    monkeypatch.setattr(reading, "VERIFIED_AFTER_S", 0)
+    slow = Slow()
+    with ReadCatalogue(filled) as reader:
+        native = reader._index.current
+        own = threading.get_ident()
+        monkeypatch.setattr(
+            reader._index, "current", lambda: native() if threading.get_ident() == own else slow
+        )
+        assert named(reader, snippets) == ALL
+        assert slow.began.wait(MOST_S)
+        assert named(reader, snippets) == ALL
+        assert slow.priority == os.getpriority(os.PRIO_PROCESS, 0) + 10
+    thread = reader._index.verification
+    assert thread is not None
+    assert not thread.is_alive()
