@@ -1,0 +1,142 @@
+"""What stands in `text` blocks of the pages: nothing there runs, but commands of ours are parsed.
+
+Each line of such a block is a command of ours, one of somebody else's that is named here, or the
+block is no command at all, and is named here, too: so none escapes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+from polymux.cli import parser
+from support.native_build import ROOT
+
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("**/*.md"))]
+FENCE = re.compile(r"^```text[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+#: Page and how the block begins, to what it is.
+NO_COMMANDS = {
+    ("architecture.md", "polymux.Client "): "a drawing of the parts",
+    ("architecture.md", "ByteSource -> avio"): "a drawing of a conversion",
+    ("architecture.md", "ByteSource -> guard"): "a drawing of a remux",
+    ("architecture.md", "method -> Call"): "a drawing of a request",
+    ("client.md", "base_url ="): "the client's settings, which no server checks",
+    ("commands.md", "base_url ="): "the client's settings, which no server checks",
+    ("errors.md", "PolymuxError"): "the tree of errors; test_error_page.py holds it",
+    ("generation.md", "the model sdxl-"): "what the server says",
+    ("generation.md", "my-model/"): "a folder of weights",
+    ("mcp.md", "{"): "settings of other programs",
+    ("mp3.md", "run 0"): "a drawing of segments",
+    ("page.md", "default-src"): "the page's policy; test_page.py holds it",
+}
+#: First word of somebody else's command, to why it is only shown.
+OTHERS = {
+    "cmake": "a build of minutes; tests build the same by installed_prefix",
+    "install": "changes the system",
+    "pip": "installs packages; their extras are looked up",
+    "pipx": "installs packages; test_package.py does so from the wheel",
+    "podman": "builds and runs containers; what it runs of ours is parsed",
+    "printf": "feeds a benchmark of two files that are not here",
+    "python": "loads weights of gigabytes",
+    "python3": "makes an environment",
+    "ray": "a cluster's own command; the tests of Ray make theirs",
+    "export": "variables of a shell for the client of somebody else",
+    "runuser": "changes the user; what it runs of ours is parsed",
+    "systemctl": "changes the system",
+    "useradd": "changes the system",
+    "uvx": "makes an environment; what it runs of ours is parsed",
+}
+#: Words that lead to a command of ours: the next that is called polymux begins it.
+LEADING = ("runuser", "uvx", "podman run")
+
+
+def blocks() -> list[tuple[str, str]]:
+    """Page and text of each block."""
+    return [(page.name, match.group(1)) for page in PAGES
+            for match in FENCE.finditer(page.read_text("utf-8"))]  # fmt: skip
+
+
+def shown(page: str, text: str) -> list[list[str]]:
+    """The commands of a block, as words; none where it is known to have none."""
+    begin = text.lstrip()
+    if any(page == name and begin.startswith(start) for name, start in NO_COMMANDS):
+        return []
+    lines = [line.removeprefix("$ ") for line in text.splitlines()]
+    return [words for words in (shlex.split(line, comments=True) for line in lines) if words]
+
+
+def ours(words: list[str]) -> list[str] | None:
+    """What our command is given in a line; None where it is another's alone."""
+    if " ".join(words).startswith(LEADING):
+        # The first of these names is a user or a volume, the last begins what is run.
+        at = max((n for n, one in enumerate(words) if Path(one).name == "polymux"), default=None)
+        return None if at is None else words[at + 1 :]
+    return words[1:] if Path(words[0]).name == "polymux" else None
+
+
+def check(words: list[str]) -> None:
+    """Fails where a command is not as it could be run."""
+    arguments = ours(words)
+    if arguments:
+        parser().parse_args(arguments)
+    elif words[0].startswith("scripts/"):
+        path = ROOT / words[0]
+        assert os.access(path, os.X_OK), f"{path} is no executable of this repository"
+        unknown = [one for one in words[1:] if one.split("=")[0] not in path.read_text("utf-8")]
+        assert not unknown, f"{words[0]} does not know {unknown}"
+    else:
+        known = words[0] in OTHERS or Path(words[0]).parent.name == "bin"
+        assert known, f"nobody knows {words[0]!r}: name it in this test, and say why"
+        extras = {one for part in words for one in extras_of(part)}
+        assert extras <= known_extras(), extras - known_extras()
+
+
+def extras_of(word: str) -> list[str]:
+    found = re.search(r"(?:polymux|\.|\.whl)\[([\w,-]+)\]$", word)
+    return found[1].split(",") if found else []
+
+
+def known_extras() -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    return set(project["optional-dependencies"])
+
+
+@pytest.mark.parametrize(("page", "text"), blocks())
+def test_commands_are_as_they_could_be_run(page: str, text: str) -> None:
+    for words in shown(page, text):
+        check(words)
+
+
+def test_the_lists_name_what_is_there() -> None:
+    found = blocks()
+    assert len(found) >= 20
+    commands = [words for page, text in found for words in shown(page, text)]
+    assert len([one for one in commands if ours(one)]) >= 10
+    assert OTHERS.keys() <= {words[0] for words in commands}
+    unused = [key for key in NO_COMMANDS
+              if not any(page == key[0] and text.lstrip().startswith(key[1])
+                         for page, text in found)]  # fmt: skip
+    assert not unused
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "polymux btach convert-to-mp3 music/ --out mp3/",
+        "polymux batch convert-to-mp3 music/ --outt mp3/",
+        "runuser -u polymux -- /opt/polymux/bin/polymux keys ad website",
+        "podman run --rm polymux keys add website --confg x",
+        "uvx --from dist/polymux-1.whl polymux doktor",
+        "scripts/demo --everything",
+        "scripts/nothing",
+        "pip install 'polymux[tomorrow]'",
+        "somebody --does something",
+    ],
+)
+def test_what_could_not_be_run_is_told(line: str) -> None:
+    with pytest.raises((SystemExit, AssertionError)):
+        check(shlex.split(line))
