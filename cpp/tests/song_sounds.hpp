@@ -12,15 +12,25 @@ namespace polymux::song_tests {
 
 inline constexpr double rate_hz = 8'000.0;
 
-/// Notes of three voices with overtones, over a little noise. Every seed is another song.
-inline std::vector<float> melody(std::uint32_t seed, double seconds) {
+/// Notes of three voices with overtones, over a little noise. Every seed is another song. The same
+/// notes follow each other `tempo` times as fast, and sound `pitch` times as high: neither changes
+/// what the other does, as where a song is played anew and not stretched. `seconds` are those of
+/// the song as it is.
+inline std::vector<float> melody(std::uint32_t seed, double seconds, double tempo = 1.0,
+                                 double pitch = 1.0) {
     std::mt19937 random(seed);
-    std::vector<float> sound(static_cast<std::size_t>(seconds * rate_hz));
+    const auto written = static_cast<std::size_t>(seconds * rate_hz);
+    const auto played = [tempo](std::size_t samples) {
+        return static_cast<std::size_t>(static_cast<double>(samples) / tempo);
+    };
+    std::vector<float> sound(played(written));
     for (int voice = 0; voice < 3; ++voice) {
-        std::size_t at = 0;
-        while (at < sound.size()) {
-            const std::size_t length = 1'000 + random() % 3'000;
-            const double hz = 110.0 * std::exp2(static_cast<double>(random() % 36) / 12.0);
+        std::size_t note = 0;
+        while (note < written) {
+            const std::size_t note_length = 1'000 + random() % 3'000;
+            const double hz = pitch * 110.0 * std::exp2(static_cast<double>(random() % 36) / 12.0);
+            const std::size_t at = played(note);
+            const std::size_t length = played(note_length);
             for (std::size_t index = 0; index < length && at + index < sound.size(); ++index) {
                 const double seconds_in = static_cast<double>(index) / rate_hz;
                 const double fading = std::exp(-4.0 * seconds_in);
@@ -30,7 +40,7 @@ inline std::vector<float> melody(std::uint32_t seed, double seconds) {
                         static_cast<float>(0.1 * fading / overtone * std::sin(phase));
                 }
             }
-            at += length;
+            note += note_length;
         }
     }
     for (float& sample : sound) {

@@ -43,8 +43,10 @@ const SongSnapshot& catalogue() {
     return *snapshot;
 }
 
-std::vector<float> cut(int song, double from_s, double seconds) {
-    const std::vector<float> sound = melody(static_cast<std::uint32_t>(song), song_s);
+/// Of the song, or of the same notes faster or higher; where and how long is of what is played.
+std::vector<float> cut(int song, double from_s, double seconds, double tempo = 1.0,
+                       double pitch = 1.0) {
+    const std::vector<float> sound = melody(static_cast<std::uint32_t>(song), song_s, tempo, pitch);
     const auto first = static_cast<std::size_t>(from_s * 8'000.0);
     return {sound.begin() + static_cast<std::ptrdiff_t>(first),
             sound.begin() +
@@ -90,6 +92,61 @@ TEST_CASE("a snippet that is played faster or slower names its song and its spee
         CHECK(found[0].tempo == doctest::Approx(speed).epsilon(0.004));
         CHECK(found[0].pitch == doctest::Approx(speed).epsilon(0.004));
     }
+}
+
+TEST_CASE("a snippet of the same pitches at another tempo names its song and the tempo") {
+    for (int song = 1; song <= 6; ++song) {
+        for (const double tempo : {0.96, 1.04}) {
+            const auto found = find(cut(song, 8.0 + song, 6.0, tempo));
+            REQUIRE(!found.empty());
+            CHECK(found[0].song == song);
+            CHECK(found[0].accepted);
+            CHECK(found[0].change == Change::tempo);
+            CHECK(found[0].tempo == doctest::Approx(tempo).epsilon(0.004));
+            CHECK(found[0].pitch == 1.0F);
+            CHECK(found[0].offset_s == doctest::Approx((8.0 + song) * tempo).epsilon(0.01));
+        }
+    }
+}
+
+TEST_CASE("a snippet of the same times a semitone higher or lower names its song and the pitch") {
+    for (int song = 1; song <= 6; ++song) {
+        for (const double semitones : {-1.0, 1.0}) {
+            const double pitch = std::exp2(semitones / 12.0);
+            const auto found = find(cut(song, 8.0 + song, 6.0, 1.0, pitch));
+            REQUIRE(!found.empty());
+            CHECK(found[0].song == song);
+            CHECK(found[0].accepted);
+            CHECK(found[0].change == Change::pitch);
+            CHECK(found[0].pitch == doctest::Approx(pitch).epsilon(0.004));
+            CHECK(found[0].tempo == 1.0F);
+            CHECK(found[0].offset_s == doctest::Approx(8.0 + song).epsilon(0.01));
+        }
+    }
+}
+
+TEST_CASE("a snippet that is changed by more than is looked for names nothing else") {
+    for (const double factor : {0.88, 1.12}) {
+        for (const auto& found :
+             {find(cut(4, 9.0, 6.0, factor)), find(cut(4, 9.0, 6.0, 1.0, factor))}) {
+            CHECK((found.empty() || found[0].song == 4 || !found[0].accepted));
+        }
+    }
+}
+
+TEST_CASE("whoever wants to be surer or less sure is told so") {
+    const Parameters parameters;
+    std::vector<float> snippet = cut(5, 11.3, 3.0);
+    polymux::song_tests::add_noise(snippet, 0.08F, 7);
+    const auto found = find(snippet);
+    REQUIRE(!found.empty());
+    const Candidate& first = found[0];
+    CHECK(first.accepted == is_answer(first, parameters.decision.accepted, parameters.decision));
+    CHECK(is_answer(first, first.confidence, parameters.decision));
+    CHECK_FALSE(is_answer(first, std::nextafter(first.confidence, 2.0F), parameters.decision));
+    Candidate of_few = first;
+    of_few.evidence[0].hits = parameters.decision.least_hits - 1;
+    CHECK_FALSE(is_answer(of_few, 0.0F, parameters.decision));
 }
 
 TEST_CASE("other music is no song of the catalogue") {
