@@ -2,13 +2,13 @@
 
 Languages: `python` runs as a script; `console` runs its lines that begin with "$ ", and a server
 among them until it serves; `cpp` is compiled against the installed library and run as `example
-INPUT OUTPUT`; `toml` is a server's settings, and checked as such. In a text block nothing
-runs; test_text_blocks.py parses what is a command there. Commands of scripts/ cannot run inside the tests they start: for those, the script must exist
-and know the options shown. Any other language, or a block with nothing to run, is a failure, so no
-example can escape. A file that an example names with .mp3, or hands to `save`, must exist when it
-has run. Examples of the client find a server: the environment names one that the tests start. So do
-those that speak of OpenAI, or use the package replicate: the server of polymux, with the real media
-engine and quick other ones.
+INPUT OUTPUT`; `toml` is a server's settings, and checked as such. In a text block nothing runs:
+test_text_blocks.py looks at those. Commands of scripts/ cannot run inside the tests they start: for
+those, the script must exist and know the options shown. Any other language, or a block with nothing
+to run, is a failure, so no example can escape. A file that an example names with .mp3, or hands to
+`save`, must exist when it has run. Examples of the client find a server: the environment names one
+that the tests start. So do those that speak of OpenAI, or use the package replicate: the server of
+polymux, with the real media engine and quick other ones.
 """
 
 from __future__ import annotations
