@@ -1,4 +1,4 @@
-"""A cluster of Ray with two machines, in a network of its own.
+"""A cluster of Ray with two machines, in a network of its own; one says that it has a GPU.
 
 Ray takes this host's address in the place of 127.0.0.1 where there is one: only in a network
 namespace that has a loopback interface alone does it stay there. Who enters one is in it with all
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import json
 import os
 import shutil
 import signal
@@ -47,7 +48,7 @@ def own_network() -> Iterator[None]:
 
 
 class RayCluster:
-    """Two machines with two processors each.
+    """Two machines with two processors each, and a GPU that Ray counts and nobody computes on.
 
     Args:
         temporary: The folder of Ray's files; its path must be short, as sockets lie in it.
@@ -90,6 +91,17 @@ class RayCluster:
                 continue
         return found
 
+    def resources(self) -> tuple[dict[str, float], dict[str, float]]:
+        """What the machines have, and what of it no actor has been given; as Ray counts it."""
+        ask = (
+            f"import json, ray; ray.init({self.address!r}, log_to_driver=False); "
+            "print(json.dumps([ray.cluster_resources(), ray.available_resources()]))"
+        )
+        told = subprocess.run([sys.executable, "-c", ask], env=self.environment, check=True,
+                              capture_output=True, text=True, timeout=60)  # fmt: skip
+        whole, free = json.loads(told.stdout.splitlines()[-1])
+        return whole, free
+
     def close(self) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -128,7 +140,7 @@ def main() -> None:
     machine = {"num_cpus": _CPUS, "object_store_memory": _OBJECTS_BYTES}
     head = {**machine, "include_dashboard": False, "temp_dir": sys.argv[1]}
     cluster = Cluster(initialize_head=True, head_node_args=head)
-    cluster.add_node(**machine)
+    cluster.add_node(**machine, num_gpus=1)
     cluster.wait_for_nodes()
     print(cluster.address, flush=True)
     sys.stdin.read()

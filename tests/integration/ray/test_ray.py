@@ -9,6 +9,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +38,7 @@ address = "%s"
 cpus = 0.5
 [ray.engines.chat]
 queue = 2
+gpus = 0.25
 [ray.engines.media]
 max_replicas = 2
 target_ongoing_requests = 1
@@ -202,6 +205,52 @@ def test_conversion_by_handle(served: Served, inputs: Path) -> None:
     refused = served.convert(b"this is no sound")
     assert refused.status == 415
     assert refused.json()["code"] == "unsupported_media"
+
+
+def test_one_front_and_no_proxy_of_ray_s(served: Served, cluster: RayCluster) -> None:
+    assert served.engine()
+    # What the cluster has are the controller and the replicas; they are seen by the same look.
+    assert cluster.workers("ServeController")
+    assert cluster.workers("ServeReplica:polymux-chat")
+    assert not cluster.workers("ProxyActor")
+
+
+def test_part_of_a_gpu_is_given_as_the_settings_say(served: Served, cluster: RayCluster) -> None:
+    engine = served.engine()
+    whole, free = cluster.resources()
+    replicas = len(cluster.workers("ServeReplica:polymux-chat"))
+    assert (whole["GPU"], replicas) == (1, 1)
+    assert free["GPU"] == 0.75
+    # Ray tells the replica which one that is, and the replica its engine.
+    variables = Path(f"/proc/{engine}/environ").read_bytes().split(b"\0")
+    assert b"CUDA_VISIBLE_DEVICES=0" in variables
+
+
+def test_another_replica_is_started_when_there_is_more_to_do(
+    served: Served, cluster: RayCluster, inputs: Path
+) -> None:
+    """Four conversions at a time, where a replica shall have one: there may be two."""
+    title = "ServeReplica:polymux-media"
+    assert comes_true(lambda: len(cluster.workers(title)) == 1, 60)
+    body, own = form(("file", ("long.wav", (inputs / "long.wav").read_bytes())))
+    enough = threading.Event()
+
+    def keep_busy() -> set[int]:
+        found = set()
+        while not enough.is_set():
+            answer = served.request("POST", "/api/v1/convert2mp3", body, own, timeout_s=LONGEST_S)
+            found.add(answer.status)
+        return found
+
+    with ThreadPoolExecutor(4) as pool:
+        busy = [pool.submit(keep_busy) for _ in range(4)]
+        try:
+            # Ray itself waits half a minute before it believes that there is more to do.
+            grown = comes_true(lambda: len(cluster.workers(title)) == 2, LONGEST_S)
+        finally:
+            enough.set()
+        assert [one.result() for one in busy] == [{200}] * 4
+    assert grown
 
 
 def test_stream_comes_in_pieces_and_ends(served: Served) -> None:
