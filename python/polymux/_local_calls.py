@@ -32,6 +32,7 @@ from polymux.service.work import LOCAL, Upload, Work
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from polymux.downloads.settings import DownloadSettings
     from polymux.fetching import FetchPolicy
     from polymux.media_file import MediaFile
     from polymux.responses import Prediction
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from polymux.service.backend import Backend
     from polymux.service.records import Job
     from polymux.songs.catalogue import Catalogue
+    from polymux.summaries.settings import SummaryOptions
     from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
     from polymux.upstreams.song_search.settings import SongSearchSettings
 
@@ -58,6 +60,8 @@ class LocalHome:
         catalogue: One's own songs, or the folder of their catalogue; None for the default one,
             where it has songs.
         song_recognition: Who else may be asked for the song of a recording; None for nobody.
+        download: How pages are read; None for the default.
+        summaries: How videos are summarised; None for the default.
     """
 
     def __init__(
@@ -69,6 +73,8 @@ class LocalHome:
         fetch: FetchPolicy | None = None,
         catalogue: Catalogue | str | os.PathLike[str] | None = None,
         song_recognition: SongRecognitionSettings | None = None,
+        download: DownloadSettings | None = None,
+        summaries: SummaryOptions | None = None,
     ) -> None:
         """Opens the store."""
         self._own = None if folder is not None else tempfile.mkdtemp(prefix="polymux-local-")
@@ -76,7 +82,11 @@ class LocalHome:
         self.store = Store(self.folder, cap_bytes=_DEFAULT_CAP_BYTES, life_s=_LIFE_S)
         own = backends
         if own is None:
-            settings = _settings(self.folder, engines, song_search, song_recognition, fetch)
+            told = {
+                "song_search": song_search, "song_recognition": song_recognition,
+                "fetch": fetch, "download": download, "summaries": summaries,
+            }  # fmt: skip
+            settings = _settings(self.folder, engines, told)
             own = _backends(settings, catalogue)
         self.service = Service(own, self.store, queue=1000)
 
@@ -97,17 +107,14 @@ class _Media(InProcessBackend):
 def _settings(
     folder: Path,
     engines: Mapping[str, EngineSettings] | None,
-    song_search: SongSearchSettings | None,
-    song_recognition: SongRecognitionSettings | None,
-    fetch: FetchPolicy | None,
+    told: Mapping[str, Any],
 ) -> ServerSettings:
     from polymux.server.backends import installed_engines
     from polymux.server.settings import ServerSettings, StoreSettings
 
     wanted = installed_engines() if engines is None else engines
     others = {name: one for name, one in wanted.items() if one.family != "media"}
-    given = {"song_search": song_search, "song_recognition": song_recognition, "fetch": fetch}
-    own: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
+    own = {name: one for name, one in told.items() if one is not None}
     return ServerSettings(store=StoreSettings(folder), engines=others, **own)
 
 

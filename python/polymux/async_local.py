@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 
     from polymux._local_calls import LocalHome
     from polymux.call_options import Timeout
+    from polymux.downloads.settings import DownloadSettings
     from polymux.fetching import FetchPolicy
     from polymux.responses import Prediction
     from polymux.server.settings import EngineSettings
     from polymux.service.backend import Backend
     from polymux.service.work import Work
     from polymux.songs.catalogue import Catalogue
+    from polymux.summaries.settings import SummaryOptions
     from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
     from polymux.upstreams.song_search.settings import SongSearchSettings
 
@@ -47,6 +49,10 @@ class AsyncLocal(AsyncOperations):
             `polymux.Catalogue`, which is left open, or its folder. Default: the one that
             ``polymux songs`` uses without an argument, where it has songs.
         song_recognition: Who else `identify_song` may ask. Default: nobody.
+        download: How much a download of a page may be, where music is looked for, and the like.
+            Default: as on a server.
+        summaries: Which chat model writes them, in which language, how long. Default: as on a
+            server.
 
     Example:
         >>> import asyncio
@@ -69,10 +75,13 @@ class AsyncLocal(AsyncOperations):
         fetch: FetchPolicy | None = None,
         catalogue: Catalogue | str | os.PathLike[str] | None = None,
         song_recognition: SongRecognitionSettings | None = None,
+        download: DownloadSettings | None = None,
+        summaries: SummaryOptions | None = None,
     ) -> None:
         """Keeps what is given; nothing is opened."""
         self._given = (
-            folder, engines, backends, song_search, fetch, catalogue, song_recognition
+            folder, engines, backends, song_search, fetch, catalogue, song_recognition,
+            download, summaries,
         )  # fmt: skip
         self._home: LocalHome | None = None
         self._opening: asyncio.Lock | None = None

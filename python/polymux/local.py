@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
     from polymux.async_local import AsyncLocal
     from polymux.call_options import Timeout
+    from polymux.downloads.settings import DownloadSettings
     from polymux.fetching import FetchPolicy
     from polymux.responses import Prediction
     from polymux.server.settings import EngineSettings
     from polymux.service.backend import Backend
     from polymux.songs.catalogue import Catalogue
+    from polymux.summaries.settings import SummaryOptions
     from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
     from polymux.upstreams.song_search.settings import SongSearchSettings
 
@@ -43,6 +45,8 @@ class Local(Operations):
         fetch: As for `AsyncLocal`.
         catalogue: As for `AsyncLocal`.
         song_recognition: As for `AsyncLocal`.
+        download: As for `AsyncLocal`.
+        summaries: As for `AsyncLocal`.
 
     Example:
         >>> import polymux
@@ -61,6 +65,8 @@ class Local(Operations):
         fetch: FetchPolicy | None = None,
         catalogue: Catalogue | str | os.PathLike[str] | None = None,
         song_recognition: SongRecognitionSettings | None = None,
+        download: DownloadSettings | None = None,
+        summaries: SummaryOptions | None = None,
     ) -> None:
         """Keeps what is given; nothing is opened."""
         self._given: dict[str, Any] = {
@@ -71,6 +77,8 @@ class Local(Operations):
             "fetch": fetch,
             "catalogue": catalogue,
             "song_recognition": song_recognition,
+            "download": download,
+            "summaries": summaries,
         }
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
