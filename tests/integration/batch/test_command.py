@@ -193,6 +193,7 @@ def test_a_terminal_sees_how_far_it_is(folder: Path) -> None:
     many(folder)
     with Shell(*PROGRAM, "batch", "convert-to-mp3", "in", "--out", "out", cwd=folder) as shell:
         shell.wait_for(r"\r\d+ of \d+( and more)? items  [\d.]+/s")
+        shell.wait_for(r"\r\d+ of \d+ items  [\d.]+/s  \d+:\d\d left")
         assert shell.end() == 0
     assert "403 done" in shell.text
 
