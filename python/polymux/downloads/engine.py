@@ -6,6 +6,7 @@ it writes into one folder, and its only way out is the proxy of `polymux.downloa
 
 from __future__ import annotations
 
+import os
 import re
 import urllib.request
 from contextlib import suppress
@@ -50,6 +51,8 @@ class DownloadEngine(Engine):
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Loads yt-dlp: ``proxy``, ``folder``, ``cookies``, ``most_bytes``, ``longest_s``.
 
+        ``certificates`` is a file of those that sites are trusted by; else the package's own.
+
         Raises:
             NoBackendError: yt-dlp is missing.
         """
@@ -60,6 +63,10 @@ class DownloadEngine(Engine):
             raise missing_package("download", "yt-dlp", "download") from None
         yt_dlp_globals.plugin_dirs.value = []
         follow_few_redirects()
+        if options.get("certificates"):
+            # What OpenSSL takes for the system's, of which `no-certifi` has yt-dlp ask.
+            os.environ["SSL_CERT_FILE"] = str(options["certificates"])
+            os.environ["SSL_CERT_DIR"] = str(Path(options["folder"]) / "none")
         self._library = yt_dlp
         self._options = options
         return {"version": yt_dlp.version.__version__}
@@ -147,6 +154,7 @@ class DownloadEngine(Engine):
             "outtmpl": {"default": str(Path(self._options["folder"]) / "%(format_id)s.%(ext)s")},
             "proxy": self._options["proxy"],
             "cookiefile": self._options.get("cookies"),
+            "compat_opts": ["no-certifi"] if self._options.get("certificates") else [],
             "cachedir": False,
             "usenetrc": False,
             "enable_file_urls": False,

@@ -196,6 +196,10 @@ class PageDownloader:
         if settings.cookies is not None:
             # yt-dlp writes what sites set into its file: the operator's own stays as it is.
             options["cookies"] = os.fspath(shutil.copy(settings.cookies, folder / "cookies"))
+        bundle = self._policy.certificate_bundle
+        if bundle is not None:
+            options["certificates"] = os.path.realpath(bundle)
+            own.add(options["certificates"])
         confinement = {
             "readable": [*_READABLE, *sorted(own)],
             "writable": [os.fspath(folder)],
