@@ -108,6 +108,30 @@ TEST_SUITE("title_match") {
         CHECK(rank_titles(U"yesterday", songs, 0.55F).front().score == 1.0F);
     }
 
+    TEST_CASE("a title by an artist is of that artist") {
+        const std::vector<FoldedTitle> songs = {
+            {U"burning ft orquestra do res do chao", U"wanda"},
+            {U"burning by the river", U"nobody"},
+            {U"burning tape loop 9", U"orquestra do res do chao"},
+            {U"stand by me", U"ben e king"},
+            {U"stand", U"me"}};
+        CHECK(order(U"burning by orquestra do res do chao", songs).front() == 2);
+        CHECK(order(U"burning by orqestra do res do chao", songs).front() == 2);
+        CHECK(order(U"burning by the river", songs).front() == 1);
+        CHECK(order(U"stand by me by ben e king", songs).front() == 3);
+        CHECK(order(U"stand by me", songs).front() == 3);
+        CHECK(order(U"stand by", songs).front() == 3);
+        CHECK(order(U" by ", {{U"by", U"x"}, {U"", U""}}, 0.1F) == std::vector<std::size_t>{0});
+    }
+
+    TEST_CASE("of equals that one is first whose artist is named too") {
+        const std::vector<FoldedTitle> songs = {
+            {U"golden north", U"renee"}, {U"golden", U"north"}, {U"golden north", U""}};
+        CHECK(order(U"golden north", songs) == std::vector<std::size_t>{1, 0, 2});
+        CHECK(order(U"golse north", songs) == std::vector<std::size_t>{1, 0, 2});
+        CHECK(order(U"golden", songs) == std::vector<std::size_t>{1, 0, 2});
+    }
+
     TEST_CASE("equals keep their order, and what is less than wanted is left out") {
         const std::vector<FoldedTitle> songs(3, {U"love", U"x"});
         CHECK(order(U"love", songs) == std::vector<std::size_t>{0, 1, 2});

@@ -14,6 +14,9 @@ constexpr std::size_t direct_codes = 128;
 constexpr std::size_t longest_text = 512;
 /// Words that are less alike than this have nothing to do with each other.
 constexpr float least_word = 0.6F;
+constexpr std::u32string_view by = U" by ";
+/// "Stand by Me by Ben E. King": any of them may be what stands before the artist.
+constexpr std::size_t most_by = 4;
 
 /// One text against which others are measured: for each code point the places where it has it.
 class Pattern {
@@ -133,27 +136,61 @@ std::u32string_view bounded(std::u32string_view text) {
     return text.substr(0, longest_text);
 }
 
+struct Score {
+    float likeness = 0;
+    bool of_both = false;  ///< Title and artist together are as like it as anything is.
+};
+
 class Query {
 public:
     explicit Query(std::u32string_view text) : whole_(bounded(text)) {
         std::vector<std::u32string_view> words;
         append_words(bounded(text), words);
         for (const std::u32string_view word : words) words_.emplace_back(word);
+        const std::u32string_view typed = whole_.text();
+        for (std::size_t at = typed.find(by); at != typed.npos && named_.size() < most_by;
+             at = typed.find(by, at + 1)) {
+            named_.push_back({.title = Pattern(typed.substr(0, at)),
+                              .artist = Pattern(typed.substr(at + by.size()))});
+        }
     }
 
-    [[nodiscard]] float score(const FoldedTitle& song) {
+    [[nodiscard]] Score score(const FoldedTitle& song) {
         const std::u32string_view title = bounded(song.title);
         const std::u32string_view artist = bounded(song.artist);
-        float best = whole_.likeness(title);
+        const float best = std::max(
+            {whole_.likeness(title), words_found(title, artist), beginning(whole_.text(), title)});
+        float of_both = 0;
         if (!artist.empty()) {
-            best = std::max(best, whole_.likeness(joined(title, artist)));
-            best = std::max(best, whole_.likeness(joined(artist, title)));
+            of_both = std::max({whole_.likeness(joined(title, artist)),
+                                whole_.likeness(joined(artist, title)), by_artist(title, artist)});
         }
-        best = std::max(best, words_found(title, artist));
-        return std::max(best, beginning(title));
+        return {.likeness = std::max(best, of_both), .of_both = of_both >= best};
     }
 
 private:
+    /// What stands before and after a "by".
+    struct Named {
+        Pattern title;
+        Pattern artist;
+    };
+
+    /// Each half of "title by artist" beside what it names, by length.
+    [[nodiscard]] float by_artist(std::u32string_view title, std::u32string_view artist) {
+        float best = 0;
+        for (Named& one : named_) {
+            const float of_artist = one.artist.likeness(artist);
+            if (of_artist < least_word) continue;
+            const float of_title =
+                std::max(one.title.likeness(title), beginning(one.title.text(), title));
+            const auto title_length = static_cast<float>(one.title.text().size());
+            const auto artist_length = static_cast<float>(one.artist.text().size());
+            best = std::max(best, (of_title * title_length + of_artist * artist_length) /
+                                      (title_length + artist_length));
+        }
+        return best;
+    }
+
     std::u32string_view joined(std::u32string_view one, std::u32string_view other) {
         both_.assign(one);
         both_.push_back(U' ');
@@ -207,14 +244,14 @@ private:
         return {best, place};
     }
 
-    [[nodiscard]] float beginning(std::u32string_view title) const {
-        const std::u32string_view typed = whole_.text();
+    [[nodiscard]] static float beginning(std::u32string_view typed, std::u32string_view title) {
         if (typed.size() < 2 || !title.starts_with(typed)) return 0;
         return 0.7F + 0.3F * static_cast<float>(typed.size()) / static_cast<float>(title.size());
     }
 
     Pattern whole_;
     std::vector<Pattern> words_;
+    std::vector<Named> named_;
     std::vector<std::u32string_view> their_words_;
     std::u32string both_;
 };
@@ -227,13 +264,25 @@ std::size_t edit_distance(std::u32string_view one, std::u32string_view other) {
 
 std::vector<RankedTitle> rank_titles(std::u32string_view query, std::span<const FoldedTitle> titles,
                                      float least) {
+    struct Ranked {
+        RankedTitle title;
+        bool of_both = false;
+    };
     Query asked(query);
-    std::vector<RankedTitle> ranked;
+    std::vector<Ranked> found;
     for (std::size_t index = 0; index < titles.size(); ++index) {
-        const float score = asked.score(titles[index]);
-        if (score >= least) ranked.push_back({.index = index, .score = score});
+        const Score score = asked.score(titles[index]);
+        if (score.likeness < least) continue;
+        found.push_back(
+            {.title = {.index = index, .score = score.likeness}, .of_both = score.of_both});
     }
-    std::ranges::stable_sort(ranked, std::ranges::greater{}, &RankedTitle::score);
+    std::ranges::stable_sort(found, [](const Ranked& one, const Ranked& other) {
+        if (one.title.score != other.title.score) return one.title.score > other.title.score;
+        return one.of_both && !other.of_both;
+    });
+    std::vector<RankedTitle> ranked;
+    ranked.reserve(found.size());
+    for (const Ranked& one : found) ranked.push_back(one.title);
     return ranked;
 }
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, NamedTuple
 
 from polymux.errors import InvalidRequestError
 from polymux.songs.folding import folded, spellings
@@ -28,10 +29,18 @@ _MOST_VARIANTS = 8
 _LEAST_LIKE_WORD = 0.6
 #: Fewer words tell too little without one of them, and more take too long.
 _WORDS_OF_WHICH_ONE_MAY_LACK = range(3, 9)
+_BY = '"by"'
+#: Where a title has all that people call it by: what is behind tells who else plays, or where.
+_BEHIND_TITLE = re.compile(
+    r"\s(?:[-\u2013\u2014/|]\s|\(|\[|(?:ft|feat|featuring|pt|part)\b)|,\s(?:pt|part)\b",
+    re.IGNORECASE,
+)
 _TRIGRAM = 3
 #: How many rows the trigrams that are looked for may lead to; but some trigrams it takes.
 _MOST_ROWS = 6000
 _LEAST_TRIGRAMS = 4
+#: All the songs of an artist have his trigrams.
+_TITLE_OF_TRIGRAMS = 3.0
 
 
 def search_text(text: str) -> str:
@@ -68,7 +77,7 @@ def search(reader: Connection, text: str, limit: int) -> list[tuple[int, float]]
         limit: Most songs.
     """
     words = text.split()[:_MOST_WORDS]
-    candidates = _matched(reader, "words", _all_of([_quoted(one) for one in words]))
+    candidates = _matched(reader, "words", _as_typed([_quoted(one) for one in words]))
     ranked = _ranked(text, candidates)
     if _is_enough(ranked, limit, _GOOD_LIKENESS):
         return ranked[:limit]
@@ -85,7 +94,22 @@ def search(reader: Connection, text: str, limit: int) -> list[tuple[int, float]]
     return ranked[:limit]
 
 
-_Titles = dict[int, tuple[str, str]]
+class _Names(NamedTuple):
+    """What a song is known by, folded.
+
+    Attributes:
+        title: Whole.
+        artist: Of the song.
+        main: Of the title, what stands before a featured artist, a bracket, another half; empty
+            where that is all of it.
+    """
+
+    title: str
+    artist: str
+    main: str
+
+
+_Titles = dict[int, _Names]
 
 
 def _is_enough(ranked: list[tuple[int, float]], count: int, likeness: float) -> bool:
@@ -96,9 +120,22 @@ def _ranked(text: str, candidates: _Titles) -> list[tuple[int, float]]:
     from polymux._native import media
 
     ids = list(candidates)
+    names = [(one.title, one.artist) for one in candidates.values()]
+    for number, one in candidates.items():
+        if one.main:
+            ids.append(number)
+            names.append((one.main, one.artist))
     least = LEAST_LIKENESS if len(text) >= _TRIGRAM else _LEAST_LIKENESS_OF_SHORT
-    ranked = media.rank_titles(text, list(candidates.values()), least)
-    return [(ids[index], score) for index, score in ranked]
+    ranked: dict[int, float] = {}
+    for index, score in media.rank_titles(text, names, least):
+        ranked.setdefault(ids[index], score)
+    return list(ranked.items())
+
+
+def _names(title: str, title_folded: str, artist_folded: str) -> _Names:
+    found = _BEHIND_TITLE.search(title)
+    main = folded(title[: found.start()]) if found else ""
+    return _Names(title_folded, artist_folded, "" if main == title_folded else main)
 
 
 def _quoted(word: str) -> str:
@@ -117,15 +154,23 @@ def _all_of(terms: list[str]) -> str:
     return " AND ".join([*others, last])
 
 
-def _matched(reader: Connection, table: str, query: str) -> _Titles:
+def _as_typed(terms: list[str]) -> str:
+    """All of them; or, of "title by artist", all but that word, which no song need have."""
+    others = [terms[0], *(one for one in terms[1:] if one != _BY)]
+    if len(others) == len(terms):
+        return _all_of(terms)
+    return f"({_all_of(terms)}) OR ({_all_of(others)})"
+
+
+def _matched(reader: Connection, table: str, query: str, title_weight: float = 1.0) -> _Titles:
     """What full text search finds. Nothing of the query is read as its language: see `_quoted`."""
     found = reader.rows(
-        f"SELECT songs.id, songs.title_folded, songs.artist_folded FROM {table} "  # noqa: S608
-        f"JOIN songs ON songs.id = {table}.rowid WHERE {table} MATCH ? "
-        f"ORDER BY bm25({table}, 10.0, 3.0) LIMIT ?",
-        (query, _MOST_CANDIDATES),
+        "SELECT songs.id, songs.title, songs.title_folded, songs.artist_folded "  # noqa: S608
+        f"FROM {table} JOIN songs ON songs.id = {table}.rowid WHERE {table} MATCH ? "
+        f"ORDER BY bm25({table}, ?, 1.0) LIMIT ?",
+        (query, title_weight, _MOST_CANDIDATES),
     )
-    return {number: (title, artist) for number, title, artist in found}
+    return {number: _names(*names) for number, *names in found}
 
 
 def without_copies(songs: Sequence[CatalogueSong]) -> list[CatalogueSong]:
@@ -167,15 +212,16 @@ def _by_trigrams(reader: Connection, text: str) -> _Titles:
         rows += count
     if not chosen:
         return {}
-    return _matched(reader, "trigrams", " OR ".join(chosen))
+    return _matched(reader, "trigrams", " OR ".join(chosen), _TITLE_OF_TRIGRAMS)
 
 
 def _by_pieces(reader: Connection, text: str) -> _Titles:
     """Texts of one or two characters, which have no trigram: whole titles in some scripts."""
     pattern = "".join(f"\\{one}" if one in "\\%_" else one for one in text)
     found = reader.rows(
-        "SELECT id, title_folded, artist_folded FROM songs WHERE title_folded LIKE ?1 ESCAPE '\\' "
-        "OR artist_folded LIKE ?1 ESCAPE '\\' ORDER BY length(title_folded) LIMIT ?2",
+        "SELECT id, title, title_folded, artist_folded FROM songs "
+        "WHERE title_folded LIKE ?1 ESCAPE '\\' OR artist_folded LIKE ?1 ESCAPE '\\' "
+        "ORDER BY length(title_folded) LIMIT ?2",
         (f"%{pattern}%", _MOST_CANDIDATES),
     )
-    return {number: (title, artist) for number, title, artist in found}
+    return {number: _names(*names) for number, *names in found}

@@ -34,17 +34,52 @@ SONGS = [
 
 @pytest.fixture(scope="module")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> polymux.Catalogue:
-    folder = tmp_path_factory.mktemp("names")
+    return filled(tmp_path_factory.mktemp("names"), SONGS)
+
+
+def filled(folder: Path, songs: list[tuple[str, str]]) -> polymux.Catalogue:
     database = Database(folder / "songs.sqlite3")
     table = SongTable(database)
     with database.transaction():
         recording = table.add_recording([], 1.0, 0)
-        for number, (title, artist) in enumerate(SONGS):
+        for number, (title, artist) in enumerate(songs):
             tags = SongTags(title, artist, "", None, "", None)
             path = os.fsencode(f"/music/{number}")
             table.add(path, FileState(0, 0), b"", tags, recording, None)
     database.close()
     return polymux.Catalogue(folder)
+
+
+@pytest.fixture(scope="module")
+def full_of_alike(tmp_path_factory: pytest.TempPathFactory) -> polymux.Catalogue:
+    """Songs that many others share words with, more of them than are looked at."""
+    wanted = [
+        ("Burning / Tape Loop #9", "The Lanterns"),
+        ("Golden", "N.O.R.T.H."),
+        ("Waltz - Live in Town (Remastered)", "Old Band"),
+        ("Tree", "!!?"),
+    ]
+    others = [(f"Burning {n} ft. The Lanterns", f"Nobody {n}") for n in range(120)]
+    others += [(f"Golden / N.O.R.T.H. {n}", f"Somebody {n}") for n in range(220)]
+    others += [(f"Waltz {n}", "Old Band") for n in range(40)]
+    others += [(f"Tree, Pt. {n}", f"Anybody {n}") for n in range(220)]
+    return filled(tmp_path_factory.mktemp("alike"), [*others, *wanted])
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("burning by the lanterns", "Burning / Tape Loop #9"),
+        ("burnign by the lantrens", "Burning / Tape Loop #9"),
+        ("golse n.o.r.t.h.", "Golden"),
+        ("golden n.o.r.t.h.", "Golden"),
+        ("waltz by old band", "Waltz - Live in Town (Remastered)"),
+        ("old band waltz", "Waltz - Live in Town (Remastered)"),
+        ("tree by !!?", "Tree"),
+    ],
+)
+def test_found_among_those_alike(full_of_alike: polymux.Catalogue, text: str, title: str) -> None:
+    assert title in [song.title for song in full_of_alike.search(text)][:5]
 
 
 @pytest.mark.parametrize(

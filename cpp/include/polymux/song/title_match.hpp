@@ -26,11 +26,13 @@ struct RankedTitle {
     float score = 0;        ///< 1 for the very title, 0 for nothing in common.
 };
 
-/// Those that are like the query, best first; equals stay in their order.
+/// Those that are like the query, best first. Of equals those come first of which the artist is
+/// named too; else they stay in their order.
 ///
 /// A score is the best of: the likeness to the title, to the title and the artist in either order;
-/// how well each word of the query is found among their words, in any order; and, for whoever is
-/// still typing, how much of the title the query is the beginning of. Below `least` they are left
+/// how well each word of the query is found among their words, in any order; for "title by artist",
+/// the likeness of each half; and, for whoever is still typing, how much of the title the query is
+/// the beginning of. Below `least` they are left
 /// out. Texts are compared up to 512 code points.
 [[nodiscard]] std::vector<RankedTitle> rank_titles(std::u32string_view query,
                                                    std::span<const FoldedTitle> titles,
