@@ -24,6 +24,7 @@ from polymux.errors import (
 from polymux.local_file import LocalFile
 from polymux.operations.results import RESULTS
 from polymux.service import shapes
+from polymux.service.admission import Bounds
 from polymux.service.dispatch import Service
 from polymux.service.failures import restored
 from polymux.service.store import Store
@@ -60,6 +61,7 @@ class LocalHome:
         catalogue: One's own songs, or the folder of their catalogue; None for the default one,
             where it has songs.
         song_recognition: Who else may be asked for the song of a recording; None for nobody.
+        longest_generation_s: What a generation may be thought to take; None for no limit.
         download: How pages are read; None for the default.
         summaries: How videos are summarised; None for the default.
     """
@@ -73,6 +75,7 @@ class LocalHome:
         fetch: FetchPolicy | None = None,
         catalogue: Catalogue | str | os.PathLike[str] | None = None,
         song_recognition: SongRecognitionSettings | None = None,
+        longest_generation_s: float | None = None,
         download: DownloadSettings | None = None,
         summaries: SummaryOptions | None = None,
     ) -> None:
@@ -88,7 +91,8 @@ class LocalHome:
             }  # fmt: skip
             settings = _settings(self.folder, engines, told)
             own = _backends(settings, catalogue)
-        self.service = Service(own, self.store, queue=1000)
+        bounds = Bounds(longest_generation_s=longest_generation_s)
+        self.service = Service(own, self.store, queue=1000, bounds=bounds)
 
     def remove(self) -> None:
         """Removes the folder, where it was made for this."""

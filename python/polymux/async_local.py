@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from polymux.call_options import LONGEST_GENERATION_S
 from polymux.operations.asynchronous import AsyncOperations
 
 if TYPE_CHECKING:
@@ -49,6 +50,9 @@ class AsyncLocal(AsyncOperations):
             `polymux.Catalogue`, which is left open, or its folder. Default: the one that
             ``polymux songs`` uses without an argument, where it has songs.
         song_recognition: Who else `identify_song` may ask. Default: nobody.
+        longest_generation_s: Pictures, detail, videos and music that are thought to take longer, in
+            seconds, are refused with the estimate (`UnprocessableEntityError`, code
+            ``estimate_over_limit``). Default: 300; None for no limit.
         download: How much a download of a page may be, where music is looked for, and the like.
             Default: as on a server.
         summaries: Which chat model writes them, in which language, how long. Default: as on a
@@ -75,13 +79,14 @@ class AsyncLocal(AsyncOperations):
         fetch: FetchPolicy | None = None,
         catalogue: Catalogue | str | os.PathLike[str] | None = None,
         song_recognition: SongRecognitionSettings | None = None,
+        longest_generation_s: float | None = LONGEST_GENERATION_S,
         download: DownloadSettings | None = None,
         summaries: SummaryOptions | None = None,
     ) -> None:
         """Keeps what is given; nothing is opened."""
         self._given = (
             folder, engines, backends, song_search, fetch, catalogue, song_recognition,
-            download, summaries,
+            longest_generation_s, download, summaries,
         )  # fmt: skip
         self._home: LocalHome | None = None
         self._opening: asyncio.Lock | None = None

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING, Any
 
+from polymux.call_options import LONGEST_GENERATION_S
 from polymux.operations.synchronous import Operations
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Local(Operations):
         fetch: As for `AsyncLocal`.
         catalogue: As for `AsyncLocal`.
         song_recognition: As for `AsyncLocal`.
+        longest_generation_s: As for `AsyncLocal`.
         download: As for `AsyncLocal`.
         summaries: As for `AsyncLocal`.
 
@@ -65,6 +67,7 @@ class Local(Operations):
         fetch: FetchPolicy | None = None,
         catalogue: Catalogue | str | os.PathLike[str] | None = None,
         song_recognition: SongRecognitionSettings | None = None,
+        longest_generation_s: float | None = LONGEST_GENERATION_S,
         download: DownloadSettings | None = None,
         summaries: SummaryOptions | None = None,
     ) -> None:
@@ -77,6 +80,7 @@ class Local(Operations):
             "fetch": fetch,
             "catalogue": catalogue,
             "song_recognition": song_recognition,
+            "longest_generation_s": longest_generation_s,
             "download": download,
             "summaries": summaries,
         }

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from pathlib import Path
 
+    from polymux.service.admission import Bounds
     from polymux.service.work import Sink
 
 ALICE = Caller("alice", "Alice")
@@ -105,9 +106,10 @@ async def running(
     clock: Callable[[], float] | None = None,
     cap_bytes: int = 1 << 20,
     life_s: float = 3600.0,
+    bounds: Bounds | None = None,
 ) -> AsyncIterator[Service]:
     store = Store(folder, cap_bytes=cap_bytes, life_s=life_s, clock=clock)
-    service = Service(backends, store, routes=routes, queue=queue)
+    service = Service(backends, store, routes=routes, queue=queue, bounds=bounds)
     await service.start()
     try:
         yield service

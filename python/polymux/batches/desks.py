@@ -244,11 +244,15 @@ def desk_for(
         timeout_s: Seconds that one item may take.
         storage: Where engines of this machine may keep what they make until it is stored.
     """
+    from polymux.call_options import LONGEST_GENERATION_S
     from polymux.client import Client
     from polymux.local import Local
 
     if client is None:
-        here = Calls(Local(storage.engines), subject, timeout_s, is_own=True)
+        # Who gives an item so long means it.
+        longest_s = max(LONGEST_GENERATION_S, timeout_s or 0.0)
+        local = Local(storage.engines, longest_generation_s=longest_s)
+        here = Calls(local, subject, timeout_s, is_own=True)
         is_plain = subject.operation == "convert_to_mp3" and timeout_s is None
         return Conversions(here) if is_plain and not subject.extra_body else here
     if isinstance(client, Client):

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from polymux.cli.terminal import Screen
     from polymux.operations.synchronous import Operations
 
+#: What may be long where the computer is not made for it.
+_GENERATIONS = ("generate_image", "upscale_image", "generate_video", "generate_music")
 #: What stands in the names of files that were made of a text.
 _MADE_OF_TEXT = ("generate_image", "generate_video", "generate_music", "download_music")
 
@@ -75,6 +77,8 @@ def _describe(name: str, parser: Parser) -> None:
     )
     group.add_argument("-q", "--quiet", action="store_true", help="show errors only")
     server.add_arguments(parser, local=True)
+    if command.operation in _GENERATIONS:
+        server.add_longest_generation(parser)
 
 
 def run(command: Command, options: argparse.Namespace) -> int:

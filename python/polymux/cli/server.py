@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from polymux._text import shown
+from polymux.call_options import LONGEST_GENERATION_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,6 +65,18 @@ def add_arguments(parser: argparse.ArgumentParser, *, where: str = "", local: bo
     )
 
 
+def add_longest_generation(parser: argparse.ArgumentParser) -> None:
+    """Adds what lets work be done here that will take long."""
+    parser.add_argument(
+        "--longest-generation",
+        dest="longest_generation_s",
+        type=_seconds_or_none,
+        metavar="SECONDS",
+        help="with --local: refuse what is thought to take longer (default: "
+        f"{LONGEST_GENERATION_S:g}); 'none' for no limit",
+    )
+
+
 def refuse_without_server(options: argparse.Namespace, instead: str) -> None:
     """Refuses options that are of no use where no server is asked.
 
@@ -90,6 +103,10 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _seconds_or_none(text: str) -> float:
+    return math.inf if text == "none" else _seconds(text)
+
+
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 3 or int(text) > 100:
         raise argparse.ArgumentTypeError(f"{shown(text)} is no whole number from 0 to 100")
@@ -104,12 +121,18 @@ def answering(options: argparse.Namespace, command: str) -> Iterator[Operations]
         ConfigurationError: As `connected`.
         InvalidRequestError: `--local` together with options of a server.
     """
+    from polymux.errors import InvalidRequestError
+
+    longest_s = getattr(options, "longest_generation_s", None)
     if not options.local:
+        if longest_s is not None:
+            raise InvalidRequestError(
+                "--longest-generation is for --local: a server has limits of its own"
+            )
         with connected(options, command) as client:
             yield client
         return
     from polymux.cli import failures
-    from polymux.errors import InvalidRequestError
     from polymux.local import Local
 
     if options.server is not None:
@@ -118,7 +141,7 @@ def answering(options: argparse.Namespace, command: str) -> Iterator[Operations]
     if not getattr(options, "wait_for_end", True):
         raise InvalidRequestError("--local ends with its command: leave out --no-wait")
     failures.is_done_here()
-    with Local() as local:
+    with Local(longest_generation_s=longest_s or LONGEST_GENERATION_S) as local:
         yield local
 
 

@@ -62,7 +62,8 @@ class Key:
             ``"administration"``; None for all.
         requests_per_minute: None for no limit.
         concurrent: How many requests at once; None for no limit.
-        longest_estimate_s: Work that is thought to take longer is refused; None for no limit.
+        longest_estimate_s: Work that is thought to take longer is refused; None for no limit but
+            that of the server for generations.
         expires_at: Seconds since 1970; None for never.
     """
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from polymux._text import display_name, shown
+from polymux.call_options import LONGEST_GENERATION_S
 from polymux.cluster.settings import RaySettings
 from polymux.config import state_folder
 from polymux.downloads.settings import DownloadSettings
@@ -49,6 +50,8 @@ class Limits:
         streams_keep_alive_s: After how long a silent stream is told that it goes on. Default: 15.
         wait_s: Most that ``Prefer: wait`` can ask for. Default: 60.
         memory_bytes: Most that one piece of work may take. Default: no limit.
+        longest_generation_s: Longest that a picture, its detail, a video or music may be thought to
+            take, of keys that have no limit of their own. Default: 300; ``inf``: no limit.
         engines_memory_bytes: Most that all engines may take together. Default: what the machine
             has.
         duration_s: Longest media, in seconds. Default: 4 hours.
@@ -69,6 +72,7 @@ class Limits:
     streams_keep_alive_s: float = 15.0
     wait_s: float = 60.0
     memory_bytes: int | None = None
+    longest_generation_s: float = LONGEST_GENERATION_S
     engines_memory_bytes: int | None = None
     duration_s: float = 4 * 3600.0
     pixels: int = 40_000_000

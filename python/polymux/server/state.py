@@ -18,6 +18,7 @@ from polymux.server.gate import Gate
 from polymux.server.keys import KeyFile
 from polymux.server.metrics import Metrics
 from polymux.server.settings import ServerSettings, read_settings
+from polymux.service.admission import Bounds
 from polymux.service.dispatch import Service
 from polymux.service.store import Store
 
@@ -109,7 +110,7 @@ class ServerState:
                 store,
                 routes=settings.routes,
                 queue=settings.limits.queue,
-                memory_limit_bytes=settings.limits.memory_bytes,
+                bounds=Bounds(settings.limits.memory_bytes, settings.limits.longest_generation_s),
             )
             await self._service.start()
         except BaseException:

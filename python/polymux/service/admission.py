@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from polymux import errors
 from polymux.service.failures import refusal
+from polymux.service.work import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -18,6 +19,57 @@ if TYPE_CHECKING:
 
 _FIRST_GUESS_S = 10.0
 _WEIGHT = 0.2
+#: Of all operations, what alone is minutes or hours where the machine is not made for it.
+_GENERATIONS = ("generate_image", "generate_video", "generate_music")
+_DETAIL = ("upscale_image", "A")
+_CHATS = ("chat", "free_chat")
+
+
+class Bounds(NamedTuple):
+    """What work may come to, whoever asks.
+
+    Attributes:
+        memory_bytes: Most that one piece of work may take; None for no limit.
+        longest_generation_s: Longest that a generation may be thought to take, of callers that have
+            no limit of their own; None for no limit.
+    """
+
+    memory_bytes: int | None = None
+    longest_generation_s: float | None = None
+
+    def hold_for(self, work: Work) -> bool:
+        """Whether it must be known what the work will take. Of a chat nobody knows."""
+        if work.operation in _CHATS:
+            return False
+        return self.memory_bytes is not None or self._longest_s(work) is not None
+
+    def check(self, work: Work, estimate: Estimate) -> None:
+        """Refuses what would take longer than its caller may, or more memory than there is.
+
+        A caller's own limit counts to the second. That of all does where such work was timed here
+        before; where it was only counted, what is beyond doubt alone is refused.
+
+        Raises:
+            UnprocessableEntityError: It would (code ``estimate_over_limit``).
+        """
+        longest_s, seconds = self._longest_s(work), estimate.seconds
+        if longest_s is not None and seconds is not None:
+            doubt = estimate.doubt if work.caller.longest_estimate_s is None else 1.0
+            if seconds > longest_s * doubt:
+                raise _too_long(work, estimate, longest_s)
+        needed = estimate.memory_bytes
+        if self.memory_bytes is not None and needed is not None and needed > self.memory_bytes:
+            raise refusal(
+                errors.UnprocessableEntityError,
+                f"this would take about {needed >> 20} MiB of memory, and the server has "
+                f"{self.memory_bytes >> 20} MiB for it{_because(estimate)}: {_instead(estimate)}",
+                code="estimate_over_limit",
+            )
+
+    def _longest_s(self, work: Work) -> float | None:
+        """The caller's own limit, which may be longer, before that of all."""
+        own = work.caller.longest_estimate_s
+        return self.longest_generation_s if own is None and _is_generation(work) else own
 
 
 class Promise:
@@ -134,29 +186,27 @@ class Admission:
         self.running -= 1
 
 
-def check_estimate(work: Work, estimate: Estimate, memory_limit_bytes: int | None) -> None:
-    """Refuses what would take longer than its caller may, or more memory than there is.
+def _is_generation(work: Work) -> bool:
+    return work.operation in _GENERATIONS or (work.operation, work.variant) == _DETAIL
 
-    Raises:
-        UnprocessableEntityError: It would (code ``estimate_over_limit``).
-    """
-    limit_s = work.caller.longest_estimate_s
-    if limit_s is not None and estimate.seconds is not None and estimate.seconds > limit_s:
-        raise refusal(
-            errors.UnprocessableEntityError,
-            f"this would take about {estimate.seconds:.0f} s, and this key may ask for "
-            f"{limit_s:.0f} s{_because(estimate)}: {_instead(estimate)}, or have the key's limit "
-            "raised",
-            code="estimate_over_limit",
-        )
-    needed = estimate.memory_bytes
-    if memory_limit_bytes is not None and needed is not None and needed > memory_limit_bytes:
-        raise refusal(
-            errors.UnprocessableEntityError,
-            f"this would take about {needed >> 20} MiB of memory, and the server has "
-            f"{memory_limit_bytes >> 20} MiB for it{_because(estimate)}: {_instead(estimate)}",
-            code="estimate_over_limit",
-        )
+
+def _too_long(work: Work, estimate: Estimate, longest_s: float) -> errors.APIStatusError:
+    """Names the estimate, the limit and what helps."""
+    whose, raised = f"this key may ask for {longest_s:.0f} s", "have the key's limit raised"
+    if work.caller.longest_estimate_s is None:
+        whose = f"{longest_s:.0f} s are the most that a generation may take"
+        raised = "have a key that may ask for longer work"
+        if work.caller is LOCAL:
+            raised = (
+                "allow it (--longest-generation of a command, --timeout of a batch, "
+                "longest_generation_s of Local)"
+            )
+    return refusal(
+        errors.UnprocessableEntityError,
+        f"this would take about {estimate.seconds:.0f} s, and {whose}{_because(estimate)}: "
+        f"{_instead(estimate)}, or {raised}",
+        code="estimate_over_limit",
+    )
 
 
 def _instead(estimate: Estimate) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from polymux import errors
 from polymux.operations.results import JOBS
-from polymux.service.admission import Admission, Promise, check_estimate
+from polymux.service.admission import Admission, Bounds, Promise
 from polymux.service.deadlines import answer_timeout_s, in_time, ready, too_late
 from polymux.service.failures import all_failed, draining, refusal, unknown_model
 from polymux.service.pieces import told_in_pieces
@@ -59,7 +59,7 @@ class Service:
             given.
         store: Where jobs and files are kept.
         queue: How many may wait for one backend.
-        memory_limit_bytes: Most that one piece of work may take; None for no limit.
+        bounds: What work may come to. Default: anything.
 
     Raises:
         InvalidRequestError: A route names a backend that does not exist, or cannot do it; two
@@ -73,7 +73,7 @@ class Service:
         *,
         routes: Mapping[str, Sequence[Route]] | None = None,
         queue: int = 32,
-        memory_limit_bytes: int | None = None,
+        bounds: Bounds | None = None,
     ) -> None:
         """Nothing runs."""
         self.store = store
@@ -87,7 +87,7 @@ class Service:
         self.places = {one.name: Admission(one, queue) for one in backends}
         self.jobs = Jobs(store, self._do_job)
         self._routes = _all_routes(backends) | dict(routes or {})
-        self._memory_limit_bytes = memory_limit_bytes
+        self._bounds = bounds or Bounds()
         for operation, wanted in self._routes.items():
             for route in wanted:
                 backend = self.backends.get(route.backend)
@@ -362,11 +362,10 @@ class Service:
         """Refuses what would take too long or too much; what has no limit is not measured.
 
         Raises:
-            UnprocessableEntityError: It would. Never a chat, of which nobody knows.
+            UnprocessableEntityError: It would.
         """
-        limited = work.caller.longest_estimate_s is not None or self._memory_limit_bytes is not None
-        if limited and work.operation not in ("chat", "free_chat"):
-            check_estimate(work, await backend.estimate(work), self._memory_limit_bytes)
+        if self._bounds.hold_for(work):
+            self._bounds.check(work, await backend.estimate(work))
 
 
 def is_job(operation: str) -> bool:

@@ -35,7 +35,8 @@ class Caller:
     Attributes:
         id: Of the key; ``"local"`` without a server.
         name: Of the key, for people.
-        longest_estimate_s: Work that is thought to take longer is refused; None for no limit.
+        longest_estimate_s: Work that is thought to take longer is refused; None for no limit but
+            that of the service.
     """
 
     id: str
@@ -163,12 +164,14 @@ class Estimate:
         memory_bytes: More than is in use without it; None where nobody knows.
         why: What the numbers come from, for people.
         remedies: What would take less, for people; empty for the usual.
+        doubt: How many times too long `seconds` may be: 1 where such work was timed before.
     """
 
     seconds: float | None = None
     memory_bytes: int | None = None
     why: str = ""
     remedies: str = ""
+    doubt: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,10 @@ class DiffusionBackend(Backend):
     async def estimate(self, work: Work) -> Estimate:
         """By the model's shape, the size of what is made, and how fast the device is."""
         values = {name: one for name, one in work.values.items() if name not in _FILES}
-        size = await self._measured(work)
+        try:
+            size = await self._measured(work)
+        except errors.PolymuxError:
+            return Estimate()  # What is wrong with it is told when it is worked on.
         if size is not None and not ("mask" in work.values and work.operation == "generate_image"):
             values[IMAGE_SIZE] = size
         values |= {ESTIMATED: work.operation, HAS_MASK: "mask" in work.values}
@@ -130,10 +133,11 @@ class DiffusionBackend(Backend):
         asked = replace(work, operation=ESTIMATE, values=values, given=frozenset())
         told = (await self._engine.run(asked, Sink(_nothing, _no_draft))).output
         return Estimate(
-            float(told["seconds"]),
-            int(told["memory_bytes"]),
+            told["seconds"],
+            told["memory_bytes"],
             str(told["why"]),
             f"{_REMEDIES[work.operation]}, choose another model, or have it done by an upstream",
+            float(told["doubt"]),
         )
 
     async def _measured(self, work: Work) -> list[int] | None:

@@ -16,6 +16,8 @@ _MEASURED_S = 0.25
 _CELL_PX = 8
 #: Numbers that SDXL is told: the sizes of what is made, cut and aimed at.
 _SIZES = 6
+#: Where decoders say how wide their stages are, each half as large as the one before.
+_DECODER_WIDTHS = ("block_out_channels", "decoder_block_out_channels", "dim_mult")
 
 
 def flops_per_s(studio: Any) -> float:
@@ -85,15 +87,35 @@ def flops_of_pass(path: Path, width: int, height: int) -> float:
 
 @lru_cache(maxsize=64)
 def flops_of_decoding(path: Path, width: int, height: int) -> float:
-    """Operations of making one picture of that size out of latents: they grow with its pixels."""
-    net = _shape_of(path, "vae")
-    cell_px: int = 2 ** (len(net.config.get("block_out_channels", net.config.get("dim_mult"))) - 1)
+    """Operations of making one picture of that size out of latents: they grow with its pixels.
+
+    Args:
+        path: Folder of a model, or of a decoder by itself.
+        width: Of the picture.
+        height: Of the picture.
+    """
+    is_whole = (path / "vae").is_dir()
+    net = _shape_of(path, "vae" if is_whole else "")
+    widths = next(net.config[name] for name in _DECODER_WIDTHS if net.config.get(name))
+    cell_px: int = 2 ** (len(widths) - 1)
     if "latent_channels" in net.config:
         once = _counted(net.decoder, _empty(1, net.config.latent_channels, 8, 8))
     else:
         # A decoder of video, which takes frames as well: the first of them.
         once = _counted(net.decoder, _empty(1, net.config.z_dim, 1, 8, 8))
     return once * (width * height / (8 * cell_px) ** 2)
+
+
+@lru_cache(maxsize=8)
+def flops_of_check(path: Path) -> float:
+    """Operations of looking at what one picture shows."""
+    import torch
+    from transformers import CLIPConfig, CLIPVisionModel
+
+    config: Any = CLIPConfig.from_pretrained(path, local_files_only=True).vision_config
+    with torch.device("meta"):
+        net = CLIPVisionModel(config)
+    return _counted(net, _empty(1, 3, config.image_size, config.image_size))
 
 
 @lru_cache(maxsize=64)

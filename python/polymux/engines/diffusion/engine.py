@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from polymux import errors
 from polymux.engines.base import Engine, Output
 from polymux.engines.diffusion import calibration, estimates
 from polymux.engines.diffusion.estimates import ESTIMATED, HAS_MASK, HAS_VIDEO, IMAGE_SIZE
 from polymux.engines.diffusion.picture_files import FACTS
 from polymux.engines.diffusion.studio import Studio
-from polymux.models.roles import needed_roles
 from polymux.service.pace import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from polymux.engines.base import EngineSink, Request, Token
 
 #: What the backend asks beside the operations: what a request will take.
 ESTIMATE = "estimate_generation"
 _HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
+#: What is not counted and belongs to every request, in seconds: texts read, files written. Beside
+#: it, small pictures say little of how fast a model is, and are not taken for more.
+_BESIDE_S = 1.0
+#: What was counted and never timed may be so many times too long.
+_DOUBT = 2.0
+_log = logging.getLogger("polymux.engines")
 #: How often work that waits for the device looks at its token.
 _LOOK_EVERY_S = 0.1
 
 
 class DiffusionEngine(Engine):
     """One device; one piece of work at a time on it, and estimates beside it."""
-
-    slots = 2
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Looks at the device and how fast it is; models are loaded when they are first needed.
@@ -41,9 +47,12 @@ class DiffusionEngine(Engine):
         Raises:
             NoBackendError: A package or the device is missing.
         """
+        # One more than there are places: a place for estimates, whoever works or waits.
+        self.slots = int(options.get("slots", 1)) + 1
         self.studio = Studio(options)
         self._flops_per_s = calibration.flops_per_s(self.studio)
-        self._pace = Pace("s as counted", 1.0)
+        #: Model's folder to how long it takes, beside what was counted.
+        self._paces: dict[Path, Pace] = {}
         return {
             "device": str(self.studio.device),
             "dtype": str(self.studio.dtype).removeprefix("torch."),
@@ -55,8 +64,7 @@ class DiffusionEngine(Engine):
         request = request._replace(values=_whole(request.values))
         if request.operation == ESTIMATE:
             asked = request._replace(operation=str(request.values[ESTIMATED]))
-            told = estimates.of(self.studio, asked, self._flops_per_s)
-            return Output(told | {"seconds": self._pace.seconds(told["seconds"])})
+            return Output(self._estimated(asked))
         while not self.studio.lock.acquire(timeout=_LOOK_EVERY_S):
             token.check()
         try:
@@ -65,17 +73,41 @@ class DiffusionEngine(Engine):
         finally:
             self.studio.lock.release()
 
+    def _estimated(self, asked: Request) -> dict[str, Any]:
+        """What it will take; nothing of what cannot be counted, which fails when it is made."""
+        told = self._counted(asked)
+        if told is None:
+            return {"seconds": None, "memory_bytes": None, "why": "", "doubt": 1.0}
+        pace = self._paces.get(self._painter(asked))
+        if pace is None:
+            return told | {"doubt": _DOUBT}
+        return told | {"seconds": pace.seconds(told["seconds"] + _BESIDE_S), "doubt": 1.0}
+
+    def _counted(self, asked: Request) -> dict[str, Any] | None:
+        try:
+            return estimates.of(self.studio, asked, self._flops_per_s)
+        except errors.PolymuxError:
+            raise
+        except Exception:  # Whatever a model's folder does to the libraries.
+            _log.exception("a request cannot be estimated")
+            return None
+
+    def _painter(self, request: Request) -> Path:
+        """The folder of the model that does most of the work."""
+        return self.studio.member(estimates.roles_of(self.studio, request)[0]).path
+
     def _made(self, request: Request, sink: EngineSink, token: Token) -> Output:
         """Makes it; how long that took, beside what was counted, is learned for the next."""
-        roles = needed_roles(request.operation, request.variant, request.values)
+        roles = estimates.roles_of(self.studio, request)
         was_loaded = all(map(self.studio.is_loaded, roles))
         began = time.monotonic()
         made: Output = _maker(request.operation)(self.studio, request, sink, token)
         took_s = time.monotonic() - began
         if was_loaded:
             sized = request._replace(values=_sized(request))
-            counted = estimates.of(self.studio, sized, self._flops_per_s)
-            self._pace.learn(counted["seconds"], took_s)
+            counted = self._counted(sized)
+            pace = self._paces.setdefault(self._painter(request), Pace("s as counted", 1.0))
+            pace.learn(0.0 if counted is None else counted["seconds"] + _BESIDE_S, took_s)
         return made
 
 

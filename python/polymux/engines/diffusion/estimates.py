@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux import errors
 from polymux.engines.diffusion import calibration, detail_plan, folders, schedulers
+from polymux.engines.diffusion.refining import refiner_steps
 from polymux.models.roles import needed_roles
-from polymux.service.failures import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from polymux.engines.base import Request
     from polymux.engines.diffusion.studio import Studio
@@ -25,11 +25,31 @@ HAS_VIDEO = "has_video"
 ESTIMATED = "estimated_operation"
 #: Beside the weights, for each pixel that a decoder works on at once, at four bytes a number.
 _BYTES_PER_PIXEL = 4000
+#: Of a video, whose frames are all denoised together: numbers for each pixel of each frame. By what
+#: zeroscope's authors say of 30 frames (https://huggingface.co/cerspense/zeroscope_v2_XL).
+_NUMBERS_PER_FRAME_PIXEL = 350
 #: Networks rarely do all that their layers could: of what was measured by themselves.
 _EFFICIENCY = 0.7
 _MUSIC_PX = 512
 #: A ControlNet is the half of the network that it is laid beside.
 _CONTROL = 1.4
+_REFINER, _SAFETY, _DECODER = "picture:refiner", "picture:safety", "picture:decoder"
+
+
+class _Counted(NamedTuple):
+    """What a request comes to.
+
+    Attributes:
+        flops: Operations.
+        pixels: Of a picture that is decoded.
+        words: Of what, for people.
+        frames: That are denoised together.
+    """
+
+    flops: float
+    pixels: float
+    words: str
+    frames: int = 1
 
 
 def of(studio: Studio, request: Request, flops_per_s: float) -> dict[str, Any]:
@@ -42,27 +62,46 @@ def of(studio: Studio, request: Request, flops_per_s: float) -> dict[str, Any]:
 
     Raises:
         NoBackendError: The model is none.
+        Exception: Whatever the libraries have against its parts, or against such a size of them.
     """
-    values = request.values
-    roles = needed_roles(request.operation, request.variant, values)
-    path = studio.member(roles[0]).path
-    kind = str(folders.index_of(path)["_class_name"])
-    flops, pixels, words = _work(request, path, kind)
-    seconds = flops / (flops_per_s * _EFFICIENCY)
+    roles = roles_of(studio, request)
+    counted = _work(studio, request, roles)
     weights = sum(studio.weight_bytes(role) for role in roles if not studio.is_loaded(role))
-    memory_bytes = weights + min(pixels, studio.untiled_pixels) * _BYTES_PER_PIXEL
+    memory_bytes = weights + min(counted.pixels, studio.untiled_pixels) * _BYTES_PER_PIXEL
+    if counted.frames > 1:
+        numbers = counted.frames * counted.pixels * _NUMBERS_PER_FRAME_PIXEL
+        memory_bytes += numbers * studio.dtype.itemsize
+    where = f"on {studio.device} at {flops_per_s / 1e12:.2g} TFLOP/s as measured"
     return {
-        "seconds": seconds,
+        "seconds": counted.flops / (flops_per_s * _EFFICIENCY),
         "memory_bytes": round(memory_bytes),
-        "why": f"{words}, on {studio.device} at {flops_per_s / 1e12:.2g} TFLOP/s as measured",
+        "why": f"{counted.words}, {where}",
     }
 
 
-def _work(request: Request, path: Any, kind: str) -> tuple[float, float, str]:
-    """Operations, the pixels of a picture, and both in words."""
+def roles_of(studio: Studio, request: Request) -> tuple[str, ...]:
+    """The roles whose models a request makes work, the one that paints first."""
     values = request.values
+    roles = needed_roles(request.operation, request.variant, values)
+    if request.operation != "generate_image":
+        return roles
+    wanted = {
+        _REFINER: values.get("refine", "no_refiner") != "no_refiner",
+        _SAFETY: values.get("disable_safety_checker") is not True,
+        _DECODER: bool(studio.options.get("tiny_decoder")) and _is_xl(studio.member(roles[0]).path),
+    }
+    return (*roles, *(role for role, is_wanted in wanted.items() if is_wanted and studio.has(role)))
+
+
+def _is_xl(path: Path) -> bool:
+    return str(folders.index_of(path)["_class_name"]) == "StableDiffusionXLPipeline"
+
+
+def _work(studio: Studio, request: Request, roles: tuple[str, ...]) -> _Counted:
+    values, path = request.values, studio.member(roles[0]).path
+    kind = str(folders.index_of(path)["_class_name"])
     if request.operation == "generate_image":
-        return _pictures(values, path)
+        return _pictures(studio, values, roles)
     if request.operation == "generate_video":
         return _video(values, path, kind)
     if request.operation == "generate_music":
@@ -70,7 +109,7 @@ def _work(request: Request, path: Any, kind: str) -> tuple[float, float, str]:
         size = _MUSIC_PX, _MUSIC_PX
         flops = 2 * steps * calibration.flops_of_pass(path, *size)
         flops += 2 * calibration.flops_of_decoding(path, *size)
-        return flops, _MUSIC_PX**2, f"{steps} steps"
+        return _Counted(flops, _MUSIC_PX**2, f"{steps} steps")
     width, height = values[IMAGE_SIZE]
     units = detail_plan.units(values, width, height)
     a_megapixel = calibration.flops_of_pass(path, _MUSIC_PX, _MUSIC_PX) / (_MUSIC_PX**2 / 1e6)
@@ -78,36 +117,48 @@ def _work(request: Request, path: Any, kind: str) -> tuple[float, float, str]:
     pixels = made[0] * made[1]
     flops = units * a_megapixel * _CONTROL
     flops += 2 * calibration.flops_of_decoding(path, _MUSIC_PX, _MUSIC_PX) * pixels / _MUSIC_PX**2
-    return flops, pixels, f"{units:.1f} passes of a megapixel"
+    return _Counted(flops, pixels, f"{units:.1f} passes of a megapixel")
 
 
-def _pictures(values: Mapping[str, Any], path: Any) -> tuple[float, float, str]:
-    width, height = values.get(IMAGE_SIZE) or (int(values["width"]), int(values["height"]))
+def _pictures(studio: Studio, values: Mapping[str, Any], roles: tuple[str, ...]) -> _Counted:
+    path = studio.member(roles[0]).path
+    width, height = size = values.get(IMAGE_SIZE) or (int(values["width"]), int(values["height"]))
     count = int(values["num_outputs"])
     steps = int(values["num_inference_steps"])
-    if values.get(IMAGE_SIZE) or values.get(HAS_MASK):
+    begins_with_one = bool(values.get(IMAGE_SIZE) or values.get(HAS_MASK))
+    if begins_with_one:
         steps = int(steps * float(values["prompt_strength"]))
-    guided = 2 if float(values["guidance_scale"]) > 1 else 1
-    passes = steps * schedulers.passes_of_pictures(str(values["scheduler"])) * guided
-    flops = count * passes * calibration.flops_of_pass(path, width, height)
-    flops += count * calibration.flops_of_decoding(path, width, height)
+    once = calibration.flops_of_pass(path, width, height)
+    flops = steps * once
     words = f"{count} x {steps} steps of {width} x {height}"
-    return flops, width * height, words
+    refiner = refiner_steps(values) if _REFINER in roles else None
+    if refiner is not None:
+        left_out = 0 if refiner.share is None or begins_with_one else refiner.steps
+        # It is as large as what it refines, about: it is not counted as a way to save time.
+        each = max(once, calibration.flops_of_pass(studio.member(_REFINER).path, width, height))
+        flops += refiner.steps * each - left_out * once
+        words += f" and {refiner.steps} of the refiner"
+    guided = 2 if float(values["guidance_scale"]) > 1 else 1
+    flops *= schedulers.passes_of_pictures(str(values["scheduler"])) * guided
+    own = calibration.flops_of_decoding(path, width, height)
+    small = _DECODER in roles and refiner is None
+    decoder = studio.member(_DECODER).path if small else path
+    flops += calibration.flops_of_decoding(decoder, width, height) if small else own
+    if begins_with_one:
+        flops += own  # It is encoded first, which is about as much.
+    if _SAFETY in roles:
+        flops += calibration.flops_of_check(studio.member(_SAFETY).path)
+    return _Counted(count * flops, size[0] * size[1], words)
 
 
-def _video(values: Mapping[str, Any], path: Any, kind: str) -> tuple[float, float, str]:
+def _video(values: Mapping[str, Any], path: Path, kind: str) -> _Counted:
     width, height = int(values["width"]), int(values["height"])
     frames, count = int(values["num_frames"]), int(values["batch_size"])
     steps = int(values["num_inferences_steps"])
     if values.get(HAS_VIDEO):
         steps -= round(float(values["init_weight"]) * steps)
-    try:
-        once = calibration.flops_of_video_pass(path, kind, width, height, frames)
-    except (OSError, KeyError, TypeError, RuntimeError, ValueError) as error:
-        raise refusal(
-            errors.NoBackendError, f"the model {path.name} ({kind}) makes no video"
-        ) from error
+    once = calibration.flops_of_video_pass(path, kind, width, height, frames)
     flops = count * 2 * steps * once
     flops += count * frames * calibration.flops_of_decoding(path, width, height)
     words = f"{count} x {steps} steps of {frames} frames of {width} x {height}"
-    return flops, width * height, words
+    return _Counted(flops, width * height, words, frames)

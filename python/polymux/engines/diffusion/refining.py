@@ -63,8 +63,25 @@ def refiner_of(
     if not is_xl or not studio.has(_ROLE):
         why = why_missing(_ROLE) if is_xl else "the model takes no refiner"
         raise refusal(errors.NoBackendError, f"refine={wanted}: {why}", param="refine")
+    found = refiner_steps(values)
+    if found is not None and found.steps < _given_steps(values):
+        sink.log(
+            f"refine_steps={values['refine_steps']}: {found.steps} are the most that a refiner can "
+            "do"
+        )
+    return found
+
+
+def _given_steps(values: Mapping[str, Any]) -> int:
+    """How many the request names; 0 where it leaves that open."""
+    is_over = values["refine"] == "base_image_refiner"
+    return int(values.get("refine_steps") or 0) if is_over else 0
+
+
+def refiner_steps(values: Mapping[str, Any]) -> Refiner | None:
+    """What goes over the pictures of a request that wants a refiner; None where it has no step."""
     count = int(values["num_inference_steps"])
-    if wanted == "expert_ensemble_refiner":
+    if values["refine"] == "expert_ensemble_refiner":
         share = float(values.get("high_noise_frac", 0.8))
         share = min(max(share, 1.0 / count), 1.0)
         return None if share == 1.0 else Refiner(share, count, count - int(count * share))
@@ -76,7 +93,6 @@ def refiner_of(
         told += 1
     if told > _MOST_STEPS:
         told, wanted_steps = _MOST_STEPS, int(_MOST_STEPS * _STRENGTH)
-        sink.log(f"refine_steps={given}: {wanted_steps} are the most that a refiner can do")
     return Refiner(None, told, wanted_steps)
 
 
