@@ -1,5 +1,6 @@
-"""A process that adds songs: ``python -m support.adding_songs CATALOGUE FOLDER``.
+"""A process that adds songs: ``python -m support.adding_songs CATALOGUE FOLDER [sqlite3]``.
 
+With the third word it goes on as if apsw were not installed.
 It prints a line for each song that is written down, and one when all is done.
 """
 
@@ -7,11 +8,14 @@ from __future__ import annotations
 
 import sys
 
+if "sqlite3" in sys.argv[3:]:
+    sys.modules["apsw"] = None  # type: ignore[assignment]
+
 import polymux
 
 
 def main() -> None:
-    folder, music = sys.argv[1:]
+    folder, music = sys.argv[1:3]
     with polymux.Catalogue(folder) as catalogue:
         print("begun", flush=True)
         report = catalogue.add(

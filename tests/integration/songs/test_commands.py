@@ -121,3 +121,55 @@ def test_listening(filled: Path, tmp_path: Path, snippets: list[Path]) -> None:
         "identify-song", "--listen", "2", "--catalogue", filled, PATH=str(tmp_path / "bin")
     )
     assert (code, told.split("\t")[0]) == (0, "Title 3 - Artist 3"), said
+
+
+FAILS = "echo 'no such device' >&2\nexit 1\n"
+HEARS = "/bin/cp '{heard}' \"$last\"\n"
+#: As those do that record until they are told to end.
+GOES_ON = HEARS + "trap 'exit 0' TERM\nwhile :; do /bin/sleep 0.1; done\n"
+ONLY_ALSA = 'case "$*" in *pulse*) exit 1 ;; esac\n' + HEARS
+
+
+@pytest.mark.parametrize(
+    "programs",
+    [
+        {"parecord": GOES_ON},
+        {"pw-record": GOES_ON},
+        {"ffmpeg": HEARS},
+        {"ffmpeg": ONLY_ALSA},
+        {"arecord": FAILS, "parecord": FAILS, "pw-record": GOES_ON},
+        # One that has its recording and ends by itself has failed, whatever it says.
+        {"parecord": HEARS, "ffmpeg": HEARS},
+    ],
+)
+def test_listening_with_any_recorder(
+    filled: Path, tmp_path: Path, snippets: list[Path], programs: dict[str, str]
+) -> None:
+    (tmp_path / "bin").mkdir()
+    for name, act in programs.items():
+        program = tmp_path / "bin" / name
+        begin = f"#!/bin/sh\necho \"$*\" >>'{tmp_path}/{name}.words'\nfor last; do :; done\n"
+        program.write_text(begin + act.format(heard=snippets[2]))
+        program.chmod(0o755)
+    code, told, said = polymux(
+        "identify-song", "--listen", "1", "--catalogue", filled, PATH=str(tmp_path / "bin")
+    )
+    assert (code, told.split("\t")[0]) == (0, "Title 2 - Artist 2"), said
+    for name in programs:
+        words = (tmp_path / f"{name}.words").read_text().splitlines()
+        assert all(line.endswith(".wav") for line in words)
+        assert ("-t 1 " in words[-1]) == (name == "ffmpeg")
+
+
+def test_listening_that_nobody_can(filled: Path, tmp_path: Path) -> None:
+    """Each recorder is tried, and each says why."""
+    (tmp_path / "bin").mkdir()
+    for name in ("arecord", "parecord", "pw-record", "ffmpeg"):
+        program = tmp_path / "bin" / name
+        program.write_text(f"#!/bin/sh\necho 'none for {name}' >&2\nexit 1\n")
+        program.chmod(0o755)
+    words = ("identify-song", "--listen", "1", "--catalogue", filled)
+    code, _, said = polymux(*words, PATH=str(tmp_path / "bin"))
+    assert code == 1
+    for name in ("arecord", "parecord", "pw-record", "ffmpeg"):
+        assert f"none for {name}" in said
