@@ -1,7 +1,8 @@
 """package_check.py FOLDER: holds the sdist and the wheel in FOLDER against what is promised.
 
 The wheel is installed into an empty environment, and tried in a namespace in which no FFmpeg, LAME,
-libvpx, libcurl or OpenSSL of the system, and no ffmpeg program, can be opened.
+libvpx, libcurl or OpenSSL of the system, and no ffmpeg program, can be opened. With what a server
+needs it is run by uv and pipx, as people do, where these are there.
 """
 
 import base64
@@ -9,6 +10,7 @@ import csv
 import hashlib
 import io
 import json
+import os
 import re
 import shutil
 import ssl
@@ -59,6 +61,8 @@ def main() -> None:
         _expect(path.stat().st_size <= most, f"{path.name} is larger than {most:,} bytes")
     with tempfile.TemporaryDirectory() as temporary:
         _try(wheel, Path(temporary))
+        for told in run_as_tool(wheel, Path(temporary)):
+            print(told)
     installed = sum(item.file_size for item in zipfile.ZipFile(wheel).infolist())
     print(f"{sdist.name}: {sdist.stat().st_size / 1e6:.1f} MB, {len(names)} files")
     print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB, {installed / 1e6:.1f} MB installed")
@@ -117,6 +121,57 @@ def tried(folder: Path, *, hidden: bool) -> subprocess.CompletedProcess[str]:
             env={"PATH": "/usr/bin:/bin", "SSL_CERT_FILE": str(certificate), "HOME": str(folder)},
             cwd=folder, capture_output=True, text=True, check=False,
         )  # fmt: skip
+
+
+def run_as_tool(wheel: Path, folder: Path, path: str | None = None) -> list[str]:
+    """What came of running the wheel with its dependencies, each time in a new environment.
+
+    Args:
+        wheel: Which.
+        folder: For the environments.
+        path: Where uv and pipx are looked for. Default: None, what PATH says.
+
+    Returns:
+        A line for each; one that is missing is told loudly.
+
+    Raises:
+        SystemExit: The wheel cannot be installed so, or what was installed does not work.
+    """
+    told = []
+    for tool, words, option in (("uv", ("tool", "run", "--isolated"), "--from"),
+                                ("pipx", ("run", "--no-cache"), "--spec")):  # fmt: skip
+        program = shutil.which(tool, path=path)
+        if program is None:
+            told.append(f"!!! NOT TRIED by {tool}: it is not installed here")
+            continue
+        spec = f"{wheel.resolve()}[server]"
+        # Whatever either keeps, such as earlier environments, stays out of the way.
+        places = {name: str(folder / tool / name) for name in
+                  ("UV_CACHE_DIR", "UV_TOOL_DIR", "PIPX_HOME", "PIPX_BIN_DIR")}  # fmt: skip
+        own = {**os.environ, **_asked_of_pip(), **places}
+        done = subprocess.run(
+            [program, *words, "--python", sys.executable, option, spec, "polymux", "doctor",
+             "--json"], env=own, cwd=folder, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        _expect(done.returncode == 0, f"{tool} cannot run it:\n{done.stdout}{done.stderr}")
+        found = json.loads(done.stdout)
+        works = found["media"]["ok"] and found["server"]
+        _expect(works, f"as {tool} installs it, it is not whole: {done.stdout}")
+        told.append(f"run by {tool} in a new environment, with what a server needs")
+    return told
+
+
+def _asked_of_pip() -> dict[str, str]:
+    """For uv, which does not read pip's settings: index and certificates where pip has its own."""
+    found = {}
+    for name, setting in (("UV_DEFAULT_INDEX", "index-url"), ("SSL_CERT_FILE", "cert")):
+        words = [sys.executable, "-m", "pip", "config", "get", f"global.{setting}"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        own = "PIP_" + setting.upper().replace("-", "_")
+        value = os.environ.get(name) or os.environ.get(own) or done.stdout.strip()
+        if value:
+            found[name] = value
+    return found
 
 
 @contextmanager

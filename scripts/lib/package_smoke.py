@@ -12,9 +12,12 @@ from array import array
 from pathlib import Path
 
 import polymux
+from polymux._video import read_frames, write_video
 from polymux.fetching import FetchPolicy, fetch
 
 _RATE_HZ, _SECONDS = 44_100, 2
+#: Not a multiple of what encoders work in; one frame for each grey.
+_WIDTH, _HEIGHT, _FPS, _GREYS = 72, 50, 10, range(40, 220, 8)
 
 
 def main() -> None:
@@ -36,6 +39,7 @@ def main() -> None:
     decoded = polymux.decode_audio(target)
     assert abs(decoded.duration_s - _SECONDS) < 0.1, decoded.duration_s
 
+    video = _video_there_and_back(folder)
     with polymux.Client(url, "key", timeout=20) as client:
         text = client.free_chat("Hello").text
     assert text == "hello over TLS", text
@@ -51,7 +55,25 @@ def main() -> None:
         check=True,
     )
     licence = json.loads(doctor.stdout)["media"]["ffmpeg_license"]
-    print(json.dumps({"frames": report.frames, "answer": text, "ffmpeg": licence}))
+    found = {"frames": report.frames, "video": video, "answer": text, "ffmpeg": licence}
+    print(json.dumps(found))
+
+
+def _video_there_and_back(folder: Path) -> str:
+    """Writes VP9 into an MP4 and reads it again, each frame by its grey; the encoder's name."""
+    video, samples = folder / "greys.mp4", folder / "greys.rgb"
+    size = _WIDTH * _HEIGHT * 3
+    frames = (bytes([grey]) * size for grey in _GREYS)
+    written = write_video(video, frames, width=_WIDTH, height=_HEIGHT, fps=_FPS, codec="vp9")
+    assert (written.codec, written.frames) == ("vp9", len(_GREYS)), written
+    most = len(_GREYS) + 5
+    read = read_frames(video, samples, width=_WIDTH, height=_HEIGHT, fps=_FPS, most_frames=most)
+    assert read.frames == len(_GREYS), read
+    seen = samples.read_bytes()
+    middles = seen[size // 2 :: size]
+    apart = [abs(grey - found) for grey, found in zip(_GREYS, middles, strict=True)]
+    assert max(apart) <= 4, apart
+    return written.encoder
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import hashlib
 import importlib
 import io
 import json
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -113,10 +114,40 @@ def test_a_wheel_that_is_not_repaired_works_here_alone(
     found = json.loads(done.stdout)
     assert found["answer"] == "hello over TLS"
     assert found["frames"] > 70
+    assert found["video"] == "libvpx-vp9"
     hidden = check.tried(tmp_path, hidden=True)
     assert hidden.returncode != 0
     assert "lib" in hidden.stderr
     assert "file too short" in hidden.stderr or "cannot" in hidden.stderr, hidden.stderr
+
+
+@pytest.mark.slow
+def test_a_wheel_is_run_as_a_tool_where_there_is_one(
+    modules: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    check = modules("package_check")
+    path = wheel("test-wheel")
+    told = check.run_as_tool(path, tmp_path, path=str(tmp_path))
+    assert [line.startswith("!!! NOT TRIED by ") for line in told] == [True, True]
+    told = check.run_as_tool(path, tmp_path)
+    present = [bool(shutil.which(tool)) for tool in ("uv", "pipx")]
+    assert [line.startswith("run by ") for line in told] == present
+
+
+@pytest.mark.parametrize(
+    ("does", "words"),
+    [
+        ("exit 3", "uv cannot run it"),
+        ("""echo '{"media": {"ok": true}, "server": false}'""", "uv installs it, it is not whole"),
+    ],
+)
+def test_what_a_tool_cannot_run_is_no_package(
+    does: str, words: str, modules: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    (tmp_path / "uv").write_text(f"#!/bin/sh\n{does}\n")
+    (tmp_path / "uv").chmod(0o755)
+    with pytest.raises(SystemExit, match=words):
+        modules("package_check").run_as_tool(tmp_path / "x.whl", tmp_path, path=str(tmp_path))
 
 
 def test_words_that_mean_nothing_are_refused(tmp_path: Path) -> None:
