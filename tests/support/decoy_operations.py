@@ -187,7 +187,11 @@ def led(field: str, corpus: list[str], everything: bool) -> list[str]:
         step = _LONG_EVERY_OF_PAGES if field in PAGES else _LONG_EVERY
     else:
         step = _EVERY_OF_PAGES if field in PAGES else _EVERY
-    numbers = range(0, len(corpus), step)
+    return led_to(range(0, len(corpus), step))
+
+
+def led_to(numbers: range) -> list[str]:
+    """Addresses that lead to those of the corpus with these numbers, by every code."""
     return [f"http://{PUBLIC}/redirect/{code}/{n}" for code in CODES for n in numbers]
 
 
@@ -213,7 +217,7 @@ async def unanswered(service: Service) -> dict[str, Any]:
     return {"fields": {field: await task for field, task in waiting.items()}, "others": meanwhile}
 
 
-async def called(corpus: list[str], folder: Path) -> dict[str, Any]:
+async def called(corpus: list[str], folder: Path, *, everything: bool) -> dict[str, Any]:
     """The same of what fetches without an operation's field for it."""
     policy = FetchPolicy(allowed_networks=("203.0.113.0/24",))
     delivery = Delivery(policy)
@@ -248,11 +252,15 @@ async def called(corpus: list[str], folder: Path) -> dict[str, Any]:
             return Sink(lambda: None, store.media.draft)
 
         found: dict[str, Any] = {}
+        direct = corpus[:: 1 if everything else 4]
+        through = led_to(range(0, len(corpus), _LONG_EVERY if everything else _EVERY))
         for call in (webhook, file_of_a_prediction, output_of_an_upstream, weights):
-            numbers = range(0, len(corpus), _EVERY)
-            led = [f"http://{PUBLIC}/redirect/{code}/{n}" for code in CODES for n in numbers]
-            found[call.__name__] = {url: await code_of(call(url)) for url in corpus[::4]}
-            found[f"{call.__name__} redirected"] = {url: await code_of(call(url)) for url in led}
+            began = time.monotonic()
+            found[call.__name__] = {url: await code_of(call(url)) for url in direct}
+            found[f"{call.__name__} redirected"] = {
+                url: await code_of(call(url)) for url in through
+            }
+            sys.stderr.write(f"{call.__name__}: {time.monotonic() - began:.1f} s\n")
     await delivery.close()
     await models.close()
     return found
@@ -284,7 +292,7 @@ async def served(corpus: list[str], folder: Path, *, everything: bool) -> dict[s
         }
     finally:
         await service.close()
-    found["calls"] = await called(corpus, folder / "calls")
+    found["calls"] = await called(corpus, folder / "calls", everything=everything)
     return found
 
 
