@@ -120,6 +120,7 @@ TEST_SUITE("title_match") {
         CHECK(order(U"burning by the river", songs).front() == 1);
         CHECK(order(U"stand by me by ben e king", songs).front() == 3);
         CHECK(order(U"stand by me", songs).front() == 3);
+        CHECK(order(U"stand by me", {songs[4], songs[3]}).front() == 1);
         CHECK(order(U"stand by", songs).front() == 3);
         CHECK(order(U" by ", {{U"by", U"x"}, {U"", U""}}, 0.1F) == std::vector<std::size_t>{0});
     }
