@@ -1,5 +1,7 @@
 #include "exchange_handle.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <iterator>
@@ -14,9 +16,16 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A signal ends a wait at once on the main thread, where Python's handlers run; others look now
-/// and then whether the interpreter wants them.
-constexpr milliseconds turn{100};
+/// A signal ends a wait at once on the main thread, where Python's handlers run, unless it came
+/// just before the wait began: that one is seen a turn later. Other threads look now and then
+/// whether the interpreter wants them.
+constexpr milliseconds turn_of_main{20};
+constexpr milliseconds turn_of_others{100};
+
+milliseconds turn() noexcept {
+    static thread_local const bool is_main = ::gettid() == ::getpid();
+    return is_main ? turn_of_main : turn_of_others;
+}
 
 /// Exchanges that nobody holds any more and that have not ended: their bodies may be Python's,
 /// which an I/O thread must not drop. Never freed: that thread may outlive `main`.
@@ -103,7 +112,7 @@ void ExchangeHandle::let_go_of_body() noexcept {
 void ExchangeHandle::drive() {
     transport::Stopped stopped = transport::Stopped::news;
     driving_ = true;
-    without_gil([&] { stopped = lease_.run(*exchange_, turn); });
+    without_gil([&] { stopped = lease_.run(*exchange_, turn()); });
     driving_ = false;
     if (stopped != transport::Stopped::news && PyErr_CheckSignals() != 0) {
         throw py::error_already_set();

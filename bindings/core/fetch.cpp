@@ -32,7 +32,8 @@ struct Policy {
 };
 
 Policy make_policy(const std::vector<std::string>& hosts, const std::vector<std::string>& networks,
-                   const std::vector<std::uint16_t>& ports, const std::string& bundle) {
+                   const std::vector<std::uint16_t>& ports, const std::string& bundle,
+                   bool verify_allowed_hosts) {
     Policy policy;
     for (const std::string& text : hosts) {
         policy.rules.allowed_hosts.push_back(value_or_raise(transport::parse_allowed_host(text)));
@@ -47,6 +48,7 @@ Policy make_policy(const std::vector<std::string>& hosts, const std::vector<std:
         policy.rules.allowed_networks.push_back(*network);
     }
     policy.rules.allowed_ports = ports;
+    policy.rules.verify_allowed_hosts = verify_allowed_hosts;
     policy.certificate_bundle = bundle;
     return policy;
 }
@@ -173,7 +175,8 @@ void register_fetch(py::module_& module) {
                        "polymux::transport::FetchPolicy, checked.")
         .def("__reduce__", &refuse_pickling)
         .def(py::init(&make_policy), py::arg("allowed_hosts"), py::arg("allowed_networks"),
-             py::arg("allowed_ports"), py::arg("certificate_bundle"));
+             py::arg("allowed_ports"), py::arg("certificate_bundle"),
+             py::arg("verify_allowed_hosts") = true);
     const FetchLimits defaults;
     py::class_<FetchLimits>(module, "FetchLimits", py::is_final(), plain_metaclass(),
                             "polymux::transport::FetchLimits, checked.")

@@ -37,7 +37,16 @@ class Answer:
             waiting between them included.
     """
 
-    __slots__ = ("_fields", "body", "certificates", "elapsed_s", "host", "status", "tries")
+    __slots__ = (
+        "_fields",
+        "body",
+        "certificates",
+        "elapsed_s",
+        "host",
+        "status",
+        "tries",
+        "verified",
+    )
 
     def __init__(self, native: Native, connection: Connection | None = None) -> None:
         """Takes over what the native core gave, and where it came from."""
@@ -45,6 +54,7 @@ class Answer:
         #: ``name:port`` of the server, and the file of certificates that it was trusted by.
         self.host = None if connection is None else connection.host
         self.certificates = None if connection is None else connection.certificates
+        self.verified = connection is None or connection.verified
 
     @property
     def headers(self) -> dict[str, str]:
@@ -60,7 +70,9 @@ class Answer:
         """A file that the answer names."""
         from polymux.remote_file import RemoteFile
 
-        return RemoteFile(url, host=self.host, certificates=self.certificates)
+        return RemoteFile(
+            url, host=self.host, certificates=self.certificates, verified=self.verified
+        )
 
 
 def headers_of(fields: bytes) -> dict[str, str]:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from polymux import _core
 
 
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+
 class Connection:
     """Where requests go, and the native session that carries them; made at the first request."""
 
@@ -28,6 +31,7 @@ class Connection:
         "certificates",
         "chat_model",
         "host",
+        "verified",
     )
 
     def __init__(
@@ -51,6 +55,8 @@ class Connection:
         #: Its ``name:port``, and the file of certificates that it is trusted by; from `session` on.
         self.host: str | None = None
         self.certificates: str | None = None
+        #: Whether its certificate is looked at.
+        self.verified = bool(options["verify"])
         #: From the environment or the configuration file.
         self.chat_model: str | None = None
         keep_secret(api_key)
@@ -102,7 +108,7 @@ class Connection:
             proxy=proxy,
             no_proxy=no_proxy,
             certificates=self.certificates or "",
-            verify=bool(verify),
+            verify=self.verified,
             http2=bool(self._options["http2"]),
             client_certificate=shown_certificate or "",
         )
@@ -137,8 +143,39 @@ def _checked_path(name: str, path: Any, expected: str) -> str:
 
 
 def host_of(base_url: str) -> str:
-    """``name:port`` of a server's address, the port always there."""
+    """``name:port`` of a server's address: in its usual spelling, the port always there."""
     scheme, _, rest = base_url.partition("://")
-    host = rest.partition("/")[0]
-    has_port = ":" in host.rpartition("]")[2]
-    return host if has_port else f"{host}:{443 if scheme == 'https' else 80}"
+    authority = rest.partition("/")[0]
+    host, port = authority, "443" if scheme == "https" else "80"
+    if ":" in authority.rpartition("]")[2]:
+        host, _, port = authority.rpartition(":")
+    return f"{_usual(host.lower())}:{port}"
+
+
+def hosts_like(host: str) -> tuple[str, ...]:
+    """What may stand in the place of a ``name:port``: this machine alone has several names.
+
+    A server that is reached as ``localhost``, or through a tunnel that ends there, writes
+    ``127.0.0.1`` into its links as well, and the other way round.
+    """
+    name, _, port = host.rpartition(":")
+    names = _LOOPBACK if name in _LOOPBACK else (name,)
+    return tuple(f"{one}:{port}" for one in names)
+
+
+def _usual(host: str) -> str:
+    """``127.0.0.1`` for ``127.1``, ``[::1]`` for ``[0::1]``; what is no address as it is."""
+    address = host.strip("[]")
+    if not address or set(address) - set("0123456789abcdefx.:"):
+        return host
+    import _socket
+
+    try:
+        if host.startswith("["):
+            plain = _socket.inet_ntop(
+                _socket.AF_INET6, _socket.inet_pton(_socket.AF_INET6, address)
+            )
+            return f"[{plain}]"
+        return _socket.inet_ntoa(_socket.inet_aton(address)) if address[0].isdigit() else host
+    except OSError:
+        return host

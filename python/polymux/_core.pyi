@@ -135,6 +135,7 @@ class FetchPolicy:
         allowed_networks: Sequence[str],
         allowed_ports: Sequence[int],
         certificate_bundle: str | bytes,
+        verify_allowed_hosts: bool = True,
     ) -> None:
         """Raises InvalidRequestError for a host or network that is none."""
 

@@ -159,9 +159,9 @@ def configuration(
     The variables are ``POLYMUX_BASE_URL``, ``POLYMUX_API_KEY``, ``POLYMUX_CHAT_MODEL``,
     ``POLYMUX_CA_FILE``, ``POLYMUX_CLIENT_CERTIFICATE`` and ``POLYMUX_PROXY``; the file's keys are
     the same words in small letters, without the first. All of the file but the model is for the
-    file's own server only; its paths may begin with ``~``, and else with the file's folder. Without
-    any of them it is the server that this account runs on this machine, which leaves its address
-    and a key in the folder for state.
+    file's own server only, which it must name then; its paths may begin with ``~``, and else with
+    the file's folder. Without any of them it is the server that this account runs on this machine,
+    which leaves its address and a key in the folder for state.
 
     Raises:
         InvalidRequestError: There is no server's address, or something in the file is wrong.
@@ -180,7 +180,7 @@ def configuration(
     its_url = checked_base_url(file["base_url"]) if "base_url" in file else None
     if not base_url:
         base_url = its_url
-    if its_url is None or (base_url and checked_base_url(base_url) == its_url):
+    if its_url is not None and base_url and checked_base_url(base_url) == its_url:
         api_key = api_key or file.get("api_key")
         ways = {name: ways[name] or file.get(name) for name in _WAYS}
     chat_model = chat_model or file.get("chat_model")
@@ -228,9 +228,24 @@ def _from_file(path: str) -> dict[str, str]:
         if not isinstance(found.get(key, ""), str):
             raise InvalidRequestError(f"{key} in the configuration file {name} must be a text")
     texts: dict[str, str] = {key: found[key] for key in _KEYS if found.get(key)}
+    _check_that_it_names_a_server(texts, name)
     for key in {"ca_file", "client_certificate"} & texts.keys():
         texts[key] = os.path.join(os.path.dirname(path), os.path.expanduser(texts[key]))  # noqa: PTH111, PTH118, PTH120
     return texts
+
+
+def _check_that_it_names_a_server(texts: dict[str, str], name: str) -> None:
+    """A key, say, is for one server: without its address it would go to whichever is asked.
+
+    Raises:
+        InvalidRequestError: The file has such a thing, and no server's address.
+    """
+    bound = [key for key in ("api_key", *_WAYS) if key in texts]
+    if bound and "base_url" not in texts:
+        raise InvalidRequestError(
+            f"the configuration file {name} has {bound[0]} and no base_url: say there which server "
+            "it is for"
+        )
 
 
 def checked_base_url(url: str) -> str:

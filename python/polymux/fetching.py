@@ -49,6 +49,8 @@ class FetchPolicy:
         allowed_ports: Ports that any URL may have. Default: 80 and 443.
         certificate_bundle: Path of the trusted certificates, in PEM. Default: what the environment
             names in ``SSL_CERT_FILE`` or ``CURL_CA_BUNDLE``, else the system's.
+        verify_allowed_hosts: False takes any certificate of `allowed_hosts`, and of no other.
+            Default: True.
 
     Raises:
         TypeError: A value of the wrong type.
@@ -63,6 +65,7 @@ class FetchPolicy:
     allowed_networks: tuple[str, ...] = ()
     allowed_ports: tuple[int, ...] = (80, 443)
     certificate_bundle: str | os.PathLike[str] | None = None
+    verify_allowed_hosts: bool = True
 
     def __post_init__(self) -> None:
         """Checks all of it, in the native core."""
@@ -404,6 +407,7 @@ def _native_policy(policy: FetchPolicy) -> _core.FetchPolicy:
         policy.allowed_networks,
         policy.allowed_ports,
         b"" if bundle is None else path_bytes(bundle),
+        policy.verify_allowed_hosts,
     )
 
 

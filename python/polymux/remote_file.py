@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from functools import partial
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -11,6 +14,7 @@ from polymux.media_file import MediaFile
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
+    from polymux.call_options import Timeout
     from polymux.fetching import Fetched, FetchLimits, FetchPolicy
 
 __all__ = ["RemoteFile"]
@@ -19,13 +23,18 @@ _PIECE_BYTES = 256 << 10
 _LONGEST_READ_BYTES = 256 << 20
 _LONGEST_SAVE_BYTES = 2 << 30
 _INLINE_BYTES = 10_000_000
+#: Of a file that a notebook shows, of all others, and at most.
+_INLINE_S = 60.0
+_LONGEST_FETCH_S = 1900.0
+_MOST_SECONDS = 7 * 86400.0
 
 
 class RemoteFile(MediaFile):
     """A file on a server. Nothing is fetched before it is asked for, and then each time anew.
 
     It is fetched without any key, cookie or other credential, and through the guard of
-    `polymux.fetching`: from the public Internet, and from the host that named it.
+    `polymux.fetching`: from the public Internet, and from the host that named it. What takes over
+    1,900 s is given up, unless `timeout` says otherwise, and what stalls before.
 
     Attributes:
         url: Its address.
@@ -39,19 +48,29 @@ class RemoteFile(MediaFile):
         ('image/png', 'https://files.example/cat.png?sig=1')
     """
 
-    __slots__ = ("_certificates", "_host", "url")
+    __slots__ = ("_certificates", "_host", "_verified", "url")
     url: str
     _host: str | None
     _certificates: str | None
+    _verified: bool
 
     def __init__(
-        self, url: str, *, host: str | None = None, certificates: str | None = None
+        self,
+        url: str,
+        *,
+        host: str | None = None,
+        certificates: str | None = None,
+        verified: bool = True,
     ) -> None:
-        """An address, the ``name:port`` that may have it wherever that is, and who is trusted."""
+        """An address, the ``name:port`` that may have it wherever that is, and who is trusted.
+
+        That host's certificate is looked at only if `verified`; those of all others always are.
+        """
         for name, value in (("path", None), ("data", None), ("url", url)):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_host", host)
         object.__setattr__(self, "_certificates", certificates)
+        object.__setattr__(self, "_verified", verified)
 
     @property
     def size_bytes(self) -> int:
@@ -71,11 +90,19 @@ class RemoteFile(MediaFile):
 
         return core.content_type_of(urlsplit(self.url).path)
 
-    def read(self, *, limit_bytes: int = _LONGEST_READ_BYTES) -> bytes:
+    def read(
+        self,
+        *,
+        limit_bytes: int = _LONGEST_READ_BYTES,
+        timeout: float | Timeout | None = None,
+    ) -> bytes:
         """Fetches the file into memory.
 
         Args:
             limit_bytes: Longest file that is taken. Default: 256 MiB.
+            timeout: Seconds that this may take, or a `Timeout`, of which `total`, `connect` and
+                `idle` count. Default: 1,900 s, 10 s to connect, 20 s without a byte. Slower than
+                1,000 bytes a second is given up as well.
 
         Raises:
             URLRefusedError: The address leads where nothing may be fetched from.
@@ -87,14 +114,20 @@ class RemoteFile(MediaFile):
         """
         from polymux.fetching import fetch
 
-        fetched = fetch(self.url, policy=self._policy(), limits=_limits(limit_bytes))
+        fetched = fetch(self.url, policy=self._policy(), limits=_limits(limit_bytes, timeout))
         return _data_of(_checked(fetched))
 
-    async def aread(self, *, limit_bytes: int = _LONGEST_READ_BYTES) -> bytes:
+    async def aread(
+        self,
+        *,
+        limit_bytes: int = _LONGEST_READ_BYTES,
+        timeout: float | Timeout | None = None,
+    ) -> bytes:
         """The same for asyncio."""
         from polymux.fetching import afetch
 
-        fetched = await afetch(self.url, policy=self._policy(), limits=_limits(limit_bytes))
+        limits = _limits(limit_bytes, timeout)
+        fetched = await afetch(self.url, policy=self._policy(), limits=limits)
         return _data_of(_checked(fetched))
 
     def save(
@@ -104,6 +137,7 @@ class RemoteFile(MediaFile):
         overwrite: bool = True,
         limit_bytes: int = _LONGEST_SAVE_BYTES,
         on_progress: Callable[[int, int | None], object] | None = None,
+        timeout: float | Timeout | None = None,
     ) -> Path:
         """Fetches the file to a path, piece by piece; it appears there only when it is whole.
 
@@ -113,6 +147,7 @@ class RemoteFile(MediaFile):
             limit_bytes: Longest file that is taken. Default: 2 GiB.
             on_progress: Told the bytes that have come and the bytes in all, None where the server
                 does not say; at most every 50 ms, and at the end. What it raises ends the fetch.
+            timeout: As for `read`.
 
         Returns:
             The path written.
@@ -130,7 +165,7 @@ class RemoteFile(MediaFile):
             fetched = fetch(
                 self.url,
                 policy=self._policy(),
-                limits=_limits(limit_bytes),
+                limits=_limits(limit_bytes, timeout),
                 destination=pending,
                 on_progress=on_progress,
             )
@@ -147,6 +182,7 @@ class RemoteFile(MediaFile):
         overwrite: bool = True,
         limit_bytes: int = _LONGEST_SAVE_BYTES,
         on_progress: Callable[[int, int | None], object] | None = None,
+        timeout: float | Timeout | None = None,
     ) -> Path:
         """The same for asyncio; `on_progress` is called on a thread of the loop's executor."""
         from polymux._atomic import PendingFile
@@ -158,7 +194,7 @@ class RemoteFile(MediaFile):
             fetched = await afetch(
                 self.url,
                 policy=self._policy(),
-                limits=_limits(limit_bytes),
+                limits=_limits(limit_bytes, timeout),
                 destination=pending,
                 on_progress=on_progress,
             )
@@ -192,11 +228,13 @@ class RemoteFile(MediaFile):
                 yield piece
 
     def _policy(self) -> FetchPolicy:
+        from polymux._connection import hosts_like
         from polymux.fetching import FetchPolicy
 
         return FetchPolicy(
-            allowed_hosts=() if self._host is None else (self._host,),
+            allowed_hosts=() if self._host is None else hosts_like(self._host),
             certificate_bundle=self._certificates,
+            verify_allowed_hosts=self._verified,
         )
 
     def _repr_html_(self) -> str:
@@ -211,7 +249,7 @@ class RemoteFile(MediaFile):
         from polymux.notebook.cards import embedded
 
         try:
-            data = self.read(limit_bytes=_INLINE_BYTES)
+            data = self.read(limit_bytes=_INLINE_BYTES, timeout=_INLINE_S)
         except PolymuxError as error:
             return f"<div>{place}: {escaped(error)}</div>"
         tag = "img" if kind == "image" else kind
@@ -235,11 +273,14 @@ class RemoteFile(MediaFile):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles what it was made of."""
-        return _restored, (self.url, self._host, self._certificates)
-
-
-def _restored(url: str, host: str | None, certificates: str | None) -> RemoteFile:
-    return RemoteFile(url, host=host, certificates=certificates)
+        made = partial(
+            RemoteFile,
+            self.url,
+            host=self._host,
+            certificates=self._certificates,
+            verified=self._verified,
+        )
+        return made, ()
 
 
 def _name_of(url: str) -> str:
@@ -249,10 +290,20 @@ def _name_of(url: str) -> str:
     return path.rpartition("/")[2] or url.partition("?")[0]
 
 
-def _limits(body_bytes: int) -> FetchLimits:
+def _limits(body_bytes: int, timeout: float | Timeout | None = None) -> FetchLimits:
+    from polymux import call_options
     from polymux.fetching import FetchLimits
 
-    return FetchLimits(body_bytes=body_bytes)
+    given = call_options.as_timeout(timeout)
+    limits = FetchLimits(body_bytes=body_bytes, total_ms=_milliseconds(_LONGEST_FETCH_S))
+    found = {"total_ms": given.total, "connect_ms": given.connect, "idle_ms": given.idle}
+    named = {name: _milliseconds(one) for name, one in found.items() if one is not None}
+    return replace(limits, **named)
+
+
+def _milliseconds(seconds: float) -> int:
+    """Rounded up; what is longer than a week is a week."""
+    return ceil(min(seconds, _MOST_SECONDS) * 1000)
 
 
 def _checked(fetched: Fetched) -> Fetched:

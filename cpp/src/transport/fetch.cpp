@@ -82,7 +82,8 @@ private:
         if (auto goes_on = watch_.look(); !goes_on) return goes_on.error();
         const auto deadline = Clock::now() + milliseconds(options_.limits.connect_ms);
         std::string bundle;
-        if (url.is_https) {
+        const bool verified = !url.host_allowed || options_.policy.verify_allowed_hosts;
+        if (url.is_https && verified) {
             auto found = certificate_bundle(options_.certificate_bundle);
             if (!found) return found.error();
             bundle = std::move(*found);
@@ -94,7 +95,8 @@ private:
                         .addresses = *addresses,
                         .options = options_,
                         .certificate_bundle = std::move(bundle),
-                        .connect_deadline = deadline},
+                        .connect_deadline = deadline,
+                        .verified = verified},
                        sink_, watch_);
     }
 

@@ -219,10 +219,12 @@ Result<void> Hop::set_up() {
     set(CURLOPT_BUFFERSIZE, receive_bytes);
     set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request_.options.limits.connect_ms));
     set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
-    set(CURLOPT_SSL_VERIFYPEER, 1L);
-    set(CURLOPT_SSL_VERIFYHOST, 2L);
+    set(CURLOPT_SSL_VERIFYPEER, request_.verified ? 1L : 0L);
+    set(CURLOPT_SSL_VERIFYHOST, request_.verified ? 2L : 0L);
     set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));
-    if (request_.url.is_https) set(CURLOPT_CAINFO, request_.certificate_bundle.c_str());
+    if (!request_.certificate_bundle.empty()) {
+        set(CURLOPT_CAINFO, request_.certificate_bundle.c_str());
+    }
     const std::string user_agent = "polymux/" + std::string(version());
     set(CURLOPT_USERAGENT, user_agent.c_str());
     set(CURLOPT_HEADERFUNCTION, &Hop::on_header);

@@ -19,8 +19,9 @@ struct HopRequest {
     const GuardedUrl& url;
     std::span<const Address> addresses;  ///< Judged; nothing else is connected to.
     const FetchOptions& options;
-    std::string certificate_bundle;
+    std::string certificate_bundle;  ///< Empty where nothing is verified, or needs to be.
     Clock::time_point connect_deadline;
+    bool verified = true;  ///< False: any certificate will do.
 };
 
 struct HopAnswer {

@@ -88,6 +88,61 @@ def test_where_the_server_is(
         assert other.requests[-1].header("authorization") is None
 
 
+@pytest.mark.parametrize("word", ["api_key", "ca_file", "client_certificate", "proxy"])
+def test_a_file_that_names_no_server(
+    word: str, server: MisbehavingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its key would go to whichever server is asked: it is refused, and nothing is sent."""
+    file = tmp_path / "config.toml"
+    file.write_text(f'{word} = "file-{KEY}"\n')
+    monkeypatch.setenv("POLYMUX_CONFIG", str(file))
+    with polymux.Client(server.url) as client, pytest.raises(InvalidRequestError) as refused:
+        client.free_chat("hello")
+    assert f"has {word} and no base_url" in str(refused.value)
+    assert KEY not in str(refused.value)
+    assert not server.connections
+    file.write_text('chat_model = "m"\n')
+    server.script(FINE)
+    with polymux.Client(server.url) as client:
+        assert client.free_chat("hello").text == "fine"
+    assert server.requests[-1].header("authorization") is None
+
+
+def test_nothing_is_read_from_the_current_folder(
+    server: MisbehavingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C1: that folder may be a stranger's, who would have all requests, or a key of his sent."""
+    text = f'base_url = "{server.url}"\napi_key = "of-a-stranger"\n'
+    home = tmp_path / "home"
+    (home / ".config" / "polymux").mkdir(parents=True)
+    folder = tmp_path / "current"
+    for name in ("config.toml", "polymux.toml", ".polymux.toml", "polymux/config.toml",
+                 ".config/polymux/config.toml", "xdg/polymux/config.toml",
+                 ".local/state/polymux/local-key", "polymux/local-key", "local-key"):  # fmt: skip
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        key = name.endswith("local-key")
+        path.write_text(f"of-a-stranger {server.url}\n" if key else text)
+    (folder / ".env").write_text(f"POLYMUX_BASE_URL={server.url}\nPOLYMUX_API_KEY=of-a-stranger\n")
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("POLYMUX_CONFIG")
+    monkeypatch.setenv("HOME", str(home))
+    for xdg in (None, "", "xdg", ".", "./xdg"):
+        for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+            if xdg is None:
+                monkeypatch.delenv(name, raising=False)
+            else:
+                monkeypatch.setenv(name, xdg)
+        with polymux.Client() as client, pytest.raises(InvalidRequestError, match="no server"):
+            client.free_chat("hello")
+    assert not server.connections
+    # The same file in the folder that is the account's own is read.
+    (home / ".config" / "polymux" / "config.toml").write_text(text)
+    server.script(FINE)
+    with polymux.Client() as client:
+        assert client.free_chat("hello").text == "fine"
+
+
 def test_what_an_answer_tells_of_itself(reference: ReferenceServer, ours: polymux.Client) -> None:
     """Bytes, header fields, id, time and repetitions; an error has the same id."""
     answer = ours.chat("hello")

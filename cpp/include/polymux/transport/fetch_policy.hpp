@@ -27,6 +27,8 @@ struct FetchPolicy {
     /// Networks whose addresses count as public.
     std::vector<Network> allowed_networks{};
     std::vector<std::uint16_t> allowed_ports{80, 443};
+    /// False: any certificate will do for `allowed_hosts`, and for no other.
+    bool verify_allowed_hosts = true;
 };
 
 /// "media.example", "media.example:8080", "127.0.0.1:8080" or "[::1]:8080".
