@@ -10,7 +10,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.measure import BUILD
-from benchmarks.song import catalogue, costs, report, scorer, snippets, text_queries, whole
+from benchmarks.song import (
+    calibration,
+    catalogue,
+    costs,
+    fitting,
+    report,
+    scorer,
+    snippets,
+    text_queries,
+    whole,
+)
 from benchmarks.song.recognisers import RECOGNISERS
 
 COST_TRACKS = 60
@@ -52,6 +62,15 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
         one.add_argument("--sweep", help="thresholds with commas between them")
     commands.choices["queries"].add_argument("folder", type=Path, help="of the set")
     commands.choices["queries"].add_argument("--count", type=int, default=240)
+    fitting_it = commands.add_parser("fit", help="fit the decision's weights to rows")
+    fitting_it.add_argument("rows", type=Path, nargs="+", help="of polymux, as lines of JSON")
+    fitting_it.add_argument("--one-window", action="store_true", help="without the second")
+    calibrating = commands.add_parser("calibrate", help="try the decision on music of your own")
+    calibrating.add_argument("folder", type=Path, help="with music files in it, or below")
+    calibrating.add_argument("--files", type=int, default=200, help="at most (default: 200)")
+    calibrating.add_argument("--each", type=int, default=2, help="snippets a file and length")
+    calibrating.add_argument("--seed", type=int, default=1, help="which files and places")
+    calibrating.add_argument("--rows", type=Path, help="(default: build/bench/calibration.jsonl)")
     asked_for_help = bool(given) and given[0] in {"-h", "--help"}
     default = not given or (given[0].startswith("-") and not asked_for_help)
     return parser.parse_args(["run", *given] if default else given)
@@ -131,6 +150,14 @@ def main(given: Sequence[str] | None = None) -> None:
         score(options)
     elif options.command == "costs":
         cost(options)
+    elif options.command == "fit":
+        rows = [row for path in options.rows for row in scorer.load(path)]
+        print(fitting.told(rows, one_window=options.one_window))
+    elif options.command == "calibrate":
+        settings = calibration.Settings(options.files, options.each, options.seed)
+        kept = options.rows or BUILD / "calibration.jsonl"
+        print(calibration.run(options.folder, settings, kept))
+        print(f"\nrows: {kept}", file=sys.stderr)
     elif options.command == "report":
         tell(scorer.load(options.rows), options)
     else:

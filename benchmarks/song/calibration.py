@@ -1,0 +1,194 @@
+"""How the decision does on somebody's own library: snippets of its files, some of them held out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polymux
+
+from benchmarks.song import confidences, media, report, scorer, signals
+from benchmarks.song.recognisers import core
+from benchmarks.song.signals import RATE_HZ, Sound
+from benchmarks.song.snippets import LENGTHS_S, Case
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from polymux._media import SongIndex
+
+HELD_OUT = 0.25
+SHORTEST_S = 1.5 * max(LENGTHS_S)
+# By the names that the generated sets have; what is done is the same, but rooms have no past.
+CHANGES: dict[str, Callable[[Any, Sound], Sound]] = {
+    "clean": lambda _, sound: sound,
+    "pink +5 dB": lambda random, sound: noisy(random, sound, 3.0, 5.0),
+    "pink 0 dB": lambda random, sound: noisy(random, sound, 3.0, 0.0),
+    "white 0 dB": lambda random, sound: noisy(random, sound, 0.0, 0.0),
+    "MP3 64k": lambda _, sound: media.recoded(sound, "mp3", "-c:a", "libmp3lame", "-b:a", "64k"),
+    "reverberation 0.8 s": lambda random, sound: signals.room(random, sound, 0.8, -2.0),
+}
+
+
+def noisy(random: Any, sound: Sound, slope_db: float, ratio_db: float) -> Sound:
+    """With noise of this colour."""
+    return signals.mixed_at(sound, signals.noise(random, len(sound), slope_db), ratio_db)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A file of the library.
+
+    Attributes:
+        name: Its path below the folder.
+        path: The file.
+        duration_s: As it was heard.
+        parts: Its fingerprint, as `SongIndex.add` takes it, without the song's number.
+        group: The name of the first file that is the same recording.
+        style: Unknown.
+    """
+
+    name: str
+    path: Path
+    duration_s: float
+    parts: Sequence[Any]
+    group: str = ""
+    style: str = ""
+
+
+class Settings(NamedTuple):
+    """What is asked.
+
+    Attributes:
+        files: At most so many of the library, drawn by the seed.
+        each: Snippets of each file and length; one after the other has the next kind of damage.
+        seed: Which files, which are held out, and which places of them.
+    """
+
+    files: int = 200
+    each: int = 2
+    seed: int = 1
+
+
+class Library:
+    """A folder of music, of which some recordings are held out of the catalogue.
+
+    Args:
+        folder: Files below it that are music, 15 s or longer, take part.
+        settings: How many.
+
+    Raises:
+        ValueError: There are fewer than two recordings: none could be held out.
+    """
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self.seed = settings.seed
+        files = sorted(one for one in folder.rglob("*") if one.is_file())
+        random = signals.generator(settings.seed, "files")
+        chosen = [files[place] for place in random.permutation(len(files))[: settings.files]]
+        with ThreadPoolExecutor(2) as pool:
+            heard = pool.map(lambda path: listened(path, str(path.relative_to(folder))), chosen)
+            self.recordings = grouped([one for one in heard if one is not None])
+        self.by_name = {one.name: one for one in self.recordings}
+        groups = list(dict.fromkeys(one.group for one in self.recordings))
+        if len(groups) < 2:
+            raise ValueError(f"{folder} has {len(groups)} recordings of {SHORTEST_S:g} s or more; "
+                             "two are needed, one of them held out of the catalogue")  # fmt: skip
+        count = max(1, round(HELD_OUT * len(groups)))
+        self.held_out = {groups[place] for place in random.permutation(len(groups))[:count]}
+
+    @property
+    def songs(self) -> Library:
+        """What snippets are of."""
+        return self
+
+    def index(self) -> tuple[SongIndex, list[str]]:
+        """Of all that is not held out, and the names of its songs."""
+        known = [one for one in self.recordings if one.group not in self.held_out]
+        return indexed(known), [one.name for one in known]
+
+    def cases(self, each: int) -> Iterator[Case]:
+        """The snippets."""
+        conditions = list(CHANGES)
+        number = 0
+        for one in self.recordings:
+            kind = "other songs" if one.group in self.held_out else "inside"
+            for seconds in LENGTHS_S:
+                for _ in range(each):
+                    yield Case(
+                        kind, conditions[number % len(conditions)], seconds, number, one.name
+                    )
+                    number += 1
+
+    def content(self, case: Case) -> bytes:
+        """A piece of the file, changed, as a WAV."""
+        known = self.by_name[case.track]
+        random = signals.generator(self.seed, "snippet", case.track, case.number)
+        begin_s = random.uniform(0.0, known.duration_s - case.seconds - 0.5)
+        raw = media.ffmpeg(
+            "-ss", f"{begin_s:.3f}", "-t", f"{case.seconds + 0.25}", "-i", known.path, "-vn",
+            "-ar", str(RATE_HZ), "-ac", "1", "-f", "s16le", "pipe:1",
+        )  # fmt: skip
+        changed = CHANGES[case.condition](random, media.decoded_samples(raw))
+        exact = signals.fitted(changed, round(case.seconds * RATE_HZ))
+        return signals.wav_bytes(signals.to_int16(signals.unclipped(exact)))
+
+
+def listened(path: Path, name: str) -> Recording | None:
+    """A file, or None where it is no music or too short to cut."""
+    from polymux._media import Limits, fingerprint_song
+
+    try:
+        made = fingerprint_song(("path", os.fsencode(path), path.name), None, Limits(), None)
+    except polymux.PolymuxError as error:
+        print(f"left out: {error}", file=sys.stderr)
+        return None
+    if made["duration_s"] < SHORTEST_S:
+        print(f"left out: {name} is only {made['duration_s']:.1f} s long", file=sys.stderr)
+        return None
+    return Recording(name, path, made["duration_s"], made["parts"])
+
+
+def indexed(recordings: Sequence[Recording]) -> SongIndex:
+    """An index in memory: the first recording is song 1, and so on."""
+    from polymux._media import SongIndex
+
+    index = SongIndex("")
+    for number, one in enumerate(recordings, 1):
+        index.add([(number, first, *rest) for first, *rest in one.parts], number)
+    return index
+
+
+def grouped(recordings: Sequence[Recording]) -> list[Recording]:
+    """With their groups: the same recording twice must be held out twice, or not at all."""
+    index = indexed(recordings)
+    groups: dict[str, str] = {}
+    for one in recordings:
+        _, frames, *peaks = one.parts[0]
+        same = [recordings[number - 1].name for number in index.same_recordings(frames, *peaks)]
+        known = [groups[name] for name in same if name in groups]
+        groups[one.name] = known[0] if known else one.name
+    return [
+        Recording(one.name, one.path, one.duration_s, one.parts, groups[one.name])
+        for one in recordings
+    ]
+
+
+def run(folder: Path, settings: Settings, kept: Path) -> str:
+    """Asks about the library's snippets, keeps the rows, and tells what confidences are worth."""
+    library = Library(folder, settings)
+    index, names = library.index()
+    rows = scorer.score(library, core(index, names), list(library.cases(settings.each)), kept)
+    held = len(library.recordings) - len(names)
+    return "\n".join([
+        f"{len(names)} files in the catalogue, {held} held out, {len(rows)} snippets:\n",
+        *report.by_condition(rows, {})[:-1],
+        "",
+        *confidences.bins(rows),
+        "",
+        *confidences.choices(rows),
+    ])  # fmt: skip
