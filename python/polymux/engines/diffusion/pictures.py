@@ -230,9 +230,10 @@ def _based(
     """What the model makes: a picture, or latents for the refiner."""
     parts = studio.parts(plan.role)
     spacing = {"timestep_spacing": "trailing"} if plan.role.endswith(_DISTILLED) else {}
-    scheduler = schedulers.of_pictures(
-        str(values["scheduler"]), parts["scheduler"].config, **spacing
-    )
+    name, config = str(values["scheduler"]), parts["scheduler"].config
+    scheduler = schedulers.of_pictures(name, config, **spacing)
+    if schedulers.is_foreign(name, config):
+        sink.log(f"scheduler={name}: this model was made for DPMSolver++ and K_EULER")
     others = {}
     if plan.kind == _XL and studio.options.get("tiny_decoder") and studio.has("picture:decoder"):
         others["vae"] = studio.part("picture:decoder", "AutoencoderTiny")

@@ -41,13 +41,23 @@ _PICTURES = {
     "KarrasDPM": Scheduler("DPMSolverMultistepScheduler", _KARRAS),
     "DPM++2MKarras": Scheduler("DPMSolverMultistepScheduler", _KARRAS),
     "DPM++2MSDE": Scheduler("DPMSolverMultistepScheduler", _SDE),
-    "DPMSolver++": Scheduler(
-        "EDMDPMSolverMultistepScheduler",
-        {"sigma_min": 0.002, "sigma_max": 80.0, "sigma_data": 0.5, "rho": 7.0, "solver_order": 2},
-    ),
+    "DPMSolver++": Scheduler("DPMSolverMultistepScheduler"),
+}
+#: The same solvers for networks that are told noise as Karras et al. have it, such as Playground's:
+#: "Elucidating the Design Space of Diffusion-Based Generative Models", 2022. Of no use for others.
+_ELUCIDATED = {
+    "EulerDiscreteScheduler": "EDMEulerScheduler",
+    "DPMSolverMultistepScheduler": "EDMDPMSolverMultistepScheduler",
 }
 #: What Stable Diffusion was trained with, for configurations that do not say it.
-_TRAINED = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear"}
+_TRAINED = {
+    "beta_start": 0.00085,
+    "beta_end": 0.012,
+    "beta_schedule": "scaled_linear",
+    "clip_sample": False,
+    "set_alpha_to_one": False,
+    "steps_offset": 1,
+}
 
 
 def of_pictures(name: str, config: Mapping[str, Any], **options: Any) -> Any:
@@ -61,7 +71,27 @@ def of_pictures(name: str, config: Mapping[str, Any], **options: Any) -> Any:
     Raises:
         BadRequestError: There is none of that name.
     """
-    return made(_named(name), config, **options)
+    which = _named(name)
+    if _is_elucidated(config):
+        which = which._replace(kind=_ELUCIDATED.get(which.kind, which.kind))
+    return made(which, config, **options)
+
+
+def is_foreign(name: str, config: Mapping[str, Any]) -> bool:
+    """Whether a model was made for other solvers than that, and paints badly with it.
+
+    Args:
+        name: As requests call it.
+        config: The model's own scheduler's.
+
+    Raises:
+        BadRequestError: There is none of that name.
+    """
+    return _is_elucidated(config) and _named(name).kind not in _ELUCIDATED
+
+
+def _is_elucidated(config: Mapping[str, Any]) -> bool:
+    return config.get("sigma_data") is not None
 
 
 def passes_of_pictures(name: str) -> int:

@@ -1,0 +1,166 @@
+"""Every scheduler of the interface: which class of diffusers does it, and what that is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from polymux import contract
+from polymux.engines.diffusion import detail_schedulers, schedulers
+from polymux.errors import BadRequestError
+
+pytest.importorskip("diffusers")
+
+#: As the published models have them.
+SDXL = {
+    "_class_name": "EulerDiscreteScheduler", "beta_end": 0.012, "beta_schedule": "scaled_linear",
+    "beta_start": 0.00085, "clip_sample": False, "interpolation_type": "linear",
+    "num_train_timesteps": 1000, "prediction_type": "epsilon", "sample_max_value": 1.0,
+    "set_alpha_to_one": False, "skip_prk_steps": True, "steps_offset": 1,
+    "timestep_spacing": "leading", "trained_betas": None, "use_karras_sigmas": False,
+}  # fmt: skip
+EDM = {
+    "_class_name": "EDMDPMSolverMultistepScheduler", "algorithm_type": "dpmsolver++",
+    "dynamic_thresholding_ratio": 0.995, "euler_at_final": False, "final_sigmas_type": "zero",
+    "lower_order_final": True, "num_train_timesteps": 1000, "prediction_type": "epsilon",
+    "rho": 7.0, "sample_max_value": 1.0, "sigma_data": 0.5, "sigma_max": 80.0, "sigma_min": 0.002,
+    "solver_order": 2, "solver_type": "midpoint", "thresholding": False,
+}  # fmt: skip
+SD15 = {
+    "_class_name": "PNDMScheduler", "beta_end": 0.012, "beta_schedule": "scaled_linear",
+    "beta_start": 0.00085, "clip_sample": False, "num_train_timesteps": 1000,
+    "set_alpha_to_one": False, "skip_prk_steps": True, "steps_offset": 1, "trained_betas": None,
+}  # fmt: skip
+NAMES = ("use_karras_sigmas", "algorithm_type", "solver_type", "solver_order", "timestep_spacing")
+MULTI, SINGLE = "DPMSolverMultistepScheduler", "DPMSolverSinglestepScheduler"
+EDM_MULTI = "EDMDPMSolverMultistepScheduler"
+PP, SDE = "dpmsolver++", "sde-dpmsolver++"
+
+#: Class; use_karras_sigmas, algorithm_type, solver_type, solver_order, timestep_spacing. None: the
+#: class has no such thing, or has it and nothing goes by it.
+OF_SDXL = {
+    "K_EULER": ("EulerDiscreteScheduler", False, None, None, None, "leading"),
+    "K_EULER_ANCESTRAL": ("EulerAncestralDiscreteScheduler", None, None, None, None, "leading"),
+    "DDIM": ("DDIMScheduler", None, None, None, None, "leading"),
+    "PNDM": ("PNDMScheduler", None, None, None, None, "leading"),
+    "HeunDiscrete": ("HeunDiscreteScheduler", False, None, None, None, "leading"),
+    "DPMSolverMultistep": (MULTI, False, PP, "midpoint", 2, "leading"),
+    "KarrasDPM": (MULTI, True, PP, "midpoint", 2, "leading"),
+    "DPM++2MKarras": (MULTI, True, PP, "midpoint", 2, "leading"),
+    # The reference has KDPM2AncestralDiscreteScheduler there; this is what the name says.
+    "DPM++2MSDE": (MULTI, False, SDE, "midpoint", 2, "leading"),
+    "DPMSolver++": (MULTI, False, PP, "midpoint", 2, "leading"),
+}
+OF_PLAYGROUND = {
+    "K_EULER": ("EDMEulerScheduler", None, None, None, None, None),
+    "K_EULER_ANCESTRAL": ("EulerAncestralDiscreteScheduler", None, None, None, None, "linspace"),
+    "DDIM": ("DDIMScheduler", None, None, None, None, "leading"),
+    "PNDM": ("PNDMScheduler", None, None, None, None, "leading"),
+    "HeunDiscrete": ("HeunDiscreteScheduler", False, None, None, None, "linspace"),
+    "DPMSolverMultistep": (EDM_MULTI, None, PP, "midpoint", 2, None),
+    "KarrasDPM": (EDM_MULTI, None, PP, "midpoint", 2, None),
+    "DPM++2MKarras": (EDM_MULTI, None, PP, "midpoint", 2, None),
+    "DPM++2MSDE": (EDM_MULTI, None, SDE, "midpoint", 2, None),
+    "DPMSolver++": (EDM_MULTI, None, PP, "midpoint", 2, None),
+}
+OF_DETAIL = {
+    "DPM++ 2M": (MULTI, False, PP, "midpoint", 2, "linspace"),
+    "DPM++ 2M Karras": (MULTI, True, PP, "midpoint", 2, "linspace"),
+    "DPM++ SDE": (SINGLE, False, SDE, "midpoint", 2, None),
+    "DPM++ SDE Karras": (SINGLE, True, SDE, "midpoint", 2, None),
+    "DPM++ 2M SDE": (MULTI, False, SDE, "midpoint", 2, "linspace"),
+    "DPM++ 2M SDE Karras": (MULTI, True, SDE, "midpoint", 2, "linspace"),
+    "DPM++ 2M SDE Exponential": (MULTI, False, SDE, "midpoint", 2, "linspace"),
+    "DPM++ 2M SDE Heun": (MULTI, False, SDE, "heun", 2, "linspace"),
+    "DPM++ 2M SDE Heun Karras": (MULTI, True, SDE, "heun", 2, "linspace"),
+    "DPM++ 2M SDE Heun Exponential": (MULTI, False, SDE, "heun", 2, "linspace"),
+    "DPM++ 3M SDE": (MULTI, False, SDE, "midpoint", 3, "linspace"),
+    "DPM++ 3M SDE Karras": (MULTI, True, SDE, "midpoint", 3, "linspace"),
+    "DPM++ 3M SDE Exponential": (MULTI, False, SDE, "midpoint", 3, "linspace"),
+    "DPM2": ("KDPM2DiscreteScheduler", False, None, None, None, "linspace"),
+    "DPM2 Karras": ("KDPM2DiscreteScheduler", True, None, None, None, "linspace"),
+    "DPM2 a": ("KDPM2AncestralDiscreteScheduler", False, None, None, None, "linspace"),
+    "DPM2 a Karras": ("KDPM2AncestralDiscreteScheduler", True, None, None, None, "linspace"),
+    "Euler": ("EulerDiscreteScheduler", False, None, None, None, "linspace"),
+    "Euler a": ("EulerAncestralDiscreteScheduler", None, None, None, None, "linspace"),
+    "Heun": ("HeunDiscreteScheduler", False, None, None, None, "linspace"),
+    "LMS": ("LMSDiscreteScheduler", False, None, None, None, "linspace"),
+    "LMS Karras": ("LMSDiscreteScheduler", True, None, None, None, "linspace"),
+    "DDIM": ("DDIMScheduler", None, None, None, None, "leading"),
+    "PLMS": ("PNDMScheduler", None, None, None, None, "leading"),
+    "UniPC": ("UniPCMultistepScheduler", False, None, "bh2", 2, "linspace"),
+}
+#: Those that nothing in diffusers is the same as.
+REFUSED = {"DPM fast", "DPM adaptive", "DPM++ 2S a", "DPM++ 2S a Karras", "Restart"}
+
+
+def told(scheduler: Any) -> tuple[Any, ...]:
+    import inspect
+
+    taken = inspect.signature(type(scheduler).__init__).parameters
+    found = (scheduler.config[name] if name in taken else None for name in NAMES)
+    return (type(scheduler).__name__, *found)
+
+
+def choices(operation: str, variant: str) -> set[str]:
+    shape = next(one for one in contract.operation(operation).variants if one.id == variant)
+    return set(next(one.choices for one in shape.fields if one.name == "scheduler"))
+
+
+@pytest.mark.parametrize("name", OF_SDXL)
+def test_schedulers_of_pictures(name: str) -> None:
+    assert told(schedulers.of_pictures(name, SDXL)) == OF_SDXL[name]
+    assert not schedulers.is_foreign(name, SDXL)
+
+
+@pytest.mark.parametrize("name", OF_PLAYGROUND)
+def test_schedulers_of_a_network_that_is_told_noise_otherwise(name: str) -> None:
+    made = schedulers.of_pictures(name, EDM)
+    assert told(made) == OF_PLAYGROUND[name]
+    is_made_for_it = OF_PLAYGROUND[name][0].startswith("EDM")
+    assert schedulers.is_foreign(name, EDM) is not is_made_for_it
+    if is_made_for_it:
+        told_of = [made.config[one] for one in ("sigma_min", "sigma_max", "sigma_data", "rho")]
+        assert told_of == [0.002, 80.0, 0.5, 7.0]
+    else:
+        assert made.config["beta_schedule"] == "scaled_linear"
+        assert made.config["clip_sample"] is False, "latents are larger than 1"
+
+
+@pytest.mark.parametrize("name", OF_DETAIL)
+def test_schedulers_of_detail(name: str) -> None:
+    made = detail_schedulers.Solver(name, SD15, 18, 6, "cpu")._scheduler
+    assert told(made) == OF_DETAIL[name]
+    assert made.config.get("use_exponential_sigmas", False) is name.endswith("Exponential")
+    assert made.config["steps_offset"] == 1
+
+
+def test_a_model_s_own_solver_is_none_of_another_one_s() -> None:
+    own = SDXL | {
+        "solver_order": 3, "solver_type": "heun", "algorithm_type": "sde-dpmsolver",
+        "use_karras_sigmas": True,
+    }  # fmt: skip
+    assert told(schedulers.of_pictures("DPMSolverMultistep", own))[2:5] == (PP, "midpoint", 2)
+    assert told(detail_schedulers.Solver("DPM++ 2M", own, 18, 6, "cpu")._scheduler)[:5] == (
+        MULTI, False, PP, "midpoint", 2,
+    )  # fmt: skip
+
+
+def test_few_steps_lie_at_the_end_of_each_stretch_of_noise() -> None:
+    made = schedulers.of_pictures("K_EULER", SDXL, timestep_spacing="trailing")
+    made.set_timesteps(4)
+    assert made.timesteps.tolist() == [999.0, 749.0, 499.0, 249.0]
+
+
+@pytest.mark.parametrize("variant", ["A", "B", "C"])
+def test_no_choice_of_pictures_is_missing(variant: str) -> None:
+    assert choices("generate_image", variant) <= set(OF_SDXL)
+
+
+def test_no_choice_of_detail_is_missing_but_those_that_are_refused_by_name() -> None:
+    assert choices("upscale_image", "A") == set(OF_DETAIL) | REFUSED
+    for name in REFUSED:
+        with pytest.raises(BadRequestError, match="no solver here does what this one does"):
+            detail_schedulers.named(name)
+    with pytest.raises(BadRequestError, match="no solver here has that name"):
+        schedulers.of_pictures("Restart", SDXL)
