@@ -277,6 +277,10 @@ class Addition:
                 with self._database.transaction():
                     self._table.touch(found.row, found.state)
             return "unchanged"
+        if not self._is_described(found):
+            # Its last song was removed since it was looked up. Before the transaction: it takes
+            # long, and without a write-ahead log nobody could read meanwhile.
+            self._listen(found)
         found.same = self._same(found)
         with self._database.transaction():
             outcome = self._put(found, found.tags, found.state)
@@ -304,14 +308,16 @@ class Addition:
         self._table.add(found.path, state, found.content_hash, tags, recording, group)
         return "duplicate" if same else "added"
 
+    def _is_described(self, found: Examined) -> bool:
+        known = found.recording
+        has_recording = known is not None and self._table.is_current(known, self._parameters)
+        return has_recording or found.parts is not None
+
     def _recording(self, found: Examined) -> int:
         """The recording of what was found; a new one where none has the same peaks."""
         known = found.recording
         if known is not None and self._table.is_current(known, self._parameters):
             return known
-        if found.parts is None:
-            # Its last song was removed since it was looked up.
-            self._listen(found)
         parts = found.parts or []
         like = self._table.recording_like(digest_of(parts), self._parameters)
         if like is not None:

@@ -129,7 +129,8 @@ class Catalogue:
         """Looks at all songs and at the folders that were added: what is new, changed, or gone?
 
         Songs whose files are gone stay, for they may lie on a disk that is not there now; the
-        report names them, and `remove` removes them. Songs that another release of polymux has
+        report names them, and `remove` removes them. A folder that is gone is no failure, for what
+        was in it is named. Songs that another release of polymux has
         listened to are listened to again, where this one does it in another way.
 
         Args:
@@ -152,7 +153,8 @@ class Catalogue:
         """
         self._check_process()
         with self._writing.held():
-            paths = [*self._table.roots(), *(row.path for row in self._table.every())]
+            roots = (path for path in self._table.roots() if is_there(path))
+            paths = [*roots, *(row.path for row in self._table.every())]
             begun = Addition(self._database, self._table, self._index, workers, on_progress, cancel)
             return begun.run(*files_of(paths))
 
@@ -206,7 +208,8 @@ class Catalogue:
         """Names the song that a piece of sound is of.
 
         A few seconds are enough, from anywhere in the song, with noise, at another speed. Of long
-        sound the loudest 30 seconds are used.
+        sound the first ten minutes are opened, and of those the loudest 30 seconds are used: music
+        that begins later is not heard.
 
         Args:
             source: A path, a bytes-like object or a binary file object: any audio or video file.

@@ -7,11 +7,14 @@ import json
 import os
 import shutil
 import threading
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
+from polymux._native import media
+from polymux.songs.adding import Addition
 from support import catalogue_songs, programs
 
 if TYPE_CHECKING:
@@ -198,6 +201,54 @@ def test_files_that_are_gone_stay_until_they_are_removed(
     assert catalogue.identify(snippets[3]) is None
     assert catalogue.rescan().added == 0
     assert catalogue.check().is_whole
+
+
+def test_a_folder_that_is_not_there_now_is_no_failure(
+    catalogue: polymux.Catalogue, music: Path, snippets: list[Path]
+) -> None:
+    """As of a disk that is not mounted: its songs stay, are named as missing, and come again."""
+    away = music.rename(music.with_name("unmounted"))
+    report = catalogue.rescan()
+    assert (len(report.missing), report.failed) == (4, ())
+    assert catalogue.identify(snippets[3]) is not None
+    away.rename(music)
+    report = catalogue.rescan()
+    assert (report.unchanged, report.missing, report.failed) == (4, (), ())
+
+
+def test_nothing_is_listened_to_while_others_are_kept_out(
+    catalogue: polymux.Catalogue,
+    music: Path,
+    snippets: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A copy whose original was replaced since it was looked up is listened to, then written."""
+    database, listened = catalogue._database, []
+    fingerprint, tags = media.fingerprint_song, Addition._tags
+    looked_up = threading.Event()
+
+    def watched(source: Any, *given: Any) -> Any:
+        assert looked_up.wait(30)
+        listened.append(getattr(database._own, "writes", False))
+        return fingerprint(source, *given)
+
+    def late(self: Addition, path: bytes) -> Any:
+        if path.endswith(b"copy.flac"):
+            looked_up.set()
+            while titles(catalogue).get("Another") is None:
+                time.sleep(0.01)
+        return tags(self, path)
+
+    monkeypatch.setattr(media, "fingerprint_song", watched)
+    monkeypatch.setattr(Addition, "_tags", late)
+    shutil.copy(music / "song 0.flac", music / "zz copy.flac")
+    catalogue_songs.song(music / "song 0.flac", 77, title="Another")
+    report = catalogue.add(music, workers=4)
+    assert (report.updated, report.added, report.failed) == (1, 1, ())
+    assert listened == [False, False]
+    match = catalogue.identify(snippets[0])
+    assert match is not None
+    assert match.song.path.name == "zz copy.flac"
 
 
 def test_numbers_are_never_given_twice(catalogue: polymux.Catalogue, music: Path) -> None:
