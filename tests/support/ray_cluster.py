@@ -20,7 +20,7 @@ import sys
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,30 +77,41 @@ class RayCluster:
 
     def workers(self, title: str) -> list[int]:
         """The processes of actors whose title has these words."""
-        found = []
+        found: dict[int, int] = {}
         for one in Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 words = one.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
                 if words.startswith("ray::") and title in words:
                     # Others of this host may have a cluster of their own.
                     mine = f"RAY_TMPDIR={self.temporary}".encode()
-                    found += [int(one.parent.name)] * (
-                        mine in (one.parent / "environ").read_bytes()
-                    )
+                    if mine in (one.parent / "environ").read_bytes():
+                        state = (one.parent / "stat").read_text().rpartition(")")[2]
+                        found[int(one.parent.name)] = int(state.split()[1])
             except OSError:
                 continue
-        return found
+        # What an actor starts has its title until it is another program.
+        return [pid for pid, parent in found.items() if parent not in found]
 
     def resources(self) -> tuple[dict[str, float], dict[str, float]]:
         """What the machines have, and what of it no actor has been given; as Ray counts it."""
+        whole, free = self._told("[ray.cluster_resources(), ray.available_resources()]")
+        return whole, free
+
+    def replicas(self, application: str) -> int:
+        """How many replicas of an application Ray Serve has, and asks."""
+        states = "one.replica_states.get('RUNNING', 0)"
+        every = f"ray.serve.status().applications[{application!r}].deployments.values()"
+        return int(self._told(f"sum({states} for one in {every})"))
+
+    def _told(self, words: str) -> Any:
+        """What an expression gives in a program that joins the cluster for it."""
         ask = (
-            f"import json, ray; ray.init({self.address!r}, log_to_driver=False); "
-            "print(json.dumps([ray.cluster_resources(), ray.available_resources()]))"
+            f"import json, ray.serve; ray.init({self.address!r}, log_to_driver=False); "
+            f"print(json.dumps({words}))"
         )
         told = subprocess.run([sys.executable, "-c", ask], env=self.environment, check=True,
                               capture_output=True, text=True, timeout=60)  # fmt: skip
-        whole, free = json.loads(told.stdout.splitlines()[-1])
-        return whole, free
+        return json.loads(told.stdout.splitlines()[-1])
 
     def close(self) -> None:
         assert self._process.stdin is not None

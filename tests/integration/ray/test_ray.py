@@ -247,10 +247,11 @@ def test_another_replica_is_started_when_there_is_more_to_do(
         try:
             # Ray itself waits half a minute before it believes that there is more to do.
             grown = comes_true(lambda: len(cluster.workers(title)) == 2, LONGEST_S)
+            asked = comes_true(lambda: cluster.replicas("polymux-media") == 2, LONGEST_S)
         finally:
             enough.set()
         assert [one.result() for one in busy] == [{200}] * 4
-    assert grown
+    assert (grown, asked) == (True, True)
 
 
 def test_stream_comes_in_pieces_and_ends(served: Served) -> None:
