@@ -68,6 +68,28 @@ def test_every_benchmark_runs(name: str) -> None:
         assert measured["cpu_s"] > 0
 
 
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("handover", {"polymux", "polymux, asyncio, ready", "an object of pybind11"}),
+        ("interrupts", {"a call", "a stream between two chunks", "an upload", "connecting",
+                        "a stream before its head", "time.sleep"}),
+    ],
+)  # fmt: skip
+def test_benchmarks_of_what_is_no_cpu_time_run(name: str, wanted: set[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{name}", "--quick"], cwd=ROOT, capture_output=True,
+        text=True, check=False, timeout=300, env=environment(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads((contest.BUILD / f"{name}-quick.json").read_text())
+    [case] = found["results"].values()
+    assert set(case) == wanted
+    for [measured] in case.values():
+        assert measured["count"] > 0
+        assert measured.get("worst_s", measured.get("spent_ns")) > 0
+
+
 def test_a_benchmark_of_imports_says_what_it_needs(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.imports", "--quick"], cwd=ROOT, capture_output=True,

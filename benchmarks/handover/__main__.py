@@ -1,0 +1,50 @@
+"""`scripts/bench handover`: what a chunk costs that is decoded already, above a list's loop."""
+
+from __future__ import annotations
+
+import sys
+
+import pybind11
+
+from benchmarks.contest import OURS, Case, Variant, arguments, compete
+from benchmarks.floors.programs import floor_server
+from benchmarks.handover.bound import module
+from benchmarks.verdicts import Figure, Goal, each
+
+ABOVE = Figure("ns a chunk above a list's loop", each("above_ns", 1.0))
+SPENT = Figure("ns a chunk", each("spent_ns", 1.0))
+ASYNC, BOUND = "polymux, asyncio, ready", "an object of pybind11"
+COUNT, QUICK_COUNT = 20_000, 2_000
+
+
+def main() -> None:
+    """Starts the server, measures."""
+    options = arguments("handover", __doc__)
+    count = QUICK_COUNT if options.quick else COUNT
+    module()  # Built before anything is measured.
+
+    def contender(name: str, way: str, *rest: str) -> Variant:
+        command = (sys.executable, "-m", "benchmarks.handover.measure", way, str(count), *rest)
+        return Variant(name, command, ours=True)
+
+    with floor_server() as server:
+        case = Case(
+            "a chunk that is decoded already",
+            (
+                contender(OURS, "sync"),
+                contender(ASYNC, "ready", server.url),
+                contender(BOUND, "bound"),
+            ),
+            (SPENT, ABOVE),
+            (
+                Goal("ns above a list's loop", 60, figure=ABOVE, at_most=True),
+                Goal("asyncio, ns above it", 80, figure=ABOVE, at_most=True, ours=ASYNC),
+                Goal("an object of pybind11", 15, BOUND, SPENT),
+            ),
+            who="way",
+        )
+        compete("handover", [case], options, {"pybind11": pybind11.__version__})
+
+
+if __name__ == "__main__":
+    main()
