@@ -7,7 +7,6 @@ import sys
 import pybind11
 
 from benchmarks.contest import OURS, Case, Variant, arguments, compete
-from benchmarks.floors.programs import floor_server
 from benchmarks.handover.bound import module
 from benchmarks.verdicts import Figure, Goal, each
 
@@ -18,32 +17,31 @@ COUNT, QUICK_COUNT = 20_000, 2_000
 
 
 def main() -> None:
-    """Starts the server, measures."""
+    """Measures."""
     options = arguments("handover", __doc__)
     count = QUICK_COUNT if options.quick else COUNT
     module()  # Built before anything is measured.
 
-    def contender(name: str, way: str, *rest: str) -> Variant:
-        command = (sys.executable, "-m", "benchmarks.handover.measure", way, str(count), *rest)
+    def contender(name: str, way: str) -> Variant:
+        command = (sys.executable, "-m", "benchmarks.handover.measure", way, str(count))
         return Variant(name, command, ours=True)
 
-    with floor_server() as server:
-        case = Case(
-            "a chunk that is decoded already",
-            (
-                contender(OURS, "sync"),
-                contender(ASYNC, "ready", server.url),
-                contender(BOUND, "bound"),
-            ),
-            (SPENT, ABOVE),
-            (
-                Goal("ns above a list's loop", 60, figure=ABOVE, at_most=True),
-                Goal("asyncio, ns above it", 80, figure=ABOVE, at_most=True, ours=ASYNC),
-                Goal("an object of pybind11", 15, BOUND, SPENT),
-            ),
-            who="way",
-        )
-        compete("handover", [case], options, {"pybind11": pybind11.__version__})
+    case = Case(
+        "a chunk that is decoded already",
+        (
+            contender(OURS, "sync"),
+            contender(ASYNC, "ready"),
+            contender(BOUND, "bound"),
+        ),
+        (SPENT, ABOVE),
+        (
+            Goal("ns above a list's loop", 60, figure=ABOVE, at_most=True),
+            Goal("asyncio, ns above it", 80, figure=ABOVE, at_most=True, ours=ASYNC),
+            Goal("an object of pybind11", 15, BOUND, SPENT),
+        ),
+        who="way",
+    )
+    compete("handover", [case], options, {"pybind11": pybind11.__version__})
 
 
 if __name__ == "__main__":

@@ -1,19 +1,17 @@
-"""measure WAY COUNT [URL]: what a chunk costs that is decoded already, above a loop over a list."""
+"""measure WAY COUNT: what a chunk costs that is decoded already, above a loop over a list."""
 
 import asyncio
 import gc
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 EVENT = (
     b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m",'
     b'"choices":[{"index":0,"delta":{"content":" word"},"finish_reason":null}]}\n\n'
 )
 END = b"data: [DONE]\n\n"
-#: As many as a stream keeps ready; the rest of a fast answer waits in its socket.
-READY = 1_000
 
 
 def loop_ns(chunks: Iterator[object]) -> int:
@@ -40,28 +38,19 @@ def bound(count: int) -> int:
     return loop_ns(iter(module().Chunks(" word", count)))
 
 
-async def ready(count: int, url: str) -> int:
-    """From a client of asyncio, after a while in which the server sent more than is kept ready."""
-    from polymux import AsyncClient
+async def ready(count: int) -> int:
+    """As a client of asyncio has it, once a piece was taken from the connection."""
+    from polymux.aio import decode_chat_stream
 
-    from benchmarks.requests.conversation import KEY, MESSAGES, MODEL
+    async def body() -> AsyncIterator[bytes]:
+        yield EVENT * (count + 1) + END
 
-    client = AsyncClient(url, KEY, chat_model=MODEL)
-    at = client.with_options(paths={"chat": f"/stream?tokens={4 * READY}&rate=0"})
-    spent_ns = 0
-    for _ in range(count // READY):
-        stream = await at.chat(MESSAGES, stream=True)
-        await anext(stream)
-        await asyncio.sleep(0.1)
-        taken, began = 0, time.thread_time_ns()
-        async for _ in stream:
-            taken += 1
-            if taken == READY:
-                break
-        spent_ns += time.thread_time_ns() - began
-        await stream.aclose()
-    await client.aclose()
-    return spent_ns
+    stream = decode_chat_stream(body())
+    await anext(stream)
+    began = time.thread_time_ns()
+    async for _ in stream:
+        pass
+    return time.thread_time_ns() - began
 
 
 def main() -> None:
@@ -71,7 +60,7 @@ def main() -> None:
     ns: list[int] = []
     for _ in range(2):
         if way == "ready":
-            ns.append(asyncio.run(ready(count, sys.argv[3])))
+            ns.append(asyncio.run(ready(count)))
         else:
             ns.append({"sync": sync, "bound": bound}[way](count))
     plain = min(loop_ns(iter([object()] * count)) for _ in range(3))
