@@ -161,6 +161,24 @@ def test_inputs_that_are_wrong(
 
 
 @pytest.mark.parametrize(
+    ("given", "field", "other"),
+    [
+        ({"prompt": "x", "max_tokens": "5"}, "max_tokens", "max_completion_tokens"),
+        ({"prompt": "x", "max_tokens": 0}, "max_tokens", "max_completion_tokens"),
+        ({"prompt": "x", "stop_sequences": "a,b,c,d,e"}, "stop_sequences", "stop:"),
+    ],
+)
+def test_refusals_name_what_was_sent(
+    server: PolymuxServer, given: dict[str, Any], field: str, other: str
+) -> None:
+    """Not what it is called at the operation's own address."""
+    answer = server.json(f"{BASE}/models/polymux/chat/predictions", {"input": given}).json()
+    assert answer["param"] == field
+    assert f"{field}" in answer["detail"]
+    assert other not in answer["detail"]
+
+
+@pytest.mark.parametrize(
     "body",
     [
         {"input": "text"},

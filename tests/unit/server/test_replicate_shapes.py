@@ -49,11 +49,14 @@ def test_the_door_on_other_addresses(tmp_path: Path, wanted: bool | None, there:
     [
         ("wait", 60), ("wait=1", 1), ("wait = 7", 7), ('wait="7"', 7), ("wait;x=1", 60),
         ("respond-async, wait=10", 10), ("wait=10, respond-async", 10), ("wait=61", 60),
-        ("wait=999999", 60), ("wait=0", 0), ("", None), ("wait=", None), ("wait=-1", None),
-        ("wait=1e1", None), ("await", None), ("wait=9999999", None),
+        ("wait=999999", 60), ("wait=0", 0), ("", None), ("wait=", 60), ("wait=-1", None),
+        ("wait=1e1", None), ("await", None), ("wait=99999999999", 60), ("WAIT=3", 3),
+        ("no-wait", None), ("x-wait=5", None), ("handling=wait", None), ('x="a, wait=5"', None),
+        ("wait=5, wait=9", 5), ("wait=\u0665", None), ('wait="5', None),
     ],
 )  # fmt: skip
 def test_how_long_to_wait(prefer: str, seconds: float | None) -> None:
+    """As RFC 7240 has it: other preferences that have the word in them are others."""
     assert wait_s(prefer, 60.0) == seconds
 
 

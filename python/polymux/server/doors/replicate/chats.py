@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 CHATS = ("chat", "free_chat")
 _MOST_NAMED = 20
+#: Fields of the operation that the input has by other names.
+_SENT_AS = {"max_completion_tokens": "max_tokens", "stop": "stop_sequences"}
 _TEXT = {"type": "string"}
 #: Beside the fields of the operations, in whose places they stand.
 _OWN: dict[str, dict[str, Any]] = {
@@ -115,6 +118,23 @@ def chat_body(
     unknown = [one for one in given if one not in {*known, *_own_names(operation), *refused}]
     names = [shortened(printable(one)) for one in unknown[:_MOST_NAMED]]
     return body, [f"{one}: is not known here and was left out" for one in names]
+
+
+def in_words_of(given: Mapping[str, Any], text: str) -> str:
+    """What is wrong with the operation's fields, by the names that the caller has used.
+
+    Args:
+        given: The input.
+        text: A field's name, or a message in which names of fields stand.
+
+    Example:
+        >>> in_words_of({"max_tokens": 0}, "max_completion_tokens=0: must be from 1")
+        'max_tokens=0: must be from 1'
+    """
+    for field, name in _SENT_AS.items():
+        if name in given:
+            text = re.sub(rf"\b{field}\b(?=[=:\[]|$)", name, text)
+    return text
 
 
 def _names(operation: str, *, fixed: bool) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from polymux._text import display_name
 from polymux.downloads.bringing import Bringer
 from polymux.mcp.arguments import Arguments, checked
 from polymux.mcp.files import embedded
-from polymux.server.doors.replicate.chats import chat_body
+from polymux.server.doors.replicate.chats import chat_body, in_words_of
 from polymux.server.doors.replicate.shape import BASE, invalid_input
 from polymux.server.operations import OperationEndpoint
 from polymux.service.failures import refusal
@@ -91,7 +91,7 @@ class Inputs:
         given = {name: value for name, value in sent.items() if value is not None}
         if model.iterates:
             body, warnings = chat_body(model.operation, given, model.chat)
-            request = await self._checked(model, body, {})
+            request = await self._checked(model, body, {}, given)
             return Input(replace(request, warnings=(*request.warnings, *warnings)), told, {})
         uploads: dict[str, Upload] = {}
         addresses: dict[str, str] = {}
@@ -102,10 +102,14 @@ class Inputs:
                 if isinstance(found, str):
                     addresses[field.name], found = found, _elsewhere(found)
                 uploads[field.name] = found
-        return Input(await self._checked(model, given, uploads), told, addresses)
+        return Input(await self._checked(model, given, uploads, given), told, addresses)
 
     async def _checked(
-        self, model: Model, values: dict[str, Any], uploads: Mapping[str, Upload]
+        self,
+        model: Model,
+        values: dict[str, Any],
+        uploads: Mapping[str, Upload],
+        sent: Mapping[str, Any],
     ) -> CheckedRequest:
         arguments = Arguments(
             contract.operation(model.operation), model.selector or None, values, {}
@@ -115,7 +119,11 @@ class Inputs:
             return await asyncio.to_thread(checked, arguments, uploads, longest)
         except errors.InvalidRequestError as error:
             first = next((one.field for one in error.problems if one.field), None)
-            raise invalid_input(str(error), first) from None
+            words = str(error)
+            if model.iterates:
+                words = in_words_of(sent, words)
+                first = None if first is None else in_words_of(sent, first)
+            raise invalid_input(words, first) from None
         except errors.BadRequestError as error:
             raise invalid_input(str(error), error.param) from None
 

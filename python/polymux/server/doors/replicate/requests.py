@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux._text import printable, shortened, shown
 from polymux.server.doors.replicate.shape import invalid_input
+from polymux.server.operations import preferences
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +23,6 @@ _MEMBERS = (
     "webhook_events_filter",
 )
 _LONGEST_WEBHOOK = 2048
-_WAIT = re.compile(r"\bwait(?:\s*=\s*\"?(\d{1,6})\"?)?(?=\s*(?:[;,]|$))", re.ASCII)
 _DEFAULT_WAIT_S = 60.0
 _SPAN = re.compile(r"(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,6})s?)?", re.ASCII)
 _SHORTEST_SPAN_S = 5
@@ -88,19 +88,19 @@ def wait_s(prefer: str, longest_s: float) -> float | None:
     """How long ``Prefer: wait`` asks to wait (RFC 7240); None where it asks for nothing.
 
     Args:
-        prefer: The header field.
+        prefer: The header field, all its lines joined by commas.
         longest_s: Most that can be asked for, in seconds.
 
     Example:
         >>> wait_s("wait", 60), wait_s("wait=5", 60), wait_s("wait=500", 60)
         (60, 5.0, 60)
-        >>> wait_s("respond-async", 60), wait_s("", 60), wait_s("wait=soon", 60)
+        >>> wait_s("respond-async", 60), wait_s("no-wait", 60), wait_s("wait=soon", 60)
         (None, None, None)
     """
-    found = _WAIT.search(prefer.lower())
-    if found is None:
+    wait = preferences(prefer).get("wait")
+    if wait is None or not (wait == "" or (wait.isascii() and wait.isdigit())):
         return None
-    return min(longest_s, float(found[1] or _DEFAULT_WAIT_S))
+    return min(longest_s, float(wait or _DEFAULT_WAIT_S))
 
 
 def span_s(cancel_after: str) -> float:
