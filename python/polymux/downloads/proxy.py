@@ -250,7 +250,8 @@ class GuardedProxy:
         The next request may be for another host, and would be this one's.
         """
         async for head in _heads(source):
-            self.received_bytes += len(head)
+            if self._is_too_much(head):
+                return
             sink.write(head)
         await self._pump(source, sink, moved, counted=counted)
 
@@ -263,15 +264,18 @@ class GuardedProxy:
         counted: bool,
     ) -> None:
         while piece := await source.read(_PIECE_BYTES):
-            if counted:
-                self.received_bytes += len(piece)
-                if self.received_bytes > self._most_bytes:
-                    return
+            if counted and self._is_too_much(piece):
+                return
             moved.set()
             sink.write(piece)
             await sink.drain()
         with suppress(OSError, RuntimeError):
             sink.write_eof()
+
+    def _is_too_much(self, received: bytes) -> bool:
+        """Counts what came; of the heads of answers too, of which redirects can be nothing but."""
+        self.received_bytes += len(received)
+        return self.received_bytes > self._most_bytes
 
 
 def _forwarded(method: bytes, target: str, lines: list[bytes]) -> bytes:

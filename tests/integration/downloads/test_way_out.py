@@ -8,9 +8,11 @@ import json
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
+from polymux.downloads import proxy as proxy_module
 from polymux.downloads.proxy import GuardedProxy
 from polymux.fetching import FetchPolicy
 from support.fetches import answering, sending
@@ -168,6 +170,81 @@ def test_too_much_and_too_slow(tmp_path: Path) -> None:
         request = f"GET {web.url('/')} HTTP/1.1\r\n\r\n".encode()
         data, _ = through(tmp_path, policy, request)
         assert data == b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+
+
+def test_heads_of_answers_are_counted_too(tmp_path: Path) -> None:
+    """Those of all connections together: of redirects there is nothing else."""
+    head = b"HTTP/1.1 302 Found\r\nX: " + b"y" * 30_000 + b"\r\n\r\n"
+    with Server(sending(head)) as web:
+        request = f"GET {web.url('/')} HTTP/1.1\r\n\r\n".encode()
+
+        async def asked() -> list[int]:
+            policy = FetchPolicy(allowed_hosts=(web.authority,))
+            async with GuardedProxy(policy, 100_000) as proxy:
+                await proxy.start(tmp_path / "out")
+                lengths = []
+                for _ in range(5):
+                    reader, writer = await asyncio.open_unix_connection(tmp_path / "out")
+                    writer.write(request)
+                    lengths.append(len(await asyncio.wait_for(reader.read(), 10)))
+                    writer.close()
+                return lengths
+
+        lengths = asyncio.run(asked())
+        assert [one > 30_000 for one in lengths] == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize("trusted", [True, False], ids=["socket", "loopback"])
+@pytest.mark.parametrize(
+    ("sent", "again", "status"),
+    [
+        (b"GET http://x/ HTTP/1.1\r\n", b"X: y\r\n" * 1000, b"HTTP/1.1 431"),
+        (b"CONNECT x:443 HTTP/1.1\r\nX: ", b"y" * 10_000, b"HTTP/1.1 431"),
+        (b"GET http://", b"a" * 10_000, b"HTTP/1.1 431"),
+        (b"\r\n", b"\x00" * 10_000, b"HTTP/1.1 431"),
+        (b"GET http://x/ HTTP/1.1\r\nX: ", b"", b""),
+        (b"", b"", b""),
+    ],
+)  # fmt: skip
+def test_heads_without_an_end(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sent: bytes,
+    again: bytes,
+    status: bytes,
+    trusted: bool,
+) -> None:
+    """What never ends is cut off at 64 KiB, and what comes too slowly after its seconds."""
+    monkeypatch.setattr(proxy_module, "_HEAD_S", 0.5)
+
+    async def asked() -> tuple[bytes, int]:
+        async with GuardedProxy(FetchPolicy(), 1 << 20) as proxy:
+            await proxy.start(tmp_path / "out")
+            reader, writer = await (
+                asyncio.open_unix_connection(tmp_path / "out")
+                if trusted
+                else asyncio.open_connection("127.0.0.1", proxy.port)
+            )
+            writer.write(sent)
+            given = 0
+            reading = asyncio.ensure_future(reader.read())
+            while not reading.done() and given < 50 << 20:
+                with suppress(OSError):
+                    # One byte at a time where nothing else is said: it moves, and is too slow.
+                    writer.write(again or b"y" * bool(sent))
+                    await writer.drain()
+                given += len(again)
+                await asyncio.wait([reading], timeout=0 if again else 0.05)
+            writer.close()
+            with suppress(OSError):
+                return await asyncio.wait_for(reading, 5), given
+            return b"", given
+
+    data, given = asyncio.run(asked())
+    # Whoever does not stop writing may be told nothing: the connection is reset before.
+    assert data == b"" or (status and data.startswith(status)), data
+    assert given < 5 << 20
+    assert again or not data
 
 
 def answered(folder: Path, *pieces: bytes, then: str = "close") -> bytes:

@@ -1,0 +1,91 @@
+"""Videos that last longer than they may, whatever their page, their list or nobody says of it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from polymux.fetching import FetchPolicy
+from polymux.server.settings import Limits
+from support.addressed_server import FILES, PAGES
+from support.polymux_server import PolymuxServer, form
+from support.video_site import Site
+from support.web import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.polymux_server import Answer
+    from support.web import Exchange
+
+#: Of videos that last three.
+LONGEST_S = 2.0
+
+
+class LyingSite(Site):
+    """Says of its list of parts, and of its page's video, that they last a second."""
+
+    async def answer(self, exchange: Exchange) -> None:
+        if exchange.target == "/hls/short.m3u8":
+            text = (self.folder / "hls" / "list.m3u8").read_text()
+            told = re.sub(r"#EXTINF:[0-9.]+", "#EXTINF:0.4", text)
+            await exchange.answer(200, told.encode(), "Content-Type: application/vnd.apple.mpegurl")
+        elif exchange.target == "/told":
+            about = (
+                '{"@context": "https://schema.org", "@type": "VideoObject", "name": "A talk", '
+                f'"duration": "PT1S", "contentUrl": "http://{dict(exchange.headers)["Host"]}'
+                '/low.mp4"}'
+            )
+            page = f'<html><script type="application/ld+json">{about}</script></html>'
+            await exchange.answer(200, page.encode(), "Content-Type: text/html")
+        else:
+            await super().answer(exchange)
+
+
+@pytest.fixture(scope="module")
+def lying(site_folder: Path) -> Iterator[Server]:
+    with Server(LyingSite(site_folder).answer) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(lying: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
+    """As anybody starts it, with the engines that are installed; only the limit is another."""
+    folder = tmp_path_factory.mktemp("limited")
+    fetch = FetchPolicy(allowed_hosts=(lying.authority,))
+    limits = Limits(duration_s=LONGEST_S)
+    with PolymuxServer(folder / "s", fetch=fetch, limits=limits) as running:
+        running.answer_within_s = 60.0
+        yield running
+
+
+def fetched(server: PolymuxServer, operation: str, url: str) -> Answer:
+    if operation in FILES:
+        body, headers = form(("url", url))
+        return server.ask("POST", FILES[operation], body, headers)
+    return server.json(PAGES[operation], {"url": url})
+
+
+@pytest.mark.parametrize(
+    ("operation", "path"),
+    [
+        ("download_video", "/low.mp4"),
+        ("download_video", "/told"),
+        ("download_video", "/hls/list.m3u8"),
+        ("download_video", "/hls/short.m3u8"),
+        ("download_video", "/dash/list.mpd"),
+        ("convert_to_mp3", "/low.mp4"),
+        ("convert_to_mp3", "/told"),
+    ],
+)
+def test_what_lasts_too_long(
+    server: PolymuxServer, lying: Server, operation: str, path: str
+) -> None:
+    """Found by a list that says so before its parts are fetched, else as the file is written."""
+    answer = fetched(server, operation, lying.url(path))
+    assert (answer.status, answer.json()["code"]) == (413, "too_large"), answer.body
+    assert re.search(r"\b2 s|duration_s of 2", answer.json()["error"]), answer.body
+    assert list((server.settings.store.folder / "drafts").iterdir()) == []
+    assert server.state.service.store.media.used_bytes == 0
