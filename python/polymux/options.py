@@ -150,7 +150,7 @@ def native_limits(limits: Limits | None) -> _media.Limits:
     for item in fields(limits):
         name, value = item.name, getattr(limits, item.name)
         if name == "duration_s":
-            native.duration_s = _number(f"limits.{name}", value)
+            native.duration_s = number(f"limits.{name}", value)
         else:
             wide = name.endswith("_bytes")
             setattr(native, name, integer(f"limits.{name}", value, bits=64 if wide else 32))
@@ -191,7 +191,13 @@ def flag(name: str, value: Any) -> bool:
     return value
 
 
-def _number(name: str, value: Any) -> float:
+def number(name: str, value: Any) -> float:
+    """The value as a float; texts and bools are none.
+
+    Raises:
+        TypeError: Not a number.
+        InvalidRequestError: An integer that no float can be.
+    """
     if isinstance(value, (bool, str, bytes, bytearray)):
         raise TypeError(f"{name} is a number, not {shown(value)}")
     try:
@@ -203,7 +209,7 @@ def _number(name: str, value: Any) -> float:
 
 
 def _optional_number(name: str, value: Any) -> float | None:
-    return None if value is None else _number(name, value)
+    return None if value is None else number(name, value)
 
 
 def _text(name: str, value: Any) -> str:

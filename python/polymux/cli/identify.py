@@ -38,6 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
             metavar="SECONDS",
             help="ask about what the microphone hears, in the place of a file",
         )
+        group.add_argument(
+            "--least-confidence",
+            type=float,
+            metavar="SHARE",
+            help="from which confidence on the catalogue names a song, 0.5 to 0.99 (default: 0.85)",
+        )
 
 
 def _seconds(text: str) -> float:
@@ -52,12 +58,18 @@ def _seconds(text: str) -> float:
 
 def run(command: Command, options: argparse.Namespace) -> int:
     """Asks the catalogue of this computer, or what every operation asks; the exit code."""
+    from polymux.errors import InvalidRequestError
+
+    if not _is_meant(options) and getattr(options, "least_confidence", None) is not None:
+        raise InvalidRequestError(
+            "--least-confidence is for the catalogue of this computer: add --local, --catalogue "
+            "or --listen"
+        )
     # Of a catalogue that nobody has made, `Local` says what else could be asked.
     if not _is_meant(options) or _is_empty(options):
         return calls.run(command, options)
     from polymux.cli import failures
     from polymux.cli.operation_arguments import extra_body_of, values_of
-    from polymux.errors import InvalidRequestError
     from polymux.songs.catalogue import Catalogue
 
     for name in ("server", "retries", "deadline_s"):
@@ -100,7 +112,7 @@ def _identify(
         source = recorded(options.listen_s, screen)
     elif isinstance(source, tuple):
         source = standard_input()
-    match = catalogue.identify(source)
+    match = catalogue.identify(source, least_confidence=options.least_confidence)
     if match is None:
         words = "no song of the catalogue is like this"
         if next(catalogue.songs(), None) is None:

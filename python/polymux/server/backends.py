@@ -174,7 +174,7 @@ def _songs(media: Backend, settings: ServerSettings) -> Backend | None:
     if folder is None:
         return None
     return CatalogueBackend(
-        Library(folder),
+        Library(folder, least_confidence=settings.songs.least_confidence),
         media,
         lambda store: SignedAddresses(settings.base_url, store, settings.store.keep_s),
     )

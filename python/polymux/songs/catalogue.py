@@ -6,16 +6,16 @@ import os
 from typing import TYPE_CHECKING, Literal
 
 from polymux.errors import InvalidRequestError
-from polymux.inputs import native_source, path_bytes
-from polymux.options import flag, integer, native_limits
+from polymux.inputs import path_bytes
+from polymux.options import flag, integer
 from polymux.songs import exporting, text_search
 from polymux.songs.adding import Addition, is_there
 from polymux.songs.connection import library
 from polymux.songs.database import Database
-from polymux.songs.identifying import identify_query
+from polymux.songs.identifying import identify_query, query_of
 from polymux.songs.index import CatalogueIndex
 from polymux.songs.results import CatalogueSong, CatalogueStatistics, CheckReport
-from polymux.songs.settings import catalogue_folder, made_folder
+from polymux.songs.settings import catalogue_folder, checked_confidence, made_folder
 from polymux.songs.table import SongTable
 from polymux.songs.walking import files_of, is_folder, named_path, several
 from polymux.songs.writing import WritingLock
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
-    from types import TracebackType
     from typing import Self, TypeAlias
 
     from polymux.inputs import Source
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from polymux.songs.results import AddProgress, AddReport, Match
 
     FilePath: TypeAlias = str | os.PathLike[str] | os.PathLike[bytes]
-
-MOST_FOUND = 50
 
 
 class Catalogue:
@@ -47,10 +44,12 @@ class Catalogue:
         path: The folder; made where there is none. Default: ``POLYMUX_CATALOGUE``, else
             ``catalogue`` in ``[songs]`` of the configuration file, else ``polymux/songs`` in the
             XDG folder for data.
+        least_confidence: From which confidence on `identify` names a song, 0.5 to 0.99: higher,
+            and fewer songs are named, wrongly or rightly. Default: 0.85.
 
     Raises:
         CatalogueError: It cannot be opened or made, is damaged, or of a newer polymux.
-        InvalidRequestError: The configuration file is wrong.
+        InvalidRequestError: The configuration file is wrong, or the confidence out of its range.
 
     Example:
         >>> import polymux
@@ -60,9 +59,15 @@ class Catalogue:
         ['Song']
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        least_confidence: float | None = None,
+    ) -> None:
         """Opens it."""
         self._process = os.getpid()
+        self._least_confidence = checked_confidence(least_confidence)
         #: The folder.
         self.path: Path = made_folder(catalogue_folder(path))
         self._writing = WritingLock(self.path / "lock")
@@ -178,20 +183,14 @@ class Catalogue:
             (1, 0)
         """
         self._check_process()
-        with self._writing.held():
-            if isinstance(song, (int, CatalogueSong)):
-                row = self._table.get(song if isinstance(song, int) else song.id)
-                rows, path = ([] if row is None else [row]), None
-            else:
+        with self._writing.held(), self._database.transaction():
+            if not isinstance(song, (int, CatalogueSong)):
                 path = os.path.abspath(path_bytes(song))  # noqa: PTH100 - byte for byte
-                row = self._table.at(path)
-                rows = self._table.below(path) if row is None else [row]
-            with self._database.transaction():
-                for one in rows:
-                    self._table.remove(one)
-                if path is not None:
-                    self._table.remove_root(path)
-        return len(rows)
+                return self._table.remove_path(path)
+            row = self._table.get(song if isinstance(song, int) else song.id)
+            if row is not None:
+                self._table.remove(row)
+            return int(row is not None)
 
     def get(self, number: int) -> CatalogueSong | None:
         """A song by its number; None where there is none."""
@@ -204,7 +203,13 @@ class Catalogue:
         self._check_process()
         return (row.song() for row in self._table.every())
 
-    def identify(self, source: Source, *, limits: Limits | None = None) -> Match | None:
+    def identify(
+        self,
+        source: Source,
+        *,
+        limits: Limits | None = None,
+        least_confidence: float | None = None,
+    ) -> Match | None:
         """Names the song that a piece of sound is of.
 
         A few seconds are enough, from anywhere in the song, with noise, at another speed. Of long
@@ -214,6 +219,7 @@ class Catalogue:
         Args:
             source: A path, a bytes-like object or a binary file object: any audio or video file.
             limits: What the input may cost. Default: `polymux.Limits()`.
+            least_confidence: Of the song that is named. Default: the catalogue's own.
 
         Returns:
             None where no song of the catalogue is like it, and where there is less than a second
@@ -227,6 +233,7 @@ class Catalogue:
             NoAudioError: No audio stream.
             EncryptedMediaError: Protected.
             LimitExceededError: A limit was passed.
+            InvalidRequestError: The confidence is out of its range.
             CatalogueError: The catalogue cannot be read.
             MissingDependencyError: This installation has no media support.
 
@@ -237,13 +244,15 @@ class Catalogue:
             True
         """
         self._check_process()
-        native, checked = native_source(source), native_limits(limits)
-        from polymux._native import media
-
-        return self.identify_query(media.song_query(native, checked)["query"])
+        least = checked_confidence(least_confidence)
+        return self.identify_query(query_of(source, limits), least_confidence=least)
 
     def identify_query(
-        self, query: bytes, go_on: Callable[[], object] | None = None
+        self,
+        query: bytes,
+        go_on: Callable[[], object] | None = None,
+        *,
+        least_confidence: float | None = None,
     ) -> Match | None:
         """What `identify` does, of sound that was described before, maybe by another process.
 
@@ -251,12 +260,14 @@ class Catalogue:
             query: The member ``query`` of what the native ``song_query`` gives.
             go_on: Called in this thread now and then; what it raises ends the search. Default:
                 none.
+            least_confidence: As for `identify`.
 
         Raises:
             CatalogueError: The catalogue cannot be read.
         """
         self._check_process()
-        return identify_query(self._index, self._table, query, go_on)
+        least = self._least_confidence if least_confidence is None else least_confidence
+        return identify_query(self._index, self._table, query, go_on, least)
 
     def search(self, text: str, limit: int = 5) -> list[CatalogueSong]:
         """Finds songs by title, artist, or both, in any order and with errors of typing.
@@ -281,13 +292,7 @@ class Catalogue:
             (1, [])
         """
         self._check_process()
-        wanted = text_search.search_text(text)
-        if not 1 <= integer("limit", limit) <= MOST_FOUND:
-            raise InvalidRequestError(f"limit={limit}: must be from 1 to {MOST_FOUND}")
-        found = text_search.search(self._database.reader, wanted, 4 * limit)
-        rows = self._table.many([number for number, _ in found])
-        songs = [rows[number].song() for number, _ in found if number in rows]
-        return text_search.without_copies(songs)[:limit]
+        return text_search.songs_like(self._database.reader, self._table, text, limit)
 
     def check(self) -> CheckReport:
         """Looks whether all is whole: database, index, files. Reads all of the database.
@@ -390,11 +395,6 @@ class Catalogue:
         """Itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         """Closes."""
         self.close()

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from polymux.inputs import native_source
+from polymux.options import native_limits
 from polymux.songs.results import Match, RunnerUp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from polymux.inputs import Source
+    from polymux.options import Limits
     from polymux.songs.index import CatalogueIndex
     from polymux.songs.results import CatalogueSong
     from polymux.songs.table import SongTable
@@ -17,11 +21,25 @@ if TYPE_CHECKING:
 _MOST_TRIES = 5
 
 
+def query_of(source: Source, limits: Limits | None) -> bytes:
+    """What a piece of sound is asked for by.
+
+    Raises:
+        PolymuxError: It cannot be opened.
+    """
+    native, checked = native_source(source), native_limits(limits)
+    from polymux._native import media
+
+    found: bytes = media.song_query(native, checked)["query"]
+    return found
+
+
 def identify_query(
     index: CatalogueIndex,
     table: SongTable,
     query: bytes,
     go_on: Callable[[], object] | None = None,
+    least_confidence: float | None = None,
 ) -> Match | None:
     """Names the song that described sound is of; None where the catalogue has none.
 
@@ -30,10 +48,11 @@ def identify_query(
         table: Of its songs.
         query: What the native ``song_query`` has made.
         go_on: Called now and then meanwhile; what it raises ends the search. Default: none.
+        least_confidence: Of the song that is named. Default: the core's own.
     """
     gone: list[int] = []
     for _ in range(_MOST_TRIES):
-        found = index.current().identify(query, gone, go_on)
+        found = index.current().identify(query, gone, go_on, least_confidence)
         if found is None:
             return None
         song = _song(table, found["song_id"])

@@ -45,14 +45,15 @@ class ReadCatalogue(Catalogue):
 
     Args:
         path: The folder, with a catalogue in it.
+        least_confidence: As for `Catalogue`.
 
     Raises:
         CatalogueError: It cannot be opened, is damaged, or of a newer polymux.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, least_confidence: float | None = None) -> None:
         """Opens it."""
-        super().__init__(path)
+        super().__init__(path, least_confidence=least_confidence)
         never = _NeverWriting(self.path / "lock")
         self._index: _VerifiedIndex = _VerifiedIndex(self.path / "segments", self._database, never)
 
@@ -153,11 +154,15 @@ class Library:
     Args:
         folder: The folder; nothing needs to be in it.
         own: One that is open already, to be asked in its place. It is left open. Default: none.
+        least_confidence: As for `Catalogue`, of what is opened here. Default: the catalogue's own.
     """
 
-    def __init__(self, folder: Path, own: Catalogue | None = None) -> None:
+    def __init__(
+        self, folder: Path, own: Catalogue | None = None, *, least_confidence: float | None = None
+    ) -> None:
         """Nothing is opened."""
         self.folder = folder
+        self._least_confidence = least_confidence
         self._own = own
         self._lock = threading.Lock()
         self._opened: tuple[tuple[int, int], ReadCatalogue] | None = None
@@ -184,7 +189,8 @@ class Library:
             file = (status.st_dev, status.st_ino)
             if self._opened is None or self._opened[0] != file:
                 # The old one is closed when the last thread is done with it.
-                self._opened = (file, ReadCatalogue(self.folder))
+                least = self._least_confidence
+                self._opened = (file, ReadCatalogue(self.folder, least_confidence=least))
             return self._opened[1]
 
     def count(self) -> int:

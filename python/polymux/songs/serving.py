@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from polymux.errors import InvalidRequestError
-from polymux.songs.settings import catalogue_folder
+from polymux.songs.settings import catalogue_folder, checked_confidence
 
 if TYPE_CHECKING:
     import os
@@ -30,6 +30,11 @@ class SongSettings:
             that ``polymux songs`` uses without an argument, where it has songs at the start.
         empty_when_unknown: Answer by three empty texts (200) where no song is like a recording, as
             other servers of the interface do, in the place of an error (404). Default: False.
+        least_confidence: From which confidence on a song is named, 0.5 to 0.99. Default: as for
+            `polymux.Catalogue`.
+
+    Raises:
+        InvalidRequestError: The confidence is out of its range.
 
     Example:
         >>> from polymux.songs.serving import SongSettings
@@ -39,6 +44,11 @@ class SongSettings:
 
     catalogue: Path | None = None
     empty_when_unknown: bool = False
+    least_confidence: float | None = None
+
+    def __post_init__(self) -> None:
+        """Looks at the range."""
+        checked_confidence(self.least_confidence)
 
 
 def served_folder(wanted: str | os.PathLike[str] | None) -> Path | None:

@@ -1,4 +1,4 @@
-"""Where the catalogue of songs is."""
+"""Where the catalogue of songs is, and how sure it must be to name one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ from typing import Any
 from polymux._text import display_name
 from polymux.config import config_path
 from polymux.errors import CatalogueError, InvalidRequestError
+from polymux.options import number
 
 _LARGEST_FILE_BYTES = 1 << 20
+#: From which confidence on a song may be named. Below, whatever stands first is a guess; above,
+#: next to nothing would ever be named.
+_LOWEST_CONFIDENCE = 0.5
+_HIGHEST_CONFIDENCE = 0.99
 
 
 def catalogue_folder(path: str | os.PathLike[str] | None = None) -> Path:
@@ -50,6 +55,30 @@ def made_folder(folder: Path) -> Path:
             errno=error.errno,
         ) from error
     return folder
+
+
+def checked_confidence(value: float | None) -> float | None:
+    """The least confidence of a song that is named; None for what the core was measured with.
+
+    Raises:
+        TypeError: It is no number.
+        InvalidRequestError: It is not from 0.5 to 0.99.
+
+    Example:
+        >>> from polymux.songs.settings import checked_confidence
+        >>> checked_confidence(0.9), checked_confidence(None)
+        (0.9, None)
+    """
+    if value is None:
+        return None
+    least = number("least_confidence", value)
+    # Written so that what is not a number is refused as well.
+    if not _LOWEST_CONFIDENCE <= least <= _HIGHEST_CONFIDENCE:
+        raise InvalidRequestError(
+            f"least_confidence={least:g}: must be from {_LOWEST_CONFIDENCE} to "
+            f"{_HIGHEST_CONFIDENCE}"
+        )
+    return least
 
 
 def _configured() -> str | None:

@@ -284,6 +284,19 @@ class SongTable:
         self._write("DELETE FROM songs WHERE id = ?", (row.id,))
         self._forget_recording(row.recording)
 
+    def remove_path(self, path: bytes) -> int:
+        """Removes the song of a file, or all of a folder, of which nothing new is taken from now.
+
+        Returns:
+            How many there were.
+        """
+        row = self.at(path)
+        rows = self.below(path) if row is None else [row]
+        for one in rows:
+            self.remove(one)
+        self.remove_root(path)
+        return len(rows)
+
     def roots(self) -> list[bytes]:
         """The folders that were added."""
         return [path for (path,) in self._read("SELECT path FROM roots ORDER BY path")]

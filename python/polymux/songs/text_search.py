@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from polymux.errors import InvalidRequestError
+from polymux.options import integer
 from polymux.songs.folding import folded, spellings
 
 if TYPE_CHECKING:
@@ -13,7 +14,11 @@ if TYPE_CHECKING:
 
     from polymux.songs.connection import Connection
     from polymux.songs.results import CatalogueSong
+    from polymux.songs.table import SongTable
 
+_MOST_FOUND = 50
+#: So many times as many are looked at: copies of a song among them are left out.
+_COPIES = 4
 #: Below, a song is not what was looked for.
 LEAST_LIKENESS = 0.55
 #: One character of a title of three is much, where a character is a word.
@@ -61,6 +66,27 @@ def search_text(text: str) -> str:
     if not found:
         raise InvalidRequestError("there is nothing to look for: give a title, an artist, or both")
     return found
+
+
+def songs_like(reader: Connection, table: SongTable, text: str, limit: int) -> list[CatalogueSong]:
+    """The songs that are called so, best first; of copies of one file only the first.
+
+    Args:
+        reader: The catalogue's database.
+        table: Of its songs.
+        text: As somebody has typed it.
+        limit: Most songs.
+
+    Raises:
+        InvalidRequestError: The text is none to look for, or the limit out of its range.
+    """
+    wanted = search_text(text)
+    if not 1 <= integer("limit", limit) <= _MOST_FOUND:
+        raise InvalidRequestError(f"limit={limit}: must be from 1 to {_MOST_FOUND}")
+    found = search(reader, wanted, _COPIES * limit)
+    rows = table.many([number for number, _ in found])
+    songs = [rows[number].song() for number, _ in found if number in rows]
+    return without_copies(songs)[:limit]
 
 
 def search(reader: Connection, text: str, limit: int) -> list[tuple[int, float]]:

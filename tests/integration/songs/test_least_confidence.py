@@ -1,0 +1,114 @@
+"""From which confidence on a song is named: by a call, by a catalogue, by Local, by a server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy
+import polymux
+import pytest
+from polymux.errors import NoMatchError
+from support import catalogue_songs
+from support.catalogue_songs import RATE
+from support.commands import run
+from support.served_songs import ask, served
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DEFAULT = 0.85
+
+
+class Doubtful(NamedTuple):
+    """A catalogue, and sounds of its song under more and more noise.
+
+    Attributes:
+        catalogue: Its folder.
+        refused: A sound whose confidence lies somewhat below the default.
+        named: One whose confidence lies somewhat above it.
+    """
+
+    catalogue: Path
+    refused: Path
+    named: Path
+
+
+@pytest.fixture(scope="module")
+def doubtful(tmp_path_factory: pytest.TempPathFactory) -> Doubtful:
+    folder = tmp_path_factory.mktemp("doubtful")
+    song = catalogue_songs.sound(0)
+    piece = song[3 * RATE : 6 * RATE]
+    noise = numpy.random.default_rng(5).normal(0, 1, len(piece))
+    found: dict[bool, Path] = {}
+    with polymux.Catalogue(folder / "catalogue") as catalogue:
+        catalogue.add(catalogue_songs.write(folder / "song.wav", song))
+        for hundredths in range(90, 130):
+            samples = piece + hundredths / 100 * noise
+            loudest = numpy.abs(samples).max()
+            path = catalogue_songs.write(folder / f"{hundredths}.wav", 0.9 * samples / loudest)
+            match = catalogue.identify(path, least_confidence=0.5)
+            for named, (low, high) in {False: (0.5, 0.83), True: (0.87, 0.98)}.items():
+                if match is not None and low < match.confidence < high:
+                    found.setdefault(named, path)
+    return Doubtful(folder / "catalogue", found[False], found[True])
+
+
+def test_a_call_says_how_sure_it_wants_to_be(doubtful: Doubtful) -> None:
+    with polymux.Catalogue(doubtful.catalogue) as catalogue:
+        assert catalogue.identify(doubtful.refused) is None
+        assert catalogue.identify(doubtful.refused, least_confidence=DEFAULT) is None
+        match = catalogue.identify(doubtful.refused, least_confidence=0.5)
+        assert match is not None
+        assert 0.5 <= match.confidence < DEFAULT
+        match = catalogue.identify(doubtful.named)
+        assert match is not None
+        assert DEFAULT <= match.confidence < 0.99
+        assert catalogue.identify(doubtful.named, least_confidence=0.99) is None
+
+
+def test_a_catalogue_has_one_that_a_call_overrides(doubtful: Doubtful) -> None:
+    with polymux.Catalogue(doubtful.catalogue, least_confidence=0.5) as catalogue:
+        assert catalogue.identify(doubtful.refused) is not None
+        assert catalogue.identify(doubtful.refused, least_confidence=DEFAULT) is None
+        # `Local` goes by the catalogue that it is given.
+        with polymux.Local(catalogue=catalogue) as local:
+            assert local.identify_song(doubtful.refused).name == "song"
+    with (
+        polymux.Local(catalogue=doubtful.catalogue) as local,
+        pytest.raises(NoMatchError),
+    ):
+        local.identify_song(doubtful.refused)
+
+
+def test_a_server_goes_by_its_settings(doubtful: Doubtful, tmp_path: Path) -> None:
+    for least, refused, named in ((0.5, 200, 200), (None, 404, 200), (0.99, 404, 404)):
+        songs = {"least_confidence": least}
+        with served(tmp_path / str(least), doubtful.catalogue, songs=songs) as server:
+            assert ask(server, doubtful.refused).status == refused
+            assert ask(server, doubtful.named).status == named
+
+
+def test_the_command_says_it(doubtful: Doubtful, tmp_path: Path) -> None:
+    place = ("--catalogue", str(doubtful.catalogue))
+    asked = ("identify-song", str(doubtful.refused))
+    run(*asked, *place, cwd=tmp_path, code=5)
+    told = run(*asked, *place, "--least-confidence", "0.5", cwd=tmp_path).stdout
+    assert told.startswith(b"song\t")
+    refused = run(*asked, *place, "--least-confidence", "1", cwd=tmp_path, code=2).stderr
+    assert b"must be from 0.5 to 0.99" in refused
+    # A server has settings of its own, and would not hear of it.
+    told = run(*asked, "--least-confidence", "0.5", cwd=tmp_path, code=2).stderr
+    assert b"the catalogue of this computer" in told
+
+
+@pytest.mark.parametrize("wrong", [0.49, 1.0, -1, float("nan"), 10**400, "0.9", True])
+def test_what_is_no_confidence(doubtful: Doubtful, tmp_path: Path, wrong: Any) -> None:
+    kind = TypeError if isinstance(wrong, (str, bool)) else polymux.InvalidRequestError
+    with pytest.raises(kind, match="least_confidence"):
+        polymux.Catalogue(tmp_path / "none", least_confidence=wrong)
+    assert not (tmp_path / "none").exists()
+    with (
+        polymux.Catalogue(doubtful.catalogue) as catalogue,
+        pytest.raises(kind, match="least_confidence"),
+    ):
+        catalogue.identify(doubtful.named, least_confidence=wrong)

@@ -1,0 +1,96 @@
+"""`python -m benchmarks.song calibrate`: the decision, tried on a small library of real files."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from support import catalogue_songs, programs
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.song import __main__ as command
+from benchmarks.song import calibration, scorer
+from benchmarks.song.basis import WEIGHTS
+
+LENGTH_S = 20.0
+KINDS = ("wav", "mp3", "flac", "ogg", "m4a")
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five recordings of five kinds, one of them twice, and what cannot take part."""
+    folder = tmp_path_factory.mktemp("library")
+    for seed, kind in enumerate(KINDS):
+        catalogue_songs.song(folder / "all" / f"{seed} \u00e4 'song.{kind}", 300 + seed, LENGTH_S)
+    programs.ffmpeg("-i", folder / "all" / "2 \u00e4 'song.flac", folder / "copy.opus")
+    catalogue_songs.song(folder / "jingle.wav", 400, 4.0)
+    (folder / "text.mp3").write_text("no music at all\n" * 100)
+    (folder / "gone.mp3").symlink_to(folder / "nowhere")
+    return folder
+
+
+def columns(text: str, heading: str) -> list[list[str]]:
+    """The lines of the table that begins with this heading."""
+    table = text[text.index(f"| {heading} |") :].split("\n\n")[0]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
+
+
+def test_a_library_of_real_files_is_tried(
+    library: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "rows.jsonl"
+    command.main(["calibrate", str(library), "--each", "2", "--seed", "3", "--rows", str(kept)])
+    told = capsys.readouterr()
+    counts = re.match(r"(\d+) files in the catalogue, (\d+) held out, (\d+) snippets", told.out)
+    assert counts is not None
+    inside, outside, snippets = (int(one) for one in counts.groups())
+    assert (inside + outside, snippets) == (6, 6 * 3 * 2)
+    assert "jingle.wav is only 4.0 s long" in told.err
+    assert "text.mp3" in told.err
+
+    rows = scorer.load(kept)
+    assert len(rows) == snippets
+    assert not any(row.error for row in rows)
+    clean = [row for row in rows if row.inside and row.condition == "clean"]
+    assert clean
+    assert all(row.right for row in clean)
+    assert all(row.song is not None for row in clean if row.seconds >= 5)
+    # What is held out is named by nothing: no copy of it may be in the catalogue.
+    assert outside
+    assert {row.kind for row in rows if not row.inside} == {"other songs"}
+    assert not any(row.right or row.song for row in rows if not row.inside)
+
+    binned = columns(told.out, "confidence")
+    assert sum(int(one[1]) for one in binned) <= snippets
+    assert int(binned[-1][1]) >= int(binned[-1][2]) > 0
+    choices = columns(told.out, "least confidence")
+    assert [one[0] for one in choices if one[0] in {"0.5", "0.85"}] == ["0.5", "0.85"]
+    recalls = [float(one[1]) for one in choices]
+    assert recalls == sorted(recalls, reverse=True)
+    assert {one[3].split(" of ")[1] for one in choices} == {str(outside * 6)}
+
+    # What was kept is what weights can be fitted to.
+    command.main(["fit", str(kept)])
+    fitted = capsys.readouterr().out
+    assert all(f"| {name} |" in fitted for name in WEIGHTS)
+
+
+def test_copies_are_held_out_together(library: Path) -> None:
+    for seed in range(6):
+        tried = calibration.Library(library, calibration.Settings(seed=seed))
+        groups = {one.name: one.group for one in tried.recordings}
+        copies = {name for name in groups if name == "copy.opus" or "2 \u00e4" in name}
+        assert len(copies) == 2
+        assert len({groups[name] for name in copies}) == 1
+        assert len(set(groups.values())) == 5
+
+
+def test_one_recording_alone_cannot_be_tried(library: Path, tmp_path: Path) -> None:
+    for name in ("copy.opus", "all/2 \u00e4 'song.flac"):
+        shutil.copy(library / name, tmp_path)
+    with pytest.raises(ValueError, match="two are needed"):
+        calibration.Library(tmp_path, calibration.Settings())
