@@ -19,6 +19,7 @@ from polymux.engines.base import Cancelled, Engine, Output
 from polymux.engines.models import missing_package
 from polymux.options import cover_type
 from polymux.service.failures import refusal
+from polymux.summaries.captions import chosen_captions, says_anything
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,22 +97,49 @@ class DownloadEngine(Engine):
         with self._library.YoutubeDL(parameters) as library:
             info = _one(library.extract_info(str(values["url"]), download=False))
             self._check(info)
-            captions = _captions(info) if values["kind"] == "captions" else None
-            if captions is not None:
-                language, wanted = captions[0], [captions[1]]
-            else:
-                language, wanted = "", info.get("requested_formats") or [info]
-            watch.parts = len(wanted)
-            files = []
-            for number, one in enumerate(wanted):
-                token.check()
-                name = f"{number}.{_extension(one)}"
-                self._fetch_part(library, info, one, name, subtitle=captions is not None)
-                files.append(name)
-                watch.done_parts += 1
+            found = None
+            if values["kind"] == "captions":
+                found = self._fetch_captions(library, info, sink, token)
+            language, files = found or ("", self._fetch_media(library, info, watch, token))
             cover = self._fetch_cover(library, info, token) if values.get("cover") else ""
         described = _described(info) | {"files": files, "captions": language, "cover": cover}
         return Output(described, str(self._library.version.__version__))
+
+    def _fetch_media(
+        self, library: Any, info: dict[str, Any], watch: _Watch, token: Token
+    ) -> list[str]:
+        """Names of the files: of the picture's and the sound's, or of one with both."""
+        wanted = info.get("requested_formats") or [info]
+        watch.parts = len(wanted)
+        files = []
+        for number, one in enumerate(wanted):
+            token.check()
+            files.append(f"{number}.{_extension(one)}")
+            self._fetch_part(library, info, one, files[-1], subtitle=False)
+            watch.done_parts += 1
+        return files
+
+    def _fetch_captions(
+        self, library: Any, info: dict[str, Any], sink: EngineSink, token: Token
+    ) -> tuple[str, list[str]] | None:
+        """Their language and file; None where there are none, or none that say anything.
+
+        A page that names captions which are not there has a video nevertheless.
+        """
+        found = chosen_captions(info)
+        if found is None:
+            return None
+        language, part = found
+        name = f"captions.{_extension(part)}"
+        try:
+            self._fetch_part(library, info, part, name, subtitle=True)
+            if says_anything(Path(self._options["folder"]) / name):
+                return language, [name]
+            sink.log("the video's captions say nothing that can be read")
+        except (self._library.utils.YoutubeDLError, errors.InternalServerError) as error:
+            token.check()
+            sink.log(f"the video's captions cannot be fetched: {_told(error)}")
+        return None
 
     def _fetch_part(
         self, library: Any, info: dict[str, Any], part: dict[str, Any], name: str, *, subtitle: bool
@@ -246,28 +274,6 @@ class _Logger:
         """Raised as well."""
 
 
-def _captions(info: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """Language and address of a video's captions; its maker's before those of a machine.
-
-    Of several languages its own is taken, else English, else the first.
-    """
-    for kind in ("subtitles", "automatic_captions"):
-        found = {
-            str(language): next((one for one in forms if one.get("ext") in ("vtt", "srt")), None)
-            for language, forms in (info.get(kind) or {}).items()
-            if language != "live_chat"
-        }
-        known = {language: one for language, one in found.items() if one is not None}
-        own = str(info.get("language") or "en")
-        for wanted in (own, f"{own}-orig", "en"):
-            for language, one in known.items():
-                if language == wanted or language.startswith(f"{wanted}-"):
-                    return language, one
-        if known:
-            return next(iter(known.items()))
-    return None
-
-
 def _described(info: Mapping[str, Any]) -> dict[str, Any]:
     """What a page says of what it shows; words of strangers, made short and plain."""
     chapters = [
@@ -350,6 +356,12 @@ def site_failed(message: str) -> errors.InternalServerError:
     )
 
 
+def _told(error: Exception) -> str:
+    """A reason as people read it."""
+    reason = _plain(str(error)).partition("; please report this")[0]
+    return shortened(printable(reason), 300)
+
+
 def _failure(error: Any) -> errors.PolymuxError:
     """A failure with the site's reason."""
     info = getattr(error, "exc_info", None)
@@ -360,8 +372,7 @@ def _failure(error: Any) -> errors.PolymuxError:
         if isinstance(inner, Cancelled):
             raise inner
         inner = inner.__cause__ or inner.__context__
-    reason = _plain(str(error)).partition("; please report this")[0]
-    reason = shortened(printable(reason), 300)
+    reason = _told(error)
     if _GONE.search(reason):
         return refusal(errors.NotFoundError, f"it is not there: {reason}", code="gone", param="url")
     if "Unsupported URL" in reason or "No video formats" in reason:

@@ -11,7 +11,7 @@ from polymux import contract, errors
 from polymux.service.backend import Backend
 from polymux.service.failures import refusal
 from polymux.service.work import Product, Upload, Work
-from polymux.summaries.captions import Said, read_captions
+from polymux.summaries.captions import LONGEST_BYTES, Said, read_captions
 from polymux.summaries.parts import Chapter
 from polymux.summaries.writing import Writer
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _FETCHING, _LISTENING, _READING = 0.3, 0.6, 0.95
 _KEPT = 128
-_LONGEST_CAPTIONS_BYTES = 16 << 20
 
 
 class SummaryBackend(Backend):
@@ -124,7 +123,7 @@ class SummaryBackend(Backend):
         if found.captions:
             sink.log(f"the video's captions are read ({found.captions})")
             return await asyncio.to_thread(_captions_of, path)
-        sink.log("the video has no captions: its speech is written down")
+        sink.log("the video's speech is written down, as there are no captions to read")
         size_bytes = (await asyncio.to_thread(path.stat)).st_size
         upload = Upload(path, path.name, "", size_bytes)
         listening = sink.part(_FETCHING, _LISTENING)
@@ -212,7 +211,7 @@ class SummaryBackend(Backend):
 
 def _captions_of(path: Path) -> list[Said]:
     with path.open("rb") as file:
-        return read_captions(file.read(_LONGEST_CAPTIONS_BYTES))
+        return read_captions(file.read(LONGEST_BYTES))
 
 
 def _start_s(chunk: dict[str, Any]) -> float:

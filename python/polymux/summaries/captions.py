@@ -5,13 +5,16 @@ WebVTT: https://www.w3.org/TR/webvtt1/, read as leniently as players do.
 
 from __future__ import annotations
 
+import codecs
 import html
 import io
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+    from typing import Any
 
 _TIMES = re.compile(
     r"(?:(\d{1,4}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})\s*-->\s*(?:(\d{1,4}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
@@ -19,6 +22,8 @@ _TIMES = re.compile(
 _TAGS = re.compile(r"<[^<>]{0,200}>")
 _MOST_CUES = 200_000
 _LONGEST_LINE = 2_000
+#: Of a file, what is read.
+LONGEST_BYTES = 16 << 20
 #: Notes, styles and regions are blocks that are not shown (WebVTT, 4.1).
 _NOT_SHOWN = ("NOTE", "STYLE", "REGION", "WEBVTT")
 
@@ -42,7 +47,7 @@ def read_captions(data: bytes) -> list[Said]:
     megabytes it is seconds, and so nothing for an event loop.
 
     Args:
-        data: A file of WebVTT or SubRip, UTF-8.
+        data: A file of WebVTT or SubRip, in UTF-8, or in UTF-16 with its mark.
 
     Example:
         >>> read_captions(
@@ -51,8 +56,54 @@ def read_captions(data: bytes) -> list[Said]:
         ... )
         [Said(start_s=1.0, text='Hello there'), Said(start_s=2.0, text='you & me')]
     """
-    text = data.decode("utf-8", "replace").removeprefix("\ufeff")
-    return _rolled_up(_cues(text))
+    return _rolled_up(_cues(_decoded(data)))
+
+
+def says_anything(path: Path) -> bool:
+    """Whether a file of captions has any words that are shown.
+
+    Args:
+        path: Of the file; of long ones the beginning counts.
+    """
+    with path.open("rb") as file:
+        cues = _cues(_decoded(file.read(LONGEST_BYTES)))
+    return any(lines for _, lines in cues)
+
+
+def chosen_captions(info: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """Language and address of a video's captions; its maker's before those of a machine.
+
+    Of several languages its own is taken, else English, else the first.
+
+    Args:
+        info: The video, as yt-dlp describes it.
+
+    Example:
+        >>> chosen_captions({"subtitles": {"de": [{"ext": "vtt", "url": "/de.vtt"}]}})
+        ('de', {'ext': 'vtt', 'url': '/de.vtt'})
+    """
+    for kind in ("subtitles", "automatic_captions"):
+        found = {
+            str(language): next((one for one in forms if one.get("ext") in ("vtt", "srt")), None)
+            for language, forms in (info.get(kind) or {}).items()
+            if language != "live_chat"
+        }
+        known = {language: one for language, one in found.items() if one is not None}
+        own = str(info.get("language") or "en")
+        for wanted in (own, f"{own}-orig", "en"):
+            for language, one in known.items():
+                if language == wanted or language.startswith(f"{wanted}-"):
+                    return language, one
+        if known:
+            return next(iter(known.items()))
+    return None
+
+
+def _decoded(data: bytes) -> str:
+    """UTF-8 as WebVTT has it, and UTF-16 where it says so, in which old SubRip files are."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", "replace")
+    return data.decode("utf-8", "replace").removeprefix("\ufeff")
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
@@ -71,27 +122,29 @@ def _blocks(text: str) -> Iterator[list[str]]:
         yield block
 
 
-def _cues(text: str) -> list[tuple[float, list[str]]]:
-    found: list[tuple[float, list[str]]] = []
+def _cues(text: str) -> Iterator[tuple[float, list[str]]]:
+    count = 0
     for lines in _blocks(text):
         at = next((number for number, line in enumerate(lines[:3]) if _TIMES.search(line)), None)
         if at is None or (at == 0 and lines[0].startswith(_NOT_SHOWN)):
             continue
         matched = _TIMES.search(lines[at])
-        if matched is None or len(found) >= _MOST_CUES:
+        if matched is None:
             continue
+        count += 1
+        if count > _MOST_CUES:
+            return
         hours, minutes, seconds, fraction = matched.groups()[:4]
         start_s = int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds)
         shown = [_plain(line) for line in lines[at + 1 :]]
-        found.append((start_s + float(f"0.{fraction}"), [line for line in shown if line]))
-    return found
+        yield start_s + float(f"0.{fraction}"), [line for line in shown if line]
 
 
 def _plain(line: str) -> str:
     return " ".join(html.unescape(_TAGS.sub("", line)).split())
 
 
-def _rolled_up(cues: list[tuple[float, list[str]]]) -> list[Said]:
+def _rolled_up(cues: Iterable[tuple[float, list[str]]]) -> list[Said]:
     """Each line where it comes first: captions that roll up show a line again under the next.
 
     A line counts as shown before where it is one of the last cue's, or begins as its last one does
