@@ -140,7 +140,7 @@ class _Work:
                 studio.device,
                 sink.log,
             )
-            painter = Painter(studio, pipeline, values, words, self.steps)
+            painter = Painter(studio, pipeline, self._member.name, values, words, self.steps)
             for one in self._plan.passes:
                 pixels = self._passed(pixels, one, painter)
         return pixels

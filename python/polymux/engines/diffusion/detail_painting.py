@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from polymux.engines.diffusion import finite
 from polymux.engines.diffusion.detail_plan import CELL_PX, coded_spans, painted_spans
 from polymux.engines.diffusion.detail_schedulers import DEFAULT, Solver
 from polymux.engines.diffusion.detail_tiles import Axis, Joiner, Tile, averaged, cut, tiles
@@ -32,6 +33,7 @@ class Painter:
     Args:
         studio: Its device, and noise from seeds.
         pipeline: The networks, on the device: ``unet``, ``controlnet``, ``vae``, ``scheduler``.
+        model: Name of the model, for people.
         values: Of the request.
         words: What the network is told: of the negative prompt, then of the prompt; the latter
             alone where ``dynamic`` is 1.
@@ -39,11 +41,18 @@ class Painter:
     """
 
     def __init__(
-        self, studio: Studio, pipeline: Any, values: Mapping[str, Any], words: Any, steps: Steps
+        self,
+        studio: Studio,
+        pipeline: Any,
+        model: str,
+        values: Mapping[str, Any],
+        words: Any,
+        steps: Steps,
     ) -> None:
         """Nothing is painted."""
         self._studio = studio
         self._pipeline = pipeline
+        self._model = model
         self._values = values
         self._words = words
         self._steps = steps
@@ -60,6 +69,8 @@ class Painter:
             one: How far, and from which seed.
 
         Raises:
+            BadRequestError: With weights that the request brought, it comes to no picture.
+            InternalServerError: The networks come to no picture.
             Cancelled: Somebody has asked for the end.
         """
         import torch
@@ -165,6 +176,7 @@ class Painter:
             wide = torch.arange(tile.left // CELL_PX, tile.right // CELL_PX) % latents.shape[-1]
             piece = latents[..., high[:, None], wide].to(self._studio.dtype)
             made = vae.decode(piece / vae.config.scaling_factor, return_dict=False)[0]
+            finite.check(made, self._model, self._values)
             samples = (made[0].float() / 2 + 0.5).clamp(0, 1) * 255
             joiner.add(samples.permute(1, 2, 0).cpu().numpy(), tile)
             self._steps.step()

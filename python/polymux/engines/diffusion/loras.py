@@ -5,6 +5,7 @@ Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021.
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,11 @@ _UNFIT = (OSError, ValueError, KeyError, RuntimeError, TypeError, IndexError, At
 #: What was fetched from the address of a request's weights, beside the field's name.
 FILE = "_file"
 _REQUESTED = "replicate_weights"
+#: The two halves of a layer's weights, as each of the programs that write them calls them.
+_HALF = re.compile(
+    r"(?P<first>lora_A|lora_down|lora(?:_linear_layer)?\.down)"
+    r"|(?P<second>lora_B|lora_up|lora(?:_linear_layer)?\.up)"
+)
 
 
 @contextmanager
@@ -68,15 +74,14 @@ def laid_over(
 
 
 def _lay(pipeline: Any, name: str, path: Path, param: str) -> None:
-    import torch
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:
         state = load_file(path)
-        if not all(bool(torch.isfinite(one.float()).all()) for one in state.values()):
-            raise ValueError("infinite")
-        pipeline.load_lora_weights(state, adapter_name=name)
+        _check(state, param)
+        # Otherwise what a file lacks would be what lay in memory before.
+        pipeline.load_lora_weights(state, adapter_name=name, low_cpu_mem_usage=False)
     except (SafetensorError, *_UNFIT) as error:
         raise invalid(
             f"{param}: these are no LoRA weights for this model, as safetensors "
@@ -86,5 +91,27 @@ def _lay(pipeline: Any, name: str, path: Path, param: str) -> None:
     if not any(name in known for known in pipeline.get_list_adapters().values()):
         raise invalid(
             f"{param}: nothing in these weights fits the model",
+            param=param,
+        )
+
+
+def _check(state: Mapping[str, Any], param: str) -> None:
+    """Refuses what diffusers takes without a word: numbers that are none, layers by halves."""
+    from polymux.engines.diffusion.finite import is_finite
+
+    if not all(one.is_floating_point() and is_finite(one.float()) for one in state.values()):
+        raise invalid(
+            f"{param}: these are no LoRA weights: some are infinite, or no fractions", param=param
+        )
+    halves: dict[str, set[str]] = {"first": set(), "second": set()}
+    for name in state:
+        found = _HALF.search(name)
+        if found is not None and found.lastgroup is not None:
+            halves[found.lastgroup].add(_HALF.sub("", name, count=1))
+    lacking = halves["first"] ^ halves["second"]
+    if lacking:
+        raise invalid(
+            f"{param}: these are no LoRA weights: of some layers ({len(lacking)}) there is one half "
+            "alone",
             param=param,
         )

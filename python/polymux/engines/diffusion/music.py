@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.base import Output
-from polymux.engines.diffusion import folders
+from polymux.engines.diffusion import finite, folders
 from polymux.engines.diffusion.picture_files import written
 from polymux.engines.diffusion.previews import Previews
 from polymux.engines.diffusion.seed_images import FOLDER, seed_image
@@ -133,6 +133,7 @@ def _painted(
             latents = _denoised(pipeline, latents, words, timesteps, steps)
             scaled = latents / pipeline.vae.config.scaling_factor
             made = pipeline.vae.decode(scaled.to(pipeline.vae.dtype), return_dict=False)[0]
+        finite.check(made, studio.member(ROLE).name, values)
         picture: Image = pipeline.image_processor.postprocess(made, output_type="pil")[0]
     return picture, steps.done
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
 from polymux.engines.base import Output
-from polymux.engines.diffusion import folders, loras, safety, schedulers, watermark
+from polymux.engines.diffusion import finite, folders, loras, safety, schedulers, watermark
 from polymux.engines.diffusion.picture_files import on_grid, parameters, picture_of, png
 from polymux.engines.diffusion.previews import Previews
 from polymux.engines.diffusion.refining import (
@@ -244,7 +244,11 @@ def _based(
         Previews(studio, pipeline, sink).of(steps),
     ):
         studio.prepare_decoder(pipeline.vae, plan.size)
-        return pipeline(**_arguments(plan, values, studio.generator(seed), steps)).images[0]
+        made = pipeline(**_arguments(plan, values, studio.generator(seed), steps)).images
+        if plan.refiner is not None:
+            return made[0]  # Latents: what the refiner makes of them is looked at.
+        finite.check(made, studio.member(plan.role).name, values)
+        return pipeline.image_processor.numpy_to_pil(made)[0]
 
 
 def _arguments(plan: Plan, values: Any, generator: Any, steps: Steps) -> dict[str, Any]:
@@ -256,6 +260,7 @@ def _arguments(plan: Plan, values: Any, generator: Any, steps: Steps) -> dict[st
         "guidance_scale": float(values["guidance_scale"]),
         "generator": generator,
         "callback_on_step_end": steps,
+        "output_type": "np",
     }
     if plan.mode != 1:
         named |= {"width": plan.size[0], "height": plan.size[1]}

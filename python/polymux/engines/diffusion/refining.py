@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
-from polymux.engines.diffusion import schedulers
+from polymux.engines.diffusion import finite, schedulers
 from polymux.models.casting import why_missing
 from polymux.service.failures import refusal
 
@@ -131,7 +131,7 @@ def refined(
     with studio.pipeline(kind, _ROLE, scheduler) as pipeline, steps.watching(pipeline):
         # Of the base, there is a batch of one left to do.
         batch = begun[None] if getattr(begun, "ndim", 0) == _OF_ONE else begun
-        return pipeline(
+        made = pipeline(
             prompt=str(values["prompt"]),
             negative_prompt=str(values.get("negative_prompt") or "") or None,
             image=batch,
@@ -139,5 +139,8 @@ def refined(
             guidance_scale=float(values["guidance_scale"]),
             generator=generator,
             callback_on_step_end=steps,
+            output_type="np",
             **how,
-        ).images[0]
+        ).images
+        finite.check(made, studio.member(_ROLE).name, values)
+        return pipeline.image_processor.numpy_to_pil(made)[0]

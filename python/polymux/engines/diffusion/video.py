@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
 from polymux.engines.base import Cancelled, Output, Produced
-from polymux.engines.diffusion import folders, schedulers
+from polymux.engines.diffusion import finite, folders, schedulers
 from polymux.engines.diffusion.picture_files import FACTS, SAMPLES
 from polymux.engines.diffusion.previews import Previews
 from polymux.engines.diffusion.steps import Steps
@@ -247,6 +247,8 @@ def _painted(
         studio.prepare_decoder(pipeline.vae, plan.worked_size)
         arguments = _arguments(plan, values, studio.generator(seed), steps)
         made = pipeline(**arguments).frames[0]
+    for one in made:  # Each by itself: the mask of all would be a video more.
+        finite.check(one, studio.member(plan.role).name, values)
     return _cut(made, plan)
 
 
@@ -293,7 +295,7 @@ def _cut(made: Any, plan: Plan) -> Iterator[Frames]:
 
     width, height = plan.size
     for one in made[: plan.frames]:
-        shown = numpy.nan_to_num(one[:height, :width].astype(numpy.float32))
+        shown = one[:height, :width].astype(numpy.float32)
         yield (shown.clip(0.0, 1.0) * 255.0).round().astype(numpy.uint8)
 
 
