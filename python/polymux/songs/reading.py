@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger("polymux.songs")
 Result = TypeVar("Result")
 
-#: Whoever asks once and ends shall not read all of the index.
+#: Whoever asks once and ends shall not read all of the index; who lives long reads it again, for
+#: files may be damaged at any time, and others write new ones.
 VERIFIED_AFTER_S = 10.0
+VERIFIED_EVERY_S = 24 * 3600.0
 #: An index that is being made anew by then is made to its end, and used by nobody.
 _LONGEST_END_S = 2.0
 #: Of 19, which is the least of all; what is asked meanwhile comes first.
@@ -40,8 +42,8 @@ class ReadCatalogue(Catalogue):
     index that is missing or damaged is made in memory, and stays there until another process
     writes one: by adding, or by `Catalogue.check`.
 
-    The files of the index are read once in the background some seconds after the first question,
-    for what is damaged inside of them shows nowhere else.
+    The files of the index are read in the background some seconds after the first question, and
+    once a day from then on, for what is damaged inside of them shows nowhere else.
 
     Args:
         path: The folder, with a catalogue in it.
@@ -68,20 +70,22 @@ class _Stopped(Exception):  # noqa: N818 - no error
 
 
 class _VerifiedIndex(CatalogueIndex):
-    """An index whose files are read once, after somebody has asked it."""
+    """An index whose files are read whole now and then, once somebody has asked it."""
 
     def __init__(self, folder: Path, database: Database, writing: WritingLock) -> None:
         super().__init__(folder, database, writing)
         self._begun = threading.Lock()
         self._stop = threading.Event()
-        #: Ends when all is read.
+        #: Reads the files until it is stopped.
         self.verification: threading.Thread | None = None
+        #: How many times all of them were read.
+        self.verified = 0
 
     def current(self) -> SongIndex:
         native = super().current()
         if self.verification is None and self._begun.acquire(blocking=False):
             self.verification = threading.Thread(
-                target=self._verify_once, name="polymux-songs-verify", daemon=True
+                target=self._verify_now_and_then, name="polymux-songs-verify", daemon=True
             )
             self.verification.start()
         return native
@@ -92,9 +96,14 @@ class _VerifiedIndex(CatalogueIndex):
         if self.verification is not None:
             self.verification.join(_LONGEST_END_S)
 
+    def _verify_now_and_then(self) -> None:
+        wait_s = VERIFIED_AFTER_S
+        while not self._stop.wait(wait_s):
+            self._verify_once()
+            self.verified += 1
+            wait_s = VERIFIED_EVERY_S
+
     def _verify_once(self) -> None:
-        if self._stop.wait(VERIFIED_AFTER_S):
-            return
         try:
             native = self.current()
             damaged = _gently(lambda: native.verify(self._go_on))

@@ -44,12 +44,12 @@ def named(catalogue: polymux.Catalogue, snippets: list[Path]) -> list[str]:
     return [match.song.title for match in matches if match is not None]
 
 
-def ended(catalogue: ReadCatalogue) -> threading.Thread:
-    thread = catalogue._index.verification
-    assert thread is not None
-    thread.join(MOST_S)
-    assert not thread.is_alive()
-    return thread
+def await_verified(catalogue: ReadCatalogue, times: int = 1) -> None:
+    for _ in range(round(MOST_S / 0.01)):
+        if catalogue._index.verified >= times:
+            return
+        time.sleep(0.01)
+    pytest.fail("the files were not read")
 
 
 ALL = [f"Title {number}" for number in range(4)]
@@ -71,7 +71,7 @@ def test_a_reader_finds_damage_inside_of_a_file(
     files = {path: path.stat().st_mtime_ns for path in (filled / "segments").iterdir()}
     with ReadCatalogue(filled) as reader:
         reader.identify(snippets[0])
-        ended(reader)
+        await_verified(reader)
         assert named(reader, snippets) == ALL
         assert reader.identify(snippets[4]) is None
         assert reader.stats().index["memory_bytes"] > 0
@@ -92,11 +92,51 @@ def test_a_whole_index_is_read_once_and_stays(
     with ReadCatalogue(filled) as reader:
         assert reader._index.verification is None
         assert named(reader, snippets) == ALL
-        thread = ended(reader)
+        await_verified(reader)
+        thread = reader._index.verification
         assert named(reader, snippets) == ALL
         assert reader._index.verification is thread
+        assert reader._index.verified == 1
         assert reader._index.damaged == []
         assert reader.stats().index["memory_bytes"] == 0
+
+
+def change_in_place(folder: Path) -> None:
+    """As `flip`, in the files that a reader has mapped."""
+    for one in (folder / "segments").iterdir():
+        if one.name != "manifest":
+            content = one.read_bytes()
+            first, last = len(content) // 2, 9 * len(content) // 10
+            with one.open("r+b") as file:
+                file.seek(first)
+                file.write(bytes(byte ^ 0xFF for byte in content[first:last]))
+
+
+def test_damage_that_comes_later_is_found_by_the_next_look(
+    filled: Path,
+    snippets: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A server that is alone with it has nobody else who would see it."""
+    monkeypatch.setattr(reading, "VERIFIED_AFTER_S", 0)
+    monkeypatch.setattr(reading, "VERIFIED_EVERY_S", 1.0)
+    with ReadCatalogue(filled) as reader:
+        assert named(reader, snippets) == ALL
+        await_verified(reader)
+        assert not caplog.records
+        change_in_place(filled)
+        # Whatever the bytes are, they are read within bounds.
+        named(reader, snippets)
+        await_verified(reader, reader._index.verified + 2)
+        assert "made anew" in caplog.text
+        assert named(reader, snippets) == ALL
+        assert reader.identify(snippets[4]) is None
+        assert reader.stats().index["memory_bytes"] > 0
+    # Without another look it stays as it is: that is what the look is for.
+    monkeypatch.setattr(reading, "VERIFIED_AFTER_S", MOST_S)
+    with ReadCatalogue(filled) as reader:
+        assert named(reader, snippets) != ALL
 
 
 class Slow:
