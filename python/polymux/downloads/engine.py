@@ -44,6 +44,13 @@ _GONE = re.compile(
     r"no longer available|does not exist",
     re.IGNORECASE,
 )
+_LOCKED, _NO_MEDIA = re.compile("DRM protected"), re.compile("Unsupported URL|No video formats")
+#: What sites say: the failure that it is, with its status, its code and its words.
+_REASONS = (
+    (_GONE, errors.NotFoundError, 404, "gone", "it is not there"),
+    (_LOCKED, errors.UnprocessableEntityError, 422, "encrypted", "it is protected against copies"),
+    (_NO_MEDIA, errors.APIStatusError, 415, "unsupported_media", "there is no media on this page"),
+)
 
 
 class DownloadEngine(Engine):
@@ -64,6 +71,7 @@ class DownloadEngine(Engine):
             raise missing_package("download", "yt-dlp", "download") from None
         yt_dlp_globals.plugin_dirs.value = []
         follow_few_redirects()
+        start_no_programs()
         if options.get("certificates"):
             # What OpenSSL takes for the system's, of which `no-certifi` has yt-dlp ask.
             os.environ["SSL_CERT_FILE"] = str(options["certificates"])
@@ -349,6 +357,16 @@ def follow_few_redirects() -> None:
         sessions.DEFAULT_REDIRECT_LIMIT = _REDIRECTS  # type: ignore[attr-defined]
 
 
+def start_no_programs() -> None:
+    """Has yt-dlp decrypt lists of parts itself where ffmpeg is installed too, which it may not use.
+
+    Else it leaves them to that program wherever pycryptodomex is not there, and fails.
+    """
+    from yt_dlp.downloader.external import FFmpegFD
+
+    FFmpegFD.available = classmethod(lambda *_: False)
+
+
 def site_failed(message: str) -> errors.InternalServerError:
     """What a site does not give, as its caller is told."""
     return refusal(
@@ -373,14 +391,7 @@ def _failure(error: Any) -> errors.PolymuxError:
             raise inner
         inner = inner.__cause__ or inner.__context__
     reason = _told(error)
-    if _GONE.search(reason):
-        return refusal(errors.NotFoundError, f"it is not there: {reason}", code="gone", param="url")
-    if "Unsupported URL" in reason or "No video formats" in reason:
-        return refusal(
-            errors.APIStatusError,
-            f"there is no media on this page: {reason}",
-            code="unsupported_media",
-            status=415,
-            param="url",
-        )
+    for pattern, kind, status, code, words in _REASONS:
+        if pattern.search(reason):
+            return refusal(kind, f"{words}: {reason}", code=code, status=status, param="url")
     return site_failed(f"the site does not give it: {reason}")

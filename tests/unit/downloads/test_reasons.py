@@ -25,6 +25,7 @@ def told(words: str) -> errors.APIStatusError:
         ("[site] a1: Unable to download webpage: HTTP Error 410: Gone", 404, "gone"),
         ("[site] a1: Sign in to confirm your age", 502, "upstream_failed"),
         ("[site] a1: HTTP Error 403: Forbidden", 502, "upstream_failed"),
+        ("[site] a1: This video is DRM protected", 422, "encrypted"),
         ("Unsupported URL: http://a.example/", 415, "unsupported_media"),
     ],
 )
