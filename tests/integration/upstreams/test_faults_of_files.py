@@ -36,13 +36,24 @@ GOOD = {
 FAILED, LATE = (502, "upstream_failed"), (504, "upstream_timeout")
 #: Name to steps after the request, how callers are told, and whether the answer was a whole one.
 FAULTS: dict[str, tuple[list[Step], tuple[int, str], bool]] = {
+    "400": ([steps.answer(400, b'{"error": {"message": "odd"}}')], (400, "invalid_request"), True),
+    "401": ([steps.answer(401, b'{"error": {"message": "KEY"}}'.replace(b"KEY", CANARY.encode()))],
+            FAILED, True),
+    "413": ([steps.answer(413, b"{}")], (413, "too_large"), True),
+    "429": ([steps.answer(429, b"{}", [("Retry-After", "2")])], (429, "rate_limited"), True),
     "500": ([steps.answer(500, b'{"error": {"message": "x"}}')], FAILED, True),
     "502": ([steps.answer(502, b"<html>", content_type="text/html")], FAILED, True),
     "503": ([steps.answer(503, b"{}")], (503, "overloaded"), True),
     "504": ([steps.answer(504, b"{}")], LATE, True),
+    "redirect": ([steps.redirect(307, "http://127.0.0.1:1/")], FAILED, True),
     "closed": ([steps.close()], FAILED, False),
     "reset": ([steps.reset()], FAILED, False),
     "silent": ([steps.stall()], LATE, False),
+    "half a head": ([steps.send(b"HTTP/1.1 200 OK\r\nConte"), steps.close()], FAILED, False),
+    "no HTTP": ([steps.send(b"SSH-2.0-OpenSSH\r\n\r\n"), steps.close()], FAILED, False),
+    "many fields": ([steps.many_headers()], FAILED, False),
+    "huge field": ([steps.huge_header()], FAILED, False),
+    "events": ([steps.event_stream(), steps.send(b"data: {}\n\n"), steps.close()], FAILED, False),
     "page": ([steps.answer(200, b"<html>", content_type="text/html")], FAILED, True),
     "empty": ([steps.answer(200, b"")], FAILED, True),
     "bomb": ([steps.gzip_bomb()], FAILED, False),
@@ -150,6 +161,10 @@ PICTURES: dict[str, tuple[list[Step], tuple[int, str]]] = {
     "chunks cut": (
         [steps.chunked_head(content_type="image/png"), steps.chunk(PNG), steps.close()], FAILED,
     ),
+    "half a head": ([steps.send(b"HTTP/1.1 200 OK\r\nConte"), steps.close()], FAILED),
+    "no HTTP": ([steps.send(b"SSH-2.0-OpenSSH\r\n\r\n"), steps.close()], FAILED),
+    "huge field": ([steps.huge_header()], FAILED),
+    "bomb": ([steps.gzip_bomb(1 << 20, layers=20)], FAILED),
     "a page that is called one": (
         [steps.answer(200, b"<html>", content_type="image/png")], FAILED,
     ),
