@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import os
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -38,8 +39,9 @@ if TYPE_CHECKING:
 #: Of a job's progress, what bringing its file is.
 _SHARE = 0.3
 _LOOKED_AT_BYTES = 1024
-#: How pages and lists of parts begin; all else is for the media engine to judge.
-_PAGES = (b"<!doctype html", b"<html", b"<head", b"<body", b"#extm3u", b"<mpd", b"<?xml")
+#: How pages and lists of parts begin, whatever their first element is, which may be a comment. All
+#: else is for the media engine to judge: no container of media begins so.
+_PAGES = (b"<", b"#extm3u")
 
 
 class Bringer:
@@ -160,6 +162,8 @@ def _upstream(message: str, code: str, status: int) -> errors.InternalServerErro
 def _is_page(draft: Draft) -> bool:
     with draft.path.open("rb") as file:
         start = file.read(_LOOKED_AT_BYTES)
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        start = start.decode("utf-16", "replace").encode()
     return start.removeprefix(b"\xef\xbb\xbf").lstrip().lower().startswith(_PAGES)
 
 

@@ -16,9 +16,10 @@ from polymux.fetching import FetchPolicy
 from support.fetches import wait_until
 from support.polymux_server import CONVERT, PolymuxServer, form
 from support.programs import run
+from support.web import Server
 
 if TYPE_CHECKING:
-    from support.web import Server
+    from support.web import Exchange
 
 
 def policy(*servers: Server) -> FetchPolicy:
@@ -36,6 +37,37 @@ def test_the_sound_of_a_page(site: Server, tmp_path: Path, path: str) -> None:
         made = client.convert_to_mp3(url=site.url(path)).save(tmp_path / "a.mp3")
         assert polymux.probe(made).duration_s == pytest.approx(3, abs=0.3)
         assert list((tmp_path / "s" / "drafts").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "<!-- saved -->\n{}",
+        "<title>A talk</title>{}",
+        "\r\n\t <!--[if IE]>x<![endif]-->{}",
+        "\ufeff{}",
+    ],
+    ids=["comment", "title", "condition", "UTF-16"],
+)
+def test_pages_begin_as_they_like(site_folder: Path, tmp_path: Path, written: str) -> None:
+    """What is no page's usual beginning was taken for a file of media that is none."""
+    page = written.format('<video src="/high.mp4"></video>')
+    encoding = "utf-16-le" if page.startswith("\ufeff") else "utf-8"
+
+    async def script(exchange: Exchange) -> None:
+        if exchange.target == "/page":
+            await exchange.answer(200, page.encode(encoding), "Content-Type: text/html")
+        else:
+            data = (site_folder / "high.mp4").read_bytes()
+            await exchange.answer(200, data, "Content-Type: video/mp4")
+
+    with (
+        Server(script) as web,
+        served(tmp_path, web) as server,
+        Client(server.url, server.key) as client,
+    ):
+        made = client.convert_to_mp3(url=web.url("/page")).save(tmp_path / "a.mp3")
+        assert polymux.probe(made).duration_s == pytest.approx(3, abs=0.3)
 
 
 def test_the_first_that_a_search_finds(site: Server, tmp_path: Path) -> None:
