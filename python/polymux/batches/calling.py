@@ -8,16 +8,17 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polymux._text import display_name
 from polymux.batches.desks import Conversions, desk_for
 from polymux.batches.inputs import Inputs
 from polymux.batches.manifest import Manifest
-from polymux.batches.reports import check_report, write_report
+from polymux.batches.reports import check_place, check_report, write_report
 from polymux.batches.results import BatchItem, BatchProgress, BatchReport
 from polymux.batches.resuming import recover
 from polymux.batches.running import Runner
 from polymux.batches.storing import Storage
 from polymux.batches.subject import Subject
-from polymux.errors import InvalidRequestError
+from polymux.errors import InputNotFoundError, InvalidRequestError
 from polymux.operations.synchronous import Operations
 from polymux.options import integer
 
@@ -25,13 +26,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from polymux.batches.desks import Desk
-    from polymux.batches.running import Ended
+    from polymux.batches.records import Ended
     from polymux.cluster.desk import Share
 
 __all__ = ["batch"]
 
 MANIFEST = "polymux-batch.db"
 _WORKERS = 4
+#: Each is a thread here, also where a machine of the cluster does the work.
+_MOST_WORKERS = 1000
 
 
 def batch(
@@ -73,7 +76,8 @@ def batch(
             fields. Read while the work goes on, and never held in memory.
         out: The folder of the outputs, named as their inputs; made where there is none.
         workers: Items at a time. Default: twice the cores for conversions that are done here,
-            else 4. With `ray`, workers of the cluster at most; default: all that it has room for.
+            else 4; at most 1,000. With `ray`, workers of the cluster at most; default: all that
+            it has room for.
         client: A `Client` or `Local` that does it. Default: this machine.
         ray: The Ray cluster that does it, in the place of `client`: ``"HOST:PORT"``, ``"auto"`` for
             the one that this machine is part of, ``"local"`` for a Ray that is started for this
@@ -103,8 +107,10 @@ def batch(
     Raises:
         InvalidRequestError: No such operation or field, a manifest that has items, or one of
             another batch.
-        OutputError: The manifest is in use (code ``batch_busy``), damaged, or cannot be written, or
-            the disk is full; the same call with `resume` goes on when there is room.
+        OutputError: The manifest is in use (code ``batch_busy``), damaged, or cannot be written;
+            the report has no place; or the disk is full: the same call with `resume` goes on when
+            there is room.
+        InputNotFoundError: There is no manifest to go on with, and no input.
         AuthenticationError: The server does not take the key: nothing could be done.
         NoBackendError: There is nothing that could do this operation.
         MissingDependencyError: A part that is needed is not installed.
@@ -122,8 +128,8 @@ def batch(
     """
     if client is not None and not isinstance(client, Operations):
         raise TypeError(f"client: a Client or a Local, not {type(client).__name__}")
-    if workers is not None and integer("workers", workers) < 1:
-        raise InvalidRequestError(f"workers={workers} is below 1")
+    if workers is not None and not 1 <= integer("workers", workers) <= _MOST_WORKERS:
+        raise InvalidRequestError(f"workers={workers} must be 1 to {_MOST_WORKERS:,}")
     share = _share(ray, ray_cpus, ray_gpus, workers, client)
     if isinstance(inputs, (str, bytes, os.PathLike)):
         inputs = [inputs]
@@ -132,11 +138,17 @@ def batch(
     target = None if report is None else Path(report)
     if target is not None:
         check_report(target)
-    book = Manifest(Path(manifest or place / MANIFEST).absolute(), place)
+    resumes = resume or retry_failed
+    path = Path(manifest or place / MANIFEST).absolute()
+    if resumes and isinstance(inputs, (list, tuple)) and not inputs and not path.exists():
+        name = display_name(path.as_posix())
+        raise InputNotFoundError(f"there is no manifest '{name}' to go on with", input_name=name)
+    book = Manifest(path, place)
     try:
-        resumes = resume or retry_failed
         own = book.begin(*subject.described, resumes=resumes)
         storage = Storage(place, own)
+        if target is not None:
+            check_place(target)
         recover(book, storage)
         if retry_failed:
             book.retry_failed()
@@ -206,7 +218,7 @@ def _run(
     runner = Runner(
         book, storage, subject, desk, workers=workers, fail_fast=fail_fast, overwrite=overwrite
     )
-    finds = Inputs(subject, os.fsencode(storage.out))
+    finds = Inputs(subject, os.fsencode(storage.out), book.is_output)
 
     def ended(one: Ended) -> None:
         if on_item is not None:
@@ -214,7 +226,8 @@ def _run(
 
     try:
         runner.run(
-            finds.find(inputs),
+            finds,
+            inputs,
             checks_done=checks_done,
             on_ended=ended,
             on_progress=on_progress or (lambda _: None),
@@ -229,5 +242,5 @@ def _run(
     return BatchReport(
         book.path, counts.total, counts.done, counts.failed, counts.waiting,
         kept=runner.kept, copied=runner.copied, repeated=runner.repeated, remade=runner.remade,
-        ignored=finds.ignored, elapsed_s=time.monotonic() - started,
+        ignored=finds.ignored, unread=tuple(finds.unread), elapsed_s=time.monotonic() - started,
     )  # fmt: skip

@@ -23,13 +23,16 @@ from polymux.batches.subject import canonical
 from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from polymux.batches.subject import Subject
 
 _LONGEST_LINE_BYTES = 16 << 20
 _LONGEST_STEM_BYTES = 160
 _SLUG_CHARACTERS = 40
+#: Folders that cannot be read and are told one by one.
+_MOST_UNREAD = 100
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _JSON_SUFFIXES = (b".jsonl", b".ndjson")
 
 
@@ -38,20 +41,27 @@ class Inputs:
 
     Args:
         subject: What is to be done with them.
-        out: The folder of the outputs, absolute: nothing below it is an input.
+        out: The folder of the outputs, absolute: nothing below it is an input. Where it is the
+            folder that is looked through, or holds that, only the outputs themselves are none.
+        is_output: Whether a name below `out` is that of an output.
 
     Attributes:
         ignored: Files of folders so far that the operation does not read.
+        unread: What kept folders from being read, in words: the first of them.
     """
 
-    def __init__(self, subject: Subject, out: bytes) -> None:
+    def __init__(
+        self, subject: Subject, out: bytes, is_output: Callable[[bytes], bool] = lambda _: False
+    ) -> None:
         """Nothing was found yet."""
         self._subject = subject
         self._out = os.path.realpath(out)
+        self._is_output = is_output
         self._texts = 0
         self.ignored = 0
+        self.unread: list[str] = []
 
-    def find(self, inputs: Iterable[Any]) -> Iterator[Found]:
+    def find(self, inputs: Iterable[Any]) -> Generator[Found]:
         """The items of what was named.
 
         Args:
@@ -93,10 +103,11 @@ class Inputs:
             yield from self._below(name)
         elif not is_listed and not os.path.lexists(name) and glob.has_magic(name):
             root = _fixed_part(name)
+            is_inside = self._is_own(root)
             with closing(_Sorted()) as paths:
                 paths.add(glob.iglob(name, recursive=True))  # noqa: PTH207 - byte for byte
                 for path in paths:
-                    if os.path.isfile(path) and not self._is_own(path):  # noqa: PTH113
+                    if os.path.isfile(path) and not self._is_made(path, is_inside):  # noqa: PTH113
                         yield self._of_file(path, os.path.relpath(path, root))
         else:
             # The tree of a list is kept; of one file it would say nothing.
@@ -107,37 +118,46 @@ class Inputs:
         real = os.path.realpath(path)
         return real == self._out or real.startswith(self._out + b"/")
 
+    def _is_made(self, path: bytes, is_inside: bool) -> bool:  # noqa: FBT001
+        """Whether a file is an output, of this run or an earlier one."""
+        if not is_inside:
+            return self._is_own(path)
+        real = os.path.realpath(path)
+        return self._is_output(os.path.relpath(real, self._out))
+
     def _below(self, root: bytes) -> Iterator[Found]:
         """The files of a folder at any depth, hidden ones left out, links to folders followed."""
+        is_inside = self._is_own(root)
         entered: set[tuple[int, int]] = set()
-        waiting = [root]
-        while waiting:
-            here = waiting.pop()
+        waiting, links = [root], list[bytes]()
+        # Links last: what lies in the folder itself is named after its place there.
+        while waiting or links:
+            here = waiting.pop() if waiting else links.pop(0)
             try:
                 status = os.stat(here)  # noqa: PTH116 - byte for byte
                 mark = (status.st_dev, status.st_ino)
-                if mark in entered or (here != root and self._is_own(here)):
+                if mark in entered or (not is_inside and self._is_own(here)):
                     continue
                 entered.add(mark)
-                folders = []
+                folders = list[bytes]()
                 with closing(_Sorted()) as names, os.scandir(here) as found:
                     names.add(one.name for one in found if not one.name.startswith(b"."))
                     for name in names:
                         path = os.path.join(here, name)  # noqa: PTH118 - byte for byte
                         if os.path.isdir(path):  # noqa: PTH112
-                            folders.append(path)
+                            (links if os.path.islink(path) else folders).append(path)  # noqa: PTH114
                         elif not os.path.isfile(path):  # noqa: PTH113
                             continue
-                        elif self._subject.reads(name):
-                            yield self._of_file(path, os.path.relpath(path, root))
-                        else:
+                        elif not self._subject.reads(name):
                             self.ignored += 1
+                        elif not (is_inside and self._is_made(path, is_inside)):
+                            yield self._of_file(path, os.path.relpath(path, root))
                 waiting += reversed(folders)
             except OSError as error:
-                raise InputUnreadableError(
-                    f"cannot read the folder '{display_name(here)}': {error.strerror}",
-                    errno=error.errno,
-                ) from error
+                # What lies elsewhere is done all the same.
+                if len(self.unread) < _MOST_UNREAD:
+                    words = f"cannot read the folder '{display_name(here)}': {error.strerror}"
+                    self.unread.append(words)
 
     def _of_file(self, path: bytes, label: bytes) -> Found:
         absolute = os.path.abspath(path)  # noqa: PTH100 - links stay as they are
@@ -217,7 +237,14 @@ class Listed:
 
 
 def _lines(file: BinaryIO, separator: bytes) -> Iterator[bytes]:
-    """Pieces between separators, without them."""
+    """Pieces between separators, without them; of lines also without a byte order mark."""
+    mark = _BYTE_ORDER_MARK if separator == b"\n" else b""  # Editors of Windows begin texts so.
+    for line in _pieces(file, separator):
+        yield line.removeprefix(mark)
+        mark = b""
+
+
+def _pieces(file: BinaryIO, separator: bytes) -> Iterator[bytes]:
     left = b""
     read = getattr(file, "read1", file.read)  # What is there, and not all that may come.
     while piece := read(1 << 16):

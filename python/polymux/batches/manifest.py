@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import secrets
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from polymux._text import display_name
@@ -22,6 +24,7 @@ from polymux.batches.records import (
     outputs_of,
     task_of,
 )
+from polymux.batches.subject import canonical
 from polymux.errors import InvalidRequestError, OutputExistsError
 
 if TYPE_CHECKING:
@@ -108,7 +111,8 @@ class Manifest:
         if self._read(_facts).get(_LISTING) == b"begun":
             raise InvalidRequestError(
                 f"the manifest '{display_name(self.path.as_posix())}' lacks inputs, as an earlier "
-                "run ended while it looked for them: give the inputs again, that none is left out"
+                "run ended while it looked for them, or could not read a folder: give the inputs "
+                "again, that none is left out"
             )
 
     def add(self, found: Iterable[Found]) -> tuple[int, int, int]:
@@ -120,6 +124,11 @@ class Manifest:
             return len(new), sum(one.size_bytes or 0 for one in new), len(batch) - len(new)
 
         return self._change(work)
+
+    def is_output(self, name: bytes) -> bool:
+        """Whether an item has made, or is about to make, a file of that name below the folder."""
+        query = "SELECT 1 FROM outputs WHERE name = ?"
+        return self._read(lambda one: one.execute(query, (name,)).fetchone()) is not None
 
     def next_ones(self, most: int, but: Collection[int]) -> list[Task]:
         """The first items that wait.
@@ -243,6 +252,11 @@ class Manifest:
             name = stem + os.fsencode(one.ending)
             path = os.path.join(os.fsencode(self.out), name)  # noqa: PTH118 - byte for byte
             is_own = overwrite or name in own
+            if is_own and _is_input(connection, task, path):
+                raise OutputExistsError(
+                    f"cannot write '{display_name(path)}': it is an input of this batch; give "
+                    "another --out"
+                )
             if not is_own and os.path.lexists(path):
                 raise OutputExistsError(
                     f"cannot write '{display_name(path)}': it exists already, and this batch has "
@@ -335,6 +349,19 @@ def _insert(connection: sqlite3.Connection, found: Found) -> bool:
         (key, found.input, found.fields, stem, found.size_bytes),
     )
     return True
+
+
+def _is_input(connection: sqlite3.Connection, task: Task, path: bytes) -> bool:
+    """Whether an item is of this very file: what is made of one never takes the place of one."""
+    absolute = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - links stay as they are
+    for name, value in json.loads(task.fields).items():
+        key = hashlib.sha256(canonical({name: absolute}).encode()).digest()
+        if connection.execute("SELECT 1 FROM items WHERE key = ?", (key,)).fetchone():
+            return True
+        with suppress(OSError, TypeError, ValueError):  # It is text, or not there.
+            if os.path.samefile(value, absolute):  # noqa: PTH121
+                return True
+    return False
 
 
 def _own(connection: sqlite3.Connection, items: list[int]) -> None:

@@ -6,16 +6,22 @@ import csv
 import io
 import json
 import os
+from contextlib import contextmanager
 from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from polymux._atomic import PendingFile
 from polymux._text import display_name
-from polymux.errors import InvalidRequestError, MissingDependencyError, OutputFailedError
+from polymux.errors import (
+    InvalidRequestError,
+    MissingDependencyError,
+    OutputFailedError,
+    PolymuxError,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from polymux.batches.results import BatchItem
@@ -44,6 +50,17 @@ def check_report(path: Path) -> None:
         _parquet_package()
 
 
+def check_place(path: Path) -> None:
+    """Refuses a report that has no place, once the folder of the outputs is there.
+
+    Raises:
+        OutputError: There is no such folder, nothing can be written to it, or something else than
+            a file has that name.
+    """
+    with _reported(path):
+        PendingFile(path, overwrite=True).discard()
+
+
 def write_report(items: Iterable[BatchItem], path: Path, *, overwrite: bool) -> Path:
     r"""Writes a table; it appears only when it is whole.
 
@@ -58,19 +75,26 @@ def write_report(items: Iterable[BatchItem], path: Path, *, overwrite: bool) -> 
     check_report(path)
     pending = PendingFile(path, overwrite=overwrite)
     try:
-        with open(pending.descriptor, "wb", closefd=False) as file:
+        with _reported(path), open(pending.descriptor, "wb", closefd=False) as file:
             _WRITERS[path.suffix.lower()](items, file)
         pending.commit()
+    finally:
+        pending.discard()
+    return path
+
+
+@contextmanager
+def _reported(path: Path) -> Iterator[None]:
+    """Failures of the disk as ours, which name the file."""
+    try:
+        yield
     except OSError as error:
-        if isinstance(error, OutputFailedError):
+        if isinstance(error, PolymuxError):
             raise
         raise OutputFailedError(
             f"cannot write '{display_name(path.as_posix())}': {error.strerror or error}",
             errno=error.errno,
         ) from error
-    finally:
-        pending.discard()
-    return path
 
 
 def _csv(items: Iterable[BatchItem], file: BinaryIO) -> None:

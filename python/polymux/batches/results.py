@@ -141,6 +141,8 @@ class BatchReport:
         copied: Items of this run whose result was copied from one with the same content.
         repeated: Inputs that were given more than once, or in an earlier run already.
         ignored: Files of folders that the operation does not read.
+        unread: What kept folders from being read, in words, of 100 at most. What is in them is no
+            item yet: give the inputs again with `resume` when they can be read.
         remade: Items that were done again: their input had changed, or their output was not there,
             or not as it was made.
         elapsed_s: How long this run took, in seconds.
@@ -157,11 +159,12 @@ class BatchReport:
     ignored: int = 0
     remade: int = 0
     elapsed_s: float = 0.0
+    unread: tuple[str, ...] = ()
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything is done."""
-        return self.done == self.total
+        """Whether everything is done, and every folder was read."""
+        return self.done == self.total and not self.unread
 
     def items(self, state: State | None = None) -> Iterator[BatchItem]:
         """The items, in the order in which they were found, read from the manifest piece by piece.

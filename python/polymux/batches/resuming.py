@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from polymux.errors import InputError
+from polymux.errors import InputChangedError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,6 +86,12 @@ def status_of(path: object) -> tuple[int, int] | None:
     except (OSError, ValueError):
         return None
     return found.st_size, found.st_mtime_ns
+
+
+def check_unchanged(path: Any, before: tuple[int, int] | None) -> None:
+    """Of a file that changed meanwhile nobody knows what the result is of."""
+    if status_of(path) != before:
+        raise InputChangedError("the file was changed while it was read", input_name=path)
 
 
 def listed(found: Iterator[Found], manifest: Manifest) -> Iterator[Found]:

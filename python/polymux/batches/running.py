@@ -6,21 +6,19 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Generator
 from contextlib import suppress
 from itertools import starmap
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from polymux.batches.clerk import Clerk
 from polymux.batches.pauses import REFUSALS, Pauses
-from polymux.batches.records import Failed, Made, Returned, failed_with
+from polymux.batches.records import Ended, Failed, Made, Returned, failed_with
 from polymux.batches.results import BatchProgress
-from polymux.batches.resuming import listed, status_of, undone
+from polymux.batches.resuming import check_unchanged, listed, status_of, undone
 from polymux.batches.storing import is_without_room
 from polymux.errors import (
     AuthenticationError,
-    InputChangedError,
     MissingDependencyError,
     NoBackendError,
     OutputFailedError,
@@ -28,9 +26,10 @@ from polymux.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable
 
     from polymux.batches.desks import Desk
+    from polymux.batches.inputs import Inputs
     from polymux.batches.manifest import Manifest
     from polymux.batches.records import Found, Staged, Task
     from polymux.batches.storing import Storage
@@ -48,20 +47,6 @@ _CHANCES = 5
 
 class _Stopped(Exception):  # noqa: N818 - no error: the batch ends before this item's turn
     """The item was not tried."""
-
-
-class Ended(NamedTuple):
-    """An item that has come to an end.
-
-    Attributes:
-        id: Its number.
-        is_done: Whether it is done; else it has failed.
-        is_copied: Whether its result is that of another.
-    """
-
-    id: int
-    is_done: bool
-    is_copied: bool
 
 
 class Runner:
@@ -128,7 +113,8 @@ class Runner:
 
     def run(
         self,
-        found: Iterator[Found],
+        finds: Inputs,
+        inputs: Iterable[Any],
         *,
         checks_done: bool,
         on_ended: Callable[[Ended], object],
@@ -137,7 +123,8 @@ class Runner:
         """Runs to the end. An interruption lets what has begun come to its end, a second does not.
 
         Args:
-            found: Items, read by a thread of its own.
+            finds: Finds the items, on a thread of its own.
+            inputs: Where.
             checks_done: Look whether what was done by earlier runs still is.
             on_ended: Told of each item, in this thread.
             on_progress: Told a few times a second, in this thread.
@@ -145,7 +132,10 @@ class Runner:
         names = [f"polymux-batch-{number}" for number in range(self._workers)]
         threads = [threading.Thread(target=self._work, name=one, daemon=True) for one in names]
         finder = threading.Thread(
-            target=self._find, args=(found, checks_done), name="polymux-batch-finder", daemon=True
+            target=self._find,
+            args=(finds, inputs, checks_done),
+            name="polymux-batch-finder",
+            daemon=True,
         )
         for one in (self._clerk, finder, *threads):
             one.start()
@@ -213,8 +203,9 @@ class Runner:
             is_stopping=self._is_interrupted,
         )
 
-    def _find(self, found: Iterator[Found], checks_done: bool) -> None:  # noqa: FBT001
+    def _find(self, finds: Inputs, inputs: Iterable[Any], checks_done: bool) -> None:  # noqa: FBT001
         """The thread that fills the manifest; nobody waits for it to begin with the work."""
+        found = finds.find(inputs)
         try:
             every = listed(found, self._manifest)
             if checks_done:
@@ -233,12 +224,11 @@ class Runner:
                 if self._is_stopping:
                     return
             self._add(some)
-            self._manifest.note_listing(is_whole=True)
+            self._manifest.note_listing(is_whole=not finds.unread)
         except BaseException as error:
             self.stop(error)
         finally:
-            if isinstance(found, Generator):
-                found.close()  # What it reads from belongs to this thread.
+            found.close()  # What it reads from belongs to this thread.
             with self._changed:
                 self._is_finding = False
                 self._changed.notify_all()
@@ -300,7 +290,7 @@ class Runner:
             before = status_of(first)
             identity = self._alone(self._subject.identity(fields), task)
             copied_from, staged = self._copied(task, identity) or (None, self._asked(task, fields))
-            _check_unchanged(first, before)
+            check_unchanged(first, before)
         except _Stopped:
             self._clerk.hand_over(Returned(task))
         except Exception as error:
@@ -405,9 +395,3 @@ class Runner:
         while self._ended.qsize() > 2 * self._workers and not self.is_abandoned:
             time.sleep(_GLANCE_S)
         self._ended.put(ended)
-
-
-def _check_unchanged(path: Any, before: tuple[int, int] | None) -> None:
-    """Of a file that changed meanwhile nobody knows what the result is of."""
-    if status_of(path) != before:
-        raise InputChangedError("the file was changed while it was read", input_name=path)

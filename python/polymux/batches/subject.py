@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
@@ -166,13 +167,15 @@ def digest_of(path: str) -> bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor
-            while piece := file.read(_PIECE_BYTES):
+            # A device may have no end, and what is taken from a pipe is gone.
+            is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            while is_regular and (piece := file.read(_PIECE_BYTES)):
                 digest.update(piece)
     except (FileNotFoundError, NotADirectoryError):
         raise InputNotFoundError("there is no such file", input_name=path) from None
-    except (OSError, TypeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no file"
-        raise InputUnreadableError(
-            reason, input_name=path, errno=getattr(error, "errno", None)
-        ) from error
+    except OSError as error:
+        reason = error.strerror or "it cannot be read"
+        raise InputUnreadableError(reason, input_name=path, errno=error.errno) from error
+    if not is_regular:
+        raise InputUnreadableError("it is no regular file", input_name=path)
     return digest.digest()

@@ -172,7 +172,7 @@ def run(command: Command, options: argparse.Namespace) -> int:
         stack.callback(screen.clear)
         report = batch(
             command.operation,
-            _inputs(command, options),
+            list(_inputs(command, options)),
             out=options.out,
             workers=options.workers,
             client=client,
@@ -191,7 +191,7 @@ def run(command: Command, options: argparse.Namespace) -> int:
             **fields,
         )
     screen.summarise(report)
-    return exit_codes.FAILURE if report.failed else exit_codes.SUCCESS
+    return exit_codes.FAILURE if report.failed or report.unread else exit_codes.SUCCESS
 
 
 def _inputs(command: Command, options: argparse.Namespace) -> Iterator[Any]:

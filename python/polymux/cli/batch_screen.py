@@ -70,8 +70,11 @@ class BatchScreen:
         if self.as_json:
             elapsed_s = round(report.elapsed_s, 3)
             path = os.fspath(report.manifest)
-            write_json({"status": "summary", **counts, "elapsed_s": elapsed_s, "manifest": path})
+            others = {"unread": report.unread, "elapsed_s": elapsed_s, "manifest": path}
+            write_json({"status": "summary", **counts, **others})
             return
+        for one in report.unread:
+            self._screen.complain(f"polymux: {one}")
         words = [f"{counts[name]} {name}" for name in ("done", "failed", "waiting") if counts[name]]
         more = [
             words_
@@ -89,6 +92,8 @@ class BatchScreen:
         self._screen.say(f"{', '.join(words) or 'nothing to do'}{took}")
         if more:
             self._screen.say(f"  {', '.join(more)}")
+        if report.unread:
+            self._screen.say("  --resume with the same INPUT goes on when the folders can be read")
         if report.failed:
             manifest = display_name(os.fsencode(report.manifest))
             self._screen.say(

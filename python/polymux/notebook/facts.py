@@ -79,6 +79,7 @@ def batch_report(report: BatchReport) -> str:
     rows = [(name, escaped(getattr(report, name))) for name in ("total", "done")]
     others = ("failed", "waiting", "kept", "copied", "repeated", "ignored", "remade")
     rows += [(name, escaped(count)) for name in others if (count := getattr(report, name))]
+    rows += [("unread", escaped(one)) for one in report.unread[:_MOST_ROWS]]
     rows.append(("took", clock(report.elapsed_s)))
     rows.append(("manifest", linked_path(report.manifest, report.manifest.name)))
     failed = []

@@ -17,30 +17,10 @@ import pytest
 from polymux.batches.calling import MANIFEST
 from polymux.errors import InvalidRequestError, OutputError
 from support.batch_kills import noise
+from support.batches import convert, marks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-@pytest.fixture
-def inputs(tmp_path: Path) -> Path:
-    folder = tmp_path / "in"
-    (folder / "deep").mkdir(parents=True)
-    for number in range(4):
-        (folder / f"{number}.wav").write_bytes(noise(number))
-    (folder / "deep/again.wav").write_bytes(noise(0))
-    (folder / "broken.wav").write_bytes(b"this is no sound")
-    (folder / "notes.txt").write_text("not media")
-    return folder
-
-
-def convert(inputs: Any, out: Path, **more: Any) -> polymux.BatchReport:
-    return polymux.batch("convert_to_mp3", inputs, out=out, bitrate="64k", **more)
-
-
-def marks(out: Path) -> dict[str, tuple[int, int]]:
-    found = {path.relative_to(out).as_posix(): path.stat() for path in out.rglob("*.mp3")}
-    return {name: (status.st_ino, status.st_mtime_ns) for name, status in found.items()}
 
 
 def test_a_folder(tmp_path: Path, inputs: Path) -> None:
@@ -122,59 +102,10 @@ def test_failed_items_stay_so_unless_asked(tmp_path: Path, inputs: Path) -> None
     assert (item.tries, item.error_code, item.error_message) == (2, None, None)
 
 
-def test_files_of_others_are_never_replaced_unasked(tmp_path: Path, inputs: Path) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "1.mp3").write_text("somebody's")
-    report = convert(inputs, out)
-    assert (report.done, report.failed) == (4, 2)
-    (item,) = (one for one in report.items("failed") if one.error_code == "output_exists")
-    assert "--overwrite" in (item.error_message or "")
-    assert convert(inputs, out, retry_failed=True).failed == 2
-    assert (out / "1.mp3").read_text() == "somebody's"
-    assert convert(inputs, out, retry_failed=True, overwrite=True).failed == 1
-    plain = polymux.convert_to_mp3(inputs / "1.wav", tmp_path / "plain.mp3", bitrate="64k")
-    assert (out / "1.mp3").read_bytes() == plain.read()
-
-
-def test_the_last_item_of_all_may_fail_for_its_name(tmp_path: Path, inputs: Path) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/1.mp3").write_text("somebody's")
-    report = convert([inputs / "1.wav"], tmp_path / "out", workers=1)
-    assert (report.failed, report.waiting) == (1, 0)
-
-
-def test_a_name_that_cannot_be_is_the_failure_of_its_item_alone(tmp_path: Path) -> None:
-    folder = tmp_path / "in"
-    for name in ("a.wav", "a.mp3.d/x.wav", "z.wav"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(noise(len(name)))
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/a.mp3.d").write_text("a file where a folder would have to be")
-    report = convert(folder, tmp_path / "out")
-    (failed,) = report.items("failed")
-    assert (failed.error_code, report.done) == ("output_failed", 2)
-    assert failed.tries == 1
-
-
 def test_missing_inputs_are_tried_and_told(tmp_path: Path) -> None:
     report = convert([tmp_path / "none.wav"], tmp_path / "out")
     (failed,) = report.items()
     assert (failed.error_code, failed.tries) == ("input_not_found", 1)
-
-
-def test_names_that_would_be_the_same_are_told_apart_for_good(tmp_path: Path) -> None:
-    for name in ("one/a.wav", "two/a.wav", "a.mp3"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(noise(hash(name) % 99))
-    given = [tmp_path / "one/a.wav", tmp_path / "two/a.wav"]
-    names = []
-    for out in (tmp_path / "x", tmp_path / "y"):
-        names.append([item.outputs[0].name for item in convert(given, out).items()])
-        shutil.rmtree(out / "nothing", ignore_errors=True)
-    assert names[0] == names[1]
-    assert names[0][0] == "a.mp3"
-    assert len(set(names[0])) == 2
 
 
 def test_odd_names_come_through(tmp_path: Path) -> None:
@@ -286,6 +217,14 @@ def test_a_report_that_cannot_be_is_refused_before_the_work(
     with pytest.raises(polymux.MissingDependencyError, match=r"polymux\[batch\]"):
         convert(inputs, tmp_path / "out", report="a.parquet")
     assert not (tmp_path / "out").exists()
+    monkeypatch.undo()
+    for place, words in (("nowhere/r.csv", "No such file"), ("in/deep.csv", "it is a folder")):
+        (tmp_path / "in/deep.csv").mkdir(exist_ok=True)
+        with pytest.raises(OutputError, match=words):
+            convert(inputs, tmp_path / "out", report=tmp_path / place)
+    assert marks(tmp_path / "out") == {}
+    # The folder of the outputs is there once there are any.
+    assert convert(inputs, tmp_path / "out", report=tmp_path / "out/r.csv").done == 5
 
 
 def test_a_cell_is_no_formula(tmp_path: Path, inputs: Path) -> None:
@@ -346,7 +285,8 @@ def test_only_so_many_are_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_arguments_that_are_wrong(tmp_path: Path) -> None:
     for more, words in (
-        ({"workers": 0}, "below 1"),
+        ({"workers": 0}, "1 to 1,000"),
+        ({"workers": 1001}, "1 to 1,000"),
         ({"bitrate": "1k"}, "bitrate"),
         ({"nonsense": 1}, "nonsense"),
     ):
@@ -354,6 +294,8 @@ def test_arguments_that_are_wrong(tmp_path: Path) -> None:
             polymux.batch("convert_to_mp3", [], out=tmp_path / "out", **more)
     with pytest.raises(TypeError, match="a Client or a Local"):
         polymux.batch("chat", [], out=tmp_path, client=polymux.AsyncClient("http://127.0.0.1:1"))  # type: ignore[arg-type]
+    with pytest.raises(polymux.InputNotFoundError, match=r"no manifest .* to go on with"):
+        polymux.batch("chat", [], out=tmp_path / "out", resume=True)
     assert not (tmp_path / "out").exists()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux.batches.inputs import Inputs, Listed
 from polymux.batches.subject import Subject
-from polymux.errors import InputNotFoundError, InvalidRequestError
+from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,6 +50,50 @@ def test_the_out_folder_is_no_input(tmp_path: Path) -> None:
     tree(tmp_path, "a.wav", "out/a.mp3", "out/more/b.mp3")
     assert stems(find(tmp_path, tmp_path)) == [b"a"]
     assert stems(find(tmp_path, f"{tmp_path}/**/*.[mw]*")) == [b"a"]
+
+
+def test_a_folder_that_is_that_of_the_outputs_lacks_only_these(tmp_path: Path) -> None:
+    """`--out .`: what is beside the outputs is an input, and they themselves are none."""
+    tree(tmp_path, "a.wav", "a.mp3", "more/b.wav", "more/b.mp3", ".polymux-batch/x.mp3")
+    for given, wanted in (
+        (tmp_path, [b"a", b"more/b"]),
+        (tmp_path / "more", [b"b"]),
+        (f"{tmp_path}/**/*.[mw]*", [b"a", b"more/b"]),
+    ):
+        finder = Inputs(
+            Subject("convert_to_mp3", {}),
+            os.fsencode(tmp_path),
+            lambda name: name in (b"a.mp3", b"more/b.mp3"),
+        )
+        assert stems(list(finder.find([given]))) == wanted
+
+
+def test_links_to_folders_come_last(tmp_path: Path) -> None:
+    """What a link leads to is named after its own place where it lies in the same folder."""
+    tree(tmp_path, "in/real/deep/a.wav", "elsewhere/b.wav")
+    (tmp_path / "in/a-link").symlink_to("real/deep")
+    (tmp_path / "in/b-link").symlink_to(tmp_path / "elsewhere")
+    assert stems(find(tmp_path, tmp_path / "in")) == [b"real/deep/a", b"b-link/b"]
+
+
+def test_a_folder_that_cannot_be_read_keeps_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree(tmp_path, "in/a.wav", "in/locked/b.wav", "in/more/c.wav")
+    scan = os.scandir
+
+    def refuse(path: Any) -> Any:
+        if os.fspath(path).endswith(b"locked"):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    finder = Inputs(Subject("convert_to_mp3", {}), os.fsencode(tmp_path / "out"))
+    assert stems(list(finder.find([tmp_path / "in", tmp_path / "in/a.wav"]))) == [
+        b"a", b"more/c", b"a",
+    ]  # fmt: skip
+    (words,) = finder.unread
+    assert words == f"cannot read the folder '{tmp_path}/in/locked': Permission denied"
 
 
 def test_a_circle_of_links_ends(tmp_path: Path) -> None:
@@ -114,6 +159,20 @@ def test_texts(tmp_path: Path) -> None:
     assert json.loads(found[1].fields) == {"prompt": "Über alles"}
     listed = Listed(io.BytesIO(b"first\nsecond"))
     assert stems(find(tmp_path, listed, operation="chat")) == [b"000001-first", b"000002-second"]
+
+
+def test_texts_of_windows_begin_with_a_mark(tmp_path: Path) -> None:
+    mark = b"\xef\xbb\xbf"
+    for name, data in (("t.txt", b"A boat\r\n"), ("t.jsonl", b'{"prompt": "A boat"}\r\n')):
+        (tmp_path / name).write_bytes(mark + data)
+        (found,) = find(tmp_path, tmp_path / name, operation="generate_image")
+        assert json.loads(found.fields) == {"prompt": "A boat"}
+    (tmp_path / "t.txt").write_bytes(mark + b"\n" + mark + b"x\n")
+    (found,) = find(tmp_path, tmp_path / "t.txt", operation="chat")
+    assert found.stem.startswith(b"000002"), "a mark elsewhere is text"
+    assert stems(find(tmp_path, Listed(io.BytesIO(mark + b"a.wav\n")))) == [b"a"]
+    # Between zero bytes names are exact.
+    assert stems(find(tmp_path, Listed(io.BytesIO(mark + b"a.wav\0"), b"\0"))) == [mark + b"a"]
 
 
 def test_lines_of_json_are_fields(tmp_path: Path) -> None:
@@ -185,6 +244,18 @@ def test_what_would_make_every_item_fail(operation: str, fields: Any, words: str
 
 def test_an_item_may_bring_what_all_need() -> None:
     assert Subject("generate_image", {"seed": 3}).fields == {"seed": 3}
+
+
+def test_what_is_no_regular_file_has_no_content(tmp_path: Path) -> None:
+    """A device may have no end, and what is taken from a pipe is gone."""
+    os.mkfifo(tmp_path / "pipe.wav")
+    writer = os.open(tmp_path / "pipe.wav", os.O_RDWR)
+    os.write(writer, b"sound")
+    for path in (tmp_path / "pipe.wav", "/dev/zero", tmp_path):
+        with pytest.raises(InputUnreadableError, match=r"no regular file|Is a directory"):
+            Subject("convert_to_mp3", {}).identity({"file": str(path)})
+    assert os.read(writer, 9) == b"sound"
+    os.close(writer)
 
 
 def test_identity_is_of_content_and_fields_and_not_of_names(tmp_path: Path) -> None:

@@ -1,0 +1,118 @@
+"""Where outputs lie: beside their inputs, where others have files, where no folder can be."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux.errors import InvalidRequestError
+from support.batch_kills import noise
+from support.batches import convert, marks
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_an_input_is_never_replaced(tmp_path: Path) -> None:
+    """Not its own, nor that of another item, with --overwrite neither."""
+    folder = tmp_path / "music"
+    folder.mkdir()
+    (folder / "a.wav").write_bytes(noise(1))
+    (folder / "a.mp3").write_bytes(polymux.convert_to_mp3(noise(2)).read())
+    (folder / "b.mp3").write_bytes(polymux.convert_to_mp3(noise(3)).read())
+    (folder / "link").symlink_to(".")
+    before = marks(folder)
+    given = ["a.wav", "a.mp3", "link/b.mp3"]
+    report = convert([folder / one for one in given], folder, overwrite=True)
+    items = list(report.items())
+    assert [item.error_code for item in items[1:]] == [None, "output_exists"]
+    assert "is an input of this batch" in (items[0].error_message or "")
+    # The second item's name was told apart from the first one's.
+    assert before.items() <= marks(folder).items()
+
+
+def test_outputs_beside_their_inputs(tmp_path: Path, inputs: Path) -> None:
+    """What was made is no input of the next run, in folders below neither."""
+    first = convert(inputs, inputs)
+    assert (first.total, first.done) == (6, 5)
+    before = marks(inputs)
+    again = convert(inputs, inputs, resume=True)
+    assert (again.total, again.kept, again.remade) == (6, 5, 0)
+    assert marks(inputs) == before
+    pattern = convert(f"{inputs}/*.wav", inputs, manifest=tmp_path / "other.db", overwrite=True)
+    assert (pattern.total, pattern.done) == (5, 4)
+
+
+def test_a_folder_that_cannot_be_read_is_told_and_asked_for_again(
+    tmp_path: Path, inputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan = os.scandir
+
+    def refuse(path: Any = ".") -> Any:
+        if os.fsencode(path).endswith(b"deep"):
+            raise PermissionError(13, "Permission denied")
+        return scan(path)
+
+    out = tmp_path / "out"
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", refuse)
+        report = convert(inputs, out)
+    assert (report.done, report.failed, report.is_complete) == (4, 1, False)
+    assert [one.split("'")[1] for one in report.unread] == [f"{inputs}/deep"]
+    with pytest.raises(InvalidRequestError, match="could not read a folder"):
+        convert((), out, resume=True)
+    (inputs / "broken.wav").unlink()
+    assert convert(inputs, out, resume=True).unread == ()
+    assert (out / "deep/again.mp3").exists()
+
+
+def test_files_of_others_are_never_replaced_unasked(tmp_path: Path, inputs: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "1.mp3").write_text("somebody's")
+    report = convert(inputs, out)
+    assert (report.done, report.failed) == (4, 2)
+    (item,) = (one for one in report.items("failed") if one.error_code == "output_exists")
+    assert "--overwrite" in (item.error_message or "")
+    assert convert(inputs, out, retry_failed=True).failed == 2
+    assert (out / "1.mp3").read_text() == "somebody's"
+    assert convert(inputs, out, retry_failed=True, overwrite=True).failed == 1
+    plain = polymux.convert_to_mp3(inputs / "1.wav", tmp_path / "plain.mp3", bitrate="64k")
+    assert (out / "1.mp3").read_bytes() == plain.read()
+
+
+def test_the_last_item_of_all_may_fail_for_its_name(tmp_path: Path, inputs: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/1.mp3").write_text("somebody's")
+    report = convert([inputs / "1.wav"], tmp_path / "out", workers=1)
+    assert (report.failed, report.waiting) == (1, 0)
+
+
+def test_a_name_that_cannot_be_is_the_failure_of_its_item_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    for name in ("a.wav", "a.mp3.d/x.wav", "z.wav"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(noise(len(name)))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/a.mp3.d").write_text("a file where a folder would have to be")
+    report = convert(folder, tmp_path / "out")
+    (failed,) = report.items("failed")
+    assert (failed.error_code, report.done) == ("output_failed", 2)
+    assert failed.tries == 1
+
+
+def test_names_that_would_be_the_same_are_told_apart_for_good(tmp_path: Path) -> None:
+    for name in ("one/a.wav", "two/a.wav", "a.mp3"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(noise(hash(name) % 99))
+    given = [tmp_path / "one/a.wav", tmp_path / "two/a.wav"]
+    names = []
+    for out in (tmp_path / "x", tmp_path / "y"):
+        names.append([item.outputs[0].name for item in convert(given, out).items()])
+        shutil.rmtree(out / "nothing", ignore_errors=True)
+    assert names[0] == names[1]
+    assert names[0][0] == "a.mp3"
+    assert len(set(names[0])) == 2
