@@ -20,6 +20,21 @@ _SIZES = 6
 _DECODER_WIDTHS = ("block_out_channels", "decoder_block_out_channels", "dim_mult")
 
 
+class _NoTracker:
+    """In the place of what tells a counter which module is at work: that hooks on all there are.
+
+    Others paint while this is counted, and their modules are none of it.
+    """
+
+    parents = frozenset(("Global",))
+
+    def __enter__(self) -> None:
+        """Hooks on nothing."""
+
+    def __exit__(self, *_: object) -> None:
+        """Has nothing to take off."""
+
+
 def flops_per_s(studio: Any) -> float:
     """Floating point operations that the device does in a second, in a net's usual layers.
 
@@ -114,7 +129,7 @@ def flops_of_check(path: Path) -> float:
 
     config: Any = CLIPConfig.from_pretrained(path, local_files_only=True).vision_config
     with torch.device("meta"):
-        net = CLIPVisionModel(config)
+        net = CLIPVisionModel(config).float()
     return _counted(net, _empty(1, 3, config.image_size, config.image_size))
 
 
@@ -154,14 +169,16 @@ def _shape_of(path: Path, part: str) -> Any:
 
     config = json.loads((path / part / "config.json").read_bytes())
     with torch.device("meta"):
-        return getattr(diffusers, config["_class_name"]).from_config(config)
+        # Whoever loads a model meanwhile has changed what numbers are by default.
+        return getattr(diffusers, config["_class_name"]).from_config(config).float()
 
 
 def _counted(net: Any, *given: Any, **named: Any) -> float:
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
-    counter = FlopCounterMode(display=False)
+    counter: Any = FlopCounterMode(display=False)
+    counter.mod_tracker = _NoTracker()
     with torch.inference_mode(), counter:
         net(*given, **named)
     return float(counter.get_total_flops())
@@ -170,7 +187,7 @@ def _counted(net: Any, *given: Any, **named: Any) -> float:
 def _empty(*shape: int) -> Any:
     import torch
 
-    return torch.empty(*shape, device="meta")
+    return torch.empty(*shape, device="meta", dtype=torch.float32)
 
 
 def _cells(width: int, height: int) -> tuple[int, int]:

@@ -111,7 +111,7 @@ def _check(state: Mapping[str, Any], param: str) -> None:
     lacking = halves["first"] ^ halves["second"]
     if lacking:
         raise invalid(
-            f"{param}: these are no LoRA weights: of some layers ({len(lacking)}) there is one half "
-            "alone",
+            f"{param}: these are no LoRA weights: of some layers ({len(lacking)}) there is "
+            "one half alone",
             param=param,
         )

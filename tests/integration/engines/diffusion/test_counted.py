@@ -6,10 +6,12 @@ import itertools
 import threading
 from typing import TYPE_CHECKING, Any
 
+import diffusers
 import pytest
+import torch
 from polymux.engines.base import Token
+from polymux.engines.diffusion import calibration, estimates
 from polymux.engines.diffusion import engine as engines
-from polymux.engines.diffusion import estimates
 from polymux.engines.diffusion.engine import ESTIMATE
 from polymux.engines.diffusion.estimates import ESTIMATED, HAS_MASK, HAS_VIDEO, IMAGE_SIZE
 from support import detail_models, diffusing, diffusion_models, video_models
@@ -168,6 +170,43 @@ def test_tiny_work_does_not_make_a_model_slow(
         1e6,
     )["seconds"]
     assert estimated(made, sink, **large)["seconds"] < 2 * counted_s
+
+
+def test_counting_is_nothing_to_those_who_paint_meanwhile() -> None:
+    """The hooks of torch's own counter are on all modules of the process."""
+
+    class Watched(torch.nn.Linear):
+        def forward(self, given: torch.Tensor) -> torch.Tensor:
+            hooks.extend(torch.nn.modules.module._global_forward_pre_hooks)
+            hooks.extend(torch.nn.modules.module._global_forward_hooks)
+            return super().forward(given)
+
+    hooks: list[Any] = []
+    net = Watched(4, 8, device="meta")
+    assert calibration._counted(net, torch.empty(2, 4, device="meta")) == 2 * 2 * 4 * 8
+    assert hooks == []
+
+
+def test_counting_goes_on_while_another_loads_in_half_precision(
+    roles: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What loads sets torch's numbers by default, for all threads."""
+    expected = counted(diffusing.engine(roles), "generate_image", "B", **PICTURE)
+    made = diffusing.engine(roles)
+    plain = diffusers.UNet2DConditionModel.from_config
+    for counts in (calibration.flops_of_pass, calibration.flops_of_decoding):
+        counts.cache_clear()
+
+    def halfway(*given: Any, **named: Any) -> Any:
+        made = plain(*given, **named)
+        torch.set_default_dtype(torch.bfloat16)
+        return made
+
+    monkeypatch.setattr(diffusers.UNet2DConditionModel, "from_config", halfway)
+    try:
+        assert counted(made, "generate_image", "B", **PICTURE) == expected
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 def test_what_cannot_be_counted_is_not_refused(

@@ -11,6 +11,8 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import polymux
@@ -147,3 +149,55 @@ def test_a_model_that_was_timed_is_held_to_the_limit(
         key, _ = server.keys.add("patient", longest_estimate_s=600)
         with polymux.Client(server.url, key) as patient:
             assert patient.generate_image("a house", model=A, **QUICK).status == "succeeded"
+
+
+@pytest.fixture(scope="module")
+def pair(
+    models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PolymuxServer]:
+    """Two generations at once, as far as a device of one piece of work at a time goes."""
+    options = {"models": {"picture:B": str(models["picture:B"])}}
+    engines = {
+        "media": EngineSettings("media", threads=1),
+        "diffusion": EngineSettings("diffusion", options, threads=1, slots=2),
+    }
+    with PolymuxServer(tmp_path_factory.mktemp("pair") / "s", engines=engines) as running:
+        yield running
+
+
+def test_an_estimate_waits_for_nobody(pair: PolymuxServer) -> None:
+    """Two are at work, and who asks for too much is told at once."""
+    key, _ = pair.keys.add("hurried", longest_estimate_s=0.001)
+    with polymux.Client(pair.url, pair.key) as client, polymux.Client(pair.url, key) as hurried:
+        client.generate_image("a house", model=B, **QUICK)  # It is loaded.
+        begun = [
+            client.generate_image(
+                "a house", model=B, wait=False, width=1024, height=1024, num_inference_steps=500
+            )
+            for _ in range(2)
+        ]
+        until = time.monotonic() + 30
+        while {client.predictions.get(one.id).status for one in begun} != {"processing"}:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        began = time.monotonic()
+        with pytest.raises(errors.UnprocessableEntityError, match="TFLOP/s"):
+            hurried.generate_image("a house", model=B, width=512, height=768)
+        assert time.monotonic() - began < 10
+        assert [client.predictions.get(one.id).status for one in begun] == ["processing"] * 2
+        for one in begun:
+            assert client.predictions.cancel(one.id).status == "canceled"
+
+
+def test_two_at_once_with_other_schedulers_do_not_mix(pair: PolymuxServer) -> None:
+    names = ["K_EULER_ANCESTRAL", "DDIM", "HeunDiscrete", "PNDM"]
+    asked = {"width": 256, "height": 256, "num_inference_steps": 6, "seed": 7, "model": B}
+    with polymux.Client(pair.url, pair.key) as client:
+
+        def made(name: str) -> bytes:
+            return client.generate_image("a house", scheduler=name, **asked).images[0].read()
+
+        alone = [made(one) for one in names]
+        assert len(set(alone)) == len(names)
+        with ThreadPoolExecutor(len(names)) as pool:
+            assert list(pool.map(made, names)) == alone
