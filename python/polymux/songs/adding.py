@@ -217,13 +217,17 @@ class Addition:
         is_current = row is not None and self._table.is_current(row.recording, self._parameters)
         if row is not None and is_current and row.state == state:
             return found
+        if row is None:
+            # What is no recording shows that at its beginning; to hash it takes all of it, each
+            # time, and it may be a disk of a virtual machine.
+            found.tags = self._tags(path)
         found.content_hash = self._hash(path)
         if row is not None and is_current and row.content_hash == found.content_hash:
             return found
         found.recording = self._known_recording(found.content_hash)
         if found.recording is None:
             self._listen(found)
-        found.tags = self._tags(path)
+        found.tags = found.tags or self._tags(path)
         if state_of(path) != state:
             name = display_name(path)
             message = f"{name} was written to while it was read: add it again later"

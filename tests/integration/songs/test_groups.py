@@ -90,3 +90,18 @@ def test_copies_leave_a_place_for_the_next_song(tmp_path: Path) -> None:
     assert match.runner_up is not None
     assert match.runner_up.song.title == "Next"
     assert 0 < match.runner_up.confidence < match.confidence
+
+
+@pytest.mark.parametrize(("length_s", "groups"), [(2.0, 2), (5.0, 1)])
+def test_files_of_a_few_seconds_are_too_short_to_be_a_group(
+    tmp_path: Path, length_s: float, groups: int
+) -> None:
+    """Other kinds of one recording, that is; the same file twice is one group at any length."""
+    music = tmp_path / "music"
+    for kind in ("flac", "mp3"):
+        catalogue_songs.song(music / f"jingle.{kind}", 501, length_s, title=kind)
+    (music / "copy.flac").write_bytes((music / "jingle.flac").read_bytes())
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        assert catalogue.add(music).added == 2
+        assert catalogue.stats().songs == 3
+        assert catalogue.stats().groups == groups

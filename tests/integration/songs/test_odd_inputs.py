@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux._native import media
+from polymux.songs.adding import Addition
 from support import catalogue_songs, programs
 from support.commands import run
 
@@ -171,6 +172,28 @@ def test_a_renamed_file_is_not_listened_to(
         assert len(listened) == 5
 
 
+def test_what_is_no_music_is_not_read_to_its_end(
+    tmp_path: Path, music: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is looked at again by each pass: large files among the music must cost next to nothing."""
+    large = music / "disk.wav"
+    large.touch()
+    os.truncate(large, 1 << 32)
+    (music / "text.mp3").write_text("no music at all\n" * 100)
+    hashed: list[str] = []
+    original = Addition._hash
+
+    def counted(self: Addition, path: bytes) -> bytes:
+        hashed.append(os.fsdecode(path))
+        return original(self, path)
+
+    monkeypatch.setattr(Addition, "_hash", counted)
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        report = catalogue.add(music)
+    assert {one.path.name for one in report.failed} == {"disk.wav", "text.mp3"}
+    assert report.added == len(hashed) == 4
+
+
 def test_whoever_gives_a_question_up_has_the_search_end(
     tmp_path: Path, music: Path, snippets: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,7 +209,7 @@ def test_whoever_gives_a_question_up_has_the_search_end(
         class Slow:
             """As an index of so many songs that the search takes a while."""
 
-            def identify(self, query: bytes, gone: list[int], on_wait: Any) -> Any:
+            def identify(self, query: bytes, gone: list[int], on_wait: Any, _: Any) -> Any:
                 while True:
                     index.identify(query, gone, on_wait)
                     on_wait()
