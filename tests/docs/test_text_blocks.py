@@ -9,12 +9,17 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 from polymux.cli import parser
 from support.native_build import ROOT
+
+sys.path.append(str(ROOT))
+
+from benchmarks.song import __main__ as song_benchmark
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("**/*.md"))]
 FENCE = re.compile(r"^```text[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -83,6 +88,8 @@ def check(words: list[str]) -> None:
     arguments = ours(words)
     if arguments:
         parser().parse_args(arguments)
+    elif words[:2] == ["scripts/bench", "song"]:
+        song_benchmark.arguments(words[2:])
     elif words[0].startswith("scripts/"):
         path = ROOT / words[0]
         assert os.access(path, os.X_OK), f"{path} is no executable of this repository"
