@@ -1,0 +1,70 @@
+"""What `scripts/gpu_check` ends with, without a GPU: the decision, and that all of it is run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT))
+
+from benchmarks.diffusion import __main__ as benchmark  # noqa: E402 - they are no package of ours
+
+STUB = """#!/bin/sh
+echo "{name} $*" >> "$TOLD"
+case "{name} $*" in *"$FAILS"*) exit 1;; esac
+"""
+
+
+@pytest.mark.parametrize(("ratio", "status"), [(0.5, 1), (0.9799, 1), (0.98, 0), (1.05, 0)])
+def test_fewer_steps_a_second_than_diffusers_are_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    ratio: float,
+    status: int,
+) -> None:
+    found: dict[str, Any] = {
+        "shape": "tiny", "side_px": 64, "steps": 2, "device": "cpu", "dtype": "torch.float32",
+        "machine": {"processor": "one", "cores": 2}, "ratio": ratio,
+        "versions": {"torch": "1", "diffusers": "1"},
+        "seconds": {"polymux": [2.0], "diffusers": [2.0 * ratio]},
+    }  # fmt: skip
+    monkeypatch.setattr(benchmark, "build", lambda *_: tmp_path)
+    monkeypatch.setattr(benchmark, "compare", lambda *_: found)
+    monkeypatch.setattr(benchmark, "RESULTS", tmp_path / "diffusion.json")
+    monkeypatch.setattr(sys, "argv", ["bench", "--shape", "tiny"])
+    assert benchmark.main() == status
+    assert ("missed" if status else "reached") in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("fails", "status"),
+    [("nothing of it", 0), ("pytest", 1), ("--shape sd15", 1), ("--shape sdxl", 1)],
+)
+def test_all_of_it_is_run_and_one_failure_is_enough(
+    tmp_path: Path, fails: str, status: int
+) -> None:
+    for name in ("scripts/gpu_check", "scripts/lib/common.sh"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    for name in ("scripts/bench", ".venv/bin/python"):
+        stub = tmp_path / name
+        stub.parent.mkdir(parents=True, exist_ok=True)
+        stub.write_text(STUB.format(name=stub.name), "utf-8")
+        stub.chmod(0o755)
+    told = tmp_path / "told"
+    done = subprocess.run(
+        [tmp_path / "scripts" / "gpu_check"],
+        env={**os.environ, "TOLD": str(told), "FAILS": fails},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == status, done.stderr
+    lines = [one for one in told.read_text("utf-8").splitlines() if " -c " not in one]
+    assert [one.split()[0] for one in lines] == ["python", "bench", "bench"]
