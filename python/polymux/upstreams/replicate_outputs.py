@@ -11,6 +11,7 @@ from polymux import errors, responses
 from polymux._secrets import hidden_in
 from polymux.upstreams.failing import cleaned, failed
 from polymux.upstreams.results import KINDS, fetched, judged, kept
+from polymux.upstreams.transcripts import time_of
 
 if TYPE_CHECKING:
     from polymux.fetching import FetchPolicy
@@ -100,7 +101,11 @@ class Outputs:
             raise failed(self._server.name, "its answer is no transcript") from None
         if not isinstance(output, list) and not _has_text(output):
             raise failed(self._server.name, "its answer is no transcript")
-        chunks = [{"text": one.text, "timestamp": list(one.timestamp)} for one in parts]
+        name = self._server.name
+        chunks = [
+            {"text": one.text, "timestamp": [time_of(name, at) for at in one.timestamp]}
+            for one in parts
+        ]
         if not chunks and text.strip():
             sink.log("timestamp: the upstream tells no times")
             chunks = [{"text": text, "timestamp": [0.0, None]}]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from polymux import errors
 from polymux._multipart import multipart_body
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from polymux.service.work import Sink, Upload, Work
 
 _UNTOLD_LANGUAGES = ("", "none", "auto")
+#: Of a recording: a year.
+_LONGEST_S = 365 * 24 * 3600.0
 
 
 def refuse_transcription(name: str, work: Work) -> None:
@@ -88,8 +90,9 @@ def transcript(name: str, value: Any, work: Work, sink: Sink) -> dict[str, Any]:
 def seconds_of(value: dict[str, Any]) -> dict[str, float]:
     """How long the recording is, where the answer tells it."""
     duration = value.get("duration")
-    number = isinstance(duration, (int, float)) and not isinstance(duration, bool)
-    return {"audio_seconds": float(duration)} if number else {}  # type: ignore[arg-type]
+    if not _is_number(duration) or not 0 <= duration <= _LONGEST_S:
+        return {}
+    return {"audio_seconds": float(duration)}
 
 
 def _chunks(name: str, parts: Any, member: str) -> list[dict[str, Any]] | None:
@@ -98,15 +101,34 @@ def _chunks(name: str, parts: Any, member: str) -> list[dict[str, Any]] | None:
         return None
     found = []
     for part in parts if isinstance(parts, list) else [None]:
-        told = [part.get(one) for one in ("start", "end")] if isinstance(part, dict) else [""]
-        if (
-            not isinstance(part, dict)
-            or not isinstance(part.get(member), str)
-            or not all(
-                one is None or (isinstance(one, (int, float)) and not isinstance(one, bool))
-                for one in told
-            )
-        ):
+        if not isinstance(part, dict) or not isinstance(part.get(member), str):
             raise failed(name, "its answer is no transcript")
-        found.append({"text": part[member], "timestamp": told})
+        times = [time_of(name, part.get(one)) for one in ("start", "end")]
+        found.append({"text": part[member], "timestamp": times})
     return found
+
+
+def time_of(name: str, value: Any) -> float | None:
+    """Seconds from the beginning, as an upstream tells them of a stretch or a word.
+
+    Args:
+        name: The upstream's.
+        value: What it tells; None where it does not.
+
+    Raises:
+        InternalServerError: That is no time of any recording.
+
+    Example:
+        >>> time_of("groq", -0.02), time_of("groq", None)
+        (0.0, None)
+    """
+    if value is None:
+        return None
+    if not _is_number(value) or not value <= _LONGEST_S:
+        raise failed(name, "its answer is no transcript")
+    # By so little words are said to begin early.
+    return max(0.0, float(value))
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -123,6 +123,16 @@ def test_an_upstream_without_times(server: PolymuxServer, groq: MisbehavingServe
     assert "no times" in told["logs"]
 
 
+def test_times_that_no_recording_has(server: PolymuxServer, groq: MisbehavingServer) -> None:
+    """A length that is none is not told; a little before the beginning is the beginning."""
+    for duration in (-1, 1 << 70, "5", True):
+        segments = [{"text": "x", "start": -0.02, "end": 1}]
+        groq.script(answers({"text": "x", "segments": segments, "duration": duration}))
+        told = transcribed(server).json()
+        assert told["output"]["chunks"] == [{"text": "x", "timestamp": [0.0, 1.0]}]
+        assert "audio_seconds" not in told["metrics"]
+
+
 def test_a_translation(server: PolymuxServer, groq: MisbehavingServer) -> None:
     groq.script(answers(VERBOSE))
     told = transcribed(server, ("task", "translate"), ("language", "de")).json()
@@ -163,6 +173,8 @@ def test_a_recording_at_an_address(groq: MisbehavingServer, tmp_path: Path) -> N
     [
         None, [], {"text": None}, {"segments": []}, {**VERBOSE, "segments": {"a": 1}},
         {**VERBOSE, "segments": [{"text": "x", "start": "0"}]}, {**VERBOSE, "segments": [3]},
+        {**VERBOSE, "segments": [{"text": "x", "start": 0, "end": 1 << 70}]},
+        {**VERBOSE, "segments": [{"text": "x", "start": 1e300}]},
     ],
 )  # fmt: skip
 def test_what_is_no_transcript(server: PolymuxServer, groq: MisbehavingServer, value: Any) -> None:

@@ -288,7 +288,8 @@ def test_what_is_no_picture(server: PolymuxServer, service: ReplicateService, ou
     "output",
     [None, "Hello", 3, {}, {"text": None}, {"text": 3}, {"text": "a", "chunks": 3},
      {"text": "a", "chunks": [{"text": 1}]}, [3], [{"text": "a", "timestamp": [1]}],
-     {"text": "a", "chunks": [{"text": "a", "timestamp": ["0", 1]}]}],
+     {"text": "a", "chunks": [{"text": "a", "timestamp": ["0", 1]}]},
+     {"text": "a", "chunks": [{"text": "a", "timestamp": [0, 1 << 70]}]}],
 )  # fmt: skip
 def test_what_is_no_transcript(
     server: PolymuxServer, service: ReplicateService, output: Any
