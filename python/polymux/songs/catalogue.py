@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING, Literal
 
 from polymux.errors import InvalidRequestError
-from polymux.inputs import path_bytes
 from polymux.options import flag, integer
 from polymux.songs import exporting, text_search
 from polymux.songs.adding import Addition, is_there
@@ -17,7 +16,7 @@ from polymux.songs.index import CatalogueIndex
 from polymux.songs.results import CatalogueSong, CatalogueStatistics, CheckReport
 from polymux.songs.settings import catalogue_folder, checked_confidence, made_folder
 from polymux.songs.table import SongTable
-from polymux.songs.walking import files_of, is_folder, named_path, several
+from polymux.songs.walking import absolute_path, files_of, is_folder, named_path, several
 from polymux.songs.writing import WritingLock
 
 if TYPE_CHECKING:
@@ -105,6 +104,7 @@ class Catalogue:
         Raises:
             InputNotFoundError: A source does not exist.
             InputUnreadableError: A source cannot be looked at.
+            InvalidRequestError: A source is an empty text.
             CatalogueError: Another process adds, the disk is full, or the database is damaged.
             MissingDependencyError: This installation has no media support.
 
@@ -122,7 +122,7 @@ class Catalogue:
                 for one in folders:
                     self._table.add_root(one)
             begun = Addition(self._database, self._table, self._index, workers, on_progress, cancel)
-            return begun.run(*files_of(paths))
+            return begun.run(*files_of(paths, self.path))
 
     def rescan(
         self,
@@ -161,7 +161,7 @@ class Catalogue:
             roots = (path for path in self._table.roots() if is_there(path))
             paths = [*roots, *(row.path for row in self._table.every())]
             begun = Addition(self._database, self._table, self._index, workers, on_progress, cancel)
-            return begun.run(*files_of(paths))
+            return begun.run(*files_of(paths, self.path))
 
     def remove(self, song: int | CatalogueSong | FilePath) -> int:
         """Removes a song, or all songs of a folder; files stay where they are.
@@ -173,6 +173,7 @@ class Catalogue:
             How many songs were removed; 0 where there is none of that number or path.
 
         Raises:
+            InvalidRequestError: An empty text, which is no path.
             CatalogueError: Another process adds, the disk is full, or the database is damaged.
 
         Example:
@@ -185,8 +186,7 @@ class Catalogue:
         self._check_process()
         with self._writing.held(), self._database.transaction():
             if not isinstance(song, (int, CatalogueSong)):
-                path = os.path.abspath(path_bytes(song))  # noqa: PTH100 - byte for byte
-                return self._table.remove_path(path)
+                return self._table.remove_path(absolute_path(song))
             row = self._table.get(song if isinstance(song, int) else song.id)
             if row is not None:
                 self._table.remove(row)

@@ -45,8 +45,15 @@ def made_folder(folder: Path) -> Path:
     """The same, made where there is none.
 
     Raises:
-        CatalogueError: It cannot be made.
+        CatalogueError: It cannot be made, or has a name that is no text.
     """
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        # SQLite takes names as UTF-8 alone.
+        raise CatalogueError(
+            f"the catalogue {display_name(os.fsencode(folder))} has a path that is no UTF-8"
+        ) from None
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

@@ -8,7 +8,7 @@ import stat
 from typing import TYPE_CHECKING, Any
 
 from polymux._text import display_name, shown
-from polymux.errors import InputNotFoundError, InputUnreadableError
+from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -20,10 +20,14 @@ _NO_MUSIC = frozenset(
     b".ods .odt .part .pdf .pls .png .py .rtf .sfv .sha256 .sqlite .srt .sub .svg .tif .tiff "
     b".toml .torrent .txt .url .vtt .webp .xlsx .xml .xspf .yaml .yml .zip".split()
 )
+#: Beginnings of what a catalogue writes into its folder.
+_OWN = (b"songs.sqlite3", b"segments", b"lock")
 
 
 def files_below(
-    folder: bytes, on_error: Callable[[bytes, OSError], object] = lambda _, __: None
+    folder: bytes,
+    on_error: Callable[[bytes, OSError], object] = lambda _, __: None,
+    own: str | os.PathLike[str] | None = None,
 ) -> Iterator[bytes]:
     """The files of a folder that may be music, at any depth, in the order of their names.
 
@@ -33,16 +37,19 @@ def files_below(
     Args:
         folder: An absolute path.
         on_error: Told of folders that cannot be read, and of links whose ends cannot be looked at.
+        own: The catalogue's folder, which may lie in it or be it: what the catalogue writes there
+            is left out. Default: none.
     """
     entered: set[tuple[int, int]] = set()
+    own_folder = None if own is None else _identity(own)
     waiting = [folder]
     while waiting:
         here = waiting.pop()
         try:
-            status = os.stat(here)  # noqa: PTH116 - byte for byte
-            if (status.st_dev, status.st_ino) in entered:
+            identity = _identity(here)
+            if identity in entered:
                 continue
-            entered.add((status.st_dev, status.st_ino))
+            entered.add(identity)
             with os.scandir(here) as found:
                 entries = sorted(found, key=lambda one: one.name)
         except OSError as error:
@@ -50,7 +57,8 @@ def files_below(
             continue
         folders = []
         for entry in entries:
-            if entry.name.startswith(b"."):
+            is_own = identity == own_folder and entry.name.startswith(_OWN)
+            if is_own or entry.name.startswith(b"."):
                 continue
             try:
                 if entry.is_dir():
@@ -63,6 +71,12 @@ def files_below(
         waiting += reversed(folders)
 
 
+def _identity(path: str | bytes | os.PathLike[str]) -> tuple[int, int]:
+    """What a folder is told from others by, whatever path leads to it."""
+    status = os.stat(path)  # noqa: PTH116 - byte for byte
+    return status.st_dev, status.st_ino
+
+
 def _may_be_music(entry: os.DirEntry[bytes]) -> bool:
     if os.path.splitext(entry.name)[1].lower() in _NO_MUSIC:  # noqa: PTH122
         return False
@@ -73,12 +87,11 @@ def named_path(source: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> b
     """A source's absolute path, byte for byte, without links being followed.
 
     Raises:
+        InvalidRequestError: It is empty.
         InputNotFoundError: There is no such file.
         InputUnreadableError: It cannot be looked at.
     """
-    from polymux.inputs import path_bytes
-
-    path = os.path.abspath(path_bytes(source))  # noqa: PTH100
+    path = absolute_path(source)
     name = display_name(path)
     try:
         os.stat(path)  # noqa: PTH116
@@ -89,6 +102,20 @@ def named_path(source: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> b
             f"cannot read {name}: {error.strerror}", input_name=name, errno=error.errno
         ) from error
     return path
+
+
+def absolute_path(source: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:
+    """A path from the root, byte for byte, without links being followed.
+
+    Raises:
+        InvalidRequestError: It is empty: a variable without a value, and not the current folder.
+    """
+    from polymux.inputs import path_bytes
+
+    path = path_bytes(source)
+    if not path:
+        raise InvalidRequestError("an empty text is no path of a song or folder")
+    return os.path.abspath(path)  # noqa: PTH100
 
 
 def several(sources: Any) -> list[Any]:
@@ -113,11 +140,14 @@ def is_folder(path: bytes) -> bool:
     return stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116 - byte for byte
 
 
-def files_of(paths: Iterable[bytes]) -> tuple[list[bytes], list[tuple[bytes, OSError]]]:
+def files_of(
+    paths: Iterable[bytes], own: str | os.PathLike[str] | None = None
+) -> tuple[list[bytes], list[tuple[bytes, OSError]]]:
     """The files, and those of the folders, each of them once.
 
     Args:
         paths: Absolute ones. One that leads to nothing counts as a file.
+        own: As for `files_below`.
 
     Returns:
         The files, and what could not be looked into, with the reasons.
@@ -126,7 +156,7 @@ def files_of(paths: Iterable[bytes]) -> tuple[list[bytes], list[tuple[bytes, OSE
     unread: dict[bytes, OSError] = {}
     for path in paths:
         if os.path.isdir(path):  # noqa: PTH112
-            files.update(dict.fromkeys(files_below(path, unread.setdefault)))
+            files.update(dict.fromkeys(files_below(path, unread.setdefault, own)))
         else:
             files[path] = None
     return list(files), list(unread.items())

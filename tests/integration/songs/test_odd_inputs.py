@@ -194,6 +194,44 @@ def test_what_is_no_music_is_not_read_to_its_end(
     assert report.added == len(hashed) == 4
 
 
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_catalogue_in_the_midst_of_the_music_is_none_of_it(
+    tmp_path: Path, music: Path, inside: bool
+) -> None:
+    """Its own files are no failures of each pass; songs beside them are songs."""
+    folder = music / "catalogue" if inside else music
+    for _ in range(2):
+        with polymux.Catalogue(folder) as catalogue:
+            report = catalogue.add(music)
+            assert report.failed == ()
+            assert report.added + report.unchanged == 4
+            assert catalogue.rescan().failed == ()
+
+
+def test_an_empty_path_is_not_the_current_folder(
+    tmp_path: Path, music: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes from a variable that has no value, and would add or remove all that lies there."""
+    monkeypatch.chdir(music)
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        for nothing in ("", [""]):
+            with pytest.raises(polymux.InvalidRequestError, match="empty"):
+                catalogue.add(nothing)
+        assert catalogue.add(".").added == 4
+        with pytest.raises(polymux.InvalidRequestError, match="empty"):
+            catalogue.remove("")
+        assert catalogue.count() == 4
+        assert catalogue.remove(".") == 4
+
+
+def test_a_catalogue_whose_path_is_no_text_is_refused(tmp_path: Path) -> None:
+    """SQLite has names as UTF-8 alone; music may lie under any."""
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    with pytest.raises(polymux.CatalogueError, match="no UTF-8"):
+        polymux.Catalogue(folder)
+    assert not folder.exists()
+
+
 def test_whoever_gives_a_question_up_has_the_search_end(
     tmp_path: Path, music: Path, snippets: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
