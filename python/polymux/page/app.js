@@ -34,8 +34,8 @@ function drawPlaces(current) {
 
 /** Opens what the address names; the view before it gives up what it watches. */
 async function open({ focus = true } = {}) {
-	const [, name, ...rest] = location.hash.split("/").map(decodeURIComponent);
-	const place = PLACES[name] ?? PLACES.playground;
+	const [, name, ...rest] = location.hash.split("/");
+	const place = Object.hasOwn(PLACES, name) ? PLACES[name] : PLACES.playground;
 	const mine = ++turn;
 	leave();
 	leave = () => {};

@@ -156,6 +156,7 @@ class Chat {
 		this.busy(true);
 		const body = this.body();
 		const operation = this.services.find((one) => one.name === this.service.value);
+		const told = talk;
 		const onText = (text) => {
 			const follows = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 80;
 			answer.content = text;
@@ -171,9 +172,10 @@ class Chat {
 			shown.end(isStopped ? "Stopped" : "", isStopped ? null : error);
 			if (isStopped) announce("Stopped");
 		}
-		// What failed before its first word is no part of the conversation; nor is what asked for it.
-		if (answer.content) talk.push(answer);
-		else if (talk.at(-1)?.role === "user") talk.pop();
+		// What failed before its first word is no part of the conversation; nor is what asked for it. A
+		// new one may have begun meanwhile.
+		if (answer.content) told.push(answer);
+		else told.pop();
 		this.aborting = null;
 		this.busy(false);
 		this.log.scrollTop = this.log.scrollHeight;

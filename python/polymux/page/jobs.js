@@ -46,7 +46,7 @@ async function watch(id) {
 			const answer = await open(`api/v1/predictions/${id}/events`, { signal: one.over.signal });
 			for await (const { name, data } of events(answer.body)) if (name === "prediction") tell(id, JSON.parse(data));
 		} catch (error) {
-			if (error.status >= 400 && error.status < 500) {
+			if (error.status >= 400 && error.status < 500 && error.status !== 429) {
 				forget(id);
 				return;
 			}

@@ -54,8 +54,10 @@ export function openKeyDialog(error = null) {
 
 async function tried(input, words) {
 	const before = key.get();
+	const text = input.value.trim();
+	if (/[^!-~]/.test(text)) return complain(input, words, "This is no key: keys have no blanks, and no letters but a to z.");
 	complain(input, words, "");
-	key.set(input.value.trim());
+	key.set(text);
 	try {
 		await ask("api/v1/operations");
 	} catch (error) {

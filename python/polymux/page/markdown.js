@@ -6,8 +6,10 @@ import { copyButton, linkOut, make, scrolled, table } from "./dom.js";
 const FENCE = /^ {0,3}(```+|~~~+)\s*([\w+#.-]*)/;
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
 const RULER = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/;
-const TITLE = /^ {0,3}(#{1,6})\s+(.*?)\s*#*$/;
+const TITLE = /^ {0,3}(#{1,6})\s+(.*)$/;
 const COLUMNS = /^\s*\|?(?:\s*:?-+:?\s*\|)+\s*:?-*:?\s*\|?\s*$/;
+const DEEPEST = 12;
+const LONGEST_LINE = 5000;
 const INLINE =
 	/(`+)(.+?)\1(?!`)|!?\[([^\]\n]*)\]\(\s*<?([^\s)>]+)>?(?:\s+"[^"]*")?\s*\)|(https?:\/\/[^\s<>"')\]]+[^\s<>"')\].,;:!?])|\*\*(?=\S)(.+?)\*\*|__(?=\S)(.+?)__(?!\w)|~~(?=\S)(.+?)~~|\*(?=[^\s*])(.+?)\*|\b_(?=\S)(.+?)_\b|\\([\\`*_{}[\]()#+.!|~>-])/gs;
 
@@ -76,7 +78,7 @@ function fenced(lines) {
 	return make("div.code", head, scrolled("pre", "Code", make("code", text)));
 }
 
-function list(lines) {
+function list(lines, depth) {
 	const [, indent, mark] = ITEM.exec(lines[0]);
 	const made = make(/\d/.test(mark) ? "ol" : "ul", /\d/.test(mark) ? { start: Number.parseInt(mark, 10) } : {});
 	let item = null;
@@ -84,7 +86,7 @@ function list(lines) {
 	const end = () => {
 		if (item && inner.length) {
 			const least = Math.min(...inner.map((one) => /^\s*/.exec(one)[0].length));
-			item.append(...lined(inner.map((one) => one.slice(least))));
+			item.append(...lined(inner.map((one) => one.slice(least)), depth));
 		}
 		inner = [];
 	};
@@ -105,7 +107,9 @@ function tabled([head, , ...rows]) {
 	return table("Table", cells(head), rows.map(cells));
 }
 
-function lined(lines) {
+function lined(lines, depth = 0) {
+	// Signs without end take no reader's time: such a text is shown as it is.
+	if (depth > DEEPEST || lines.some((one) => one.length > LONGEST_LINE)) return [make("p.as-is", lines.join("\n"))];
 	const found = [];
 	for (let at = 0; at < lines.length; ) {
 		const line = lines[at];
@@ -114,14 +118,14 @@ function lined(lines) {
 		let count = 1;
 		// How many lines from here on are alike.
 		const run = (test) => rest.findIndex((one, n) => n > 0 && !test(one)) >>> 0;
-		if (title) found.push(make(`h${Math.min(6, Math.max(3, title[1].length + 1))}`, ...inline(title[2])));
+		if (title) found.push(make(`h${Math.min(6, Math.max(3, title[1].length + 1))}`, ...inline(title[2].replace(/\s#+\s*$|\s+$/, ""))));
 		else if (RULER.test(line)) found.push(make("hr"));
 		else if (/^ {0,3}>/.test(line)) {
 			count = run((one) => one.trim() !== "");
-			found.push(make("blockquote", ...lined(rest.slice(0, count).map((one) => one.replace(/^ {0,3}> ?/, "")))));
+			found.push(make("blockquote", ...lined(rest.slice(0, count).map((one) => one.replace(/^ {0,3}> ?/, "")), depth + 1)));
 		} else if (ITEM.test(line)) {
 			count = run((one) => ITEM.test(one) || /^\s/.test(one));
-			found.push(list(rest.slice(0, count)));
+			found.push(list(rest.slice(0, count), depth + 1));
 		} else if (line.includes("|") && COLUMNS.test(rest[1] ?? "")) {
 			count = run((one) => one.includes("|"));
 			found.push(tabled(rest.slice(0, count)));

@@ -1,0 +1,97 @@
+"""What people do that nobody planned: odd addresses and keys, haste, texts without end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from browser.test_chat_and_jobs import begin, choose, released, say
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from browser.house import House
+    from playwright.sync_api import Page, Route
+
+    Opened = Callable[..., AbstractContextManager[Page]]
+
+#: Each made of one sign, over and over: what a model that is stuck may write.
+ENDLESS = {
+    "quotes": "'>'.repeat(4000) + 'a'",
+    "quotes with blanks": "'> '.repeat(4000) + 'a'",
+    "lists in lists": "Array.from({length: 400}, (_, n) => ' '.repeat(n) + '- a').join('\\n')",
+    "a title of blanks": "'# ' + ' '.repeat(20000) + 'x'",
+    "a title of signs": "'# a' + '#'.repeat(20000) + 'x'",
+    "brackets": "'[a]('.repeat(5000)",
+    "stars": "'**a'.repeat(5000)",
+    "a line of a table": "'a|b\\n|' + ' '.repeat(20000) + 'x'",
+}
+
+
+@pytest.mark.parametrize("place", ["%", "%E0%A4%A", "constructor", "__proto__", "playground/%", ""])
+def test_an_address_that_leads_nowhere_is_the_playground(opened: Opened, place: str) -> None:
+    with opened(place) as page:
+        expect(page.get_by_role("heading", name="Playground", level=1)).to_be_visible()
+        expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_what_no_key_can_be_is_told_as_that(opened: Opened, house: House) -> None:
+    """Not as a server that cannot be reached."""
+    with opened(key="") as page:
+        page.get_by_role("button", name="Enter the key").click()
+        dialog = page.get_by_role("dialog", name="Your key for this server")
+        for text in ("ключ", "two words", f"{house.key}…"):
+            dialog.get_by_label("Key", exact=True).fill(text)
+            page.keyboard.press("Enter")
+            expect(dialog.get_by_role("alert")).to_contain_text("This is no key")
+        dialog.get_by_label("Key", exact=True).fill(f"  {house.key}\t")
+        page.keyboard.press("Enter")
+        expect(dialog).to_be_hidden()
+
+
+def test_a_new_chat_has_nothing_of_one_that_still_streamed(opened: Opened, house: House) -> None:
+    with opened("chat") as page:
+        choose(page, "stub")
+        expect(say(page, "endless")).to_contain_text("word3 ")
+        page.get_by_role("button", name="New chat").click()
+        house.until_at_work("stub", 0)
+        expect(page.get_by_role("button", name="Send")).to_be_visible()
+        # The model tells who has spoken before: nobody.
+        expect(say(page, "roles").locator(".prose")).to_have_text("user")
+
+
+def test_a_job_is_watched_on_where_too_much_was_asked_for(opened: Opened, house: House) -> None:
+    refused: list[str] = []
+
+    def once(route: Route) -> None:
+        if refused:
+            route.fallback()
+            return
+        refused.append(route.request.url)
+        route.fulfill(status=429, body='{"error": "too many requests", "code": "rate_limited"}')
+
+    with opened("playground/generate_image") as page:
+        page.context.route("**/predictions/*/events", once)
+        job = begin(page, "held")
+        expect(job).to_contain_text("Running, ")
+        with released(house):
+            expect(job).to_contain_text("Done")
+        assert refused
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_signs_without_end_take_no_reader_s_time(opened: Opened, name: str) -> None:
+    with opened("chat") as page:
+        expect(page.get_by_label("Message", exact=True)).to_be_visible()
+        took_ms: Any = page.evaluate(f"""async () => {{
+            const {{ block, blocks }} = await import("/page/markdown.js");
+            const text = {ENDLESS[name]};
+            const before = performance.now();
+            const made = blocks(text).flatMap(block);
+            const took = performance.now() - before;
+            if (!made.length) throw new Error("nothing was made");
+            return took;
+        }}""")
+        assert took_ms < 1000
