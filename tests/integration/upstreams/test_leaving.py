@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from polymux.fetching import FetchPolicy
 from servers import steps
 from servers.misbehaving import MisbehavingServer
 from servers.reference import ReferenceServer
@@ -120,6 +121,42 @@ def test_a_recording_and_a_picture(
         slow.script(steps.answer(200, b'{"text": "heard"}'))
         sound, fields = form(FILES["transcribe"][1])
         assert server.ask("POST", STT, sound, fields).json()["output"]["text"] == "heard"
+
+
+@pytest.mark.parametrize("what", ["what was made", "what a chat shows"])
+@pytest.mark.parametrize("begun", [False, True], ids=["before the answer", "within"])
+def test_a_picture_that_is_fetched(
+    slow: MisbehavingServer, tmp_path: Path, what: str, begun: bool
+) -> None:
+    """At the address that an upstream names, and at that of a caller: the guard lets go as well."""
+    models = {LIGHTNING: "painter", "fast": "m"}
+    made = upstream(tmp_path, slow.url, models=models, operations=("generate_image", "chat"))
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 999\r\n\r\n\x89PNG"
+    slow.script(*([steps.send(head)] if begun else []), steps.stall(), path="/seen.png")
+    address = f"{slow.url}/seen.png"
+    if what == "what was made":
+        data = json.dumps({"data": [{"url": address}]}).encode()
+        slow.script(steps.answer(200, data), path="/v1/images/generations")
+        path, value = f"{IMAGES}?model={LIGHTNING}", {"prompt": "a house", "num_outputs": 1}
+    else:
+        content = [{"type": "image_url", "image_url": {"url": address}}]
+        path, value = CHAT, {"model": "fast", "messages": [{"role": "user", "content": content}]}
+    policy = FetchPolicy(allowed_hosts=(slow.url.removeprefix("http://"),))
+    with gateway(tmp_path, {"slow": made}, fetch=policy) as server:
+        before = len(slow.requests)
+        body = json.dumps(value).encode()
+        with asked(server, path, body, "Content-Type: application/json") as connection:
+            until(lambda: any(one.path == "/seen.png" for one in slow.requests[before:]))
+            fetching = slow.requests[-1].connection
+            time.sleep(0.1)
+            assert fetching.closed_at is None
+            connection.close()
+            left_at = time.monotonic()
+            slow.wait_closed(fetching, 5)
+        assert fetching.closed_at is not None
+        assert fetching.closed_at - left_at < SOON_S
+        assert until(lambda: server.state.service.places["slow"].running == 0) < SOON_S
+        until(lambda: not any((server.settings.store.folder / "drafts").iterdir()))
 
 
 def test_a_job_of_another_polymux_is_cancelled_there(tmp_path: Path) -> None:
