@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from browser.house import House
     from playwright.sync_api import Page, Route
@@ -79,6 +80,16 @@ def test_a_job_is_watched_on_where_too_much_was_asked_for(opened: Opened, house:
         with released(house):
             expect(job).to_contain_text("Done")
         assert refused
+
+
+def test_a_file_that_changed_after_it_was_chosen(opened: Opened, tmp_path: Path) -> None:
+    file = tmp_path / "a.wav"
+    file.write_bytes(b"RIFF" * 1000)
+    with opened("playground/convert_to_mp3") as page:
+        page.locator("[name=file]").set_input_files(file)
+        file.write_bytes(b"something else" * 1000)
+        page.get_by_role("button", name="Run").click()
+        expect(page.locator(".result").get_by_role("alert")).to_contain_text("the file was changed")
 
 
 @pytest.mark.parametrize("name", ENDLESS)

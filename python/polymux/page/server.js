@@ -16,8 +16,8 @@ export class ServerError extends Error {
 	}
 }
 
-export function unreachable() {
-	const told = "the server cannot be reached: it may have stopped, or the connection is cut";
+export function unreachable(hasFile = false) {
+	const told = `the server cannot be reached: it may have stopped, or the connection is cut${hasFile ? "; or the file was changed or moved since it was chosen" : ""}`;
 	return new ServerError(0, { error: told, code: "unreachable" });
 }
 
@@ -88,7 +88,7 @@ export function send(path, body, { prefer, signal, onUpload } = {}) {
 			const metrics = request.getResponseHeader("Polymux-Metrics");
 			resolve({ status: request.status, value: JSON.parse(request.responseText), metrics });
 		};
-		request.onerror = () => reject(unreachable());
+		request.onerror = () => reject(unreachable(isForm));
 		request.onabort = () => reject(new DOMException("", "AbortError"));
 		signal?.addEventListener("abort", () => request.abort());
 		request.send(isForm ? body : JSON.stringify(body));
