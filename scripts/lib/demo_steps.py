@@ -9,7 +9,7 @@ from pathlib import Path
 import polymux
 from demo_media import DICTATED, PLAYED, SIGN, Media, difference, ffmpeg
 from demo_served import DemoError, DemoServer
-from polymux.errors import NoBackendError
+from polymux.errors import NoBackendError, UnprocessableEntityError
 from support.mp3_frames import audio_frames
 
 _BITRATE = "128k"
@@ -174,6 +174,10 @@ def _generated(ask: Callable[[], polymux.Prediction], tour: Tour, kind: str) -> 
         done = ask()
     except NoBackendError as error:
         return [f"refused, as it should be without a model: {error.message}"]
+    except UnprocessableEntityError as error:
+        # With weights, and without a GPU, it may be hours: that is refused before it begins, too.
+        _expect(error.code == "estimate_over_limit", error.message)
+        return [f"refused, as it would take too long on this machine: {error.message}"]
     file = done.audio if kind == "mp3" else next(iter(done.images), None)
     if file is None:
         raise DemoError("the prediction has no file")

@@ -148,6 +148,27 @@ def test_a_step_that_comes_out_otherwise_is_told_and_the_next_is_done(
     assert said["three"].startswith("is well well took")
 
 
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [("estimate_over_limit", "refused, as it would take too long"), ("other", None)],
+)
+def test_weights_without_a_gpu_are_no_failure(
+    modules: Callable[[str], ModuleType], tmp_path: Path, code: str, said: str | None
+) -> None:
+    """Where a generation is thought to take hours, its refusal is what there is to be seen."""
+    steps, error = modules("demo_steps"), modules("demo_served").DemoError
+
+    def refuse() -> Any:
+        raise polymux.UnprocessableEntityError("it would take 9,000 s", code=code)
+
+    tour = SimpleNamespace(results=tmp_path)
+    if said is None:
+        with pytest.raises(error, match="9,000"):
+            steps._generated(refuse, tour, "mp4")
+    else:
+        assert steps._generated(refuse, tour, "mp4")[0].startswith(said)
+
+
 def test_frames_that_differ_are_told(modules: Callable[[str], ModuleType]) -> None:
     difference = modules("demo_media").difference
     assert difference([b"1", b"2"], [b"1", b"2"]) == ""
