@@ -129,8 +129,8 @@ def flops_of_check(path: Path) -> float:
 
     config: Any = CLIPConfig.from_pretrained(path, local_files_only=True).vision_config
     with torch.device("meta"):
-        net = CLIPVisionModel(config).float()
-    return _counted(net, _empty(1, 3, config.image_size, config.image_size))
+        net: Any = CLIPVisionModel(config)
+    return _counted(net.float(), _empty(1, 3, config.image_size, config.image_size))
 
 
 @lru_cache(maxsize=64)

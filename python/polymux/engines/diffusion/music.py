@@ -19,6 +19,7 @@ from polymux.engines.base import Output
 from polymux.engines.diffusion import finite, folders
 from polymux.engines.diffusion.picture_files import written
 from polymux.engines.diffusion.previews import Previews
+from polymux.engines.diffusion.prompt_length import tell_of_length
 from polymux.engines.diffusion.seed_images import FOLDER, seed_image
 from polymux.engines.diffusion.steps import Steps
 from polymux.service.failures import refusal
@@ -122,6 +123,7 @@ def _painted(
     if hasattr(scheduler, "set_begin_index"):
         scheduler.set_begin_index(first)
     steps = Steps(sink, token, len(timesteps))
+    tell_of_length(studio.parts(ROLE), values, ("prompt_a", "prompt_b"), sink)
     with studio.pipeline(_KIND, ROLE, scheduler) as pipeline, torch.inference_mode():
         studio.prepare_decoder(pipeline.vae, begun.size)
         with (

@@ -16,6 +16,7 @@ from polymux.engines.base import Output
 from polymux.engines.diffusion import finite, folders, loras, safety, schedulers, watermark
 from polymux.engines.diffusion.picture_files import on_grid, parameters, picture_of, png
 from polymux.engines.diffusion.previews import Previews
+from polymux.engines.diffusion.prompt_length import tell_of_length
 from polymux.engines.diffusion.refining import (
     Refiner,
     begins_too_late,
@@ -27,8 +28,6 @@ from polymux.engines.diffusion.steps import Steps
 from polymux.service.failures import invalid, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from PIL.Image import Image
 
     from polymux.engines.base import EngineSink, Request, Token
@@ -95,7 +94,7 @@ def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Ou
     seed = values.get("seed")
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else int(seed)
     sink.log(f"seed: {seed}")
-    _tell_of_length(studio.parts(plan.role), values, sink)
+    tell_of_length(studio.parts(plan.role), values, ("prompt", "negative_prompt"), sink)
     token.check()
     count = int(values["num_outputs"])
     steps = Steps(sink, token, count * (plan.steps + (plan.refiner.steps if plan.refiner else 0)))
@@ -192,17 +191,6 @@ def _black_and_white(mask: Image | None, size: tuple[int, int]) -> Image | None:
 
     grey = mask.convert("L")
     return grey if grey.size == size else grey.resize(size, Pictures.Resampling.BILINEAR)
-
-
-def _tell_of_length(parts: Mapping[str, Any], values: Any, sink: EngineSink) -> None:
-    """Says so where words are more than the model reads."""
-    tokenizer: Any = parts.get("tokenizer") or parts.get("tokenizer_2")
-    most = tokenizer.model_max_length
-    for name in ("prompt", "negative_prompt"):
-        count = len(tokenizer(str(values.get(name) or "")).input_ids)
-        if count > most:
-            # Two of them stand for the beginning and the end.
-            sink.log(f"{name}: of its {count - 2} tokens the model reads the first {most - 2}")
 
 
 def _painted(

@@ -16,6 +16,7 @@ from polymux.engines.base import Cancelled, Output, Produced
 from polymux.engines.diffusion import finite, folders, schedulers
 from polymux.engines.diffusion.picture_files import FACTS, SAMPLES
 from polymux.engines.diffusion.previews import Previews
+from polymux.engines.diffusion.prompt_length import tell_of_length
 from polymux.engines.diffusion.steps import Steps
 from polymux.models.roles import needed_roles
 from polymux.service.failures import invalid, refusal
@@ -109,6 +110,7 @@ def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Ou
     seed = values.get("seed")
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else int(seed)
     sink.log(f"seed: {seed}")
+    tell_of_length(studio.parts(plan.role), values, ("prompt", "negative_prompt"), sink)
     count = int(values["batch_size"])
     steps = Steps(sink, token, count * plan.steps)
     began = time.monotonic()

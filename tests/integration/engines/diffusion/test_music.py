@@ -93,6 +93,14 @@ def test_seeds_repeat_bit_for_bit(engine: DiffusionEngine, sink: HeardSink) -> N
     assert "seed: 1" in sink.lines
 
 
+def test_long_descriptions_are_cut_and_that_is_told(
+    engine: DiffusionEngine, sink: HeardSink
+) -> None:
+    made(engine, sink, prompt_a="x" * 100, prompt_b="y" * 200)
+    for name, count in (("prompt_a", 100), ("prompt_b", 200)):
+        assert f"{name}: of its {count} tokens the model reads the first 75" in sink.lines
+
+
 def test_without_a_seed_it_is_told(engine: DiffusionEngine, sink: HeardSink) -> None:
     first = audio(made(engine, sink, seed=None))
     told = next(line for line in sink.lines if line.startswith("seed: "))

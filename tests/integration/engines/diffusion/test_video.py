@@ -245,6 +245,19 @@ def test_what_a_model_cannot_make_is_refused(
     assert sink._drafts == 0
 
 
+@pytest.mark.parametrize("model", ALL)
+def test_long_prompts_are_cut_and_that_is_told(
+    studio: Studio, sink: diffusing.HeardSink, model: str
+) -> None:
+    tokenizer = studio.parts(f"video:{model}")["tokenizer"]
+    around = len(tokenizer("").input_ids)
+    words = "x" * 2000
+    count = len(tokenizer(words).input_ids) - around
+    made_by(studio, request(model, prompt=words), sink)
+    reads = tokenizer.model_max_length - around
+    assert f"prompt: of its {count} tokens the model reads the first {reads}" in sink.lines
+
+
 def test_words_and_guidance_count(studio: Studio, sink: diffusing.HeardSink) -> None:
     plain = pixels(studio, sink, request(TEXT_TO_VIDEO, guidance_scale=8.0))
     for given in (
