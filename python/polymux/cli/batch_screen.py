@@ -82,11 +82,11 @@ class BatchScreen:
                 ("kept", "{} of them in earlier runs"),
                 ("copied", "{} copied from those with the same content"),
                 ("remade", "{} made again"),
-                ("repeated", "{} inputs known already"),
-                ("ignored", "{} files of other kinds left out"),
+                ("repeated", "{} input{s} known already"),
+                ("ignored", "{} file{s} of other kinds left out"),
             )
             if counts[name]
-            for words_ in [words_.format(counts[name])]
+            for words_ in [words_.format(counts[name], s="" if counts[name] == 1 else "s")]
         ]
         took = f" in {report.elapsed_s:.1f} s" if report.elapsed_s else ""
         self._screen.say(f"{', '.join(words) or 'nothing to do'}{took}")
