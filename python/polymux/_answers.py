@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _REQUEST_ID_FIELDS = ("x-request-id", "request-id", "x-amzn-requestid", "cf-ray")
 _MOST_BODY_CHARACTERS = 4000
-# A list of strings (RFC 9651, 3.1 and 3.3.3).
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
+# A list of strings (RFC 9651, 3.1 and 3.3.3); one without its end is none, and looked at once.
+_STRING = re.compile(r'"((?:[^"\\]++|\\.?)*+)("|\Z)', re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)")
 _FIRST_ERROR = 300
 
@@ -95,7 +95,7 @@ def request_id_of(headers: dict[str, str]) -> str | None:
 def warnings_of(headers: dict[str, str]) -> list[str]:
     """What a polymux server left out or changed, where it says so in the header."""
     told = _STRING.findall(headers.get("polymux-warnings", ""))
-    return [_ESCAPED.sub(r"\1", one) for one in told]
+    return [_ESCAPED.sub(r"\1", one) for one, end in told if end]
 
 
 def status_error(answer: Answer) -> APIStatusError:

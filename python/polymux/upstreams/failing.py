@@ -30,10 +30,12 @@ _CHATS = ("chat", "free_chat")
 _MOST_CHARACTERS = 300
 _SHORTEST_WAIT_S, _USUAL_WAIT_S, _LONGEST_WAIT_S = 1, 5, 3600
 #: What addresses, keys and accounts look like in a sentence.
+#: Each begins where a word does, so that no letter is looked at again and again.
 _PRIVATE = re.compile(
-    r"\w+://\S+|\bwww\.\S+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?|\[[\da-fA-F:.]{3,}\]\S*"
-    r"|\b[\w.-]+\.[a-z]{2,}:\d+|\blocalhost(?::\d+)?"
-    r"|\b(?:sk|gsk|pk|key|org|proj|project|acct|cus|user|req|sess)[-_](?=\S*\d)[\w-]{4,}"
+    r"\b\w++://\S+|\bwww\.\S+|(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)+"
+    r"|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?|\[[\da-fA-F:.]{3,}\]\S*"
+    r"|(?<![\w.-])[\w.-]+\.[a-z]{2,}:\d+|\blocalhost(?::\d+)?"
+    r"|\b(?:sk|gsk|pk|key|org|proj|project|acct|cus|user|req|sess)[-_](?=\S{0,200}\d)[\w-]{4,}"
     r"|\b(?=\w*\d)(?=\w*[A-Za-z])\w{24,}",
     re.ASCII,
 )

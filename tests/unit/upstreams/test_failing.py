@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from polymux import errors
 from polymux.service.failures import refusal
@@ -44,6 +46,16 @@ def test_words_about_a_request_stay(words: str) -> None:
 def test_words_are_bounded_and_of_one_line() -> None:
     assert len(cleaned("word " * 1000)) <= 300
     assert cleaned("a\n\n\x1b[31mb") == "a \\x1b[31mb"
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "a.", "a-", "1", "sk-", "[::", "w://", "a.bb:", "@a", "a@", "[1", "a1_", " "]
+)
+def test_long_words_take_no_time(piece: str) -> None:
+    """It grows with their length: with its square these had held the event loop for minutes."""
+    began = time.process_time()
+    assert len(cleaned(piece * (200_000 // len(piece)))) <= 300
+    assert time.process_time() - began < 5
 
 
 def status(number: int, code: str = "", **more: str) -> errors.APIStatusError:

@@ -1,0 +1,51 @@
+"""What is asked for by ``Prefer``, however it is written."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from polymux._answers import warnings_of
+from polymux.server.operations import preferences
+
+
+@pytest.mark.parametrize(
+    ("field", "found"),
+    [
+        ("", {}),
+        ("respond-async", {"respond-async": ""}),
+        ("Wait=5;x=1, RESPOND-async", {"wait": "5", "respond-async": ""}),
+        ('wait = "7" ; x , y', {"wait": "7", "y": ""}),
+        ("wait=1, wait=2", {"wait": "1"}),
+        ('foo="a, wait=5", bar', {"foo": "a, wait=5", "bar": ""}),
+        ('foo="a\\", wait=5"', {"foo": 'a\\", wait=5'}),
+        (",, ,a,", {"a": ""}),
+        ('wait="5', {}),
+        ('a, wait="5, b', {"a": ""}),
+        ('wait"5"', {}),
+        ("wait 5, a", {"a": ""}),
+        ("=5, ;x, \u00e9=1, a", {"a": ""}),
+    ],
+)
+def test_as_the_standard_has_it(field: str, found: dict[str, str]) -> None:
+    """RFC 7240, 2: what is none is left out, and what stands beside it counts."""
+    assert preferences(field) == found
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["a", " ", "\t", ",", '"', '""', 'a=""', 'a="', '"\\', '\\"', "\\", "a=,", "a;", "a= ", 'a""'],
+)
+def test_no_field_takes_long(piece: str) -> None:
+    """60 KB of blanks had held the event loop for more than a minute; a client's, as long."""
+    for end in ("", "x", '"'):
+        field = "a" + piece * (60_000 // len(piece)) + end
+        began = time.process_time()
+        preferences(field)
+        warnings_of({"polymux-warnings": field})
+        assert time.process_time() - began < 2
+
+
+def test_what_a_server_left_out_is_read_where_it_is_whole() -> None:
+    told = {"polymux-warnings": '"a \\"b\\"", "c\\\\", "not the end'}
+    assert warnings_of(told) == ['a "b"', "c\\"]
