@@ -196,5 +196,10 @@ TEST_CASE("parameters that decide what is stored change the hash, others do not"
     CHECK(changes(&Parameters::usual_bins));
     Parameters asked = parameters;
     asked.query_fan = 9;
+    asked.most_query_s = 20;
+    asked.search.step = 0.01F;
+    asked.likelihood.least_chance = 0.1F;
+    asked.decision.accepted = 0.5F;
+    asked.same_recording.least_hits = 1;
     CHECK(asked.hash() == parameters.hash());
 }

@@ -8,14 +8,16 @@ namespace polymux::song {
 
 namespace {
 
-constexpr float second_frames = 62.5F;
-constexpr std::size_t strongest_of_second = 12;
-
 /// Adds up the strongest peaks of each second.
 class Seconds {
 public:
+    explicit Seconds(const Parameters& parameters)
+        : frames_(static_cast<float>(parameters.sample_rate_hz) /
+                  static_cast<float>(parameters.hop_samples)),
+          most_(parameters.decision.strongest_of_second) {}
+
     void take(const QueryPeak& peak) {
-        const int second = static_cast<int>(peak.frame / second_frames);
+        const int second = static_cast<int>(peak.frame / frames_);
         if (second != second_) {
             end();
             second_ = second;
@@ -24,7 +26,7 @@ public:
     }
 
     void end() {
-        const std::size_t count = std::min(prominences_.size(), strongest_of_second);
+        const std::size_t count = std::min(prominences_.size(), most_);
         std::partial_sort(prominences_.begin(),
                           prominences_.begin() + static_cast<std::ptrdiff_t>(count),
                           prominences_.end(), std::greater<>());
@@ -40,6 +42,8 @@ public:
     }
 
 private:
+    float frames_;
+    std::size_t most_;
     std::vector<float> prominences_;
     float sum_ = 0;
     std::size_t count_ = 0;
@@ -48,8 +52,8 @@ private:
 
 }  // namespace
 
-Contrast contrast_of(const Query& query) {
-    Seconds seconds;
+Contrast contrast_of(const Query& query, const Parameters& parameters) {
+    Seconds seconds(parameters);
     for (const QueryPeak& peak : query.peaks) {
         seconds.take(peak);
     }

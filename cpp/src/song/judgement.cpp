@@ -7,9 +7,6 @@ namespace polymux::song {
 
 namespace {
 
-/// Found while looking for the song as it is.
-constexpr float unchanged = 0.0047F;
-
 /// How many peaks there were to be found, at least those of a song that lies under all of it.
 float peaks_of(const WindowEvidence& evidence, double snippet_s,
                const Decision& decision) noexcept {
@@ -29,7 +26,8 @@ void decide(Candidate& candidate, double snippet_s, const Decision& decision) no
     }
     score += decision.strongest_contrast * candidate.contrast.strongest;
     score += decision.dense_contrast * candidate.contrast.dense;
-    if (candidate.change == Change::speed && std::abs(candidate.tempo - 1.0F) > unchanged) {
+    if (candidate.change == Change::speed &&
+        std::abs(candidate.tempo - 1.0F) > decision.unchanged) {
         score += decision.speed_changed;
     }
     score += decision.length * std::log(peaks_of(candidate.evidence[0], snippet_s, decision));

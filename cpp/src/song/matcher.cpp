@@ -13,11 +13,8 @@ namespace polymux::song {
 
 namespace {
 
-constexpr std::size_t refined_songs = 6;
-/// Of the search for the same recording.
-constexpr std::size_t given_unchanged = 5;
-/// Coarse candidates that are kept of one song: it may be played in several ways.
-constexpr std::size_t kept_of_one_song = 2;
+/// Frames around the snippet whose peaks are fetched, too: a place is moved by fewer than these.
+constexpr float around_frames = 8.0F;
 
 /// A place in a song, and what the first window says of it.
 struct Lead {
@@ -40,12 +37,13 @@ public:
           parameters_(parameters),
           excluded_(excluded),
           votes_(query, parameters),
-          contrast_(contrast_of(query)),
+          search_(parameters.search),
+          contrast_(contrast_of(query, parameters)),
           verifiers_{Verifier(query, parameters, 0), Verifier(query, parameters, 1)} {}
 
     /// Only as the songs are.
     std::vector<Candidate> run_unchanged() {
-        try_speed(1.0F, {});
+        try_speed(1.0F, true);
         return refined();
     }
 
@@ -56,9 +54,9 @@ public:
         }
         for (const std::shared_ptr<const SongPart>& part : songs_.parts) {
             votes_.look_up(part->segment, 1.0F);
-            for (int step = 1; step <= tempo_steps; ++step) {
+            for (int step = 1; step <= search_.tempo_steps; ++step) {
                 for (const int sign : {-1, 1}) {
-                    const float factor = 1.0F + static_cast<float>(sign * step) * step_size;
+                    const float factor = factor_of(sign * step);
                     collect(*part, {.time_factor = factor}, Change::tempo);
                 }
             }
@@ -66,32 +64,29 @@ public:
                 return {};
             }
         }
-        for (int step = 1; step <= pitch_steps; ++step) {
+        for (int step = 1; step <= search_.pitch_steps; ++step) {
             for (const int sign : {-1, 1}) {
                 if (token.cancelled()) {
                     return {};
                 }
-                const float factor = 1.0F + static_cast<float>(sign * step) * step_size;
-                try_speed(factor,
-                          step <= speed_steps ? std::optional<float>(factor) : std::nullopt);
+                try_speed(factor_of(sign * step), step <= search_.speed_steps);
             }
         }
         return refined();
     }
 
 private:
-    static constexpr float step_size = 0.005F;
-    static constexpr int speed_steps = 11;
-    static constexpr int tempo_steps = 13;
-    static constexpr int pitch_steps = 13;
+    [[nodiscard]] float factor_of(int steps) const noexcept {
+        return 1.0F + static_cast<float>(steps) * search_.step;
+    }
 
     /// Looks the pairs up as played that much faster. Candidates are counted for the speed itself
     /// and, but for the song as it is, for the pitch alone: pairs of peaks that lie close together
     /// have the same keys either way.
-    void try_speed(float factor, std::optional<float> speed) {
+    void try_speed(float factor, bool is_speed) {
         for (const std::shared_ptr<const SongPart>& part : songs_.parts) {
             votes_.look_up(part->segment, factor);
-            if (factor == 1.0F || speed) {
+            if (is_speed) {
                 collect(*part, {.time_factor = factor, .frequency_factor = factor}, Change::speed);
             }
             if (factor != 1.0F) {
@@ -130,8 +125,8 @@ private:
     /// The song's peaks within the snippet and a little around it.
     void fetch(const Lead& lead, int window) {
         const float frames = static_cast<float>(query_.frames) * lead.alignment.time_factor;
-        const float first = std::max(lead.alignment.offset - 8.0F, 0.0F);
-        const float end = std::max(lead.alignment.offset + frames + 8.0F, 0.0F);
+        const float first = std::max(lead.alignment.offset - around_frames, 0.0F);
+        const float end = std::max(lead.alignment.offset + frames + around_frames, 0.0F);
         std::vector<PackedPeak>& peaks = peaks_[static_cast<std::size_t>(window)];
         peaks.clear();
         lead.segment->peaks(lead.track, window, static_cast<std::uint32_t>(first),
@@ -141,7 +136,7 @@ private:
 
     void judge_coarsely(Lead& lead) const {
         const float offset = lead.alignment.offset;
-        for (int shift = -1; shift <= 1; ++shift) {
+        for (int shift = -search_.moved_frames; shift <= search_.moved_frames; ++shift) {
             Alignment moved = lead.alignment;
             moved.offset = offset + static_cast<float>(shift);
             const float strength = strength_of(verifiers_[0].judge(peaks_[0], moved));
@@ -166,7 +161,7 @@ private:
                 }
             }
         }
-        if (of_same < kept_of_one_song) {
+        if (of_same < search_.kept_of_one_song) {
             leads_.push_back(lead);
         } else if (weakest->strength < lead.strength) {
             *weakest = lead;
@@ -177,7 +172,8 @@ private:
         std::sort(leads_.begin(), leads_.end(),
                   [](const Lead& one, const Lead& other) { return one.strength > other.strength; });
         std::vector<Candidate> found;
-        const std::size_t count = std::min(leads_.size(), refined_songs * kept_of_one_song);
+        const std::size_t count =
+            std::min(leads_.size(), search_.refined_songs * search_.kept_of_one_song);
         for (const Lead& lead : std::span(leads_).first(count)) {
             const Candidate candidate = refine(lead);
             const auto same = std::find_if(
@@ -211,20 +207,20 @@ private:
         }
     }
 
-    /// Two frames earlier and later, then ever finer steps of speed: the second window tells
+    /// Some frames earlier and later, then ever finer steps of speed: the second window tells
     /// frequencies apart that lie within a step. Faster or slower about the snippet's middle.
     Candidate refine(const Lead& lead) {
         fetch(lead, 0);
         fetch(lead, 1);
         Fit fit;
-        for (int shift = -2; shift <= 2; ++shift) {
+        for (int shift = -search_.refined_frames; shift <= search_.refined_frames; ++shift) {
             Alignment at = lead.alignment;
             at.offset += static_cast<float>(shift);
             fit_at(at, fit);
         }
         const float middle = static_cast<float>(query_.frames) / 2.0F;
-        for (const float part : {0.5F, 0.25F, 0.125F}) {
-            const float step = step_size * part;
+        for (const float part : search_.finer_steps) {
+            const float step = search_.step * part;
             const Alignment from = fit.alignment;
             for (const float scale : {1.0F - step, 1.0F + step}) {
                 Alignment at = from;
@@ -268,6 +264,7 @@ private:
     const Parameters& parameters_;
     const std::function<bool(std::int64_t)>& excluded_;
     Votes votes_;
+    const SearchParameters& search_;
     Contrast contrast_;
     std::array<Verifier, 2> verifiers_;
     std::array<std::vector<PackedPeak>, 2> peaks_;
@@ -292,7 +289,7 @@ std::vector<Candidate> find_unchanged(const SongSnapshot& songs, const Query& qu
         return {};
     }
     std::vector<Candidate> found = Search(songs, query, parameters, {}).run_unchanged();
-    found.resize(std::min(found.size(), given_unchanged));
+    found.resize(std::min(found.size(), parameters.same_recording.most_candidates));
     return found;
 }
 

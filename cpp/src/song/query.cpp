@@ -11,10 +11,6 @@ namespace polymux::song {
 
 namespace {
 
-constexpr double least_power = 3.16e-9;  // -85 dBFS.
-constexpr double least_query_s = 1.0;
-constexpr std::size_t energy_step_samples = 4'000;
-
 std::vector<QueryPeak> sorted(std::vector<PickedPeak>& picked) {
     std::vector<QueryPeak> peaks;
     peaks.reserve(picked.size());
@@ -30,33 +26,34 @@ std::vector<QueryPeak> sorted(std::vector<PickedPeak>& picked) {
 }
 
 bool is_audible(std::span<const float> samples, const Parameters& parameters) {
-    if (static_cast<double>(samples.size()) < least_query_s * parameters.sample_rate_hz) {
+    if (static_cast<double>(samples.size()) <
+        parameters.least_query_s * parameters.sample_rate_hz) {
         return false;
     }
     double power = 0;
     for (const float sample : samples) {
         power += static_cast<double>(sample) * static_cast<double>(sample);
     }
-    return power / static_cast<double>(samples.size()) >= least_power;
+    return power / static_cast<double>(samples.size()) >= parameters.least_power;
 }
 
 }  // namespace
 
 std::span<const float> loudest_part(std::span<const float> samples, const Parameters& parameters) {
-    const auto most = static_cast<std::size_t>(most_query_s * parameters.sample_rate_hz);
+    const auto most = static_cast<std::size_t>(parameters.most_query_s * parameters.sample_rate_hz);
+    const std::size_t step = parameters.loudest_step_samples;
     if (samples.size() <= most) {
         return samples;
     }
     std::vector<double> energies;
-    for (std::size_t at = 0; at < samples.size(); at += energy_step_samples) {
+    for (std::size_t at = 0; at < samples.size(); at += step) {
         double energy = 0;
-        for (const float sample :
-             samples.subspan(at, std::min(energy_step_samples, samples.size() - at))) {
+        for (const float sample : samples.subspan(at, std::min(step, samples.size() - at))) {
             energy += static_cast<double>(sample) * static_cast<double>(sample);
         }
         energies.push_back(energy);
     }
-    const std::size_t width = most / energy_step_samples;
+    const std::size_t width = most / step;
     double sum = 0;
     double best = -1;
     std::size_t best_end = width;
@@ -67,8 +64,7 @@ std::span<const float> loudest_part(std::span<const float> samples, const Parame
             best_end = end;
         }
     }
-    const std::size_t first =
-        std::min((best_end - width) * energy_step_samples, samples.size() - most);
+    const std::size_t first = std::min((best_end - width) * step, samples.size() - most);
     return samples.subspan(first, most);
 }
 

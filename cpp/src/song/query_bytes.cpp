@@ -14,7 +14,7 @@ static_assert(std::endian::native == std::endian::little, "queries are little-en
 
 constexpr std::uint32_t magic = 0x51'58'4D'50;  // "PMXQ"
 constexpr std::uint32_t version = 1;
-/// `most_query_s` and a little: no more than the gap between two songs of the index.
+/// `Parameters::most_query_s` and a little: no more than the gap between two songs of the index.
 constexpr std::uint32_t most_frames = 2'000;
 /// Twice what as many seconds have.
 constexpr std::uint32_t most_peaks = 16'000;

@@ -9,6 +9,8 @@ namespace polymux::song {
 
 namespace {
 
+// What names are compared by is no part of `Parameters`: it has nothing to do with sound, and no
+// index is made by it.
 constexpr std::size_t word_bits = 64;
 constexpr std::size_t direct_codes = 128;
 constexpr std::size_t longest_text = 512;

@@ -10,16 +10,9 @@ namespace polymux::song {
 
 namespace {
 
-constexpr float least_chance = 0.02F;
-constexpr float most_chance = 0.97F;
-constexpr float least_survival = 0.08F;
-constexpr float most_survival = 0.92F;
-constexpr int smoothing_cells = 2;
-/// Of the mean, so that a frequency never seen is not impossible.
-constexpr float prior_frames = 6.0F;
-
-float levels_per_doubling(int levels) {
-    return static_cast<float>(levels - 1) / std::log2(most_chance / least_chance);
+float levels_per_doubling(int levels, const LikelihoodParameters& likelihood) {
+    return static_cast<float>(levels - 1) /
+           std::log2(likelihood.most_chance / likelihood.least_chance);
 }
 
 }  // namespace
@@ -31,7 +24,9 @@ float strength_of(const WindowEvidence& evidence) noexcept {
 }
 
 Verifier::Verifier(const Query& query, const Parameters& parameters, int window)
-    : frames_(static_cast<int>(query.frames)) {
+    : frames_(static_cast<int>(query.frames)),
+      least_survival_(parameters.likelihood.least_survival),
+      survivals_(parameters.likelihood.most_survival - parameters.likelihood.least_survival) {
     const WindowParameters& shape = parameters.windows[static_cast<std::size_t>(window)];
     // Two cells of the first window's bins, and as many of the second's.
     cells_per_unit_ = static_cast<float>(shape.length_samples) / 4'096.0F;
@@ -39,18 +34,26 @@ Verifier::Verifier(const Query& query, const Parameters& parameters, int window)
     words_ = (static_cast<std::size_t>(cells_) + 63) / 64;
     bits_.resize(words_ * static_cast<std::size_t>(frames_));
     set_cells(query.dense[static_cast<std::size_t>(window)], shape);
-    measure_chances();
-    for (int row = 0; row < survival_levels; ++row) {
-        const float part = static_cast<float>(row) / static_cast<float>(survival_levels - 1);
-        const float survival = least_survival + (most_survival - least_survival) * part;
-        losses_[static_cast<std::size_t>(row)] = std::log(1.0F - survival);
-        for (int level = 0; level < chance_levels; ++level) {
-            const float chance = least_chance * std::exp2(static_cast<float>(level) /
-                                                          levels_per_doubling(chance_levels));
-            gains_[static_cast<std::size_t>(level)][static_cast<std::size_t>(row)] =
-                std::log(1.0F + (1.0F - chance) * survival / chance);
+    measure_chances(parameters.likelihood);
+    tabulate(parameters.likelihood);
+}
+
+void Verifier::tabulate(const LikelihoodParameters& likelihood) {
+    const float scale = levels_per_doubling(chance_levels, likelihood);
+    for (std::size_t row = 0; row < survival_levels; ++row) {
+        const float survival = survival_at(row);
+        losses_[row] = std::log(1.0F - survival);
+        for (std::size_t level = 0; level < chance_levels; ++level) {
+            const float chance =
+                likelihood.least_chance * std::exp2(static_cast<float>(level) / scale);
+            gains_[level][row] = std::log(1.0F + (1.0F - chance) * survival / chance);
         }
     }
+}
+
+float Verifier::survival_at(std::size_t row) const noexcept {
+    return least_survival_ +
+           survivals_ * (static_cast<float>(row) / static_cast<float>(survival_levels - 1));
 }
 
 void Verifier::set_cells(std::span<const QueryPeak> peaks, const WindowParameters& window) {
@@ -71,7 +74,7 @@ void Verifier::set_cells(std::span<const QueryPeak> peaks, const WindowParameter
     }
 }
 
-void Verifier::measure_chances() {
+void Verifier::measure_chances(const LikelihoodParameters& likelihood) {
     std::vector<float> by_cell(static_cast<std::size_t>(cells_));
     std::vector<float> by_frame(static_cast<std::size_t>(frames_));
     float set = 0;
@@ -93,24 +96,26 @@ void Verifier::measure_chances() {
     const float width = static_cast<float>(std::max(last_set - first_set + 1, 1));
     const float frames = static_cast<float>(std::max(frames_, 1));
     const float mean = std::max(set / (width * frames), 1e-4F);
-    const float scale = levels_per_doubling(chance_levels);
+    const float scale = levels_per_doubling(chance_levels, likelihood);
     frame_levels_.resize(by_frame.size());
     for (std::size_t frame = 0; frame < by_frame.size(); ++frame) {
-        const float busy = (by_frame[frame] + 0.05F * mean * width) / width / mean;
+        const float busy =
+            (by_frame[frame] + likelihood.prior_of_moment * mean * width) / width / mean;
         frame_levels_[frame] = static_cast<std::int16_t>(std::lround(std::log2(busy) * scale));
     }
     cell_levels_.resize(by_cell.size());
     for (int cell = 0; cell < cells_; ++cell) {
         float sum = 0;
         float count = 0;
-        for (int near = std::max(cell - smoothing_cells, 0);
-             near <= std::min(cell + smoothing_cells, cells_ - 1); ++near) {
+        for (int near = std::max(cell - likelihood.smoothed_cells, 0);
+             near <= std::min(cell + likelihood.smoothed_cells, cells_ - 1); ++near) {
             sum += by_cell[static_cast<std::size_t>(near)];
             count += 1.0F;
         }
-        const float busy = (sum / count + prior_frames * mean) / (frames + prior_frames);
-        cell_levels_[static_cast<std::size_t>(cell)] =
-            static_cast<std::int16_t>(std::lround(std::log2(busy / least_chance) * scale));
+        const float prior = likelihood.prior_frames;
+        const float busy = (sum / count + prior * mean) / (frames + prior);
+        cell_levels_[static_cast<std::size_t>(cell)] = static_cast<std::int16_t>(
+            std::lround(std::log2(busy / likelihood.least_chance) * scale));
     }
 }
 
@@ -168,9 +173,7 @@ WindowEvidence Verifier::judge(std::span<const PackedPeak> peaks,
     for (std::size_t row = 0; row < survival_levels; ++row) {
         if (sums[row] > evidence.likelihood) {
             evidence.likelihood = sums[row];
-            evidence.survival = least_survival + (most_survival - least_survival) *
-                                                     static_cast<float>(row) /
-                                                     static_cast<float>(survival_levels - 1);
+            evidence.survival = survival_at(row);
         }
     }
     return evidence;

@@ -47,11 +47,14 @@ private:
     [[nodiscard]] bool is_set(const Cell& cell) const noexcept;
     [[nodiscard]] std::size_t level_of(const Cell& cell) const noexcept;
 
+    /// How finely both are tabulated, which changes next to nothing.
     static constexpr int chance_levels = 64;
     static constexpr int survival_levels = 12;
 
     void set_cells(std::span<const QueryPeak> peaks, const WindowParameters& window);
-    void measure_chances();
+    void measure_chances(const LikelihoodParameters& likelihood);
+    void tabulate(const LikelihoodParameters& likelihood);
+    [[nodiscard]] float survival_at(std::size_t row) const noexcept;
 
     int frames_ = 0;
     int cells_ = 0;
@@ -63,6 +66,8 @@ private:
     std::vector<std::int16_t> cell_levels_;
     std::array<std::array<float, survival_levels>, chance_levels> gains_;
     std::array<float, survival_levels> losses_;
+    float least_survival_ = 0;
+    float survivals_ = 0;  ///< From the least to the most.
 };
 
 }  // namespace polymux::song

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace polymux::song {
@@ -37,11 +38,14 @@ struct Decision {
     /// Of log(1 + strength) of each window, strength being the likelihood over the root of how
     /// many peaks were there to be found.
     std::array<float, 2> strength = {4.857F, 4.364F};
-    /// Of how far the snippet's strongest peaks, and all of them, stand out.
+    /// Of how far the snippet's strongest peaks, so many of each second, and all of them stand out.
+    std::size_t strongest_of_second = 12;
     float strongest_contrast = -1.768F;
     float dense_contrast = 2.163F;
-    /// Where the snippet is played faster or slower.
+    /// Where the snippet is played faster or slower, by more than what is found while looking for
+    /// the song as it is.
     float speed_changed = -0.372F;
+    float unchanged = 0.0047F;
     /// Of the logarithm of how many peaks were there to be found.
     float length = -1.268F;
 
@@ -55,6 +59,58 @@ struct Decision {
     float certain_likelihood = 60;
 };
 
+/// Which ways of playing a song are tried, and how exactly it is laid over the snippet.
+struct SearchParameters {
+    /// Steps of speed, tempo and pitch, so many faster and so many slower.
+    float step = 0.005F;
+    int speed_steps = 11;
+    int tempo_steps = 13;
+    int pitch_steps = 13;
+
+    /// Places of one song and one way of playing that are kept of what the first window says, and
+    /// of how many songs such places are judged by both.
+    std::size_t kept_of_one_song = 2;
+    std::size_t refined_songs = 6;
+
+    /// Frames that a place is moved by on each side: at first, and when it is fitted exactly. Then
+    /// speeds are tried by these parts of a step.
+    int moved_frames = 1;
+    int refined_frames = 2;
+    std::array<float, 3> finer_steps = {0.5F, 0.25F, 0.125F};
+};
+
+/// How much a peak says that is found where the song has it: the likelihood ratio against chance.
+struct LikelihoodParameters {
+    /// That a cell has a peak anyway.
+    float least_chance = 0.02F;
+    float most_chance = 0.97F;
+    /// Share of the song's peaks that the snippet may keep.
+    float least_survival = 0.08F;
+    float most_survival = 0.92F;
+    /// How busy a frequency is, is the mean over so many cells on each side and, so that one that
+    /// was never seen is not impossible, of so many frames that are as busy as the mean.
+    int smoothed_cells = 2;
+    float prior_frames = 6.0F;
+    /// Of the mean, for moments.
+    float prior_of_moment = 0.05F;
+};
+
+/// When two files are the same recording, and with that one group.
+struct SameRecordingParameters {
+    /// Excerpts of 20 s, about these parts of the recording, of which so many must agree.
+    std::uint32_t excerpt_frames = 1'250;
+    std::array<std::uint32_t, 3> places_per_cent = {20, 50, 80};
+    int least_excerpts = 2;
+    /// Of the song's peaks within an excerpt, the shares that must be the other's too. Peaks of
+    /// other codecs agree to four fifths, those of another performance to a third.
+    float least_survival = 0.45F;
+    int least_hits = 60;
+    std::size_t most_candidates = 5;  ///< That are looked at, for each excerpt.
+};
+
+/// All that decides which songs are named for which sound. What is not here decides nothing of
+/// that: how memory is laid out and kept within bounds, in which format files are, and how names
+/// are compared (title_match.cpp).
 struct Parameters {
     int sample_rate_hz = 8'000;
     int hop_samples = 128;
@@ -91,6 +147,15 @@ struct Parameters {
     int pair_most_frames = 160;
     int pair_most_bins = 127;
 
+    /// Of a snippet only the beginning is decoded, and of that the loudest part is looked at,
+    /// which begins at a multiple of so many samples.
+    double most_decoded_s = 600.0;
+    double most_query_s = 30.0;
+    std::size_t loudest_step_samples = 4'000;
+    /// A shorter one, or one of less power (-85 dBFS), is like nothing.
+    double least_query_s = 1.0;
+    double least_power = 3.16e-9;
+
     /// Peaks of a snippet whose pairs are looked up, of the first window.
     int query_box_frames = 6;
     int query_box_bins = 12;
@@ -110,10 +175,14 @@ struct Parameters {
     /// Frames between two songs on a segment's line of time: more than any snippet has.
     int gap_frames = 2'048;
 
+    SearchParameters search;
+    LikelihoodParameters likelihood;
     Decision decision;
+    SameRecordingParameters same_recording;
 
     /// Identifies what decides which peaks and pairs are stored. An index made with others is made
-    /// anew; what only a query is made by may change at any time.
+    /// anew; what questions are asked and decided by may change at any time, and so may what makes
+    /// groups: those that were made stay.
     [[nodiscard]] std::uint64_t hash() const noexcept;
 };
 

@@ -29,15 +29,13 @@ struct Query {
     std::array<std::vector<QueryPeak>, 2> dense;
 };
 
-/// Longest snippet that is looked at: of a longer one, the part with the most energy.
-inline constexpr double most_query_s = 30.0;
-
-/// The loudest `most_query_s` of one channel's samples at `Parameters::sample_rate_hz`.
+/// Of one channel's samples at `Parameters::sample_rate_hz`, the loudest part that is no longer
+/// than `Parameters::most_query_s`.
 [[nodiscard]] std::span<const float> loudest_part(std::span<const float> samples,
                                                   const Parameters& parameters);
 
-/// The peaks of a snippet of at most `most_query_s`. Without any where the sound is below -85 dBFS
-/// or shorter than one second.
+/// The peaks of a snippet of at most `Parameters::most_query_s`. Without any where the sound is
+/// quieter or shorter than a snippet may be.
 [[nodiscard]] Query make_query(std::span<const float> samples, const Parameters& parameters = {});
 
 /// The query as bytes, for another process, and back. Errors: `invalid_argument` for bytes that are

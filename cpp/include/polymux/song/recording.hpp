@@ -39,10 +39,8 @@ struct RecordedQuery {
     double duration_s = 0;  ///< Of what was decoded.
 };
 
-/// Of a longer snippet, only so much is decoded; its loudest half minute is what is asked with.
-inline constexpr double most_decoded_s = 600.0;
-
-/// Decodes a snippet and finds its peaks. Errors: as of `media::decode_pcm`.
+/// Decodes a snippet, or the beginning of a long one, and finds the peaks of its loudest part.
+/// Errors: as of `media::decode_pcm`.
 Result<RecordedQuery> query_recording(media::ByteSource& source, const Parameters& parameters,
                                       const RecordingOptions& options, const CancelToken& token);
 
