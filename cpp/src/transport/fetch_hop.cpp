@@ -12,6 +12,7 @@
 #include "transport/fetch_errors.hpp"
 #include "transport/host_name.hpp"
 #include "transport/socket_address.hpp"
+#include "transport/trust.hpp"
 #include "transport/url_text.hpp"
 
 namespace polymux::transport {
@@ -222,9 +223,8 @@ Result<void> Hop::set_up() {
     set(CURLOPT_SSL_VERIFYPEER, request_.verified ? 1L : 0L);
     set(CURLOPT_SSL_VERIFYHOST, request_.verified ? 2L : 0L);
     set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));
-    if (!request_.certificate_bundle.empty()) {
-        set(CURLOPT_CAINFO, request_.certificate_bundle.c_str());
-    }
+    const std::string& bundle = request_.certificate_bundle;
+    if (!bundle.empty()) done = trust(easy_.get(), bundle) && done;
     const std::string user_agent = "polymux/" + std::string(version());
     set(CURLOPT_USERAGENT, user_agent.c_str());
     set(CURLOPT_HEADERFUNCTION, &Hop::on_header);

@@ -7,6 +7,7 @@
 #include "transport/callbacks.hpp"
 #include "transport/failures.hpp"
 #include "transport/retry.hpp"
+#include "transport/trust.hpp"
 
 namespace polymux::transport {
 
@@ -59,7 +60,9 @@ bool Transfer::set_constants() {
     set(CURLOPT_NOPROXY, options.no_proxy.c_str());
     // A folder of certificates would be read anew for each connection.
     set(CURLOPT_CAPATH, nullptr);
-    set(CURLOPT_CAINFO, session.certificates.empty() ? nullptr : session.certificates.c_str());
+    set(CURLOPT_CAINFO, nullptr);
+    const bool trusts = options.verify && !session.certificates.empty();
+    if (trusts && !trust(handle(), session.certificates)) return false;
     if (!options.client_certificate.empty()) {
         set(CURLOPT_SSLCERT, options.client_certificate.c_str());
         // Else OpenSSL would ask whoever sits before the terminal for the key's pass phrase.

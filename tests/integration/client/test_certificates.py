@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polymux
 import pytest
 from polymux import errors
 from polymux.config import configuration
+from polymux.fetching import FetchPolicy, fetch
 from servers import steps
 from servers.listeners import silent_port
 from servers.misbehaving import MisbehavingServer
 from support.client_children import KEY
+from support.client_children import run as run_child
 from support.commands import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from servers.certificates import Authority
 
@@ -169,3 +172,64 @@ def test_options_that_need_a_server(words: tuple[str, ...], tmp_path: Path) -> N
     for option, value in (("--ca-file", "a.pem"), ("--server-proxy", "http://127.0.0.1:1")):
         done = run(*words, option, value, cwd=tmp_path, code=2)
         assert f"no use for {option}".encode() in done.stderr
+
+
+def test_authorities_are_parsed_once_and_looked_at_for_each_connection(
+    authority: Authority, tmp_path: Path
+) -> None:
+    """However many clients: what a file says is known until another one is in its place."""
+    bundle = tmp_path / "authorities.pem"
+    good = Path(authority.ca).read_bytes()
+    bundle.write_bytes(good)
+    with MisbehavingServer(tls=authority.certificate().context()) as server:
+        server.script(GOOD, times=None)
+
+        def ask() -> str:
+            with polymux.Client(server.url, KEY, verify=bundle, retry=0) as client:
+                return client.free_chat("x").text
+
+        assert ask() == "fine"
+        # The same file by all that is looked at: nobody reads it again.
+        status = bundle.stat()
+        with bundle.open("r+b") as file:
+            file.write(b"#" * len(good))
+        os.utime(bundle, ns=(status.st_atime_ns, status.st_mtime_ns))
+        assert ask() == "fine"
+        host = f"localhost:{server.port}"
+        policy = FetchPolicy(allowed_hosts=(host,), certificate_bundle=bundle)
+        assert fetch(f"https://{host}/a", policy=policy).status == 200
+        os.utime(bundle, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+        with pytest.raises(errors.TLSError):
+            ask()
+        bundle.write_bytes(good)
+        assert ask() == "fine"
+
+
+#: Forked while other threads make connections, perhaps while they parse.
+FORKING = """
+from concurrent.futures import ThreadPoolExecutor
+def ask(_=0):
+    with polymux.Client(url, key, verify=sys.argv[2], retry=0) as client:
+        return client.free_chat("x").text
+ask()  # What is imported by another thread while a process forks, its child waits for for ever.
+with ThreadPoolExecutor(16) as pool:
+    begun = pool.map(ask, range(100))
+    children = []
+    for _ in range(10):
+        os.utime(sys.argv[2])  # Parsed anew, then.
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(30)
+            os._exit(ask() != "fine")
+        children.append(pid)
+        time.sleep(0.01)
+    assert set(begun) == {"fine"}
+ends = [os.waitpid(one, 0)[1] for one in children]
+assert set(ends) == {0}, ends
+"""
+
+
+def test_authorities_in_many_threads_and_in_children(authority: Authority) -> None:
+    with MisbehavingServer(tls=authority.certificate().context()) as server:
+        server.script(GOOD, times=None)
+        run_child(FORKING, server.url, str(authority.ca))
