@@ -116,12 +116,14 @@ TEST_CASE("a picture is played so that it looks the same again") {
           doctest::Approx(root_mean_square(sound)).epsilon(0.05));
     const auto again = picture_of_sound(played->samples, 1);
     REQUIRE(again);
-    CHECK(distance(*picture, *again) < 0.1);
+    CHECK(distance(*picture, *again) < 0.05);
     const auto once = sound_of_picture(view(*picture), 1, scaled_to(*picture, 1));
     REQUIRE(once);
     const auto rough = picture_of_sound(once->samples, 1);
     REQUIRE(rough);
-    CHECK(distance(*picture, *rough) > 3 * distance(*picture, *again));
+    CHECK(distance(*picture, *rough) > 2 * distance(*picture, *again));
+    // Tones begin as such: random phases are several times as far from it.
+    CHECK(distance(*picture, *rough) < 0.15);
 }
 
 TEST_CASE("the same seed gives the same samples, another one others") {

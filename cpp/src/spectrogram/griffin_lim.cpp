@@ -1,10 +1,12 @@
 #include "spectrogram/griffin_lim.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 #include <span>
 
+#include "spectrogram/first_phases.hpp"
 #include "spectrogram/frame_grid.hpp"
 #include "spectrogram/sections.hpp"
 
@@ -15,14 +17,6 @@ namespace {
 /// Parts of a section; what they write is added up in their order, so it must not follow the number
 /// of threads.
 constexpr std::size_t part_batches = 8;
-
-/// A number from the seed, whichever thread asks: SplitMix64 (G. Steele et al., OOPSLA 2014).
-std::uint64_t mixed(std::uint64_t seed, std::uint64_t index) noexcept {
-    std::uint64_t value = seed + (index + 1) * 0x9E3779B97F4A7C15ULL;
-    value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9ULL;
-    value = (value ^ (value >> 27)) * 0x94D049BB133111EBULL;
-    return value ^ (value >> 31);
-}
 
 Lanes root(const Lanes& squares) noexcept {
     Lanes roots;
@@ -40,10 +34,10 @@ Bin with_magnitude(const Bin& bin, const Lanes& magnitude) noexcept {
 /// What all parts share. Each writes to a piece of its own.
 class Search {
 public:
-    Search(const Magnitudes& magnitudes, std::uint64_t seed, const Parameters& parameters,
-           std::size_t step)
+    Search(const Magnitudes& magnitudes, const Parameters& parameters, std::size_t step)
         : magnitudes_(magnitudes),
-          seed_(seed),
+          first_(magnitudes, parameters),
+          window_samples_(static_cast<std::size_t>(parameters.window_samples)),
           coarse_(parameters, samples_of(magnitudes, parameters), step),
           fine_(parameters, samples_of(magnitudes, parameters), 1),
           transform_(static_cast<std::size_t>(parameters.transform_samples) / step),
@@ -56,11 +50,7 @@ public:
         return (magnitudes_.batches() + part_batches - 1) / part_batches;
     }
 
-    Result<void> begin(const CancelToken& token) {
-        return estimate(0, token, [this](std::size_t batch, std::span<Bin> bins) {
-            choose_phases(batch, bins);
-        });
-    }
+    Result<void> begin(std::uint64_t seed, const CancelToken& token);
 
     Result<void> improve(float momentum, const CancelToken& token) {
         return estimate(momentum, token, [this](std::size_t batch, std::span<Bin> bins) {
@@ -75,7 +65,7 @@ private:
         return magnitudes.columns * static_cast<std::size_t>(parameters.hop_samples);
     }
 
-    void choose_phases(std::size_t batch, std::span<Bin> bins) const;
+    void choose_phases(std::size_t batch, std::vector<float>& turns, std::span<Bin> bins) const;
     void keep_phases(std::size_t batch, std::span<Bin> bins) const;
     void turn_to_samples(std::size_t batch, std::span<const Bin> coarse, std::span<Bin> fine) const;
 
@@ -87,7 +77,8 @@ private:
     void add_up(const FrameGrid& grid, std::span<float> sums) const;
 
     const Magnitudes& magnitudes_;
-    std::uint64_t seed_;
+    FirstPhases first_;
+    std::size_t window_samples_;
     FrameGrid coarse_;
     FrameGrid fine_;
     FrameTransform transform_;
@@ -98,15 +89,43 @@ private:
     std::vector<std::vector<float>> pieces_ = std::vector<std::vector<float>>(parts());
 };
 
-void Search::choose_phases(std::size_t batch, std::span<Bin> bins) const {
+Result<void> Search::begin(std::uint64_t seed, const CancelToken& token) {
+    // Phases go on from frame to frame; so that parts need not wait for each other, all are gone
+    // through once for what each part begins with.
+    std::vector<std::vector<float>> turns(parts());
+    std::vector<float> current = first_.before(seed);
+    for (std::size_t part = 0; part < parts(); ++part) {
+        if (token.cancelled()) break;  // `estimate` tells.
+        turns[part] = current;
+        const std::size_t frame = part * part_batches * batch_frames;
+        const std::size_t end = std::min(frame + part_batches * batch_frames, magnitudes_.columns);
+        for (std::size_t at = frame; at < end; ++at) first_.advance(at, current);
+    }
+    return estimate(0, token, [&](std::size_t batch, std::span<Bin> bins) {
+        choose_phases(batch, turns[batch / part_batches], bins);
+    });
+}
+
+void Search::choose_phases(std::size_t batch, std::vector<float>& turns,
+                           std::span<Bin> bins) const {
+    std::array<std::vector<float>, batch_frames> phases;
+    for (std::size_t lane = 0; lane < batch_frames; ++lane) {
+        const std::size_t frame = batch * batch_frames + lane;
+        if (frame < magnitudes_.columns) first_.advance(frame, turns);
+        phases[lane] = turns;
+        // From the middle of the window to where the frame begins.
+        const std::size_t middle = window_samples_ / 2 - coarse_.frame(frame).late;
+        const float turn = static_cast<float>(middle) / static_cast<float>(whole_.length());
+        for (std::size_t bin = 1; bin < magnitudes_.bins; ++bin) {
+            phases[lane][bin] -= turn * static_cast<float>(bin);
+        }
+    }
     std::fill(bins.begin(), bins.end(), Bin{Lanes{}, Lanes{}});
     const Pair* wanted = magnitudes_.batch(batch);
     for (std::size_t bin = 1; bin < magnitudes_.bins; ++bin) {
         Spectra spectra;
         for (std::size_t lane = 0; lane < batch_frames; ++lane) {
-            const std::uint64_t index = (batch * batch_frames + lane) * magnitudes_.bins + bin;
-            const float turn = static_cast<float>(mixed(seed_, index) >> 40) * 0x1p-24F;
-            const float phase = turn * 2 * std::numbers::pi_v<float>;
+            const float phase = phases[lane][bin] * 2 * std::numbers::pi_v<float>;
             Bin& to = lane < lane_count ? spectra.first : spectra.second;
             const Lanes& magnitude = lane < lane_count ? wanted[bin].first : wanted[bin].second;
             const std::size_t number = lane % lane_count;
@@ -242,8 +261,8 @@ Result<std::vector<float>> griffin_lim(const Magnitudes& magnitudes, std::uint64
                                        const Parameters& parameters,
                                        const std::function<void(double)>& on_progress,
                                        const CancelToken& token) {
-    Search search(magnitudes, seed, parameters, step_for(magnitudes, parameters));
-    if (Result<void> begun = search.begin(token); !begun) return begun.error();
+    Search search(magnitudes, parameters, step_for(magnitudes, parameters));
+    if (Result<void> begun = search.begin(seed, token); !begun) return begun.error();
     const int rounds = parameters.iterations;
     for (int round = 1; round < rounds; ++round) {
         if (on_progress) on_progress(static_cast<double>(round) / rounds);

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: Kind of sound to the worst of mel bands, and of all magnitudes.
-WORST = {"chords": (0.1, 0.21), "speech": (0.06, 0.09), "drums": (0.05, 0.13)}
+WORST = {"chords": (0.085, 0.185), "speech": (0.05, 0.075), "drums": (0.06, 0.12)}
 
 
 @pytest.fixture(scope="module", params=sounds.KINDS)

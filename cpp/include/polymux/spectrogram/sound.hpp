@@ -26,12 +26,13 @@ struct Sound {
 };
 
 /// Makes the sound that looks as much like the picture as it can be made to. A picture has no
-/// phases; they are found from random ones, which `seed` decides: the same seed gives the same
-/// samples, whatever the number of threads.
+/// phases; the search for them begins with tones that go on from column to column, where `seed`
+/// decides how each begins: the same seed gives the same samples, whatever the number of threads.
 ///
 /// Magnitudes of frequencies from those of mel bands: the non-negative least squares of the
-/// smallest norm. Phases: N. Perraudin, P. Balazs and P. Sondergaard, "A fast Griffin-Lim
-/// algorithm", WASPAA 2013.
+/// smallest norm. First phases: G. Beauregard, M. Harish and L. Wyse, "Single Pass Spectrogram
+/// Inversion", DSP 2015. Better ones: N. Perraudin, P. Balazs and P. Sondergaard, "A fast
+/// Griffin-Lim algorithm", WASPAA 2013.
 ///
 /// Idle threads of the pool help. `on_progress` gets the part that is done, from 0 to 1, on the
 /// calling thread.
