@@ -90,8 +90,8 @@ def batch(
             manifest that has items.
         retry_failed: Like `resume`, and try again what has failed. Default: False.
         fail_fast: Take nothing more up once an item has failed. Default: False.
-        overwrite: Replace files in `out` that this batch has not made. Default: False, which makes
-            such an item fail.
+        overwrite: Replace files in `out` that this batch has not made, but no input: the work
+            begins when all inputs are found. Default: False, which makes such an item fail.
         manifest: Path of the manifest. Default: ``polymux-batch.db`` in `out`.
         report: Write a table of all items there at the end: ``.csv``, ``.jsonl`` or ``.parquet``.
             Default: None.
@@ -130,6 +130,8 @@ def batch(
         raise TypeError(f"client: a Client or a Local, not {type(client).__name__}")
     if workers is not None and not 1 <= integer("workers", workers) <= _MOST_WORKERS:
         raise InvalidRequestError(f"workers={workers} must be 1 to {_MOST_WORKERS:,}")
+    if not os.fspath(out):
+        raise InvalidRequestError("out is an empty name: name the folder of the outputs")
     share = _share(ray, ray_cpus, ray_gpus, workers, client)
     if isinstance(inputs, (str, bytes, os.PathLike)):
         inputs = [inputs]

@@ -93,6 +93,10 @@ class Inputs:
     def _listed(self, listed: Listed) -> Iterator[Found]:
         for number, line in enumerate(listed.lines(), 1):
             if self._subject.is_file:
+                if b"\0" in line:
+                    raise InvalidRequestError(
+                        f"line {number} of standard input has a zero byte: is it a list for -0?"
+                    )
                 yield from self._named(line, is_listed=True)
             else:
                 yield self._of_line(line, number, b"standard input", is_json=False)
@@ -286,7 +290,7 @@ def _size_of(path: bytes) -> int | None:
     """None where it is no file: that is found out, and told, when it is its turn."""
     try:
         status = os.stat(path)  # noqa: PTH116 - byte for byte
-    except OSError:
+    except (OSError, ValueError):  # A zero byte.
         return None
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 

@@ -59,7 +59,7 @@ class Runner:
         desk: Who does it.
         workers: Items at a time; as many again are taken up and wait for these.
         fail_fast: Take nothing more up once an item has failed.
-        overwrite: Replace files that this batch has not made.
+        overwrite: Replace files that this batch has not made, once all inputs are found.
         pauses: Shared by all threads.
     """
 
@@ -78,7 +78,7 @@ class Runner:
         """Counts what is there."""
         self._manifest, self._storage = manifest, storage
         self._subject, self._desk = subject, desk
-        self._workers, self._fail_fast = workers, fail_fast
+        self._workers, self._fail_fast, self._overwrite = workers, fail_fast, overwrite
         self._pauses = pauses or Pauses()
         self._changed = threading.Condition()
         self._taken: deque[Task] = deque()
@@ -252,6 +252,9 @@ class Runner:
     def _next(self) -> Task | None:
         """The next item, or None at the end."""
         with self._changed:
+            # What is replaced must be no input, also none that is found later.
+            while self._overwrite and self._is_finding and not self._is_stopping:
+                self._changed.wait(_LOOK_S)
             while not self._is_stopping:
                 free = 2 * self._workers - len(self._hand)
                 if not self._taken and free > 0:

@@ -171,7 +171,7 @@ def digest_of(path: str) -> bytes:
             is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
             while is_regular and (piece := file.read(_PIECE_BYTES)):
                 digest.update(piece)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # The last: a zero byte.
         raise InputNotFoundError("there is no such file", input_name=path) from None
     except OSError as error:
         reason = error.strerror or "it cannot be read"

@@ -292,6 +292,9 @@ def test_arguments_that_are_wrong(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidRequestError, match=words):
             polymux.batch("convert_to_mp3", [], out=tmp_path / "out", **more)
+    with pytest.raises(InvalidRequestError, match="out is an empty name"):
+        polymux.batch("convert_to_mp3", [], out="")
+    assert convert(["a\0b.wav"], tmp_path / "zero").failed == 1
     with pytest.raises(TypeError, match="a Client or a Local"):
         polymux.batch("chat", [], out=tmp_path, client=polymux.AsyncClient("http://127.0.0.1:1"))  # type: ignore[arg-type]
     with pytest.raises(polymux.InputNotFoundError, match=r"no manifest .* to go on with"):

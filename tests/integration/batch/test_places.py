@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from typing import TYPE_CHECKING, Any
 
 import polymux
@@ -13,6 +14,7 @@ from support.batch_kills import noise
 from support.batches import convert, marks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -25,8 +27,14 @@ def test_an_input_is_never_replaced(tmp_path: Path) -> None:
     (folder / "b.mp3").write_bytes(polymux.convert_to_mp3(noise(3)).read())
     (folder / "link").symlink_to(".")
     before = marks(folder)
-    given = ["a.wav", "a.mp3", "link/b.mp3"]
-    report = convert([folder / one for one in given], folder, overwrite=True)
+
+    def given() -> Iterator[Path]:
+        yield folder / "a.wav"
+        time.sleep(1)  # Time enough for the first, were the others not waited for.
+        yield folder / "a.mp3"
+        yield folder / "link/b.mp3"
+
+    report = convert(given(), folder, overwrite=True)
     items = list(report.items())
     assert [item.error_code for item in items[1:]] == [None, "output_exists"]
     assert "is an input of this batch" in (items[0].error_message or "")

@@ -129,6 +129,17 @@ def test_odd_names(tmp_path: Path, name: bytes) -> None:
     assert again.fields == found.fields
 
 
+def test_a_zero_byte_is_in_no_name(tmp_path: Path) -> None:
+    """A list for -0 that is read by lines is one long name; elsewhere it is an item that fails."""
+    with pytest.raises(InvalidRequestError, match=r"line 2 .* zero byte: is it a list for -0\?"):
+        find(tmp_path, Listed(io.BytesIO(b"a.wav\nb.wav\0c.wav\0")))
+    assert stems(find(tmp_path, Listed(io.BytesIO(b"b\nb\0c\0"), b"\0"))) == [b"b\nb", b"c"]
+    (found,) = find(tmp_path, "a\0b.wav")
+    assert found.size_bytes is None
+    with pytest.raises(InputNotFoundError):
+        Subject("convert_to_mp3", {}).identity({"file": "a\0b.wav"})
+
+
 def test_lists_keep_their_tree_and_stay_below_the_folder(tmp_path: Path) -> None:
     lines = b"/data/x/a.wav\n../../b.wav\n\n./c/../d.wav\n"
     assert stems(find(tmp_path, Listed(io.BytesIO(lines)))) == [b"data/x/a", b"b", b"c/d"]
