@@ -74,6 +74,13 @@ def test_errors_are_those_of_a_client(tmp_path: Path) -> None:
         with pytest.raises(polymux.APIStatusError) as refused:
             local.convert_to_mp3(b"this is no audio, just text" * 100)
         assert refused.value.status == 415
+        # There is no file of that: where its copy lies is nothing to anybody.
+        assert "/drafts/" not in str(refused.value)
+        assert refused.value.input_name in ("", "file")
+        text = tmp_path / "text.wav"
+        text.write_bytes(b"this is no audio, just text" * 100)
+        with pytest.raises(polymux.APIStatusError, match=str(text)):
+            local.convert_to_mp3(text)
         with pytest.raises(polymux.NoBackendError, match="polymux doctor"):
             local.generate_video("waves")
         with pytest.raises(polymux.BadRequestError, match="the URL is refused"):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING, Any
 
 from polymux.engines.base import Cancelled, EngineSink, Produced, Request, Token
 from polymux.engines.families import engine_of
+from polymux.errors import PolymuxError
 from polymux.service.backend import Backend
-from polymux.service.work import Made, Product
+from polymux.service.work import Made, Product, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,6 +86,18 @@ class InProcessBackend(Backend):
             return engine.run(request, sink, token)
         except Cancelled:
             raise RuntimeError("cancelled") from None
+        except PolymuxError as error:
+            _call_by_name(error, request)
+            raise
+
+
+def _call_by_name(error: PolymuxError, request: Request) -> None:
+    """Of what came without a file, a copy is worked on: where that lies says nothing to anybody."""
+    for one in request.values.values():
+        if isinstance(one, Upload) and one.file_name != one.path.name:
+            place = os.fspath(one.path)
+            error.message = error.message.replace(place, one.file_name)
+            error.input_name = error.input_name.replace(place, one.file_name)
 
 
 class _Sink(EngineSink):
