@@ -109,8 +109,9 @@ class RayCluster:
             f"import json, ray.serve; ray.init({self.address!r}, log_to_driver=False); "
             f"print(json.dumps({words}))"
         )
+        # Joining and leaving take seconds, on a machine with much else to do a minute.
         told = subprocess.run([sys.executable, "-c", ask], env=self.environment, check=True,
-                              capture_output=True, text=True, timeout=60)  # fmt: skip
+                              capture_output=True, text=True, timeout=180)  # fmt: skip
         return json.loads(told.stdout.splitlines()[-1])
 
     def close(self) -> None:
