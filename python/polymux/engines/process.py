@@ -184,17 +184,20 @@ class EngineProcess:
             self.in_force = list(frame.header["in_force"])
         except BaseException:
             self.kill()
+            if not self._tasks:
+                ours.close()
             # Killed, it is gone in no time; what watches it must not outlive the event loop.
             with suppress(asyncio.CancelledError):
-                await asyncio.shield(self._until_gone(ours))
+                await asyncio.shield(self._until_gone())
             raise
 
-    async def _until_gone(self, ours: socket.socket) -> None:
+    async def _until_gone(self) -> None:
+        """Once it was killed. Whoever ends the event loop cancels also what would tell of it."""
         if self._tasks:
-            await self.gone.wait()
-        elif self._process is not None:
-            ours.close()
+            await asyncio.wait(self._tasks[:1])
+        if self._process is not None:
             await self._process.wait()
+        self.gone.set()
 
     async def _spawn(self) -> socket.socket:
         """Starts the process; gives this side of its connection."""
@@ -383,7 +386,7 @@ class EngineProcess:
         # Asked to end, it would leave behind what it started, and has nothing else to put away.
         self.discard()
         if self._process is not None:
-            await self.gone.wait()
+            await self._until_gone()
 
     def discard(self) -> None:
         """Ends it because nobody wants it any more: no crash."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import time
 from contextlib import aclosing
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from polymux.errors import InternalServerError, OverloadedError, UnprocessableEntityError
 from support.services import work_of
-from support.supervised import QUICK, alive, asked, engine, go, until
+from support.supervised import QUICK, TESTS, alive, asked, engine, go, until
 
 if TYPE_CHECKING:
     from polymux.service.dispatch import Service
@@ -202,6 +204,39 @@ def test_loading_has_a_deadline_and_can_be_cancelled(tmp_path: Path) -> None:
             assert service.places["faulty"].running == 0
 
     go(body())
+
+
+#: As a program whose main coroutine fails: all tasks are cancelled, those of the engine with them.
+ENDED_LOOP = """
+import asyncio, sys
+from pathlib import Path
+from polymux.engines.supervisor import EngineBackend, Supervision
+from support.engines import FAMILY
+from support.services import running
+from support.supervised import asked
+
+async def main():
+    how = Supervision(threads=1, load_s=20)
+    options = {"load": "slow"} if sys.argv[2] == "loading" else {}
+    backend = EngineBackend("faulty", FAMILY, ["chat"], options, supervision=how)
+    service = running(Path(sys.argv[1]), backend)
+    call = asyncio.create_task((await service.__aenter__()).call(asked("endless")))
+    while backend.health().state != sys.argv[2]:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)
+    raise SystemExit(7)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("when", ["loading", "ready"])
+def test_an_event_loop_that_ends_is_not_held_up(when: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ENDED_LOOP, tmp_path / "s", when], capture_output=True, text=True,
+        check=False, timeout=60, env={**os.environ, "PYTHONPATH": str(TESTS)},
+    )  # fmt: skip
+    assert done.returncode == 7, done.stderr
 
 
 @pytest.mark.parametrize(
