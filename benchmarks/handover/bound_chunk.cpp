@@ -41,7 +41,8 @@ PYBIND11_MODULE(bound_chunk, module) {
     py::class_<Chunk>(module, "Chunk").def_property_readonly("content", &Chunk::content);
     py::class_<Chunks>(module, "Chunks")
         .def(py::init<std::string, std::size_t>())
-        .def("__iter__", [](Chunks& chunks) -> Chunks& { return chunks; },
-             py::return_value_policy::reference_internal)
+        .def(
+            "__iter__", [](Chunks& chunks) -> Chunks& { return chunks; },
+            py::return_value_policy::reference_internal)
         .def("__next__", &Chunks::next);
 }
