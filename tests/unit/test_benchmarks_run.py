@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.programs import environment
@@ -52,17 +53,22 @@ QUICK = {
 }
 
 
-@pytest.mark.parametrize("name", QUICK)
-def test_every_benchmark_runs(name: str) -> None:
+def quick(name: str) -> tuple[str, dict[str, Any]]:
+    """What a quick run of a benchmark printed, and what it kept."""
     done = subprocess.run(
         [sys.executable, "-m", f"benchmarks.{name}", "--quick"], cwd=ROOT, capture_output=True,
         text=True, check=False, timeout=300, env=environment(),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    found = json.loads((contest.BUILD / f"{name}-quick.json").read_text())
+    return done.stdout, json.loads((contest.BUILD / f"{name}-quick.json").read_text())
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_every_benchmark_runs(name: str) -> None:
+    said, found = quick(name)
     assert set(found["results"]) == set(QUICK[name])
     for title, count in QUICK[name].items():
-        assert f"### {title}" in done.stdout
+        assert f"### {title}" in said
         (measured,) = found["results"][title]["polymux"]
         assert measured["count"] == count
         assert measured["cpu_s"] > 0
@@ -77,12 +83,7 @@ def test_every_benchmark_runs(name: str) -> None:
     ],
 )  # fmt: skip
 def test_benchmarks_of_what_is_no_cpu_time_run(name: str, wanted: set[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", f"benchmarks.{name}", "--quick"], cwd=ROOT, capture_output=True,
-        text=True, check=False, timeout=300, env=environment(),
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found = json.loads((contest.BUILD / f"{name}-quick.json").read_text())
+    _, found = quick(name)
     [case] = found["results"].values()
     assert set(case) == wanted
     for [measured] in case.values():
