@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: In names of fields whose values are nobody's business.
 _TELLING_WORDS = ("auth", "cookie", "key", "password", "secret", "token")
+#: What stands before a key in `Authorization`: everybody's word, and no secret.
+_SCHEMES = {"basic", "bearer", "digest", "token"}
 #: The client's own; a caller's would break the exchange.
 _OWN_FIELDS = (
     "content-length",
@@ -110,7 +112,7 @@ def checked_header(name: str, value: str) -> tuple[str, str]:
         message = f"headers: the value of {name} has {len(value)} characters; {LONGEST_HEADER} go"
         raise InvalidRequestError(message)
     if any(word in name.lower() for word in _TELLING_WORDS):
-        keep_secret(value, *value.split())
+        keep_secret(value, *(one for one in value.split() if one.lower() not in _SCHEMES))
     return name, value
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
+from polymux._secrets import hidden
 from polymux.errors import InvalidRequestError
 from servers import steps
 from servers.reference import ReferenceServer
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from servers.records import Request
 
 #: As a caller may spell them; each is one that the client would send itself.
-MINE = {"authorization": "Bearer other", "USER-AGENT": "mine", "Accept": "a/b"}
+MINE = {"authorization": "Bearer of-a-caller-77", "USER-AGENT": "mine", "Accept": "a/b"}
 FINE = steps.answer(200, b'{"response":"fine"}')
 EVENTS = steps.answer(
     200,
@@ -99,7 +100,7 @@ def test_the_callers_fields_go_in_place_of_ours(
 def test_each_of_ours_once(way: str, server: MisbehavingServer, client: polymux.Client) -> None:
     """Over one connection: what a request replaced is there again for the next."""
     theirs = client.with_options(headers=MINE)
-    assert called(theirs, server, way).all_of("authorization") == ["Bearer other"]
+    assert called(theirs, server, way).all_of("authorization") == ["Bearer of-a-caller-77"]
     request = called(client, server, way)
     assert request.all_of("authorization") == [f"Bearer {KEY}"]
     assert request.all_of("user-agent") == [f"polymux/{polymux.__version__}"]
@@ -188,3 +189,9 @@ def test_files_get_none_of_them(reference: ReferenceServer) -> None:
     for name in ("authorization", "x-team", "cookie"):
         assert request.header(name) is None
     assert request.header("user-agent") == f"polymux/{polymux.__version__}"
+
+
+def test_the_word_before_a_key_is_no_secret() -> None:
+    """Of what a caller sends, the key is hidden from then on, and not how it is called."""
+    with polymux.Client("http://localhost:1", headers={"Authorization": "Token canary-a1 b2c3"}):
+        assert hidden("canary-a1 and b2c3 by Token") == "*** and *** by Token"
