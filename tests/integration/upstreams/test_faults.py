@@ -42,12 +42,6 @@ SECRETS = f"{CANARY} {CANARY[:20]} org-8abc12 https://api.groq.example/x 10.0.0.
 
 
 @pytest.fixture(scope="module")
-def bad() -> Iterator[MisbehavingServer]:
-    with MisbehavingServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def server(
     bad: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[PolymuxServer]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from servers import media, steps
-from servers.misbehaving import MisbehavingServer
 from support.polymux_server import form
 from support.upstreams import CANARY, IMAGES, STT, gateway, upstream
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from servers.misbehaving import MisbehavingServer
     from servers.steps import Step
     from support.polymux_server import Answer, PolymuxServer
 
@@ -76,12 +76,6 @@ def within(good: bytes) -> dict[str, tuple[list[Step], tuple[int, str], bool]]:
         "chunks stalled": ([steps.chunked_head(), steps.chunk(good), steps.stall()], LATE, False),
         "drips": ([steps.split(1, 0.4), steps.answer(200, good)], LATE, False),
     }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def bad() -> Iterator[MisbehavingServer]:
-    with MisbehavingServer() as server:
-        yield server
 
 
 @pytest.fixture(scope="module")
