@@ -11,10 +11,22 @@ namespace polymux::bindings {
 namespace {
 
 std::atomic<bool> closed{false};
+/// The one that ends the interpreter, known once its exit handlers run.
 std::atomic<std::thread::id> closing_thread{};
 
+/// True to the end of the process: what is left of the interpreter then has no thread states, and
+/// asking for one reads what is not there.
+bool is_finalizing() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+    return Py_IsFinalizing() != 0;
+#else
+    return _Py_IsFinalizing() != 0;
+#endif
+}
+
 bool closed_to_this_thread() noexcept {
-    return closed.load() && closing_thread.load() != std::this_thread::get_id();
+    return (closed.load() || is_finalizing()) &&
+           closing_thread.load() != std::this_thread::get_id();
 }
 
 [[noreturn]] void sleep_for_ever() noexcept {
@@ -82,6 +94,11 @@ py::object invoke(py::handle callable, const py::tuple& arguments) {
 void close_interpreter() noexcept {
     closing_thread.store(std::this_thread::get_id());
     closed.store(true);
+}
+
+void watch_interpreter_exit() {
+    py::module_::import("atexit").attr("register")(
+        py::cpp_function([] { closing_thread.store(std::this_thread::get_id()); }));
 }
 
 void Reference::reset() noexcept {

@@ -39,6 +39,10 @@ inline py::object owned(PyObject* object) {
 /// Refuses every later entry but those of the calling thread. Called once, at interpreter exit.
 void close_interpreter() noexcept;
 
+/// Every module calls it when it is made: once finalization began, only the thread that ran the
+/// exit handlers may enter.
+void watch_interpreter_exit();
+
 /// For every class: without static properties, none of which is used, `type` will do.
 inline py::metaclass plain_metaclass() {
     return py::metaclass(py::type::of(py::type::of(py::none())));

@@ -118,6 +118,51 @@ time.sleep(0.3)
         assert "terminate" not in errors
 
 
+#: libc's own handlers run after the interpreter's end, and here they take a while.
+SLOW_END = """
+import ctypes
+libc = ctypes.CDLL(None)
+assert libc.__cxa_atexit(libc.sleep, ctypes.c_void_p(2), None) == 0
+"""
+WITHOUT_INTERPRETER = {
+    **{name: STATES[f"{name} in a daemon thread"] for name in ("a call", "a stream")},
+    "calls of a loop": STATES["calls of a loop in a daemon thread"],
+    # The write waits until the body is read, which it is when there is no interpreter any more.
+    "a fetch": """
+from polymux import fetching
+host = url.removeprefix("http://")
+policy = fetching._native_policy(fetching.FetchPolicy(allowed_hosts=(host,)))
+limits = fetching._native_limits(fetching.FetchLimits())
+reading, writing = os.pipe()
+def fetch():
+    core = polymux._core
+    core.fetch(url.encode(), policy, limits, ("descriptor", writing), None, core.CancelToken())
+import polymux._core
+threading.Thread(target=fetch, daemon=True).start()
+if os.fork() == 0:
+    os.closerange(writing, writing + 1)
+    time.sleep(1)
+    while os.read(reading, 65536):
+        pass
+    os._exit(0)
+""",
+}
+
+
+@pytest.mark.parametrize("state", WITHOUT_INTERPRETER)
+def test_work_that_outlives_the_interpreter(state: str, server: MisbehavingServer) -> None:
+    """K09: an answer that comes between the interpreter's end and the process's harms nothing."""
+    late = b"x" * 300_000 if state == "a fetch" else CHUNK
+    head = steps.event_stream()
+    server.script(head, steps.send(late), steps.sleep(0.8), steps.send(late), times=None)
+    child = start(SLOW_END + WITHOUT_INTERPRETER[state] + 'time.sleep(0.3)\nsay("busy")', server.url)
+    wait_for(child, "busy")
+    begun = time.monotonic()
+    _out, errors = child.communicate(timeout=30)
+    assert child.returncode == 0, errors
+    assert time.monotonic() - begun >= 1.5, "the process ended before the answer came"
+
+
 def test_exits_with_streams_over_tls(authority: Authority, tmp_path: Path) -> None:
     """K09: what TLS leaves for the end of a process meets threads that still use it."""
     code = """
