@@ -155,7 +155,9 @@ def test_work_that_outlives_the_interpreter(state: str, server: MisbehavingServe
     late = b"x" * 300_000 if state == "a fetch" else CHUNK
     head = steps.event_stream()
     server.script(head, steps.send(late), steps.sleep(0.8), steps.send(late), times=None)
-    child = start(SLOW_END + WITHOUT_INTERPRETER[state] + 'time.sleep(0.3)\nsay("busy")', server.url)
+    child = start(
+        SLOW_END + WITHOUT_INTERPRETER[state] + 'time.sleep(0.3)\nsay("busy")', server.url
+    )
     wait_for(child, "busy")
     begun = time.monotonic()
     _out, errors = child.communicate(timeout=30)
