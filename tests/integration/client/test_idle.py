@@ -1,0 +1,85 @@
+"""A client that waits costs nothing: no thread is woken until something comes."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from servers import steps
+from support.client_children import start, wait_for
+
+if TYPE_CHECKING:
+    from servers.misbehaving import MisbehavingServer
+
+GOOD = steps.answer(200, b'{"response":"fine"}')
+CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
+WATCHED_S = 2.0
+
+STATES = {
+    "clients with kept connections": """
+client, other = polymux.Client(url, key), polymux.AsyncClient(url, key)
+client.free_chat("x")
+list(client.free_chat("x", stream=True))
+loop = asyncio.new_event_loop()
+loop.run_until_complete(other.free_chat("x"))
+wait()
+""",
+    "asyncio with a request under way": """
+async def main():
+    async with polymux.AsyncClient(url, key) as client:
+        await client.free_chat("x")
+        call = asyncio.ensure_future(client.chat("silence"))
+        await asyncio.sleep(0.3)
+        asyncio.get_running_loop().run_in_executor(None, wait)
+        await call
+asyncio.run(main())
+""",
+    "asyncio with a silent stream": """
+async def main():
+    async with polymux.AsyncClient(url, key) as client:
+        stream = await client.chat("silence", stream=True)
+        await anext(stream)
+        asyncio.get_running_loop().run_in_executor(None, wait)
+        await anext(stream)
+asyncio.run(main())
+""",
+}
+WAIT = """
+def wait():
+    time.sleep(0.5)
+    say("idle")
+    time.sleep(600)
+"""
+
+
+def wake_ups(process: int) -> dict[str, int]:
+    """How often each thread of it went to sleep, by the thread's number."""
+    found = {}
+    for status in Path(f"/proc/{process}/task").glob("*/status"):
+        fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+        found[status.parent.name] = int(fields["voluntary_ctxt_switches"])
+    return found
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_nothing_is_woken(state: str, server: MisbehavingServer) -> None:
+    """With connections that are kept, and with requests that nobody answers."""
+    silent = (steps.event_stream(), steps.send(CHUNK), steps.stall())
+    server.script(*silent, path="/api/v1/fastllm/chatcompletion", times=None)
+    server.script(GOOD, path="/api/v1/freellm", times=None)
+    child = start(WAIT + STATES[state], server.url)
+    try:
+        wait_for(child, "idle")
+        # What just ended may take a while to settle; what is woken again and again never does.
+        for _ in range(4):
+            before = wake_ups(child.pid)
+            time.sleep(WATCHED_S)
+            after = wake_ups(child.pid)
+            if after == before:
+                break
+        assert after == before
+    finally:
+        child.kill()
+        child.communicate()
