@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import sqlite3
+import struct
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
@@ -21,6 +22,10 @@ Result = TypeVar("Result")
 
 #: "pmxb": what tells a manifest from any other database.
 APPLICATION_ID = 0x706D7862
+#: Where the first page tells of a journal beside the file that goes before it; of a version and,
+#: 4 bytes behind it, the application; and of how many tables and indices there are.
+_WRITE_VERSION, _USER_VERSION, _FIRST_CELLS = 18, 60, 103
+_WAL = 2
 _TABLES = (
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID",
     """
@@ -77,6 +82,7 @@ class Database:
         """Takes the lock, opens the file, makes the tables."""
         self._path = path
         self._lock = threading.Lock()
+        refuse_others(path)
         self._held = _locked(path)
         try:
             with reported(path):
@@ -113,6 +119,38 @@ class Database:
                 self._connection.close()
                 os.close(self._held)
                 self._held = -1
+
+
+def refuse_others(path: Path) -> None:
+    """Refuses a file of others before anything is written to it or beside it.
+
+    To open a database may change it: its journal is another one from then on. So the first page is
+    read as the file has it (https://sqlite.org/fileformat2.html#the_database_header). What a kill
+    has left half made is for SQLite to mend and for `check_application` to judge.
+
+    Raises:
+        OutputRefusedError: It is a database, and no manifest.
+        OutputFailedError: It is none, or cannot be read.
+    """
+    name = display_name(path.as_posix())
+    try:
+        with path.open("rb") as file:
+            page = file.read(_FIRST_CELLS + 2)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise OutputFailedError(
+            f"the manifest '{name}' cannot be opened: {error.strerror}", errno=error.errno
+        ) from error
+    if not page or path.with_name(f"{path.name}-journal").exists():
+        return
+    if len(page) < _FIRST_CELLS + 2 or not page.startswith(b"SQLite format 3\0"):
+        raise OutputFailedError(
+            f"the manifest '{name}' cannot be used: it is damaged, or no manifest: give another"
+        )
+    version, application = struct.unpack_from(">I4xI", page, _USER_VERSION)
+    may_have_tables = any(page[_FIRST_CELLS:]) or page[_WRITE_VERSION] == _WAL
+    _check_marks(application, version, path, has_tables=may_have_tables)
 
 
 def opened(path: Path) -> sqlite3.Connection:
@@ -154,13 +192,17 @@ def check_application(connection: sqlite3.Connection, path: Path) -> int:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()
-    if (application, version) not in ((APPLICATION_ID, 1), (0, 0)) or (not version and tables):
+    _check_marks(application, version, path, has_tables=bool(tables))
+    return int(version)
+
+
+def _check_marks(application: int, version: int, path: Path, *, has_tables: bool) -> None:
+    if (application, version) not in ((APPLICATION_ID, 1), (0, 0)) or (not version and has_tables):
         newer = " of a newer polymux" if application == APPLICATION_ID else ""
         raise OutputRefusedError(
             f"'{display_name(path.as_posix())}' is no manifest of this polymux but a "
             f"database{newer}: give another file as manifest"
         )
-    return int(version)
 
 
 def _make(connection: sqlite3.Connection) -> None:

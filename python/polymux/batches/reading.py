@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from polymux._text import display_name
-from polymux.batches.database import check_application, opened, reported
+from polymux.batches.database import check_application, opened, refuse_others, reported
 from polymux.batches.records import counts_of, item_of
 from polymux.batches.results import BatchReport
 from polymux.errors import InputNotFoundError
@@ -76,6 +76,7 @@ def _connected(path: Path) -> sqlite3.Connection:
         raise InputNotFoundError(
             f"there is no manifest '{display_name(path.as_posix())}'", input_name=os.fspath(path)
         )
+    refuse_others(path)
     with reported(path):
         connection = opened(path)
         try:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux.batches.calling import MANIFEST
+from polymux.batches.reading import report_of
 from polymux.errors import InvalidRequestError, OutputError
 from support.batch_kills import noise
 from support.batches import convert, marks
@@ -237,15 +238,28 @@ def test_a_cell_is_no_formula(tmp_path: Path, inputs: Path) -> None:
 
 
 def test_what_is_no_manifest_is_left_alone(tmp_path: Path, inputs: Path) -> None:
-    path = tmp_path / "other.db"
-    with closing(sqlite3.connect(path)) as other:
-        other.execute("CREATE TABLE things (name)")
-        other.commit()
-    with pytest.raises(OutputError, match="no manifest of this polymux"):
-        convert(inputs, tmp_path / "out", manifest=path)
-    path.write_bytes(b"no database at all, but long enough for a header" * 40)
-    with pytest.raises(OutputError, match="damaged, or no manifest"):
-        convert(inputs, tmp_path / "out", manifest=path)
+    """Neither the file nor its folder is changed."""
+    path = tmp_path / "others" / "other.db"
+    path.parent.mkdir()
+    for journal in ("DELETE", "WAL"):
+        path.unlink(missing_ok=True)
+        with closing(sqlite3.connect(path)) as other:
+            other.execute(f"PRAGMA journal_mode = {journal}")
+            other.execute("CREATE TABLE things (name)")
+            other.commit()
+        refused_untouched(inputs, path, "no manifest of this polymux")
+    for content in (b"no database at all, but long enough for a header" * 40, b"SQLite format 3\0"):
+        path.write_bytes(content)
+        refused_untouched(inputs, path, "damaged, or no manifest")
+
+
+def refused_untouched(inputs: Path, path: Path, words: str) -> None:
+    before = {each.name: each.read_bytes() for each in path.parent.iterdir()}
+    with pytest.raises(OutputError, match=words):
+        convert(inputs, path.parent.parent / "out", manifest=path)
+    with pytest.raises(OutputError, match=words):
+        report_of(path)
+    assert {each.name: each.read_bytes() for each in path.parent.iterdir()} == before
 
 
 def test_a_manifest_moves_with_its_folder(tmp_path: Path, inputs: Path) -> None:
