@@ -37,6 +37,32 @@ PROGRAMS = {
         "client = requests.Session()",
         "client.post(url, json={'messages': []}).json()",
     ),
+    "httpx2": (
+        "import httpx2",
+        "client = httpx2.Client()",
+        "client.post(url, json={'messages': []}).json()",
+    ),
+    "urllib3": (
+        "import urllib3",
+        "client = urllib3.PoolManager()",
+        "client.request('POST', url, json={'messages': []}).json()",
+    ),
+    "pycurl": (
+        "import pycurl",
+        "client = pycurl.Curl()",
+        "import io, json\n"
+        "answer = io.BytesIO()\n"
+        "client.setopt(client.URL, url)\n"
+        "client.setopt(client.POSTFIELDS, json.dumps({'messages': []}).encode())\n"
+        "client.setopt(client.WRITEDATA, answer)\n"
+        "client.perform()\n"
+        "json.loads(answer.getvalue())",
+    ),
+    "curl_cffi": (
+        "from curl_cffi import requests",
+        "client = requests.Session()",
+        "client.post(url, json={'messages': []}).json()",
+    ),
     "aiohttp": (
         "import asyncio, aiohttp",
         "async def main(ask):\n"

@@ -106,13 +106,12 @@ def together(server: FloorServer, of: Contenders, sizes: Sizes, rate: int) -> Ca
     )
 
 
-def against_openai(server: FloorServer, of: Contenders, sizes: Sizes) -> Case:
-    """Fewer streams, as the SDK cannot keep up with more."""
+def against_sdks(server: FloorServer, of: Contenders, sizes: Sizes) -> Case:
+    """Fewer streams, as the SDKs cannot keep up with more."""
     rest = ("together", sizes.some, sizes.seconds * 10, 10)
     variants = (
         of.ours(server.url, *rest),
-        of.peer("openai", server.url, *rest),
-        of.peer(AIOHTTP, server.url, *rest),
+        *[of.peer(name, server.url, *rest) for name in ("openai", "groq", "httpx2", AIOHTTP)],
     )
     title = f"{sizes.some} streams of 10 tokens a second"
     return Case(title, variants, (CPU, LOOP, WALL_S), (Goal("AsyncOpenAI", 20, "openai"),))
@@ -163,7 +162,7 @@ def main() -> None:
         cases = [
             together(server, of, sizes, 10),
             together(server, of, sizes, 50),
-            against_openai(server, of, sizes),
+            against_sdks(server, of, sizes),
             memory(closing_url, of, sizes),
             cancelling(closing_url, of, sizes),
             one(server, environment, sizes),

@@ -1,6 +1,7 @@
 """Asynchronous clients of chat streams: each reads the one at a target and hands on its texts."""
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from benchmarks.requests.conversation import BODY, HEADERS, KEY, MESSAGES, MODEL
 
@@ -48,9 +49,26 @@ def aiohttp(url: str) -> Read:
     return read
 
 
-def openai(url: str) -> Read:
-    from openai import AsyncOpenAI
+def httpx2(url: str) -> Read:
+    import httpx2 as package
+    import orjson
 
+    loads = orjson.loads
+    limits = package.Limits(max_connections=None)
+    client = package.AsyncClient(headers=HEADERS, limits=limits, timeout=None, trust_env=False)
+
+    async def read(target: str, take: Take) -> None:
+        async with client.stream("POST", url + target, json=STREAM_BODY) as response:
+            async for line in response.aiter_lines():
+                if line.startswith("data: ") and not line.startswith("data: [DONE]"):
+                    text = loads(line[6:])["choices"][0]["delta"].get("content")
+                    if text:
+                        take(text)
+
+    return read
+
+
+def _sdk(client: Any) -> Read:
     async def read(target: str, take: Take) -> None:
         query = dict(one.split("=") for one in target.partition("?")[2].split("&"))
         stream = await client.chat.completions.create(
@@ -61,12 +79,25 @@ def openai(url: str) -> Read:
                 if chunk.choices[0].delta.content:
                     take(chunk.choices[0].delta.content)
 
-    client = AsyncOpenAI(base_url=f"{url}/stream", api_key=KEY, max_retries=0)
     return read
+
+
+def openai(url: str) -> Read:
+    from openai import AsyncOpenAI
+
+    return _sdk(AsyncOpenAI(base_url=f"{url}/stream", api_key=KEY, max_retries=0))
+
+
+def groq(url: str) -> Read:
+    from groq import AsyncGroq
+
+    return _sdk(AsyncGroq(base_url=f"{url}/stream", api_key=KEY, max_retries=0))
 
 
 CLIENTS: dict[str, Callable[[str], Read]] = {
     "polymux": polymux,
     "aiohttp": aiohttp,
+    "httpx2": httpx2,
     "openai": openai,
+    "groq": groq,
 }

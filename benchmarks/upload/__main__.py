@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 MODULE = "benchmarks.upload.clients"
 LOOP = "libcurl in C, body read as it is sent"
 PROGRAM = "curl program, -F"
-PEERS = ("curl_cffi", "httpx", "aiohttp", "requests", "requests-toolbelt")
+PEERS = (
+    "curl_cffi", "pycurl", "httpx", "httpx2", "aiohttp", "urllib3", "requests", "requests-toolbelt",
+)  # fmt: skip
 BLOCK_BYTES = 1 << 20
 
 CPU = Figure("CPU, s a GiB", lambda measured: measured["cpu_s"] / measured["gibibytes"], 3)

@@ -24,15 +24,59 @@ def polymux(url: str) -> Send:
     return lambda path: _taken(client.transcribe(path, task="transcribe").json())
 
 
-def httpx(url: str) -> Send:
-    import httpx as package
-
+def _httpx(package: Any, url: str) -> Send:
     client = package.Client(timeout=None, trust_env=False)
 
     def send(path: Path) -> int:
         with path.open("rb") as file:
             answer = client.post(f"{url}/sink", data=FIELDS, files={"audio": file})
         return _taken(answer.json())
+
+    return send
+
+
+def httpx(url: str) -> Send:
+    import httpx as package
+
+    return _httpx(package, url)
+
+
+def httpx2(url: str) -> Send:
+    import httpx2 as package
+
+    return _httpx(package, url)
+
+
+def urllib3(url: str) -> Send:
+    import urllib3 as package
+
+    pool = package.PoolManager()
+
+    def send(path: Path) -> int:
+        # It has no way to send a file's form but from memory.
+        fields = {**FIELDS, "audio": (path.name, path.read_bytes())}
+        return _taken(pool.request("POST", f"{url}/sink", fields=fields, timeout=None).json())
+
+    return send
+
+
+def pycurl(url: str) -> Send:
+    import json
+    from io import BytesIO
+
+    import pycurl as package
+
+    curl = package.Curl()
+    curl.setopt(package.URL, f"{url}/sink")
+    curl.setopt(package.HTTPHEADER, ["Expect:"])
+    curl.setopt(package.NOPROXY, "*")
+
+    def send(path: Path) -> int:
+        answer = BytesIO()
+        curl.setopt(package.HTTPPOST, [*FIELDS.items(), ("audio", (package.FORM_FILE, str(path)))])
+        curl.setopt(package.WRITEDATA, answer)
+        curl.perform()
+        return _taken(json.loads(answer.getvalue()))
 
     return send
 
@@ -100,8 +144,11 @@ def requests_toolbelt(url: str) -> Send:
 CLIENTS: dict[str, Callable[[str], Send]] = {
     "polymux": polymux,
     "curl_cffi": curl_cffi,
+    "pycurl": pycurl,
     "httpx": httpx,
+    "httpx2": httpx2,
     "aiohttp": aiohttp,
+    "urllib3": urllib3,
     "requests": requests,
     "requests-toolbelt": requests_toolbelt,
 }
