@@ -194,6 +194,7 @@ def _serve_on(
         with server.capture_signals():
             # Not by the application's lifespan: what goes wrong there would be a traceback.
             await state.start()
+            _warn_of_links(settings)
             try:
                 await server.serve([listener])
             finally:
@@ -211,6 +212,15 @@ def _serve_on(
         if server.last_resort is not None:
             server.last_resort.close()
     return server.status
+
+
+def _warn_of_links(settings: ServerSettings) -> None:
+    if settings.listens_everywhere and settings.public_url is None:
+        _log.warning(
+            "listening on all addresses: links to results begin with %s, which leads to this "
+            "machine from itself alone; set `public_url` to what callers use",
+            settings.base_url,
+        )
 
 
 def _config(app: FastAPI, settings: ServerSettings) -> uvicorn.Config:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import tomllib
 from dataclasses import dataclass, field, fields
@@ -196,12 +197,22 @@ class ServerSettings:
         return self.keys or self.store.folder / "keys.json"
 
     @property
+    def listens_everywhere(self) -> bool:
+        """Whether it listens on all addresses, so that none of them is the one that callers use."""
+        try:
+            return ipaddress.ip_address(self.host).is_unspecified
+        except ValueError:
+            return False
+
+    @property
     def base_url(self) -> str:
-        """What links begin with."""
+        """What links begin with; where it listens everywhere, what only this machine reaches."""
         if self.public_url is not None:
             return self.public_url.rstrip("/")
         scheme = "https" if self.tls_cert else "http"
-        name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, self.host)  # noqa: S104
+        name = self.host
+        if self.listens_everywhere:
+            name = "::1" if ":" in name else "127.0.0.1"
         if ":" in name and not name.startswith("["):
             name = f"[{name}]"
         return f"{scheme}://{name}:{self.port}"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import polymux
 import pytest
+from support import programs
 from support.fetches import wait_until
 from support.polymux_server import CONVERT, form
 
@@ -141,6 +142,32 @@ def test_the_program_that_cannot_start(
 ) -> None:
     """A18, P06: one line, no traceback."""
     refused(started(tmp_path, *arguments), words)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_all_addresses_and_none_of_them_told(tmp_path: Path, host: str) -> None:
+    """Links lead to this machine alone then, which a warning tells; alone in a namespace."""
+    rights = () if os.getuid() == 0 else ("--user", "--map-root-user")
+    alone = (programs.find("unshare"), *rights, "--net", "sh", "-c", 'ip link set lo up; exec "$@"')
+    own = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "HOME": str(tmp_path)}
+    command = (sys.executable, "-m", "polymux")
+    subprocess.run([*command, "keys", "add", "test"], env=own, check=True, capture_output=True)
+    serve = (*alone, "sh", *command, "serve", "--port", "0", "--host", host)
+    for options in ((), ("--public-url", "https://tools.example")):
+        with subprocess.Popen(
+            [*serve, *options], env=own, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stderr is not None
+            lines = []
+            for line in process.stderr:
+                lines.append(line)
+                if "serving on " in line:
+                    break
+            process.terminate()
+        told = [line for line in lines if "`public_url`" in line]
+        assert len(told) == (0 if options else 1), lines
+        assert all("WARNING" in line and lines[-1].split("serving on ")[1].split(";")[0] in line
+                   for line in told)  # fmt: skip
 
 
 @pytest.mark.parametrize("option", ["--nonsense", "--port=x", "--grace"])
