@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import subprocess
 import zlib
 from typing import TYPE_CHECKING, Any
@@ -173,8 +174,49 @@ def test_lines_come_in_reading_order(client: polymux.Client) -> None:
     assert found.index("right") < found.index("after")
 
 
+#: What other programs take for pictures, in files that Pillow would read or as their first bytes.
+OTHER_FORMATS = {
+    "JPEG 2000": lambda: saved("JPEG2000"),
+    "AVIF": lambda: saved("AVIF"),
+    "ICO": lambda: saved("ICO"),
+    "EPS": lambda: saved("EPS"),
+    "PDF": lambda: saved("PDF"),
+    "TGA": lambda: saved("TGA"),
+    "HEIC": lambda: b"\0\0\0\x18ftypheic\0\0\0\0heicmif1" + bytes(400),
+    "PSD": lambda: b"8BPS" + struct.pack(">H6xHIIHHIIIH", 1, 3, 8, 8, 8, 3, 0, 0, 0, 0)
+    + b"\xff" * 192,
+    "MVG": lambda: b"push graphic-context\nimage over 0,0 0,0 'file:///etc/passwd'\n",
+    "MSL": lambda: b'<?xml version="1.0"?><image><read filename="/etc/passwd"/></image>',
+    "DICOM": lambda: bytes(128) + b"DICM\2\0\0\0UL\4\0" + bytes(400),
+}  # fmt: skip
+
+
+def saved(kind: str) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (64, 64), "white").save(file, kind)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("kind", OTHER_FORMATS)
+def test_formats_that_are_not_taken(kind: str, client: polymux.Client) -> None:
+    """I10: whatever their file is called."""
+    with pytest.raises(polymux.APIStatusError) as refused:
+        client.read_text(("page.png", OTHER_FORMATS[kind]()))
+    assert (refused.value.status, refused.value.code) == (415, "unsupported_media"), kind
+
+
+def test_a_bitmap_in_runs_is_a_bitmap(client: polymux.Client) -> None:
+    """I10: BMP is taken, and so is its packed kind: 64 rows of one run of white."""
+    rows = (b"\x40\0" + b"\0\0") * 64 + b"\0\1"
+    palette = b"\xff\xff\xff\0" * 256
+    size = struct.pack("<IiiHHIIiiII", 40, 64, 64, 1, 8, 1, len(rows), 2835, 2835, 256, 0)
+    offset = 14 + len(size) + len(palette)
+    head = struct.pack("<2sIHHI", b"BM", offset + len(rows), 0, 0, offset)
+    assert client.read_text(("page.bmp", head + size + palette + rows)).text == ""
+
+
 def test_what_is_no_picture(client: polymux.Client) -> None:
-    """I01, I02, I06, I10."""
+    """I01, I02, I06."""
     for data, statuses in (
         (b"", (400, 415)),
         (b"x", (415,)),
