@@ -124,7 +124,7 @@ def ask(
     from polymux.cli.operation_arguments import extra_body_of
     from polymux.cli.waiting import Waiting
 
-    with Waiting(screen) as waiting:
+    with Waiting(screen, is_here=options.local) as waiting:
         return client.request(
             command.operation,
             values,

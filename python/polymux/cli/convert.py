@@ -24,7 +24,12 @@ Everything is done on this computer unless --server names one that does it; opti
 computer has are refused then. A server is never taken from the environment here, so that no file
 leaves this computer unasked.
 
-With --json, each line of standard output is one object:
+With --url the output has the name that the address ends with, in this folder unless -o says
+otherwise. What lies in this computer's own network is refused, and so are options that a server
+does not have: they are for files.
+
+With --json, each line of standard output is one object ("report" is of files that are converted
+here; of a server's there is its "url"):
   {"status": "converted", "input", "output", "report": {duration_s, frames, bytes, warnings, ...}}
   {"status": "failed", "input", "error": {"type", "code", "message", ...}}
   {"status": "skipped", "input", "reason": "exists" | "is_mp3" | "not_media"}
@@ -36,6 +41,7 @@ examples:
   polymux convert-to-mp3 --recursive --skip-existing -o mp3/ recordings/
   polymux convert-to-mp3 - < talk.mp4 > talk.mp3
   polymux convert-to-mp3 talk.mp4 --server https://server.example
+  polymux convert-to-mp3 --url https://files.example/talk.ogg
 
 """
 
@@ -60,7 +66,7 @@ def add_commands(commands: Any) -> None:
     _add_encoding_arguments(command)
     _add_content_arguments(command)
     limits.add_argument(command)
-    command.add_argument("--url", help="address of a media file, instead of INPUT; with --server")
+    command.add_argument("--url", help="address of a media file or a page, instead of INPUT")
     server.add_arguments(command, where="have it done by this server; default: done here")
     command.set_defaults(run=run, parser=command)
 
@@ -184,7 +190,7 @@ def run(options: argparse.Namespace) -> int:
     """Converts every input; the exit code."""
     if not options.inputs and options.url is None:
         options.parser.error("the following arguments are required: INPUT")
-    if options.server is not None:
+    if options.server is not None or options.url is not None:
         from polymux.cli import remote_conversion
 
         return remote_conversion.run(options)
@@ -194,12 +200,9 @@ def run(options: argparse.Namespace) -> int:
 def _run_here(options: argparse.Namespace) -> int:
     from polymux._jobs import checked_concurrency
     from polymux.cli.conversions import Conversions
-    from polymux.cli.failures import ConfigurationError
     from polymux.cli.plan import plan
     from polymux.options import native_options
 
-    if options.url is not None:
-        raise ConfigurationError("--url needs a server that fetches it: give --server URL")
     server.refuse_without_server(options, "no server is named, give --server URL")
     native = native_options(_encoding(options))
     places = checked_concurrency(options.jobs)

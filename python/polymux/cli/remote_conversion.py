@@ -1,10 +1,10 @@
-"""`polymux convert-to-mp3 --server`: the same conversions, done by a server."""
+"""`polymux convert-to-mp3 --server`, and `--url`: conversions by a server, or of an address."""
 
 from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,9 @@ from polymux.options import CONVERSION_FIELDS
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
-    from polymux.client import Client
+    from polymux.operations.synchronous import Operations
 
 _HERE_ONLY = (
     "recursive", "jobs", "abr", "preset", "threads", "exact", "verify", "identical_file", "tags",
@@ -30,14 +31,14 @@ _HERE_ONLY = (
 
 
 def run(options: argparse.Namespace) -> int:
-    """Has every input converted; the exit code."""
-    _refuse_what_works_here_only(options)
+    """Has every input converted, or what lies at an address; the exit code."""
+    _refuse_what_is_for_files_here(options)
     items = _items(options)
     convert.refuse_what_cannot_be_printed(options, [item.output for item in items])
     screen = Screen(quiet=options.quiet or options.json)
     conversions = _Conversions(options, screen)
     try:
-        with server.connected(options, "convert-to-mp3 --server") as client:
+        with _answering(options) as client:
             for item in items:
                 conversions.run(client, item)
     finally:
@@ -47,16 +48,32 @@ def run(options: argparse.Namespace) -> int:
     return conversions.end(len(items))
 
 
-def _refuse_what_works_here_only(options: argparse.Namespace) -> None:
+@contextmanager
+def _answering(options: argparse.Namespace) -> Iterator[Operations]:
+    """The server that is named on the command line; else this computer."""
+    if options.server is not None:
+        with server.connected(options, "convert-to-mp3 --server") as client:
+            yield client
+        return
+    from polymux.local import Local
+
+    server.refuse_without_server(options, "no server is named, give --server URL")
+    failures.is_done_here()
+    with Local() as local:
+        yield local
+
+
+def _refuse_what_is_for_files_here(options: argparse.Namespace) -> None:
     given = [
         f"--{name.replace('_', '-')}"
         for name in _HERE_ONLY
         if getattr(options, name) != options.parser.get_default(name)
     ]
     if given:
-        raise InvalidRequestError(
-            f"{', '.join(given)}: works on this computer only, without --server"
-        )
+        where = "on this computer only, without --server"
+        if options.server is None:
+            where = "with an INPUT only, without --url"
+        raise InvalidRequestError(f"{', '.join(given)}: works {where}")
 
 
 def _items(options: argparse.Namespace) -> list[Item]:
@@ -89,7 +106,7 @@ class _Conversions:
         given = {name: getattr(options, ours) for name, ours in CONVERSION_FIELDS.items()}
         self._fields = {name: value for name, value in given.items() if value is not None}
 
-    def run(self, client: Client, item: Item) -> None:
+    def run(self, client: Operations, item: Item) -> None:
         """Converts one input; only what concerns all of them is raised."""
         if item.skipped:
             self._count("skipped", {"input": item.name, "reason": item.skipped})
@@ -105,14 +122,16 @@ class _Conversions:
                 self._screen.clear()
                 failures.say(failures.message_of(error))
             return
-        self._count("converted", {"input": item.name, "output": item.output, "url": url})
+        # Of what was made here the address is one that goes with the command.
+        more = {"url": url} if self._options.server is not None else {}
+        self._count("converted", {"input": item.name, "output": item.output, **more})
         names = [
             "standard stream" if name == STREAM else display_name(name)
             for name in (item.name, item.output)
         ]
         self._screen.say(f"{' -> '.join(names)}  ({size(count)})")
 
-    def _convert(self, client: Client, item: Item) -> tuple[str, int]:
+    def _convert(self, client: Operations, item: Item) -> tuple[str, int]:
         if item.error is not None:
             raise item.error
         if item.output != STREAM and not self._options.overwrite and os.path.lexists(item.output):
@@ -127,11 +146,12 @@ class _Conversions:
             folder = display_name(str(Path(item.output).parent))
             raise OutputFailedError(f"cannot write into '{folder}': it is no folder")
         source: Any = ("stdin", standard_input()) if item.name == STREAM else item.name
-        where = {"url": item.name} if self._options.url else {"file": source}
-        with Waiting(self._screen) as waiting:
+        where = {"url": item.name} if self._options.url is not None else {"file": source}
+        with Waiting(self._screen, is_here=self._options.server is None) as waiting:
             made = client.request(
                 "convert_to_mp3",
                 {**where, **self._fields},
+                timeout=self._options.deadline_s,
                 on_upload=waiting.on_upload,
                 on_progress=waiting.on_progress,
             )

@@ -1,4 +1,4 @@
-"""What is shown while a server works: the upload, then the job and the time that has passed."""
+"""What is shown while a server works, or this computer: the upload, then the job and the time that has passed."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ class Waiting:
 
     Args:
         screen: Where it is drawn.
-        what: Shown until the server says something better.
+        is_here: Whether this computer works: then a job ends with its command. Default: False.
     """
 
-    def __init__(self, screen: Screen, what: str = "waiting for the server") -> None:
+    def __init__(self, screen: Screen, *, is_here: bool = False) -> None:
         """Draws nothing yet."""
         self._screen = screen
-        self._state = what
+        self._is_here = is_here
+        self._state = "beginning" if is_here else "waiting for the server"
         self._sent: tuple[int, int | None] | None = None
         self._started = monotonic()
         self._lock = threading.Lock()
@@ -84,7 +85,7 @@ class Waiting:
         if self._thread is not None:
             self._thread.join()
         self._screen.clear()
-        job = self._job
+        job = None if self._is_here else self._job
         if error is not None and job is not None and job.id and not job.finished:
             name = display_name(job.id)
             self._screen.complain(f"polymux: the job {name} goes on: {_ADVICE.format(name)}")

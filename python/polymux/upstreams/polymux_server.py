@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -10,7 +11,8 @@ from urllib.parse import quote
 from polymux import contract, errors, responses
 from polymux._answers import warnings_of
 from polymux.call_options import SLOW
-from polymux.fetching import FetchPolicy
+from polymux.downloads.bringing import failure_of
+from polymux.fetching import FetchLimits, FetchPolicy, ajudged
 from polymux.operations.results import JOBS, RESULTS
 from polymux.predictions import PATH
 from polymux.request import build_request
@@ -23,8 +25,9 @@ from polymux.upstreams.names import ModelNames
 from polymux.upstreams.results import fetched, type_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
+    from polymux.contract import Field
     from polymux.request import Request
     from polymux.service.chunks import Chunk
     from polymux.service.work import Sink, Work
@@ -41,20 +44,25 @@ _WITHOUT_FILES = ("transcribe", "summarize_video")
 _MOST_INTERRUPTIONS = 5
 _PAUSE_S = 0.5
 _CANCEL_S = 2.0
+_LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
+#: Leads to where the same address with ``http`` does, for the guard; `contract` takes no others.
+_SOCKS = re.compile(r"socks5h?(?=://)", re.ASCII | re.IGNORECASE)
 
 
 class PolymuxUpstream(Backend):
     """Does any operation of the interface at another polymux server.
 
     Files go there from where they lie, results are fetched into this server's store, and what a job
-    tells of itself there is told here. Work that is cancelled here is cancelled there.
+    tells of itself there is told here. Work that is cancelled here is cancelled there. Addresses in
+    a request go on when the guard of this server has judged them too.
 
     Args:
         server: Where it is.
         operations: What it is asked for. Default: all.
         models: Our name of a chat model to theirs; empty: chats may ask for any that it has.
         slots: How much is asked of it at once. Default: 16.
-        policy: What may be fetched beyond the public Internet and its own host. Default: nothing.
+        policy: What may be fetched, and what requests may name, beyond the public Internet; results
+            also from its own host. Default: nothing.
 
     Example:
         >>> from polymux.upstreams.polymux_server import PolymuxUpstream
@@ -97,6 +105,7 @@ class PolymuxUpstream(Backend):
 
     async def run(self, work: Work, sink: Sink) -> Product:
         """Has it done there, and keeps what was made."""
+        await self._judge(work)
         if work.operation in JOBS:
             return await self._job(work, sink)
         request = self._request(work)
@@ -118,6 +127,7 @@ class PolymuxUpstream(Backend):
 
     async def stream(self, work: Work, sink: Sink) -> AsyncIterator[Chunk]:
         """Passes on the pieces of a chat as they come."""
+        await self._judge(work)
         path = contract.operation(work.operation).path
         answer = await self._server.stream_chat(work.operation, path, self._values(work))
         for line in warnings_of({} if answer.response is None else answer.response.headers):
@@ -125,6 +135,32 @@ class PolymuxUpstream(Backend):
         async with aclosing(passed_on(self._server, work, answer, as_texts=False)) as chunks:  # type: ignore[type-var]
             async for chunk in chunks:
                 yield chunk
+
+    async def _judge(self, work: Work) -> None:
+        """Refuses addresses that nobody may fetch from, whatever the other server would do.
+
+        Raises:
+            BadRequestError: One leads where it may not (``url_refused``).
+            InternalServerError: The resolver is silent.
+        """
+        variants = contract.operation(work.operation).variants
+        variant = next(one for one in variants if one.id == work.variant)
+        for field, address in sorted(set(_addresses(variant.fields, self._values(work)))):
+            web = _SOCKS.sub("http", address, count=1)
+            try:
+                await ajudged(web, policy=self._policy, limits=_LOOK_UP)
+            except errors.URLRefusedError as refused:
+                code = "url_refused"
+                raise refusal(
+                    errors.BadRequestError, str(refused), code=code, param=field
+                ) from None
+            except errors.ConnectError:
+                pass  # It may be known there, where it is judged again.
+            except errors.PolymuxError as error:
+                found = failure_of(error)
+                if isinstance(found, errors.APIStatusError):
+                    found.param = field
+                raise found from None
 
     def _values(self, work: Work) -> dict[str, Any]:
         """What the caller gave: that server fills in the rest, as this one has."""
@@ -262,6 +298,24 @@ class PolymuxUpstream(Backend):
     async def close(self) -> None:
         """Closes the connections."""
         self._server.close()
+
+
+def _addresses(fields: Sequence[Field], values: object) -> Iterator[tuple[str, str]]:
+    """Every address in a request that makes a server fetch: the request's field, and the address.
+
+    What lies in the request itself leads nowhere.
+    """
+    if not isinstance(values, dict):
+        return
+    for field in fields:
+        value = values.get(field.name)
+        if field.kind == "url" and isinstance(value, str) and value[:5].lower() != "data:":
+            yield field.name, value
+        many = value if isinstance(value, list) else ()
+        inner = [(field.object, value), *((field.items_object, one) for one in many)]
+        for kind, one in inner:
+            if kind is not None:
+                yield from ((field.name, found) for _, found in _addresses(kind.fields, one))
 
 
 class _Told:

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 from polymux.engines.pictures import _turned
 from polymux.server.settings import EngineSettings
-from support.polymux_server import PolymuxServer
+from support.polymux_server import PolymuxServer, form
 from support.weights import upscaler, whisper
 
 if TYPE_CHECKING:
@@ -337,7 +337,8 @@ def test_files_of_one_s_own(tmp_path: Path, talk: Path) -> None:
         assert words_of(local.read_text(path).text) == words_of(" ".join(PAGE))
 
 
-def test_what_upscaling_refuses(client: polymux.Client) -> None:
+def test_what_upscaling_refuses(client: polymux.Client, server: PolymuxServer) -> None:
+    """I16."""
     picture = encoded(page())
     with pytest.raises(polymux.NoBackendError, match="face_enhance"):
         client.upscale_image(
@@ -348,6 +349,10 @@ def test_what_upscaling_refuses(client: polymux.Client) -> None:
             encoded(Image.new("RGB", (3000, 3000))), model="nightmareai/real-esrgan", scale=10
         )
     assert refused.value.status == 413
+    for factor in ("0", "-1", "100", "NaN", "1e400"):
+        body, headers = form(("image", picture), ("scale", factor))
+        path = "/api/v1/modelhost/imageupscale?model=nightmareai/real-esrgan"
+        assert server.ask("POST", path, body, headers).status == 400, factor
     with pytest.raises(polymux.NoBackendError, match="clarity-upscaler"):
         client.upscale_image(picture, scale_factor=2)
 

@@ -85,10 +85,14 @@ def test_no_room(library: Path, place: Path, error: str, call: str, lasting: str
             assert not (failed and code == "ok") or call == "mkdir", one
 
 
-@pytest.mark.parametrize("call", ["write", "fsync", "rename", "read", "open"])
-def test_a_broken_disk(library: Path, place: Path, call: str) -> None:
-    """D03: what was not synced is never said to be there."""
-    for one in rounds(library, place, call, "EIO", "once", "work"):
+@pytest.mark.parametrize(
+    ("error", "call"),
+    [*(("EIO", call) for call in ("write", "fsync", "rename", "read", "open")),
+     ("EROFS", "open"), ("EACCES", "open"), ("EROFS", "rename")],
+)  # fmt: skip
+def test_a_broken_disk(library: Path, place: Path, error: str, call: str) -> None:
+    """D03, D04: what was not synced is never said to be there."""
+    for one in rounds(library, place, call, error, "once", "work"):
         check(one)
         for _, code, status, failed in one["steps"]:
             assert (code, status) in BROKEN, one

@@ -75,7 +75,8 @@ def test_operations_without_an_engine(server: PolymuxServer) -> None:
 @pytest.mark.parametrize(
     ("query", "status"),
     [("?model=nightmareai/real-esrgan", 501), ("?model=nothing/x", 400), ("?model=", 400),
-     ("", 400), ("?model=a&model=b", 400), ("?model=%ff", 400)],
+     ("", 400), ("?model=a&model=b", 400), ("?model=%ff", 400),
+     ("?model=../nightmareai/real-esrgan", 400), ("?model=nightmareai%2f..%2freal-esrgan", 400)],
 )  # fmt: skip
 def test_model_selectors(server: PolymuxServer, query: str, status: int) -> None:
     """I14."""
@@ -233,7 +234,9 @@ def test_jobs_over_http(server: PolymuxServer, box: Box) -> None:
     other, _ = server.keys.add("other")
     assert server.ask("GET", "/api/v1/predictions", key=other).json()["results"] == []
     one = f"/api/v1/predictions/{listed[0]['id']}"
-    assert server.ask("GET", one, key=other).status == 404
+    for method, route in (("GET", ""), ("DELETE", ""), ("POST", "/cancel"), ("GET", "/events")):
+        assert server.ask(method, one + route, key=other).status == 404, (method, route)
+    assert server.ask("GET", path, key=None).status == 200  # Nothing of it is gone.
     assert server.ask("DELETE", one).status == 204
     assert server.ask("GET", one).status == 404
     assert server.ask("GET", path, key=None).status == 404

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from polymux import contract
 from support.hosted import HostedServer
-from support.polymux_server import CHAT, CONVERT, HELLO, PolymuxServer, read_answer
+from support.polymux_server import CHAT, CONVERT, HELLO, PolymuxServer, form, read_answer
 from support.services import Scripted
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -65,6 +65,10 @@ def test_the_scheme_s_case_does_not_matter(server: Either) -> None:
 def test_a_key_elsewhere_is_none(server: Either) -> None:
     """A06, A07, A10."""
     assert server.json(f"{CHAT}?token={server.key}", HELLO, key=None).status == 401
+    for name in ("token", "key", "api_key", "authorization", "Authorization"):
+        body, headers = form((name, f"Bearer {server.key}"), ("file", ("a.wav", b"x")))
+        assert server.ask("POST", CONVERT, body, headers, key=None).status == 401, name
+        assert server.json(CHAT, {**HELLO, name: server.key}, key=None).status == 401, name
     two = [("Authorization", "Bearer x"), ("Authorization", f"Bearer {server.key}")]
     assert server.json(CHAT, HELLO, two).status == 400
     assert server.json(CHAT, HELLO, [("Authorization", "Bearer " + "x" * 60_000)]).status == 401
@@ -146,6 +150,12 @@ def test_other_methods(server: Either, method: str) -> None:
     """A15, A16: on every operation, with a key and without."""
     for one in contract.operations():
         for key in ("", None):
+            origins = ("null", "https://evil.example") if method == "OPTIONS" else ()
+            for origin in origins:
+                asked = [("Origin", origin), ("Access-Control-Request-Method", "POST")]
+                refused = server.ask(method, one.path, headers=asked, key=key)
+                assert refused.status in (403, 405), one.path
+                assert "access-control-allow-origin" not in refused.headers, one.path
             answer = server.ask(method, one.path, key=key)
             assert (answer.status, answer.headers["allow"]) == (405, "POST"), one.path
             assert answer.headers["content-type"] == "application/json"

@@ -212,6 +212,8 @@ def test_unknown_parts_are_left_out_and_said(server: PolymuxServer) -> None:
 @pytest.mark.parametrize(
     "disposition",
     ["form-data; name=\"file\"; filename*=UTF-8''x.wav", 'attachment; name="file"; filename="a"',
+     'form-data; name="file"; name="url"; filename="a.wav"',
+     "form-data; name*=UTF-8''file; filename=\"a.wav\"",
      "form-data", 'form-data; name="\xff"; filename="a"', "x" * 100],
 )  # fmt: skip
 def test_dispositions_that_smuggle(server: PolymuxServer, disposition: str) -> None:
@@ -347,9 +349,31 @@ def test_names_are_names(converting: PolymuxServer, name: str) -> None:
     )
 
 
+def test_a_file_of_no_bytes(server: PolymuxServer, box: HashingBox) -> None:
+    """M29: is named; and of a form's field in which nothing was chosen nothing is left."""
+    before = len(box.backend.hashes)
+    answer = send(server, form(("file", ("a.wav", b"")))[0])
+    assert (answer.status, answer.json()["error"]) == (400, "file: the file is empty")
+    answer = send(server, form(("file", ("", b"")))[0])
+    assert answer.status == 400
+    assert "empty" not in answer.json()["error"]
+    assert len(box.backend.hashes) == before
+    assert send(server, form(("file", ("a.wav", b"x")), ("other", ("", b"")))[0]).status == 200
+
+
+def test_both_names_of_a_file(server: PolymuxServer, box: HashingBox) -> None:
+    """M16: the plain one counts, and the file comes whole."""
+    part = (
+        '--bbbb\r\nContent-Disposition: form-data; name="file"; filename="a.wav"; '
+        "filename*=UTF-8''..%2Fb.wav\r\n\r\nx\r\n--bbbb--\r\n"
+    )
+    assert send(server, part.encode()).status == 200
+    assert box.backend.hashes[-1] == hash_of(b"x")
+
+
 def test_files_at_every_edge(server: PolymuxServer, box: HashingBox) -> None:
     """M18: boundaries at the end of every piece that is read."""
-    for size in (0, 1, 65_535, 65_536, 262_143, 262_144, 262_145, 1_048_576):
+    for size in (1, 65_535, 65_536, 262_143, 262_144, 262_145, 1_048_576):
         data = b"z" * size
         body, _ = form(("file", ("a.wav", data)))
         answer = send(server, body)

@@ -216,4 +216,5 @@ def test_requests_in_a_row_are_answered_in_order(server: PolymuxServer) -> None:
     ids = [
         line.partition(": ")[2] for line in found.split("\r\n") if line.startswith("x-request-id")
     ]
+    assert ids
     assert ids == [f"r{n}" for n in range(len(ids))]
