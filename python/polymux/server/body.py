@@ -322,17 +322,12 @@ class _FormReader:
             self._text = None
         elif self._upload is not None:
             upload = self._upload
-            self._upload = None
             self._waiting.append((upload, None))
-            if not upload.size_bytes:
-                # So browsers send a field of a form in which nobody has chosen a file.
-                if not upload.file_name:
-                    return
-                raise invalid(f"{self._field[:100]}: the file is empty")
             made = Upload(
                 upload.draft.path, upload.file_name, upload.content_type, upload.size_bytes
             )
             self.form.fields.append((self._field, made))
+            self._upload = None
 
     def _ends(self) -> None:
         self._ended = True

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl
 
 from polymux import contract, errors
+from polymux._text import display_name
 from polymux.operations.results import RESULTS
 from polymux.server import body as bodies
 from polymux.server.answers import metrics_fields, send_json, send_told, warnings_fields
@@ -18,7 +19,7 @@ from polymux.server.predictions import described_job, linked
 from polymux.server.streaming import send_stream
 from polymux.service.dispatch import is_job
 from polymux.service.failures import draining, invalid
-from polymux.service.work import Product, Work, heard_at_the_end
+from polymux.service.work import Product, Upload, Work, heard_at_the_end
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -156,7 +157,7 @@ class OperationEndpoint(Endpoint):
             self.name,
         )
         files.enter_context(form)
-        return form.fields
+        return [(name, value) for name, value in form.fields if _is_there(name, value)]
 
     async def _job(
         self, work: Work, access: Access, receive: Receive, send: Send, files: ExitStack
@@ -278,6 +279,15 @@ def preferences(field: str) -> dict[str, str]:
         if matched is not None:
             found.setdefault(matched[1].lower(), (matched[2] or "").strip(" \t").strip('"'))
     return found
+
+
+def _is_there(name: str, value: Any) -> bool:
+    """False of what browsers send for a field in which nobody has chosen a file."""
+    if not isinstance(value, Upload) or value.size_bytes:
+        return True
+    if value.file_name:
+        raise invalid(f"{name[:100]}: the file '{display_name(value.file_name)}' is empty")
+    return False
 
 
 def _preference(access: Access, longest_s: float) -> tuple[float | None, bool]:
