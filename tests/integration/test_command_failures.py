@@ -134,7 +134,11 @@ def test_no_song_matches(server: ReferenceServer, tmp_path: Path) -> None:
         (["chat", "x", "--server", "127.0.0.1:80"], 2, "--server '127.0.0.1:80': must be http"),
         (["predictions", "get", "x" * 300], 2, "no id"),
         (["predictions", "list", "--limit", "0"], 2, "--limit"),
-        (["convert-to-mp3", "--url", "http://127.0.0.1/a"], 4, "--server"),
+        (["convert-to-mp3", "--url", "http://127.0.0.1/a"], 6, "the URL is refused"),
+        (["convert-to-mp3", "--url", ""], 2, "must be an address"),
+        (["convert-to-mp3", "--url", "http://127.0.0.1/a", "--abr"], 2, "without --url"),
+        (["convert-to-mp3", "--url", "http://127.0.0.1/a", "--retries", "1"], 2, "--server URL"),
+        (["convert-to-mp3", "a.wav", "--url", "http://127.0.0.1/a"], 2, "an INPUT or --url"),
     ],
 )
 def test_wrong_command_lines(

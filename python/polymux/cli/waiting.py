@@ -1,4 +1,4 @@
-"""What is shown while a server works, or this computer: the upload, then the job and the time that has passed."""
+"""What is shown while a server works, or this computer: the upload, then the job and its time."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import pytest
 from polymux import Client, errors
 from polymux.fetching import FetchPolicy
 from polymux.server.settings import Limits
+from support.commands import run
 from support.conversions import wav
 from support.fetches import wait_until
 from support.polymux_server import PolymuxServer, form
@@ -43,7 +44,7 @@ def failure(server: PolymuxServer, url: str) -> errors.APIStatusError:
 
 
 def test_it_is_what_the_same_file_is_when_it_is_sent(site: Server, tmp_path: Path) -> None:
-    """On the route, both clients, `Local`, and through redirects."""
+    """On the route, both clients, the command, `Local`, and through redirects."""
     data = site_bytes(site, "tone.wav")
     wanted = polymux.convert_to_mp3(data, vbr_quality=0).read()
     with served(tmp_path, site) as server, Client(server.url, server.key) as client:
@@ -58,6 +59,9 @@ def test_it_is_what_the_same_file_is_when_it_is_sent(site: Server, tmp_path: Pat
                 return await (await other.convert_to_mp3(url=site.url("/tone.wav"))).aread()
 
         assert asyncio.run(asynchronous()) == wanted
+        words = ["convert-to-mp3", "--url", site.url("/tone.wav"), "--server", server.url]
+        run(*words, cwd=tmp_path, POLYMUX_API_KEY=server.key)
+        assert (tmp_path / "tone.mp3").read_bytes() == wanted
         assert list((tmp_path / "s" / "drafts").iterdir()) == []
     with polymux.Local(fetch=policy(site)) as local:
         assert local.convert_to_mp3(url=site.url("/tone.wav")).read() == wanted

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import polymux
@@ -12,7 +15,7 @@ from polymux.fetching import FetchPolicy
 from polymux.server.settings import EngineSettings
 from polymux.summaries.settings import SummaryOptions
 from support.chat_model import model_path
-from support.commands import run
+from support.commands import Shell, environment, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,3 +85,62 @@ def test_loopback_is_nobodys_without_leave(site: Server, tmp_path: Path) -> None
     assert b"the URL is refused" in done.stderr
     assert list((tmp_path / "kept").glob("*")) == []
     assert site.requests == []
+
+
+#: The command as its user has it, but for what it may reach: a site of this machine.
+COMMAND = """
+import functools, sys
+from polymux import cli, local
+from polymux.fetching import FetchPolicy
+local.Local = functools.partial(local.Local, fetch=FetchPolicy(allowed_hosts=(sys.argv[1],)))
+sys.exit(cli.main(["convert-to-mp3", *sys.argv[2:]]))
+"""
+
+
+def converted(site: Server, path: str, *words: str, cwd: Path, code: int = 0) -> tuple[bytes, str]:
+    """What the command says of an address: on standard output, and on standard error."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, site.authority, "--url", site.url(path), *words],
+        cwd=cwd, env=environment(cwd), capture_output=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr.decode()
+    return done.stdout, done.stderr.decode()
+
+
+def test_a_conversion_by_its_command(site: Server, site_folder: Path, tmp_path: Path) -> None:
+    """What the file gives that lies there; a server of the environment is not asked for it."""
+    wanted = polymux.convert_to_mp3(site_folder / "tone.wav", bitrate="64k").read()
+    words = ("--bitrate", "64k")
+    assert converted(site, "/tone.wav", *words, cwd=tmp_path)[1].startswith(
+        f"{site.url('/tone.wav')} -> tone.mp3  ("
+    )
+    assert (tmp_path / "tone.mp3").read_bytes() == wanted
+    assert "--overwrite" in converted(site, "/tone.wav", cwd=tmp_path, code=1)[1]
+    assert converted(site, "/tone.wav", "-o", "-", *words, cwd=tmp_path)[0] == wanted
+    told = converted(site, "/page/low.mp4", "-o", "made/", "--json", cwd=tmp_path)[0]
+    first, last = map(json.loads, told.splitlines())
+    address = site.url("/page/low.mp4")
+    assert first == {"status": "converted", "input": address, "output": "made/low.mp3"}
+    assert last == {"status": "summary", "converted": 1, "failed": 0, "skipped": 0}
+    assert polymux.probe(tmp_path / "made" / "low.mp3").duration_s == pytest.approx(3, abs=0.2)
+    assert "nothing at this address" in converted(site, "/none.wav", cwd=tmp_path, code=5)[1]
+    words = ("--timeout", "0.5", "-o", "late.mp3")
+    assert "within 0.5 s" in converted(site, "/slow/tone.wav", *words, cwd=tmp_path, code=8)[1]
+    assert {one.name for one in tmp_path.iterdir()} == {"tone.mp3", "made"}
+
+
+def test_a_conversion_that_is_interrupted(
+    site: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It shows how long it has taken, and ends with its command: no job goes on."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    words = [sys.executable, "-c", COMMAND, site.authority, "--url", site.url("/slow/tone.wav")]
+    with Shell(*words, cwd=tmp_path) as terminal:
+        terminal.wait_for("0:01  processing")
+        terminal.press("\x03")
+        terminal.wait_for("polymux: interrupted")
+        assert terminal.end() == 130
+    assert "goes on" not in terminal.text
+    assert "server" not in terminal.text
+    assert [one.name for one in tmp_path.rglob("*")] == ["temporary"]
