@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from polymux.service.dispatch import Service, is_job
 from polymux.service.failures import described
 from polymux.service.store import Store
 from polymux.service.work import Sink, Upload, Work
+from polymux.upstreams.polymux_server import PolymuxUpstream
 from polymux.upstreams.replicate import ReplicateUpstream
 from polymux.upstreams.replicate_server import ReplicateServer
 from polymux.upstreams.results import fetched
@@ -224,7 +226,10 @@ async def called(corpus: list[str], folder: Path, *, everything: bool) -> dict[s
     bringer = Bringer(policy, 1 << 20)
     upstream = UpstreamServer("upstream", "https://upstream.example/v1")
     models = ReplicateUpstream(ReplicateServer("models", f"http://{PUBLIC}/v1"), policy=policy)
+    other = PolymuxUpstream(UpstreamServer("other", f"http://{PUBLIC}", ours=True), policy=policy)
     with closing(Store(folder, cap_bytes=1 << 30, life_s=3600)) as store:
+        (folder / "a.png").write_bytes(b"picture")
+        sent = Upload(folder / "a.png", "a.png", "image/png", 7)
 
         async def webhook(url: str) -> str:
             return f"status {await delivery.post(url, b'{}', [])}"
@@ -248,13 +253,27 @@ async def called(corpus: list[str], folder: Path, *, everything: bool) -> dict[s
             await models.run(Work.of(checked), sink())
             return "succeeded"
 
+        async def fields_for_another_polymux(url: str) -> str:
+            codes = {await code_of(field_for_another(field, url)) for field in REQUESTS}
+            return " ".join(sorted(codes))
+
+        async def field_for_another(field: str, url: str) -> str:
+            work = work_of(field, url)
+            # A device is no file that can be sent.
+            values = {name: sent if one is _FILE else one for name, one in work.values.items()}
+            await other.run(replace(work, values=values), sink())
+            return "succeeded"
+
         def sink() -> Sink:
             return Sink(lambda: None, store.media.draft)
 
         found: dict[str, Any] = {}
         direct = corpus[:: 1 if everything else 4]
         through = led_to(range(0, len(corpus), _LONG_EVERY if everything else _EVERY))
-        for call in (webhook, file_of_a_prediction, output_of_an_upstream, weights):
+        for call in (
+            webhook, file_of_a_prediction, output_of_an_upstream, weights,
+            fields_for_another_polymux,
+        ):  # fmt: skip
             began = time.monotonic()
             found[call.__name__] = {url: await code_of(call(url)) for url in direct}
             found[f"{call.__name__} redirected"] = {
@@ -263,6 +282,7 @@ async def called(corpus: list[str], folder: Path, *, everything: bool) -> dict[s
             sys.stderr.write(f"{call.__name__}: {time.monotonic() - began:.1f} s\n")
     await delivery.close()
     await models.close()
+    await other.close()
     return found
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 REFUSED = {"url_refused", "invalid_request"}
 #: Through redirects also a path at the site itself, what leads nowhere, and too long a header.
 LED = REFUSED | {"succeeded", "upstream_failed", "too_large"}
+#: What others would fetch.
+JUDGED = ("weights", "fields_for_another_polymux")
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +81,7 @@ def test_what_else_is_fetched(found: dict[str, Any]) -> None:
 
 
 def all_else_is_refused(calls: dict[str, dict[str, str]], least: int) -> None:
-    assert len(calls) == 8
+    assert len(calls) == 10
     for name in [one for one in calls if not one.endswith(" redirected")]:
         direct = list(calls[name].values())
         assert len(direct) >= least, name
@@ -90,7 +92,7 @@ def all_else_is_refused(calls: dict[str, dict[str, str]], least: int) -> None:
         if name == "webhook":  # Some of what they lead to is no answer of HTTP, or too long.
             statuses = {f"status {code}" for code in CODES}
             assert statuses <= set(led) <= statuses | {"upstream_failed", "status 502"}
-        elif name == "weights":  # Judged and not fetched: here nobody follows anything.
+        elif name in JUDGED:  # And not fetched: here nobody follows anything.
             assert set(led) == {"upstream_failed"}
         else:  # What is no address by itself is a path at the site that leads there.
             assert led.count(refused) > 0.8 * len(led), (name, led)

@@ -1,0 +1,139 @@
+"""Addresses in what another polymux is asked for: this server's guard judges them before it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux import contract
+from polymux.fetching import FetchPolicy
+from polymux.service.dispatch import Route
+from polymux.service.work import Upload
+from servers import media
+from servers.reference import ReferenceServer
+from support.decoy_operations import REQUESTS, with_url
+from support.polymux_server import CHAT, form
+from support.upstreams import gateway, upstream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.polymux_server import Answer, PolymuxServer
+
+METADATA = "http://169.254.169.254/latest"
+ALLOWED = "10.1.2.3:8080"
+#: What the guard here has nothing against, or knows nothing of: then the other decides.
+PASSED = ["https://no-such-name.invalid/x", f"http://{ALLOWED}/x", "http://203.0.113.9/x"]
+PICTURE = f"data:image/png;base64,{base64.b64encode(media.png()).decode()}"
+CHATS = ("chat.messages.content.image_url.url", "free_chat.image_url")
+
+
+@pytest.fixture(scope="module")
+def reference() -> Iterator[ReferenceServer]:
+    with ReferenceServer() as server:
+        server.predictions.job_s = 0.1
+        yield server
+
+
+@pytest.fixture(scope="module")
+def server(
+    reference: ReferenceServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PolymuxServer]:
+    folder = tmp_path_factory.mktemp("addresses")
+    other = upstream(folder, reference.url, kind="polymux", key=reference.token)
+    routes = {one.name: (Route("other"),) for one in contract.operations()}
+    policy = FetchPolicy(allowed_hosts=(ALLOWED,), allowed_networks=("203.0.113.0/24",))
+    with gateway(folder, {"other": other}, routes=routes, fetch=policy) as running:
+        yield running
+
+
+def asked(server: PolymuxServer, field: str, url: str, **more: Any) -> Answer:
+    """What is answered to a request with that address in one of its fields."""
+    described = contract.operation(field.partition(".")[0])
+    given = with_url(REQUESTS[field], url) | more
+    variant = next(one for one in described.variants if given.keys() <= names(one))
+    path = f"{described.path}?model={variant.model}" if variant.model else described.path
+    if variant.encoding == "json":
+        return server.json(path, given)
+    files = {
+        name: ("a.png", media.png()) if isinstance(one, Upload) else one
+        for name, one in given.items()
+    }
+    body, head = form(*files.items())
+    return server.ask("POST", path, body, head)
+
+
+def names(variant: contract.Variant) -> set[str]:
+    return {one.name for one in variant.fields}
+
+
+@pytest.mark.parametrize("url", [METADATA, "http://127.0.0.1:1/x", "http://203.0.113.9:22/x"])
+@pytest.mark.parametrize("field", REQUESTS)
+def test_an_address_within_is_refused(
+    server: PolymuxServer, reference: ReferenceServer, field: str, url: str
+) -> None:
+    """Every field of the contract's kind ``url``: nothing of the request leaves this machine."""
+    before = len(reference.requests)
+    answer = asked(server, field, url)
+    told = answer.json()
+    assert (answer.status, told["code"], told["param"]) == (400, "url_refused", field.split(".")[1])
+    assert len(reference.requests) == before
+
+
+@pytest.mark.parametrize("field", CHATS)
+def test_streams_are_judged_as_well(
+    server: PolymuxServer, reference: ReferenceServer, field: str
+) -> None:
+    before = len(reference.requests)
+    answer = asked(server, field, METADATA, stream=True)
+    assert (answer.status, answer.json()["code"]) == (400, "url_refused")
+    assert len(reference.requests) == before
+
+
+def test_one_of_several_is_enough(server: PolymuxServer, reference: ReferenceServer) -> None:
+    """Behind others that are right, in any message."""
+    before = len(reference.requests)
+    parts = [
+        {"type": "image_url", "image_url": {"url": one}} for one in (PICTURE, *PASSED, METADATA)
+    ]
+    messages = [{"role": "user", "content": one} for one in ("Hi", parts[:1], parts[1:])]
+    answer = server.json(CHAT, {"model": "m", "messages": messages})
+    assert (answer.status, answer.json()["code"]) == (400, "url_refused")
+    assert len(reference.requests) == before
+
+
+@pytest.mark.parametrize("url", PASSED)
+@pytest.mark.parametrize("field", REQUESTS)
+def test_other_addresses_go_on(
+    server: PolymuxServer, reference: ReferenceServer, field: str, url: str
+) -> None:
+    """Also names that are known only there, where they are judged again."""
+    assert asked(server, field, url).status == 200
+    assert sent(reference, field) == with_url(REQUESTS[field], url)[field.split(".")[1]]
+
+
+@pytest.mark.parametrize("field", CHATS)
+def test_a_picture_within_the_request_goes_on(
+    server: PolymuxServer, reference: ReferenceServer, field: str
+) -> None:
+    for stream in (False, True):
+        assert asked(server, field, PICTURE, stream=stream).status == 200
+        assert PICTURE in json.dumps(sent(reference, field))
+
+
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h", "SOCKS5"])
+def test_proxies_of_other_kinds(
+    server: PolymuxServer, reference: ReferenceServer, scheme: str
+) -> None:
+    """They are judged by where they are."""
+    before = len(reference.requests)
+    answer = asked(server, "search_music.proxy", f"{scheme}://127.0.0.1:1080")
+    assert (answer.status, answer.json()["code"]) == (400, "url_refused")
+    assert len(reference.requests) == before
+    assert asked(server, "search_music.proxy", f"{scheme}://{ALLOWED}").status == 200
+
+
+def sent(reference: ReferenceServer, field: str) -> Any:
+    return reference.calls[-1].body.get(field.split(".")[1])
