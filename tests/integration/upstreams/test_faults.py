@@ -51,6 +51,18 @@ def server(
         yield running
 
 
+@pytest.fixture(scope="module")
+def attic(
+    bad: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PolymuxServer]:
+    """The same before another polymux."""
+    folder = tmp_path_factory.mktemp("faults")
+    models = {"fast": "their-model"}
+    attic = upstream(folder, bad.url, kind="polymux", models=models, **LIMITS)
+    with gateway(folder, {"attic": attic}) as running:
+        yield running
+
+
 def assert_tells_nothing(answer: Answer, bad: MisbehavingServer) -> None:
     told = answer.body.decode() + "\n".join(answer.lines)
     for secret in (*PRIVATE, str(bad.port), "127.0.0.1"):
@@ -177,17 +189,23 @@ def test_in_the_body(server: PolymuxServer, bad: MisbehavingServer, fault: str) 
 
 
 @pytest.mark.parametrize("path", [CHAT, FREE])
+@pytest.mark.parametrize("kind", ["server", "attic"], ids=["openai", "polymux"])
 @pytest.mark.parametrize("fault", STREAMS)
-def test_in_a_stream(server: PolymuxServer, bad: MisbehavingServer, fault: str, path: str) -> None:
+def test_in_a_stream(
+    request: pytest.FixtureRequest, bad: MisbehavingServer, fault: str, kind: str, path: str
+) -> None:
     """C20 to C23, C26, C27: what came, an error, and never the mark of a good end."""
+    server: PolymuxServer = request.getfixturevalue(kind)
     play, code = STREAMS[fault]
-    bad.script(steps.event_stream(), steps.send(event(chunk("Hel"))), *play)
+    said = chunk("Hel") if path == CHAT else {"response": "Hel"}
+    sent = said if kind == "attic" else chunk("Hel")
+    bad.script(steps.event_stream(), steps.send(event(sent)), *play)
     began = time.monotonic()
     asked = dict(ASKED) if path == CHAT else {"messages": MESSAGES}
     answer = server.json(path, asked | {"stream": True})
     assert time.monotonic() - began < LIMITS["idle_s"] + 2 * LATE_S
     first, last = events_of(answer)
-    assert first == (chunk("Hel") if path == CHAT else {"response": "Hel"})
+    assert first == said
     assert last["error"]["code"] == code
     assert b"[DONE]" not in answer.body
     assert "�" not in answer.body.decode()

@@ -13,7 +13,18 @@ from servers.misbehaving import MisbehavingServer
 from servers.reference import ReferenceServer
 from servers.steps import Stage, Step
 from support.polymux_server import CHAT, CONVERT, form
-from support.upstreams import ASKED, IMAGES, STT, asked, chunk, event, gateway, upstream
+from support.upstreams import (
+    ASKED,
+    FREE,
+    IMAGES,
+    MESSAGES,
+    STT,
+    asked,
+    chunk,
+    event,
+    gateway,
+    upstream,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,13 +43,28 @@ def slow() -> Iterator[MisbehavingServer]:
         yield server
 
 
+def behind(
+    kind: str, slow: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PolymuxServer]:
+    folder = tmp_path_factory.mktemp("leaving")
+    made = upstream(folder, slow.url, kind=kind, models={"fast": "m"})
+    with gateway(folder, {"slow": made}) as running:
+        yield running
+
+
 @pytest.fixture(scope="module")
 def server(
     slow: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[PolymuxServer]:
-    folder = tmp_path_factory.mktemp("leaving")
-    with gateway(folder, {"slow": upstream(folder, slow.url, models={"fast": "m"})}) as running:
-        yield running
+    yield from behind("openai", slow, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def attic(
+    slow: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PolymuxServer]:
+    """The same before another polymux."""
+    yield from behind("polymux", slow, tmp_path_factory)
 
 
 def until(condition: Callable[[], object], longest_s: float = 5) -> float:
@@ -49,29 +75,37 @@ def until(condition: Callable[[], object], longest_s: float = 5) -> float:
     return time.monotonic() - began
 
 
+@pytest.mark.parametrize("path", [CHAT, FREE])
+@pytest.mark.parametrize("kind", ["server", "attic"], ids=["openai", "polymux"])
 @pytest.mark.parametrize("phase", ["before the answer", "before the first piece", "within"])
-def test_chats(server: PolymuxServer, slow: MisbehavingServer, phase: str) -> None:
+def test_chats(
+    request: pytest.FixtureRequest, slow: MisbehavingServer, phase: str, kind: str, path: str
+) -> None:
     """C32 to C34, and the place is free again."""
+    server: PolymuxServer = request.getfixturevalue(kind)
     before = len(slow.requests)
+    texts = kind == "attic" and path == FREE
+    said = event({"response": "Hel"} if texts else chunk("Hel"))
     plays = {
         "before the answer": [steps.stall()],
         "before the first piece": [steps.event_stream(), steps.stall()],
-        "within": [steps.event_stream(), steps.send(event(chunk("Hel"))), steps.stall()],
+        "within": [steps.event_stream(), steps.send(said), steps.stall()],
     }
     slow.script(*plays[phase])
-    body = json.dumps(ASKED | {"stream": phase != "before the answer"}).encode()
-    with asked(server, CHAT, body, "Content-Type: application/json") as connection:
-        request = slow.wait_requests(before + 1)[-1]
-        slow.wait_complete(request)
+    given = dict(ASKED) if path == CHAT else {"messages": MESSAGES}
+    body = json.dumps(given | {"stream": phase != "before the answer"}).encode()
+    with asked(server, path, body, "Content-Type: application/json") as connection:
+        sent = slow.wait_requests(before + 1)[-1]
+        slow.wait_complete(sent)
         data = b""
         while phase == "within" and b"Hel" not in data:
             data += connection.recv(65536)
-        assert request.connection.closed_at is None
+        assert sent.connection.closed_at is None
         connection.close()
         left_at = time.monotonic()
-        slow.wait_closed(request.connection, 5)
-    assert request.connection.closed_at is not None
-    assert request.connection.closed_at - left_at < SOON_S
+        slow.wait_closed(sent.connection, 5)
+    assert sent.connection.closed_at is not None
+    assert sent.connection.closed_at - left_at < SOON_S
     assert until(lambda: server.state.service.places["slow"].running == 0) < SOON_S
 
 
