@@ -69,8 +69,10 @@ class DownloadBackend(Backend):
 
     async def _music(self, work: Work, sink: Sink) -> Product:
         query = search_text(str(work.values["query"]), "query")
-        address = self._pages.settings.music_search.replace("{query}", _told(self._pages, query))
-        asked = self._pages.downloaded(address, "audio", sink.part(0, _SHARE), cover=True)
+        wanted, is_address = self._pages.settings.search(query)
+        asked = self._pages.downloaded(
+            wanted, "audio", sink.part(0, _SHARE), cover=True, is_search=not is_address
+        )
         async with asked as found:
             sink.log(f"found: {found.title}" if found.title else "found a recording without title")
             values: dict[str, Any] = {
@@ -104,13 +106,6 @@ def height_of(resolution: Any) -> int | None:
         code="invalid_request",
         param="resolution",
     )
-
-
-def _told(pages: PageDownloader, query: str) -> str:
-    """A query as its search takes it: in an address its letters are encoded."""
-    from urllib.parse import quote
-
-    return quote(query, safe="") if "://" in pages.settings.music_search else query
 
 
 async def _upload(path: Path, found: Downloaded | None = None) -> Upload:

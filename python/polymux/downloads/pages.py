@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import shutil
 import stat
 import sys
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from polymux.service.work import Sink
 
 _FAMILY = "polymux.downloads.engine:DownloadEngine"
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
 _LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
 _LOAD_S = 60.0
 _SILENCE_S = 60.0
@@ -111,7 +109,14 @@ class PageDownloader:
 
     @asynccontextmanager
     async def downloaded(
-        self, url: str, kind: str, sink: Sink, *, height: int | None = None, cover: bool = False
+        self,
+        url: str,
+        kind: str,
+        sink: Sink,
+        *,
+        height: int | None = None,
+        cover: bool = False,
+        is_search: bool = False,
     ) -> AsyncIterator[Downloaded]:
         """What a page shows; its files go at the end.
 
@@ -122,11 +127,13 @@ class PageDownloader:
             sink: For progress.
             height: The best not above it, in lines; else the best.
             cover: Whether the picture that stands for it is wanted too. Default: False.
+            is_search: It is a search of yt-dlp's, and no address to be judged. What the search asks
+                and finds is judged at the way out, like all that pages lead to. Default: False.
 
         Raises:
             APIStatusError: The site does not give it; with its reason.
         """
-        if _ADDRESS.match(url):
+        if not is_search:
             # Its process would be told no as well, seconds later.
             await self._judge(url)
         async with self._places:

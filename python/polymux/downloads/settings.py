@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - settings are made by their fields' types
+from urllib.parse import quote
 
 from polymux.downloads.onward import OnwardProxy
 from polymux.errors import InvalidRequestError
 
 #: yt-dlp's own search; another is the address of a page that shows what was found.
 YOUTUBE_SEARCH = "ytsearch1:{query}"
+#: What yt-dlp calls its searches, and addresses whose host no query can name.
+_SEARCH = re.compile(r"(?:[a-z]*search[a-z]*|prxstories|prxseries)(?:[0-9]+|all)?:")
+_ADDRESS = re.compile(r"https?://[^/?#{}\\\s]+[/?]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +37,8 @@ class DownloadSettings:
             none.
 
     Raises:
-        InvalidRequestError: `music_search` has no ``{query}``; a proxy is none, or has a password
-            here.
+        InvalidRequestError: `music_search` has no ``{query}``, or one that could lead anywhere; a
+            proxy is none, or has a password here.
     """
 
     enabled: bool | None = None
@@ -49,6 +54,12 @@ class DownloadSettings:
         """Checks what has a rule."""
         if self.music_search.count("{query}") != 1:
             raise InvalidRequestError("music_search: must have {query} in it, once")
+        before = self.music_search.partition("{query}")[0]
+        if not (_SEARCH.match(before) or _ADDRESS.match(before)):
+            raise InvalidRequestError(
+                "music_search: must be one of yt-dlp's searches, such as ytsearch1:{query}, or the "
+                "address of a page, with {query} behind its host"
+            )
         if self.proxy is not None and self.proxy_environment is not None:
             raise InvalidRequestError("proxy and proxy_environment: give one of them")
         if self.proxy is not None and _proxy("proxy", self.proxy).login:
@@ -56,6 +67,21 @@ class DownloadSettings:
                 "proxy: a password is not kept in this file: put the address into a variable, and "
                 "name that as proxy_environment"
             )
+
+    def search(self, query: str) -> tuple[str, bool]:
+        """What is opened for a query, and whether that is an address.
+
+        In an address the query's letters are encoded. A search of yt-dlp's takes them as they are:
+        it is its name that says what it is, whatever the query looks like.
+
+        Example:
+            >>> from polymux.downloads.settings import DownloadSettings
+            >>> DownloadSettings().search("//page.example/")
+            ('ytsearch1://page.example/', False)
+        """
+        is_address = _ADDRESS.match(self.music_search) is not None
+        told = quote(query, safe="") if is_address else query
+        return self.music_search.replace("{query}", told), is_address
 
     def onward(self) -> OnwardProxy | None:
         """The operator's proxy; None where there is none.

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-from urllib.parse import unquote
+import json
+import subprocess
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from polymux import Client
 from polymux.downloads.settings import DownloadSettings
-from polymux.fetching import FetchPolicy
+from polymux.errors import InvalidRequestError, URLRefusedError
+from polymux.fetching import FetchPolicy, Judged
+from support.fetches import answering
 from support.polymux_server import PolymuxServer
+from support.web import Server
+from yt_dlp.extractor.youtube._base import INNERTUBE_CLIENTS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.web import Server
+    from support.web import Exchange
 
 PATH = "/api/v1/downloadmusic"
 
@@ -51,3 +57,119 @@ def test_texts_that_mean_something_elsewhere(site: Server, tmp_path: Path, query
     found = site.requests[0].target.removeprefix("/find/")
     assert unquote(found) == query.replace("\x00", " ")
     assert not set(found) & set("/?#&: ")
+
+
+#: Where yt-dlp's own search asks, in its words.
+PROVIDER: str = INNERTUBE_CLIENTS["web"]["INNERTUBE_HOST"]
+#: A list of what was found, with nothing on it.
+NOTHING_FOUND: dict[str, Any] = {
+    "contents": {
+        "twoColumnSearchResultsRenderer": {
+            "primaryContents": {"sectionListRenderer": {"contents": []}}
+        }
+    }
+}
+
+
+class Provider:
+    """The provider of yt-dlp's own search, on loopback: it finds nothing, and keeps what it got."""
+
+    def __init__(self, folder: Path) -> None:
+        self.queries: list[Any] = []
+        self.certificate = folder / "certificate.pem"
+        subprocess.run(
+            [
+                "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                "-subj", "/CN=polymux test", "-addext", f"subjectAltName=DNS:{PROVIDER}",
+                "-keyout", "key.pem", "-out", self.certificate.name,
+            ],
+            cwd=folder, check=True, capture_output=True, timeout=60,
+        )  # fmt: skip
+        both = (folder / "key.pem").read_bytes() + self.certificate.read_bytes()
+        (folder / "both.pem").write_bytes(both)
+        self.server = Server(self._answer, certificate=folder / "both.pem")
+
+    async def _answer(self, exchange: Exchange) -> None:
+        if urlsplit(exchange.target).path.endswith("/search"):
+            fields = {name.lower(): value for name, value in exchange.headers}
+            asked = json.loads(await exchange.reader.readexactly(int(fields["content-length"])))
+            self.queries.append(asked["query"])
+            found = json.dumps(NOTHING_FOUND).encode()
+            await exchange.answer(200, found, "Content-Type: application/json")
+        else:
+            await exchange.answer(200, b"<html></html>", "Content-Type: text/html")
+
+
+@pytest.mark.parametrize(
+    "query", ["x", "/x", "/ Danube", "//{decoy}/x", "http://{decoy}/x", "file:///etc/passwd"]
+)
+def test_the_search_that_is_there_by_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    """yt-dlp is asked to search for it, whatever it looks like: one host alone hears of it.
+
+    All its ways out are the proxy's, where the test says what names lead to.
+    """
+    provider = Provider(tmp_path)
+    ways: list[str] = []
+
+    async def judged(url: str, **_: Any) -> Judged:
+        ways.append(url)
+        assert urlsplit(url).hostname == PROVIDER
+        return Judged(PROVIDER, provider.server.port, ("127.0.0.1",))
+
+    async def not_judged(url: str, **_: Any) -> Judged:
+        raise AssertionError(f"{url} is taken for an address")
+
+    monkeypatch.setattr("polymux.downloads.proxy.ajudged", judged)
+    monkeypatch.setattr("polymux.downloads.pages.ajudged", not_judged)
+    policy = FetchPolicy(certificate_bundle=provider.certificate)
+    with Server(answering(200, b"secret")) as decoy, provider.server:
+        text = query.replace("{decoy}", decoy.authority)
+        with PolymuxServer(tmp_path / "s", fetch=policy) as server:
+            assert server.settings.download.music_search == "ytsearch1:{query}"
+            answer = server.json(PATH, {"query": text})
+        assert decoy.connections == 0
+    assert (answer.status, answer.json()["code"]) == (404, "no_result"), answer.body
+    assert set(ways) == {f"https://{PROVIDER}:443/"}
+    assert provider.queries == [text]
+
+
+def test_a_search_that_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the guard at the way out, which the provider must pass like any page."""
+    ways: list[str] = []
+
+    async def judged(url: str, **_: Any) -> Judged:
+        ways.append(url)
+        raise URLRefusedError("the URL is refused: its host is not on the public Internet")
+
+    monkeypatch.setattr("polymux.downloads.proxy.ajudged", judged)
+    with PolymuxServer(tmp_path / "s") as server:
+        answer = server.json(PATH, {"query": "/ Danube"})
+    assert (answer.status, answer.json()["code"]) == (400, "url_refused"), answer.body
+    assert set(ways) == {f"https://{PROVIDER}:443/"}
+
+
+@pytest.mark.parametrize(
+    "template",
+    ["{query}", "http:{query}", "https://{query}/", "https://a.{query}", "file:///{query}",
+     "//page.example/{query}", "data:{query}", "x{query}: ytsearch1:", "ytsearch1:"],
+)  # fmt: skip
+def test_templates_in_which_a_query_could_be_an_address(template: str) -> None:
+    with pytest.raises(InvalidRequestError, match="music_search"):
+        DownloadSettings(music_search=template)
+
+
+@pytest.mark.parametrize(
+    ("template", "wanted"),
+    [
+        ("ytsearch1:{query}", ("ytsearch1://page.example/?", False)),
+        ("scsearch5:live {query}", ("scsearch5:live //page.example/?", False)),
+        ("https://page.example/?q={query}",
+         ("https://page.example/?q=%2F%2Fpage.example%2F%3F", True)),
+        ("HTTP://page.example:8080/find/{query}.html",
+         ("HTTP://page.example:8080/find/%2F%2Fpage.example%2F%3F.html", True)),
+    ],
+)  # fmt: skip
+def test_what_is_opened_for_a_query(template: str, wanted: tuple[str, bool]) -> None:
+    assert DownloadSettings(music_search=template).search("//page.example/?") == wanted
