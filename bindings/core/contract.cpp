@@ -1,6 +1,7 @@
 #include "contract.hpp"
 
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,6 +42,22 @@ Side side_of(bool server) {
     return server ? Side::server : Side::client;
 }
 
+/// The check of a body that nobody else has, while others run.
+contract::Report long_check(const Operation& operation, const Variant& variant,
+                            const contract::ValueSource& body, bool server) {
+    contract::Report report;
+    bool has_memory = true;
+    without_gil([&] {
+        try {
+            report = contract::check(operation, variant, body, side_of(server));
+        } catch (const std::bad_alloc&) {
+            has_memory = false;
+        }
+    });
+    if (!has_memory) throw std::bad_alloc();
+    return report;
+}
+
 /// What a checked request is in Python: (variant's id, model, values, warnings).
 class CheckedRequest {
 public:
@@ -54,8 +71,20 @@ public:
             [this](std::string_view name, const contract::ValueSource& value) {
                 values_[names_.str(name)] = to_python(value, names_);
             });
-        if (!report.ok()) raise_problems(operation_, report);
-        for (const std::string& warning : report.warnings) warnings_.append(to_text(warning));
+        keep(report);
+    }
+
+    /// The same for a body whose check takes long: others run meanwhile. It is looked at once more
+    /// for its values, which are Python's.
+    void run_long(const contract::ValueSource& body, bool server) {
+        keep(long_check(operation_, variant_, body, server));
+        contract::hand_on(
+            variant_, body,
+            [this](const contract::Accepted& accepted) { keep(accepted, py::dict()); },
+            [this](std::string_view name, const contract::ValueSource& value) {
+                names_.take_turns();
+                values_[names_.str(name)] = to_python(value, names_);
+            });
     }
 
     py::tuple finish() const {
@@ -63,6 +92,11 @@ public:
     }
 
 private:
+    void keep(const contract::Report& report) {
+        if (!report.ok()) raise_problems(operation_, report);
+        for (const std::string& warning : report.warnings) warnings_.append(to_text(warning));
+    }
+
     void keep(const contract::Accepted& accepted, const py::dict& files) {
         const py::object name = to_str(accepted.field.name);
         if (accepted.number) {
@@ -92,20 +126,37 @@ std::optional<std::string_view> view_of(const std::optional<std::string>& text) 
 /// while it is used, since whatever the interpreter runs in between may come here again.
 class ParsedBody {
 public:
-    ParsedBody(const py::buffer& body, std::size_t longest_bytes) : reader_(std::move(spare())) {
-        if (!reader_) reader_ = std::make_unique<contract::JsonReader>();
+    ParsedBody(const py::buffer& body, std::size_t longest_bytes) {
         const py::buffer_info bytes = body.request();
         const std::string_view text(static_cast<const char*>(bytes.ptr),
                                     static_cast<std::size_t>(bytes.size * bytes.itemsize));
-        value_ = value_or_raise(reader_->read(text, longest_bytes));
+        is_long_ = text.size() >= long_bytes;
+        if (!is_long_) reader_ = std::move(spare());
+        if (!reader_) reader_ = std::make_unique<contract::JsonReader>();
+        Result<const contract::ValueSource*> read = Error{};
+        const auto parse = [&] { read = reader_->read(text, longest_bytes); };
+        // Memory that nobody can write to may be read while others run.
+        if (is_long_ && PyBytes_CheckExact(body.ptr()) != 0) {
+            without_gil(parse);
+        } else {
+            parse();
+        }
+        value_ = value_or_raise(std::move(read));
     }
     ParsedBody(const ParsedBody&) = delete;
     ParsedBody& operator=(const ParsedBody&) = delete;
-    ~ParsedBody() { spare() = std::move(reader_); }
+    ~ParsedBody() {
+        if (!is_long_) spare() = std::move(reader_);
+    }
 
     const contract::ValueSource& value() const { return *value_; }
 
+    /// Whether it is checked without the GIL; the memory that it took is given back.
+    bool is_long() const { return is_long_; }
+
 private:
+    static constexpr std::size_t long_bytes = std::size_t{64} * 1024;
+
     static std::unique_ptr<contract::JsonReader>& spare() {
         static thread_local std::unique_ptr<contract::JsonReader> reader;
         return reader;
@@ -113,6 +164,7 @@ private:
 
     std::unique_ptr<contract::JsonReader> reader_;
     const contract::ValueSource* value_ = nullptr;
+    bool is_long_ = false;
 };
 
 py::tuple read_json(const std::string& name, const std::optional<std::string>& model,
@@ -122,7 +174,11 @@ py::tuple read_json(const std::string& name, const std::optional<std::string>& m
         *value_or_raise(contract::choose_variant(operation, view_of(model), Encoding::json));
     CheckedRequest request(operation, variant);
     const ParsedBody parsed(body, longest_bytes);
-    request.run(parsed.value(), server, py::dict());
+    if (parsed.is_long()) {
+        request.run_long(parsed.value(), server);
+    } else {
+        request.run(parsed.value(), server, py::dict());
+    }
     return request.finish();
 }
 
@@ -133,7 +189,8 @@ py::tuple check_json(const std::string& name, const std::optional<std::string>& 
         *value_or_raise(contract::choose_variant(operation, view_of(model), Encoding::json));
     const ParsedBody parsed(body, longest_bytes);
     const contract::Report report =
-        contract::check(operation, variant, parsed.value(), side_of(server));
+        parsed.is_long() ? long_check(operation, variant, parsed.value(), server)
+                         : contract::check(operation, variant, parsed.value(), side_of(server));
     if (!report.ok()) raise_problems(operation, report);
     py::list warnings;
     for (const std::string& warning : report.warnings) warnings.append(to_text(warning));

@@ -18,7 +18,16 @@ class MemberNames {
 public:
     py::object str(std::string_view name);
 
+    /// Called for every object that is made: now and then other threads have their turn, as values
+    /// come by the million.
+    void take_turns() {
+        if (++made_ % made_in_a_turn == 0) without_gil([] {});
+    }
+
 private:
+    static constexpr std::size_t made_in_a_turn = 16 * 1024;
+
+    std::size_t made_ = 0;
     struct Name {
         std::string_view text;
         py::object object;

@@ -1,6 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <array>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "polymux/contract/check.hpp"
@@ -133,6 +136,34 @@ TEST_SUITE("check") {
             [&passed](std::string_view name, const ValueSource&) { passed += name; });
         CHECK(report.ok());
         CHECK(passed == "min_p");
+    }
+
+    TEST_CASE("what is handed on afterwards is what the check has handed on") {
+        for (const auto& [name, body] :
+             {std::pair{"chat", R"({"other":[1],"messages":[{"role":"user","content":"x"}],)"
+                                R"("temperature":null,"stream":true,"model":"m","more":{"a":1}})"},
+              std::pair{"search_music", R"({"song":"x","limit":"5","other":1})"}}) {
+            const Operation& operation = *find_operation(name);
+            const Variant& variant = operation.variants.front();
+            JsonReader reader;
+            const auto value = reader.read(body);
+            REQUIRE(value);
+            std::array<std::vector<std::string>, 2> seen;
+            std::size_t way = 0;
+            const auto accept = [&](const Accepted& accepted) {
+                seen[way].push_back(
+                    std::string(accepted.field.name) +
+                    (accepted.number ? '=' + std::to_string(accepted.number->integer) : ""));
+            };
+            const auto pass_on = [&](std::string_view member, const ValueSource&) {
+                seen[way].push_back("+" + std::string(member));
+            };
+            REQUIRE(check(operation, variant, **value, Side::server, accept, pass_on).ok());
+            way = 1;
+            hand_on(variant, **value, accept, pass_on);
+            CHECK(seen[0].size() >= 2);
+            CHECK(seen[0] == seen[1]);
+        }
     }
 
     TEST_CASE("numbers that are passed on must fit") {

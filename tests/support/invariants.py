@@ -3,7 +3,8 @@
 The invariants I1 to I7 of the project's list of faults. `PolymuxServer`, `ServedProcess` and
 `ServedProgram` look at every answer that they read, and at themselves when they end: so each case
 of the server's suites asserts them, and none has to say so. I5, that nothing was asked outside, is
-for cases that have decoys; that a health probe is answered in 250 ms is for the benchmarks.
+for cases that have decoys; that a health probe is answered in 250 ms is for those in which bodies
+are made to cost much (`test_hostile_bodies.py`).
 """
 
 from __future__ import annotations

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 import polymux
 import pytest
+from polymux import _core as core
 from polymux import contract
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
@@ -260,3 +263,44 @@ def test_results_share_nothing_with_the_body() -> None:
     body[:] = b"\0" * len(body)
     contract.read_json("chat", chat(user="else"))
     assert checked.values["user"] == "somebody"
+
+
+def test_a_long_body_is_read_as_a_short_one() -> None:
+    """Members that nobody knows are passed on, and others left out and told of."""
+    nested = {"a": [1, 2.5, None, True, {"b": "\u00e9"}] * 3}
+    for name, members in (("chat", CHAT), ("search_music", {"song": "x", "limit": "5"})):
+        body = json.dumps({**members, "other": nested, "temperature": None}).encode()
+        short, long = (contract.read_json(name, body + b" " * many) for many in (0, 1 << 16))
+        assert repr(long) == repr(short)
+    assert short.values["limit"] == 5
+    assert short.warnings
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{%s}" % b",".join(b'"%d":1' % number for number in range(400_000)),
+        b'{"metadata":{%s},' % b",".join(b'"%d":1' % number for number in range(400_000))
+        + chat()[1:],
+        b'{"model":"m","messages":[%s]}' % b",".join([b'{"role":"user","content":"x"}'] * 200_000),
+    ],
+    ids=["unknown", "nested", "messages"],
+)
+def test_others_have_their_turn_while_a_long_body_is_read(body: bytes) -> None:
+    """J14: nobody waits until all of it is read; whichever reader it is."""
+    for read in (lambda: contract.read_json("chat", body), lambda: core.parse_json(body)):
+        turns = 0
+        ended = threading.Event()
+
+        def watch(ended: threading.Event = ended) -> None:
+            nonlocal turns
+            while not ended.wait(0.001):
+                turns += 1
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        with suppress(polymux.InvalidRequestError):
+            read()
+        ended.set()
+        watcher.join()
+        assert turns >= 5

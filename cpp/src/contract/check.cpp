@@ -268,6 +268,23 @@ Report check(const Operation& operation, const Variant& variant, const ValueSour
     return report;
 }
 
+void hand_on(const Variant& variant, const ValueSource& body, Accept accept, PassOn pass_on) {
+    const ObjectType& type = variant.body;
+    std::size_t hint = 0;
+    body.members([&](std::string_view name, const ValueSource& member) {
+        const Field* const one = type.find(name, hint);
+        if (one == nullptr) {
+            if (type.unknown_fields == UnknownFields::pass) pass_on(name, member);
+            return true;
+        }
+        hint = type.index_of(*one) + 1;
+        if (is_absent(*one, member)) return true;
+        const FieldOutcome outcome = check_field(*one, member);
+        accept({*one, member, outcome.number, outcome.boolean});
+        return true;
+    });
+}
+
 Report check(const Operation& operation, const Variant& variant, const ValueSource& body,
              Side side) {
     return check(

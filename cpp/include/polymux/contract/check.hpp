@@ -59,6 +59,10 @@ Report check(const Operation& operation, const Variant& variant, const ValueSour
 Report check(const Operation& operation, const Variant& variant, const ValueSource& body,
              Side side);
 
+/// Gives `accept` and `pass_on` what `check` would give them, of a body that it has found good:
+/// nothing is judged again.
+void hand_on(const Variant& variant, const ValueSource& body, Accept accept, PassOn pass_on);
+
 /// The encoding that a received request's header field Content-Type names (null where it is
 /// missing): `application/json`, in UTF-8 if it says a charset, or `multipart/form-data` with a
 /// boundary. Anything else is refused: a page of another origin can send forms and plain text

@@ -1,0 +1,113 @@
+"""I3 and I6: bodies made to cost much hold no other request up, and take no memory."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from support.hostile_check import PATIENCE
+from support.polymux_server import CHAT
+from support.served import ServedProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+READ_TEXT = "/api/v1/image2text"
+LONGEST_S = 0.25 * PATIENCE
+PROBE_EVERY_S = 0.05
+TRIES = 4
+MIB = 1 << 20
+PART = b'--bbbb\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n'
+FILE = PART % (b"file", b'; filename="a.png"')
+END = b"\r\n--bbbb--\r\n"
+#: Each with the statuses that it may have. What is read to its end is no picture, so 415.
+FORMS: dict[str, tuple[Callable[[], bytes], tuple[int, ...]]] = {
+    "M07, line ends before": (lambda: b"\r\n" * (4 * MIB) + FILE + b"x" + END, (400, 415)),
+    "M08, bytes behind": (lambda: FILE + b"x" + END + b"x" * (4 * MIB), (400, 415)),
+    "M09, headers": (lambda: b"--bbbb\r\n" + b"a: b\r\n" * 20_000 + b"\r\nx" + END, (400,)),
+    "M10, one header": (lambda: b"--bbbb\r\na: " + b"b" * (8 * MIB) + b"\r\n\r\nx" + END, (400,)),
+    "M11, parts": (lambda: b"\r\n".join([PART % (b"a", b"")] * 100_000) + END, (400, 413)),
+    "M12, a field": (lambda: PART % (b"url", b"") + b"x" * (100 * MIB) + END, (413,)),
+    "M18, returns": (lambda: FILE + b"\r" * (8 * MIB) + END, (415,)),
+    "M18, near boundaries": (lambda: FILE + b"\r\n--" * (2 * MIB) + END, (415,)),
+    "M18, nearer boundaries": (lambda: FILE + b"\r\n--bbb" * MIB + END, (415,)),
+}
+DOCUMENTS: dict[str, tuple[Callable[[], bytes], tuple[int, ...]]] = {
+    "J07, a number": (lambda: b'{"max_tokens":%s}' % (b"9" * MIB), (400,)),
+    "J08, arrays": (lambda: b"[" * (4 * MIB), (400,)),
+    "J08, objects": (lambda: b'{"a":' * MIB, (400,)),
+    "J14, messages": (lambda: b'{"messages":[%s]}' % b",".join([b"{}"] * 1_000_000), (400, 413)),
+    "J14, keys": (
+        lambda: b"{%s}" % b",".join(b'"%d":1' % number for number in range(1_000_000)), (400, 413),
+    ),
+    "escapes": (lambda: b'{"model":"%s"}' % (rb"\u00e9" * (4 * MIB)), (400, 413)),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def forms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
+    """Its own process; how much memory that took is looked at when it ends."""
+    with ServedProcess(tmp_path_factory.mktemp("forms")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
+    """A chat may have 32 MiB, which lies in memory as it came, joined and parsed."""
+    with ServedProcess(tmp_path_factory.mktemp("documents"), more_bytes=192 * MIB) as running:
+        yield running
+
+
+class Probe(threading.Thread):
+    """Asks for the server's health again and again.
+
+    Attributes:
+        longest_s: The longest that it waited for an answer.
+    """
+
+    def __init__(self, server: ServedProcess) -> None:
+        super().__init__(daemon=True)
+        self._server = server
+        self._ended = threading.Event()
+        self.longest_s = 0.0
+
+    def run(self) -> None:
+        while not self._ended.wait(PROBE_EVERY_S):
+            began = time.monotonic()
+            assert self._server.ask("GET", "/healthz", key=None).status == 200
+            self.longest_s = max(self.longest_s, time.monotonic() - began)
+
+    def end(self) -> float:
+        self._ended.set()
+        self.join()
+        return self.longest_s
+
+
+def harmless(
+    server: ServedProcess, path: str, kind: str, body: bytes, statuses: tuple[int, ...]
+) -> None:
+    """Once at least: what else goes on on the machine is not the server's."""
+    waited = []
+    for _ in range(TRIES):
+        probe = Probe(server)
+        probe.start()
+        answer = server.ask("POST", path, body, [("Content-Type", kind)])
+        waited.append(probe.end())
+        assert answer.status in statuses, answer.body
+        if waited[-1] <= LONGEST_S:
+            return
+    raise AssertionError(f"others waited for {waited} s")
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_forms(forms: ServedProcess, name: str) -> None:
+    make, statuses = FORMS[name]
+    harmless(forms, READ_TEXT, "multipart/form-data; boundary=bbbb", make(), statuses)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_documents(documents: ServedProcess, name: str) -> None:
+    make, statuses = DOCUMENTS[name]
+    harmless(documents, CHAT, "application/json", make(), statuses)
