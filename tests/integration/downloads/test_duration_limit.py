@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 import pytest
+from polymux.downloads.settings import DownloadSettings
 from polymux.fetching import FetchPolicy
-from polymux.server.settings import Limits
+from polymux.server.settings import EngineSettings, Limits
 from support.addressed_server import FILES, PAGES
+from support.chat_model import model_path
 from support.polymux_server import PolymuxServer, form
 from support.video_site import Site
 from support.web import Server
+from support.weights import whisper
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,15 +26,19 @@ if TYPE_CHECKING:
 
 #: Of videos that last three.
 LONGEST_S = 2.0
+MUSIC = "/api/v1/downloadmusic"
 
 
 class LyingSite(Site):
     """Says of its list of parts, and of its page's video, that they last a second."""
 
     async def answer(self, exchange: Exchange) -> None:
-        if exchange.target == "/hls/short.m3u8":
+        # Of a search all that it is asked for is one segment.
+        exchange.target = unquote(exchange.target)
+        if exchange.target == "/short.m3u8":
             text = (self.folder / "hls" / "list.m3u8").read_text()
             told = re.sub(r"#EXTINF:[0-9.]+", "#EXTINF:0.4", text)
+            told = re.sub(r"^(?=[^#])", "/hls/", told, flags=re.MULTILINE)
             await exchange.answer(200, told.encode(), "Content-Type: application/vnd.apple.mpegurl")
         elif exchange.target == "/told":
             about = (
@@ -52,11 +60,19 @@ def lying(site_folder: Path) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def server(lying: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
-    """As anybody starts it, with the engines that are installed; only the limit is another."""
+    """As anybody starts it; only the limit is another. No model is loaded for what is refused."""
     folder = tmp_path_factory.mktemp("limited")
     fetch = FetchPolicy(allowed_hosts=(lying.authority,))
     limits = Limits(duration_s=LONGEST_S)
-    with PolymuxServer(folder / "s", fetch=fetch, limits=limits) as running:
+    engines = {
+        "media": EngineSettings("media"),
+        "speech": EngineSettings("speech", {"model": str(whisper(folder))}),
+        "chat": EngineSettings("chat", {"model": str(model_path())}),
+    }
+    download = DownloadSettings(music_search=lying.url("/{query}"))
+    with PolymuxServer(
+        folder / "s", fetch=fetch, limits=limits, engines=engines, download=download
+    ) as running:
         running.answer_within_s = 60.0
         yield running
 
@@ -65,6 +81,8 @@ def fetched(server: PolymuxServer, operation: str, url: str) -> Answer:
     if operation in FILES:
         body, headers = form(("url", url))
         return server.ask("POST", FILES[operation], body, headers)
+    if operation == "download_music":
+        return server.json(MUSIC, {"query": urlsplit(url).path.lstrip("/")})
     return server.json(PAGES[operation], {"url": url})
 
 
@@ -74,10 +92,20 @@ def fetched(server: PolymuxServer, operation: str, url: str) -> Answer:
         ("download_video", "/low.mp4"),
         ("download_video", "/told"),
         ("download_video", "/hls/list.m3u8"),
-        ("download_video", "/hls/short.m3u8"),
+        ("download_video", "/short.m3u8"),
         ("download_video", "/dash/list.mpd"),
         ("convert_to_mp3", "/low.mp4"),
         ("convert_to_mp3", "/told"),
+        ("convert_to_mp3", "/short.m3u8"),
+        ("transcribe", "/low.mp4"),
+        ("transcribe", "/told"),
+        ("transcribe", "/short.m3u8"),
+        ("summarize_video", "/low.mp4"),
+        ("summarize_video", "/told"),
+        ("summarize_video", "/short.m3u8"),
+        ("download_music", "/low.mp4"),
+        ("download_music", "/told"),
+        ("download_music", "/short.m3u8"),
     ],
 )
 def test_what_lasts_too_long(

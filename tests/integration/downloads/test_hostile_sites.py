@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import pytest
 from polymux import Client, errors
 from polymux.downloads.settings import DownloadSettings
 from polymux.fetching import FetchPolicy
+from support.addressed_server import downloaders
 from support.fetches import answering, wait_until
 from support.polymux_server import CONVERT, PolymuxServer, form
 from support.video_site import PAGE
@@ -182,10 +184,30 @@ def test_ten_thousand_videos_on_a_page(site_folder: Path, tmp_path: Path) -> Non
     assert len(asked) <= 3
 
 
+def watched_environments(site: Server) -> list[bytes]:
+    """What the downloaders that run while a site is asked have been given as environment."""
+    found: list[bytes] = []
+    answer = site.script
+
+    async def script(exchange: Exchange) -> None:
+        for pid in downloaders():
+            with suppress(OSError):  # It may have gone.
+                found.append(Path(f"/proc/{pid}/environ").read_bytes())
+        await answer(exchange)
+
+    site.script = script
+    return found
+
+
 def test_what_is_planted_around_is_not_read(
-    site: Server, tmp_path: Path, decoy: Server, monkeypatch: pytest.MonkeyPatch
+    site: Server,
+    tmp_path: Path,
+    decoy: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """U48, U49: configuration, plugins, netrc, cookies and proxies of the machine."""
+    """U48, U49: configuration, plugins, netrc, cookies, proxies and secrets of the machine."""
+    caplog.set_level("DEBUG")
     home = tmp_path / "home"
     (home / ".config" / "yt-dlp").mkdir(parents=True)
     (home / ".config" / "yt-dlp" / "config").write_text(f"--exec touch {tmp_path / 'canary'}\n")
@@ -206,8 +228,21 @@ def test_what_is_planted_around_is_not_read(
     monkeypatch.chdir(home)
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://{decoy.authority}")
+    for name in ("CLOUD_SECRET_KEY", "POLYMUX_API_KEY", "YT_DLP_TOKEN"):
+        monkeypatch.setenv(name, f"{name}-{SECRET.decode()}")
+    environments = watched_environments(site)
     with served(tmp_path, site) as server, Client(server.url, server.key) as client:
         client.download_video(site.url("/page/low.mp4")).save(tmp_path / "kept")
+        answers = [
+            server.json("/api/v1/downloadvideo", {"url": site.url(path)})
+            for path in ("/page/low.mp4", "/status/403")
+        ]
+    assert [one.status for one in answers] == [200, 502]
+    assert b"PATH=" in b"".join(environments)
+    told = [(tmp_path / "kept").read_bytes(), caplog.text.encode(), *environments]
+    told += [repr((one.headers, one.body)).encode() for one in answers]
+    told += [repr((one.target, one.headers)).encode() for one in site.requests]
+    assert not any(SECRET in one for one in told)
     assert not (tmp_path / "canary").exists()
     assert not (tmp_path / "plugin").exists()
     assert decoy.connections == 0

@@ -13,7 +13,7 @@ import pytest
 from polymux import Client, errors
 from polymux.downloads.settings import DownloadSettings
 from polymux.fetching import FetchPolicy
-from support.fetches import wait_until
+from support.fetches import answering, wait_until
 from support.polymux_server import CONVERT, PolymuxServer, form
 from support.programs import run
 from support.web import Server
@@ -68,6 +68,27 @@ def test_pages_begin_as_they_like(site_folder: Path, tmp_path: Path, written: st
     ):
         made = client.convert_to_mp3(url=web.url("/page")).save(tmp_path / "a.mp3")
         assert polymux.probe(made).duration_s == pytest.approx(3, abs=0.3)
+
+
+@pytest.mark.parametrize(
+    ("operation", "streams"),
+    [("convert_to_mp3", {"audio"}), ("download_video", {"audio", "video"})],
+)
+def test_a_video_that_its_site_calls_a_page(
+    site_folder: Path, tmp_path: Path, operation: str, streams: set[str]
+) -> None:
+    """U45: what it is counts, and not what it is called."""
+    data = (site_folder / "low.mp4").read_bytes()
+    with (
+        Server(answering(200, data, "Content-Type: text/html; charset=utf-8")) as site,
+        served(tmp_path, site) as server,
+        Client(server.url, server.key) as client,
+    ):
+        kept = getattr(client, operation)(url=site.url("/page")).save(tmp_path / "kept")
+        assert list((tmp_path / "s" / "drafts").iterdir()) == []
+    found = polymux.probe(kept)
+    assert {one.type for one in found.streams} == streams
+    assert found.duration_s == pytest.approx(3, abs=0.3)
 
 
 def test_the_first_that_a_search_finds(site: Server, tmp_path: Path) -> None:
