@@ -30,6 +30,37 @@ STARTERS = {
     "models/torch_device.py",
     "models/wheels.py",
 }
+#: Where a socket is made or a connection begun, and by what; all else goes by way of these.
+CONNECTORS = {
+    # The clients, to the server that they were given.
+    "_connection.py": {"core.Session"},
+    # Addresses of strangers, judged.
+    "fetching.py": {"core.fetch", "core.judged_destination"},
+    # The way out of downloads: what is judged, and the operator's own proxy. Within, yt-dlp.
+    "downloads/engine.py": {"urlopen", "YoutubeDL", "extract_info"},
+    "downloads/onward.py": {"open_connection"},
+    "downloads/proxy.py": {"open_connection"},
+    # Between processes of this machine: pairs of sockets, and the Unix socket of the way out.
+    "engines/child.py": {"socket.socket"},
+    "engines/outlet.py": {"open_unix_connection", "socket.socket"},
+    "engines/process.py": {"create_connection", "socket.socket", "socket.socketpair"},
+    # Machines of the operator's, in a cluster.
+    "cluster/joining.py": {"ray.init"},
+    # What listens.
+    "server/run.py": {"socket.getaddrinfo", "socket.socket"},
+    # Webhooks, judged before; and upstreams and catalogues that the operator has named.
+    "server/doors/replicate/delivery.py": {"core.Session"},
+    "upstreams/server.py": {"core.Session"},
+    "upstreams/song_search/source.py": {"core.Session"},
+}
+#: Those names, and others by which it could be done: the ends of dotted ones.
+CONNECTING = set().union(*CONNECTORS.values()) | {
+    "create_unix_connection", "create_datagram_endpoint", "sock_connect", "sock_sendto", "connect",
+    "connect_ex", "sendto", "sendmsg", "gethostbyname", "create_subprocess_shell", "_core.Session",
+    "_core.fetch", "PoolManager", "HTTPConnection", "HTTPSConnection",
+}  # fmt: skip
+#: No connections over a network.
+DATABASES = {"sqlite3.connect"}
 #: Reads torch's old files as data; `tests/unit/models/test_pickled.py` has what it refuses.
 READS_PICKLES = ("models/pickled.py", "pickle")
 
@@ -119,6 +150,23 @@ def test_programs_are_started_in_few_places() -> None:
     assert found == STARTERS
 
 
+def test_connections_are_begun_in_few_places() -> None:
+    """S1: called, handed on or imported, under whatever name."""
+    found = {name: connecting(tree) for name, tree in sources().items()}
+    assert {name: ways for name, ways in found.items() if ways} == CONNECTORS
+
+
+def connecting(tree: ast.Module) -> set[str]:
+    """Ways to begin a connection that a source mentions."""
+    named = {dotted(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    # A word of timeouts as well: a way only where it is called.
+    named -= {one for one in named if one.endswith(".connect")} - {one for one, _ in called(tree)}
+    ends = {f".{one}" for one in (named | set(imported(tree))) - DATABASES}
+    found = {way for way in CONNECTING for one in ends if one.endswith(f".{way}")}
+    # A type's name under which nothing is begun, beside the place where it is.
+    return found - ({"_core.Session"} if "core.Session" in found else set())
+
+
 def test_keys_are_compared_in_one_place() -> None:
     """S17: by a comparison that takes the same time for all; links and a proxy have their own."""
     found = {name for name, function, _ in calls() if function.endswith("compare_digest")}
@@ -138,3 +186,21 @@ def test_the_checks_find_what_they_look_for() -> None:
     assert {"xml.etree", "urllib.request"} <= set(imported(tree))
     names = [function for function, _ in called(tree)]
     assert names == ["eval", "run"]
+
+
+@pytest.mark.parametrize(
+    ("text", "way"),
+    [
+        ("core.Session(x)", "core.Session"),
+        ("from polymux._core import Session as S", "_core.Session"),
+        ("begin = asyncio.open_connection", "open_connection"),
+        ("from asyncio import open_connection as begin", "open_connection"),
+        ("import socket as s\nfrom socket import socket", "socket.socket"),
+        ("self._socket.connect(place)", "connect"),
+        ("loop.create_connection(made)", "create_connection"),
+        ("database = sqlite3.connect(path)", None),
+        ("client.reconnect()", None),
+    ],
+)
+def test_ways_to_connect_are_found(text: str, way: str | None) -> None:
+    assert connecting(ast.parse(text)) == ({way} if way else set())
