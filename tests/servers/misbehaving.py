@@ -61,6 +61,10 @@ class MisbehavingServer(LoopbackServer):
         """
         self._add(self._by_path.setdefault(path, _Scripts()), play, times)
 
+    def forget(self, path: str | None) -> None:
+        """Takes back the scripts of a path that were not played."""
+        self._by_path.setdefault(path, _Scripts()).waiting.clear()
+
     def on_connect(self, *play: Step, times: int | None = 1) -> None:
         """Adds a script for one connection, played before a request is read from it."""
         self._add(self._on_connect, play, times)

@@ -181,7 +181,10 @@ class Watched:
 
 
 class Grown:
-    """How much more this process has held at most, while a block ran, than before it.
+    """How much more a process has held at most, while a block ran, than before it.
+
+    Args:
+        process: Its id, of this user. Default: this one.
 
     Attributes:
         bytes: Resident; 0 before the end.
@@ -189,14 +192,17 @@ class Grown:
 
     bytes = 0
 
+    def __init__(self, process: int | None = None) -> None:
+        self._process = "self" if process is None else str(process)
+
     def __enter__(self) -> Self:
         # Whatever was the most until now counts no more: see proc(5).
-        Path("/proc/self/clear_refs").write_text("5")
-        self._usual_place = _status_bytes("self", "VmRSS")
+        Path(f"/proc/{self._process}/clear_refs").write_text("5")
+        self._usual_bytes = _status_bytes(self._process, "VmRSS")
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.bytes = _status_bytes("self", "VmHWM") - self._usual_place
+        self.bytes = _status_bytes(self._process, "VmHWM") - self._usual_bytes
 
 
 def _status_bytes(process: object, name: str) -> int:

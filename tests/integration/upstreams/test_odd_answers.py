@@ -1,0 +1,269 @@
+"""Upstreams whose answers are longer than they say, called something else, or without an end.
+
+What was asked for comes, or an error; nothing of one answer is ever in another's place.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from servers import http1, media, steps
+from support.addressed_server import Grown
+from support.polymux_server import CHAT, form
+from support.serving import ServedProgram
+from support.upstreams import (
+    ASKED,
+    STT,
+    WHOLE,
+    chat,
+    chunk,
+    event,
+    events_of,
+    gateway,
+    upstream,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from servers.misbehaving import MisbehavingServer
+    from servers.steps import Step
+    from support.polymux_server import Answer, PolymuxServer
+
+LONG = [pytest.mark.long, pytest.mark.slow]
+MIB = 1 << 20
+#: Of an answer, 32 MiB are taken. What holds them is copied as it grows, and of what it was before
+#: the allocator keeps the pages a while, in a process that has had such answers already.
+MOST_BYTES = 3 * 32 * MIB
+SPEECH = "turian/insanely-fast-whisper-with-video"
+#: What a caller asks for, and where the upstream answers it.
+CASES = {
+    "openai chat": "/v1/chat/completions",
+    "openai transcript": "/v1/audio/transcriptions",
+    "polymux chat": CHAT,
+    "polymux transcript": STT,
+    "replicate transcript": "/v1/models/our-team/whisper/predictions",
+}
+KINDS = ("openai", "polymux", "replicate")
+
+
+@pytest.fixture(scope="module")
+def servers(
+    bad: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, PolymuxServer]]:
+    """A gateway before each kind of upstream."""
+    models = {
+        "openai": {"fast": "m", SPEECH: "whisper"},
+        "polymux": {"fast": "m"},
+        "replicate": {SPEECH: "our-team/whisper"},
+    }
+    kept = {"id": "f1", "urls": {"get": f"{bad.url}/v1/files/f1"}}
+    bad.script(steps.answer(201, json.dumps(kept).encode()), path="/v1/files", times=None)
+    bad.script(steps.answer(204, b""), path="/v1/files/f1", times=None)
+    with ExitStack() as running:
+        found = {}
+        for kind in KINDS:
+            folder = tmp_path_factory.mktemp(kind)
+            more: dict[str, Any] = (
+                {"operations": ("chat", "transcribe")} if kind == "openai" else {}
+            )
+            url = f"{bad.url}/v1" if kind == "replicate" else bad.url
+            made = upstream(folder, url, kind=kind, models=models[kind], **more)
+            found[kind] = running.enter_context(gateway(folder, {kind: made}))
+        yield found
+
+
+def ask(servers: dict[str, PolymuxServer], case: str) -> Answer:
+    kind, what = case.split()
+    if what == "chat":
+        return chat(servers[kind])
+    body, head = form(("audio", ("a.wav", media.wav())))
+    return servers[kind].ask("POST", STT, body, head)
+
+
+def good(case: str, text: str) -> bytes:
+    """A right answer of the upstream that says this."""
+    kind, what = case.split()
+    value: dict[str, Any] = {"text": text}
+    if what == "chat":
+        message = {"role": "assistant", "content": text}
+        value = WHOLE | {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    elif kind != "openai":
+        output = {"text": text, "chunks": []}
+        value = {"id": "job1", "status": "succeeded", "model": "m", "version": "v", "input": {},
+                 "output": output, "urls": {}}  # fmt: skip
+    return json.dumps(value).encode()
+
+
+def said(answer: Answer) -> str:
+    """What callers were told."""
+    assert answer.status == 200, answer.body
+    value = answer.json()
+    text: str = (
+        value["choices"][0]["message"]["content"] if "choices" in value else value["output"]["text"]
+    )
+    return text
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["at once", "a moment later"])
+@pytest.mark.parametrize("case", CASES)
+def test_longer_than_declared(
+    servers: dict[str, PolymuxServer], bad: MisbehavingServer, case: str, later: bool
+) -> None:
+    """What is behind an answer's end looks like the next answer, and is nobody's."""
+    path = CASES[case]
+    poison = good(case, "poison")
+    head = http1.head(200, [("Content-Type", "application/json"), ("Content-Length", len(poison))])
+    for number in range(3):
+        right = good(case, f"right {number}")
+        behind = head + poison
+        play = [steps.wrong_content_length(len(right), right + behind)]
+        if later:
+            play = [steps.answer(200, right), steps.sleep(0.05), steps.send(behind)]
+        bad.script(*play, path=path)
+        assert said(ask(servers, case)) == f"right {number}"
+        if later:
+            time.sleep(0.2)
+        bad.script(steps.answer(200, good(case, f"next {number}")), path=path)
+        assert said(ask(servers, case)) == f"next {number}"
+
+
+@pytest.mark.parametrize("content_type", ["text/html", "text/plain; charset=latin-1", "x"])
+@pytest.mark.parametrize("case", CASES)
+def test_called_something_else(
+    servers: dict[str, PolymuxServer], bad: MisbehavingServer, case: str, content_type: str
+) -> None:
+    """What an answer is counts, and not what it is called; here it is called what it is."""
+    right = good(case, "Grüße")
+    bad.script(steps.answer(200, right, content_type=content_type), path=CASES[case])
+    answer = ask(servers, case)
+    assert said(answer) == "Grüße"
+    assert answer.headers["content-type"] == "application/json"
+    page = b"<html><body>Sign in</body></html>"
+    bad.script(steps.answer(200, page, content_type="application/json"), path=CASES[case])
+    told = ask(servers, case)
+    assert (told.status, told.json()["code"]) == (502, "upstream_failed")
+
+
+@pytest.mark.parametrize("content_type", ["text/html", "text/plain", "application/json"])
+@pytest.mark.parametrize("kind", ["openai", "polymux"])
+def test_a_stream_that_is_called_something_else(
+    servers: dict[str, PolymuxServer], bad: MisbehavingServer, kind: str, content_type: str
+) -> None:
+    """All of it, to its end."""
+    fields = [("Content-Type", content_type), ("Connection", "close")]
+    stream = event(chunk("x")) + event(chunk("", "stop")) + event("[DONE]")
+    bad.script(
+        steps.head(200, fields), steps.send(stream), steps.close(), path=CASES[f"{kind} chat"]
+    )
+    answer = chat(servers[kind], stream=True)
+    assert events_of(answer) == [chunk("x"), chunk("", "stop"), "[DONE]"]
+
+
+def many_choices(case: str, *, declared: bool) -> list[Step]:
+    """A right beginning, and choices for 64 MiB."""
+    start = good(case, "x")[:-1] + b', "choices": ['
+    choice = b'{"index": 0, "message": {"role": "assistant", "content": "x"}},'
+    block = choice * (MIB // len(choice))
+    if declared:
+        size = len(start) + 64 * len(block)
+        fields = [("Content-Type", "application/json"), ("Content-Length", str(size))]
+        return [steps.head(200, fields), steps.send(start), *[steps.send(block)] * 64]
+    return [steps.chunked_head(), steps.chunk(start), *[steps.chunk(block)] * 64]
+
+
+#: Answers that take no memory where they are made, and would take all of it where they are read.
+ENDLESS: dict[str, Callable[[str], list[Step]]] = {
+    "bomb": lambda _: [steps.gzip_bomb()],
+    "bomb twice packed": lambda _: [steps.gzip_bomb(1 << 30, layers=2)],
+    "twenty encodings": lambda _: [steps.gzip_bomb(1 << 20, layers=20)],
+    "endless": lambda _: [steps.chunked_head(), steps.repeat_forever(b"4\r\n    \r\n")],
+    "choices": partial(many_choices, declared=False),
+    "choices as declared": partial(many_choices, declared=True),
+}
+
+
+SETTINGS = """
+[upstreams.other]
+kind = "{kind}"
+base_url = "{url}"
+operations = ["{operation}"]
+models = {models}
+"""
+
+
+def asked(program: ServedProgram, case: str) -> Answer:
+    if case.endswith("chat"):
+        body = json.dumps(ASKED).encode()
+        return program.request("POST", CHAT, body, [("Content-Type", "application/json")])
+    return program.request("POST", STT, *form(("audio", ("a.wav", media.wav()))))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_memory_under_answers_without_end(
+    bad: MisbehavingServer, servers: dict[str, PolymuxServer], case: str, tmp_path: Path
+) -> None:
+    """C11 to C13, I6: given up at 32 MiB and let go of, whatever came before."""
+    kind, path = case.split()[0], CASES[case]
+    of_chat = case.endswith("chat")
+    settings = SETTINGS.format(
+        kind=kind,
+        url=bad.url if kind == "polymux" else f"{bad.url}/v1",
+        operation="chat" if of_chat else "transcribe",
+        models='{ fast = "m" }' if of_chat else f'{{ "{SPEECH}" = "our-team/whisper" }}',
+    )
+    grown_bytes = {}
+    with ServedProgram(tmp_path, settings, whole=True).start() as program:
+        for fault, play in ENDLESS.items():
+            bad.script(steps.answer(200, good(case, "before")), path=path)
+            assert said(asked(program, case)) == "before"
+            before = len(bad.requests)
+            bad.script(*play(case), path=path, times=2 if case == "polymux transcript" else 1)
+            with Grown(program.pid) as grown:
+                answer = asked(program, case)
+            assert (answer.status, answer.json()["code"]) == (502, "upstream_failed"), fault
+            grown_bytes[fault] = grown.bytes
+            for request in bad.requests[before:]:
+                if request.path == path:
+                    bad.wait_closed(request.connection, 5)
+            bad.forget(path)
+        assert max(grown_bytes.values()) < MOST_BYTES, grown_bytes
+        bad.script(steps.answer(200, good(case, "behind")), path=path)
+        assert said(asked(program, case)) == "behind"
+
+
+@pytest.mark.parametrize("count", [8_000, pytest.param(100_000, marks=LONG)])
+@pytest.mark.parametrize("pieces", ["events", "chunks"])
+@pytest.mark.parametrize("kind", ["openai", "polymux"])
+def test_very_many_pieces_of_one_byte(
+    servers: dict[str, PolymuxServer], bad: MisbehavingServer, kind: str, pieces: str, count: int
+) -> None:
+    """C46: letters that are events, and bytes that are chunks of HTTP; no work grows by squares."""
+    path = CASES[f"{kind} chat"]
+
+    def work_s(count: int) -> float:
+        letters = count if pieces == "events" else count // len(event(chunk("x")))
+        stream = event(chunk("x")) * letters + event("[DONE]")
+        if pieces == "events":
+            play = [steps.event_stream(), steps.send(stream), steps.close()]
+        else:
+            data = b"".join(http1.chunk(stream[at : at + 1]) for at in range(len(stream)))
+            play = [steps.chunked_head(content_type="text/event-stream"), steps.send(data),
+                    steps.last_chunk()]  # fmt: skip
+        bad.script(*play, path=path)
+        began = time.process_time()
+        answer = servers[kind].json(CHAT, ASKED | {"stream": True})
+        took_s = time.process_time() - began
+        assert events_of(answer) == [*[chunk("x")] * letters, "[DONE]"]
+        return took_s
+
+    few_s = work_s(count // 4)
+    all_s = work_s(count)
+    assert all_s < 40
+    assert all_s < 0.5 + 10 * few_s
