@@ -21,12 +21,14 @@ def downloads(today: datetime.date | None = None) -> dict[str, Any]:
 
     Returns:
         ``ok``, ``version``, ``age_days``, ``old``, ``javascript`` (whether deno is there, which
-        some sites need), ``confined`` (whether its only way out is enforced) and ``remedy``.
+        some sites need), ``way_out`` (what keeps it to its only one: ``"network namespace"``,
+        ``"ports"`` where Landlock bounds those of TCP and nothing else, ``"open"`` where nothing
+        does, None where nobody could find out) and ``remedy``.
 
     Example:
         >>> from polymux.downloads.health import downloads
         >>> sorted(downloads())[:3]
-        ['age_days', 'confined', 'javascript']
+        ['age_days', 'javascript', 'ok']
     """
     version = _version("yt-dlp")
     age_days = None if version is None else _age_days(version, today or datetime.date.today())
@@ -36,7 +38,7 @@ def downloads(today: datetime.date | None = None) -> dict[str, Any]:
         "age_days": age_days,
         "old": age_days is not None and age_days > _OLD_DAYS,
         "javascript": _version("deno") is not None,
-        "confined": None if version is None else _confined(),
+        "way_out": None if version is None else _way_out(),
         "remedy": _REMEDY,
     }
 
@@ -57,16 +59,26 @@ def _age_days(version: str, today: datetime.date) -> int | None:
     return None
 
 
-def _confined() -> bool | None:
-    """None where nobody could find out."""
+def _way_out() -> str | None:
     from subprocess import TimeoutExpired
 
-    from polymux.engines import outlet
+    from polymux.engines import confinement, outlet
 
     try:
-        return outlet.tried()
+        found = outlet.tried()
     except (OSError, TimeoutExpired):
         return None
+    told = {outlet.ONE_WAY_OUT: "network namespace", confinement.ONLY_PORTS: "ports"}
+    return told.get(found, "open")
+
+
+_WAYS_OUT = {
+    "network namespace": "ok       one way out for downloads: a network namespace of their own",
+    "ports": "partly   one way out for downloads: this machine lets no process leave the network; "
+    "Landlock bounds the ports of TCP, and nothing else",
+    "open": "absent   one way out for downloads, enforced: this machine lets no process leave the "
+    "network, and has no Landlock that bounds ports (Linux 6.7)",
+}
 
 
 def lines(found: dict[str, Any]) -> list[str]:
@@ -81,9 +93,6 @@ def lines(found: dict[str, Any]) -> list[str]:
         )
     if not found["javascript"]:
         words.append(f"absent   deno, without which some sites give nothing ('{found['remedy']}')")
-    if found["confined"] is False:
-        words.append(
-            "absent   one way out for downloads, enforced: this machine lets no process leave the "
-            "network, and Landlock bounds the ports at best"
-        )
+    if found["way_out"] is not None:
+        words.append(_WAYS_OUT[found["way_out"]])
     return words

@@ -15,7 +15,14 @@ import sys
 from contextlib import suppress
 from itertools import pairwise
 
-from polymux.engines.confinement import die_with_parent, leave_network, run_module
+from polymux.engines.confinement import (
+    ONLY_PORTS,
+    Confinement,
+    confine,
+    die_with_parent,
+    leave_network,
+    run_module,
+)
 
 #: Told as in force.
 ONE_WAY_OUT = "own network namespace, one way out"
@@ -98,14 +105,22 @@ async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
         sink.write_eof()
 
 
-def tried() -> bool:
-    """Whether this machine lets a process leave the network, found out by one that has tried it.
+def tried() -> str:
+    """What bounds the way out of a process on this machine, found out by one that has tried it.
+
+    Returns:
+        `ONE_WAY_OUT`; `ONLY_PORTS` where no process may leave the network, and Landlock bounds the
+        ports of TCP; empty where nothing does.
 
     Raises:
         OSError: No process can be started.
     """
-    return run_module(__name__).returncode == 0
+    return run_module(__name__).stdout.decode()
 
 
 if __name__ == "__main__":
-    sys.exit(0 if open_outlet(os.devnull) is not None else 1)
+    # As `polymux.engines.child` has it: where there is no network to leave, ports.
+    if open_outlet(os.devnull) is not None:
+        sys.stdout.write(ONE_WAY_OUT)
+    elif ONLY_PORTS in confine(Confinement(readable=("/",), ports=(1,))):
+        sys.stdout.write(ONLY_PORTS)

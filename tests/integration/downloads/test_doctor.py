@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -62,7 +63,11 @@ def test_the_one_way_out(tmp_path: Path, enforced: bool) -> None:
         )  # fmt: skip
         return done.stdout.decode()
 
-    said = [line for line in doctor().splitlines() if "one way out" in line]
-    assert json.loads(doctor("--json"))["downloads"]["confined"] is enforced
-    assert len(said) == (0 if enforced else 1)
-    assert enforced or said[0].startswith("absent   one way out for downloads, enforced")
+    [said] = [line for line in doctor().splitlines() if "one way out" in line]
+    way_out = json.loads(doctor("--json"))["downloads"]["way_out"]
+    if enforced:
+        assert (way_out, said[:9].strip()) == ("network namespace", "ok")
+    elif ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1) >= 4:  # Landlock's version.
+        assert (way_out, said[:9].strip()) == ("ports", "partly")
+    else:
+        assert (way_out, said[:9].strip()) == ("open", "absent")

@@ -70,7 +70,7 @@ def confined(folder: Path, *, leaves: bool) -> tuple[dict[str, Any], int]:
 def test_a_network_of_its_own(tmp_path: Path) -> None:
     """Its end is waited for with that of all who hold its output: the process beside ends too."""
     found, came = confined(tmp_path, leaves=True)
-    if outlet.tried():
+    if outlet.tried() == outlet.ONE_WAY_OUT:
         assert outlet.ONE_WAY_OUT in found["in_force"]
         assert found["decoy"] == "ConnectionRefusedError"
         assert came == 0
@@ -135,16 +135,44 @@ def test_what_is_asked_of_each_version(monkeypatch: pytest.MonkeyPatch, version:
     assert rules == ([(connect, 8080)] if version >= 4 else [])
 
 
-@pytest.mark.parametrize("enforced", [True, False, None])
-def test_what_doctor_says(monkeypatch: pytest.MonkeyPatch, enforced: bool | None) -> None:
-    def tried() -> bool:
-        if enforced is None:
+@pytest.mark.parametrize(
+    ("in_force", "way_out", "says"),
+    [
+        (outlet.ONE_WAY_OUT, "network namespace", "ok       one way out"),
+        (confinement.ONLY_PORTS, "ports", "partly   one way out"),
+        ("", "open", "absent   one way out"),
+        (None, None, None),
+    ],
+)
+def test_what_doctor_says(
+    monkeypatch: pytest.MonkeyPatch, in_force: str | None, way_out: str | None, says: str | None
+) -> None:
+    def tried() -> str:
+        if in_force is None:
             raise OSError("no process can be started")
-        return enforced
+        return in_force
 
     monkeypatch.setattr(outlet, "tried", tried)
     found = health.downloads()
-    assert found["confined"] is enforced
+    assert found["way_out"] == way_out
     said = [line for line in health.lines(found) if "one way out" in line]
-    assert len(said) == (1 if enforced is False else 0)
-    assert not said or "Landlock bounds the ports at best" in said[0]
+    assert len(said) == (0 if says is None else 1)
+    assert says is None or said[0].startswith(says)
+    assert ("bounds the ports of TCP, and nothing else" in "".join(said)) == (way_out == "ports")
+
+
+#: What `outlet` finds where no process may leave the network.
+_STAYING = """
+import runpy
+from polymux.engines import confinement
+confinement.leave_network = lambda: False
+runpy.run_module("polymux.engines.outlet", run_name="__main__")
+"""
+
+
+def test_what_is_found_where_no_process_may_leave() -> None:
+    """By the same process that doctor starts, on this machine's kernel."""
+    command = [sys.executable, "-c", _STAYING]
+    done = subprocess.run(command, capture_output=True, check=True, timeout=60)
+    wanted = confinement.ONLY_PORTS if landlock_version() >= 4 else ""
+    assert done.stdout.decode() == wanted
