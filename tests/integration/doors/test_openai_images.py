@@ -1,4 +1,7 @@
-"""/v1/images with a scripted backend, as no engine makes pictures; asked by the package openai."""
+"""/v1/images asked by the package openai, before a backend that does what a test says.
+
+Before the engine that makes pictures: `engines/diffusion/test_generation_on_server.py`.
+"""
 
 from __future__ import annotations
 

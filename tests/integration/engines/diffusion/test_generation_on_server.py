@@ -21,7 +21,7 @@ from PIL import Image
 from polymux import errors
 from polymux.fetching import FetchPolicy
 from polymux.server.settings import EngineSettings, Limits
-from support import diffusion_models
+from support import diffusion_models, openai_door
 from support.polymux_server import PolymuxServer
 from support.web import Exchange, Server
 
@@ -102,6 +102,48 @@ def test_text_picture_and_mask_make_pictures(client: polymux.Client) -> None:
     told = read(repainted.images[0]).text["parameters"]
     assert "Seed: 3" in told
     assert "Denoising strength: 0.8" in told
+
+
+def test_the_package_openai_makes_pictures(server: PolymuxServer) -> None:
+    """By their links, and as they are: the same for the same seed."""
+    fields = {"num_inference_steps": 2, "seed": 3}
+    with openai_door.of(server) as package:
+        linked = package.images.generate(
+            prompt="a house", model=B, n=2, size="256x256", extra_body=fields
+        )
+        whole = package.images.generate(
+            prompt="a house", model=B, n=2, size="256x256", extra_body=fields,
+            response_format="b64_json",
+        )  # fmt: skip
+    found = []
+    for one in linked.data or ():
+        answer = httpx2.get(one.url or "")
+        assert answer.headers["content-type"] == "image/png"
+        found.append(answer.content)
+    assert found == [base64.b64decode(one.b64_json or "") for one in whole.data or ()]
+    pictures = [Image.open(io.BytesIO(one)) for one in found]
+    assert [(one.format, one.size) for one in pictures] == [("PNG", (256, 256))] * 2
+    assert pictures[0].tobytes() != pictures[1].tobytes()
+
+
+def test_the_package_openai_edits_a_picture(server: PolymuxServer) -> None:
+    """It begins with the one that was given, and has its size: another makes another."""
+
+    def edited(given: bytes) -> Image.Image:
+        made = package.images.edit(
+            image=("boat.png", given), prompt="a house", model=B, response_format="b64_json",
+            extra_body={"num_inference_steps": 4, "seed": 3},
+        )  # fmt: skip
+        [one] = made.data or ()
+        return Image.open(io.BytesIO(base64.b64decode(one.b64_json or "")))
+
+    black = io.BytesIO()
+    Image.new("RGB", (256, 192)).save(black, "PNG")
+    with openai_door.of(server) as package:
+        first, again, other = (edited(one) for one in (soft(256, 192),) * 2 + (black.getvalue(),))
+    assert (first.format, first.size) == ("PNG", (256, 192))
+    assert first.text["parameters"].startswith("a house")
+    assert first.tobytes() == again.tobytes() != other.tobytes()
 
 
 def test_the_same_seed_is_the_same_picture(client: polymux.Client) -> None:
