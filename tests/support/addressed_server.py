@@ -8,6 +8,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.bringing import Bringer, addressed
@@ -39,6 +40,8 @@ PAGES = {
     "summarize_video": "/api/v1/videosummarization",
 }
 OPERATIONS = (*FILES, *PAGES)
+#: What looks for a page, and is told none: here all that is searched for is a path of the site.
+MUSIC = "download_music"
 _LONGEST_S = 3600.0
 
 
@@ -78,6 +81,8 @@ class AddressedServer(PolymuxServer):
         self._policy = FetchPolicy(
             allowed_hosts=tuple(one.authority for one in sites), certificate_bundle=bundle
         )
+        if sites:
+            download.setdefault("music_search", sites[0].url("/{query}"))
         self._download = DownloadSettings(most_bytes=most_bytes, **download)
         self.speech = Scripted("speech", ("transcribe",), slots=4)
         super().__init__(folder / "s", self._backends)
@@ -118,6 +123,8 @@ class AddressedServer(PolymuxServer):
         if operation in FILES:
             body, headers = form(("url", url))
             return self.ask("POST", FILES[operation], body, headers)
+        if operation == MUSIC:
+            return self.json("/api/v1/downloadmusic", {"query": urlsplit(url).path.lstrip("/")})
         return self.json(PAGES[operation], {"url": url})
 
     def failure(self, operation: str, url: str) -> tuple[int, str, str]:

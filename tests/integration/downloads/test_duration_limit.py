@@ -10,7 +10,7 @@ import pytest
 from polymux.downloads.settings import DownloadSettings
 from polymux.fetching import FetchPolicy
 from polymux.server.settings import EngineSettings, Limits
-from support.addressed_server import FILES, PAGES
+from support.addressed_server import FILES, MUSIC, PAGES
 from support.chat_model import model_path
 from support.polymux_server import PolymuxServer, form
 from support.video_site import Site
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 #: Of videos that last three.
 LONGEST_S = 2.0
-MUSIC = "/api/v1/downloadmusic"
 
 
 class LyingSite(Site):
@@ -81,8 +80,8 @@ def fetched(server: PolymuxServer, operation: str, url: str) -> Answer:
     if operation in FILES:
         body, headers = form(("url", url))
         return server.ask("POST", FILES[operation], body, headers)
-    if operation == "download_music":
-        return server.json(MUSIC, {"query": urlsplit(url).path.lstrip("/")})
+    if operation == MUSIC:
+        return server.json("/api/v1/downloadmusic", {"query": urlsplit(url).path.lstrip("/")})
     return server.json(PAGES[operation], {"url": url})
 
 

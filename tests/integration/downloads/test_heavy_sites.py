@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from support.addressed_server import FILES, OPERATIONS, PAGES, AddressedServer, Grown, Watched
+from support.addressed_server import (
+    FILES,
+    MUSIC,
+    OPERATIONS,
+    PAGES,
+    AddressedServer,
+    Grown,
+    Watched,
+)
 from support.fetches import answering
 from support.hostile_check import SANITIZED
 from support.odd_downloaders import ENDLESS_LINE, LOUD, SAID_BYTES
@@ -166,7 +174,7 @@ def test_lists_of_parts(tmp_path: Path, operation: str, template: str) -> None:
     assert watched.most_bytes <= _DATA_BYTES + _LIBRARIES_BYTES or SANITIZED
 
 
-@pytest.mark.parametrize("operation", ["convert_to_mp3", "download_video"])
+@pytest.mark.parametrize("operation", [*OPERATIONS, MUSIC])
 @pytest.mark.parametrize(("end", "status"), [("drips", 504), ("stalls", 504), ("resets", 502)])
 def test_half_a_file(
     site_folder: Path, tmp_path: Path, operation: str, end: str, status: int
@@ -190,7 +198,7 @@ def test_half_a_file(
         else:
             await exchange.closed()
 
-    is_page = operation in PAGES
+    is_page = operation not in FILES
     # A page's process takes seconds to begin where others work beside it.
     total_s = 12.0 if is_page else 1.0
     path = "/page" if is_page else "/a.mp4"
