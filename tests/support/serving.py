@@ -88,6 +88,7 @@ class ServedProgram:
         before: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
         ready: bool = True,
+        arguments: Sequence[str] = (),
         **options: Any,
     ) -> Self:
         """Starts it, and waits until it serves.
@@ -97,10 +98,11 @@ class ServedProgram:
             before: A command that runs it.
             environment: Instead of its own.
             ready: Whether to wait.
+            arguments: More of the command's.
             options: For `subprocess.Popen`.
         """
         command = [*before, sys.executable, "-m", "polymux", "serve", "--port", str(port),
-                   "--config", str(self.settings)]  # fmt: skip
+                   "--config", str(self.settings), *arguments]  # fmt: skip
         plain: dict[str, Any] = {
             "stdin": subprocess.DEVNULL,
             "stdout": subprocess.DEVNULL,

@@ -46,6 +46,12 @@ def add_commands(commands: Any) -> None:
     )
     levels = ("debug", "info", "warning", "error")
     serve.add_argument("--log", choices=levels, default="info", help="what is logged; default info")
+    serve.add_argument(
+        "--log-format",
+        choices=("text", "json"),
+        default="text",
+        help="lines of text, or a JSON object on each line; default text",
+    )
     serve.set_defaults(run=run_serve)
     keys.add_commands(commands)
     config = commands.add_parser("config", help="check the settings of a server")
@@ -89,7 +95,7 @@ def run_serve(options: argparse.Namespace) -> int:
     _ = server.create_app  # Says what is missing, where something is.
     from polymux.server import run
 
-    run.set_up_logging(options.log)
+    run.set_up_logging(options.log, options.log_format)
     path = None if options.config is None else Path(options.config)
     return run.serve(settings, path=path, on_ready=_tell_ready)
 

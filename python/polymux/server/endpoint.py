@@ -12,6 +12,7 @@ from polymux._text import printable, shortened
 from polymux.server.answers import CLOSE, send_json, send_told
 from polymux.server.body import ClientGoneError
 from polymux.server.gate import Access, request_id_of
+from polymux.server.logs import ACCESS_LOGGER
 from polymux.service.failures import StoreError, described, draining, refusal
 from polymux.service.work import Caller
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from polymux.server.state import ServerState
 
 _log = logging.getLogger("polymux.server")
-_access = logging.getLogger("polymux.access")
+_access = logging.getLogger(ACCESS_LOGGER)
 #: What a page may send beside what browsers send by themselves; some are of OpenAI's package, and
 #: the last of the Model Context Protocol.
 _ALLOWED_FIELDS = (
@@ -132,9 +133,10 @@ class Endpoint:
     async def _fail(self, error: Exception, watched: _Watched, request_id: str) -> None:
         told = self.described(error)
         if told["code"] == "internal":
-            _log.error("request %s failed unexpectedly", request_id, exc_info=error)
+            of = {"request_id": request_id}
+            _log.error("request %s failed unexpectedly", request_id, exc_info=error, extra=of)
         elif isinstance(error, StoreError):
-            _log.error("request %s: %s", request_id, error)
+            _log.error("request %s: %s", request_id, error, extra={"request_id": request_id})
         if watched.status:
             return  # The answer has begun; what reads it sees that it is cut.
         fields = []

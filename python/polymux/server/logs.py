@@ -1,8 +1,9 @@
-"""Log lines on a descriptor whose reader may stop reading: the server goes on."""
+"""Log lines, as text or as JSON, on a descriptor whose reader may stop reading."""
 
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import os
 import select
@@ -11,7 +12,15 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
 
+from polymux._secrets import hidden
+from polymux._text import printable
+
+ACCESS_LOGGER = "polymux.access"
+#: What its records tell of a request, in this order; `key` is an id, or ``-`` without one.
+ACCESS = ("method", "path", "status", "duration_ms", "key", "request_id")
 #: What may wait for a reader; lines beyond it are left out, and counted.
 _MOST_WAITING_BYTES = 4 << 20
 #: Of a pipe that says that it can be written, so much is taken at once (pipe(7), PIPE_BUF).
@@ -116,3 +125,58 @@ class PatientHandler(logging.Handler):
         while self._waiting and time.monotonic() < until:
             if self._can_be_written(max(0.0, until - time.monotonic())):
                 self._write_now()
+
+
+class PlainFormatter(logging.Formatter):
+    """Keeps a record on its lines: control characters in it are escaped, keys are hidden."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record's text."""
+        text = hidden(super().format(record))
+        return "\n".join(printable(line) for line in text.split("\n"))
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802
+        """The record's time; the text of a second is made once."""
+        second = int(record.created)
+        if second != self._second:
+            self._second = second
+            self._told = time.strftime(self.default_time_format, time.localtime(second))
+        return f"{self._told},{record.msecs:03.0f}"
+
+    _second = -1
+    _told = ""
+
+
+class JsonFormatter(logging.Formatter):
+    """A record as a JSON object on one line; keys are hidden.
+
+    ``time`` (RFC 3339, in UTC), ``level``, ``logger`` and ``message``; ``request_id`` where the
+    record is of a request, and of one that was answered `ACCESS` too; ``exception`` where there is
+    one.
+
+    Example:
+        >>> record = logging.LogRecord("polymux.server", 30, "", 0, "%s left", ("nobody",), None)
+        >>> record.created = 0.5
+        >>> JsonFormatter().format(record)  # doctest: +NORMALIZE_WHITESPACE
+        '{"time": "1970-01-01T00:00:00.500Z", "level": "warning", "logger": "polymux.server",
+          "message": "nobody left"}'
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record's line."""
+        time_text = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        told: dict[str, Any] = {
+            "time": time_text.replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.name == ACCESS_LOGGER and isinstance(record.args, tuple):
+            told |= dict(zip(ACCESS, record.args, strict=True))
+            told["duration_ms"] = float(f"{told['duration_ms']:.1f}")
+        elif (request_id := getattr(record, "request_id", None)) is not None:
+            told["request_id"] = request_id
+        if record.exc_info:
+            told["exception"] = self.formatException(record.exc_info)
+        safe = {name: hidden(one) if isinstance(one, str) else one for name, one in told.items()}
+        return json.dumps(safe)

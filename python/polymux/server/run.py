@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from polymux._secrets import hidden
-from polymux._text import display_name, printable
+from polymux._text import display_name
 from polymux.errors import InvalidRequestError, PolymuxError
 from polymux.server.app import create_app, front_of
-from polymux.server.logs import PatientHandler
+from polymux.server.logs import JsonFormatter, PatientHandler, PlainFormatter
 from polymux.server.protocol import protocol_with
 from polymux.server.stopping import LastResort
 
@@ -263,18 +262,20 @@ def _listener(settings: ServerSettings) -> socket.socket:
     return listener
 
 
-def set_up_logging(level: str) -> None:
+def set_up_logging(level: str, form: str = "text") -> None:
     """Lines on standard error; one a record, without what a terminal would interpret.
 
     Args:
         level: ``"debug"``, ``"info"``, ``"warning"`` or ``"error"``.
+        form: ``"text"``, or ``"json"`` for an object on each line. Default: ``"text"``.
     """
     handler: logging.Handler
     try:
         handler = PatientHandler(sys.stderr.fileno())
     except (OSError, ValueError, AttributeError):
         handler = logging.StreamHandler(sys.stderr)  # Somebody has put an object in its place.
-    handler.setFormatter(_Plain("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    plain = PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler.setFormatter(JsonFormatter() if form == "json" else plain)
     # No line tells them, and each costs every record ("Optimization" in the howto of `logging`).
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging._srcfile = None  # noqa: SLF001 - as that howto says
@@ -283,23 +284,3 @@ def set_up_logging(level: str) -> None:
     root.setLevel(level.upper())
     for name in ("uvicorn.error", "mcp"):
         logging.getLogger(name).setLevel(logging.WARNING)
-
-
-class _Plain(logging.Formatter):
-    """Keeps a record on its lines: control characters in it are escaped, keys are hidden."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The record's text."""
-        text = hidden(super().format(record))
-        return "\n".join(printable(line) for line in text.split("\n"))
-
-    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802
-        """The record's time; the text of a second is made once."""
-        second = int(record.created)
-        if second != self._second:
-            self._second = second
-            self._told = time.strftime(self.default_time_format, time.localtime(second))
-        return f"{self._told},{record.msecs:03.0f}"
-
-    _second = -1
-    _told = ""

@@ -13,7 +13,7 @@ from polymux import errors
 from polymux.operations.results import JOBS
 from polymux.service.admission import Admission, Bounds, Promise
 from polymux.service.deadlines import answer_timeout_s, in_time, ready, too_late
-from polymux.service.failures import all_failed, draining, refusal, unknown_model
+from polymux.service.failures import StoreError, all_failed, draining, refusal, unknown_model
 from polymux.service.pieces import told_in_pieces
 from polymux.service.running import Jobs
 from polymux.service.work import Sink
@@ -111,6 +111,8 @@ class Service:
                 await self.jobs.write_again()
                 while await self.store.run(self.store.sweep):
                     pass  # In pieces, so that others have their turn at the catalogue.
+            except StoreError as error:
+                _log.error("the store cannot be swept: %s", error)
             except Exception:
                 _log.exception("the store cannot be swept")
             await asyncio.sleep(_SWEEP_EVERY_S)

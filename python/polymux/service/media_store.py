@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import logging
 import os
 import secrets
 import shutil
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from polymux.service.database import Database
 
+_log = logging.getLogger("polymux.service")
 _NAME_BYTES = 20
 _PIECE_BYTES = 1 << 20
 #: Of a name, in that of a file that is not whole yet; 128 random bits.
@@ -373,14 +375,20 @@ class Draft:
     def discard(self, *, beside: bool = False) -> None:
         """Removes it, and gives its room back. Any number of times.
 
+        What cannot be removed is told of and stays until the next start: whoever discards has an
+        end of their own to come to.
+
         Args:
             beside: Also what a process that was killed may have begun under its name, or under the
                 first of its letters: it writes to ``.NAME.*`` first. Default: False.
         """
-        self.path.unlink(missing_ok=True)
-        if beside:
-            for one in self.path.parent.glob(f".{self.path.name[:_LONGEST_SHARED_NAME]}*"):
-                one.unlink(missing_ok=True)
+        try:
+            self.path.unlink(missing_ok=True)
+            if beside:
+                for one in self.path.parent.glob(f".{self.path.name[:_LONGEST_SHARED_NAME]}*"):
+                    one.unlink(missing_ok=True)
+        except OSError as error:
+            _log.warning("the draft %s cannot be removed: %s", self.path.name, error.strerror)
         self.reserve(0)
 
     def __enter__(self) -> Self:

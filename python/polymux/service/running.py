@@ -213,10 +213,12 @@ class Jobs:
         finally:
             running.job, running.sink = ended, None
             self._running.pop(ended.id, None)
-            for callback in running.callbacks:
-                callback()
-            running.tell()
-            running.over.set()
+            try:
+                for callback in running.callbacks:
+                    callback()
+            finally:
+                running.tell()
+                running.over.set()
 
     def _write_end(self, job: Job) -> None:
         """On the catalogue's thread. What has no result has no files: some may be there already."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -131,6 +132,33 @@ def test_any_user(program: ServedProgram) -> None:
     program.start(before=anybody(program.folder, NOBODY), environment=environment, cwd="/")
     serves(program)
     assert program.stop() == 0
+
+
+def test_a_store_that_cannot_be_reached_while_work_is_done(program: ServedProgram) -> None:
+    """D04: whoever waits is answered, and when it can be reached again all works again."""
+    state = program.folder / "state"
+    state.mkdir()
+    environment = plain(program, XDG_STATE_HOME=str(state))
+    program.start(before=anybody(program.folder, NOBODY), environment=environment, cwd="/")
+    drafts = program.store / "drafts"
+    data = sound(120, 1)
+    answers: list[Any] = []
+    asking = threading.Thread(target=lambda: answers.append(program.convert(data)))
+    asking.start()
+    try:
+        # The upload, and what becomes of it.
+        until(lambda: len(list(drafts.iterdir())) >= 2, 60)
+        state.chmod(0)
+        asking.join(30)
+        assert answers, "nobody was answered"
+    finally:
+        state.chmod(0o755)
+        asking.join()
+    (answer,) = answers
+    assert (answer.status, answer.json()["code"]) == (503, "store_failed"), answer.body
+    serves(program)
+    assert program.stop() == 0
+    assert "Traceback" not in program.told
 
 
 def outcome(program: ServedProgram, **options: Any) -> str:

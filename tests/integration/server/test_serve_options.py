@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import re
 import signal
 import threading
@@ -103,6 +104,29 @@ def test_each_line_has_the_id_that_its_answer_has(program: ServedProgram) -> Non
         if answer.status != 200:
             assert answer.json()["request_id"] == name
     assert program.key not in program.told
+
+
+def test_a_log_of_json(tmp_path: Path) -> None:
+    """An object on each line: of requests their parts, of failures where they happened."""
+    with ServedProgram(tmp_path) as program:
+        program.start(arguments=("--log-format", "json"))
+        answer = program.request("GET", OPERATIONS)
+        odd = program.request("GET", "/now%0A%22here")
+        ids = [one.headers["x-request-id"] for one in (answer, odd)]
+        until(lambda: all(one in program.told for one in ids), 60)
+        assert program.stop() == 0
+        lines = [json.loads(one) for one in program.log if one.startswith("{")]
+        assert len(lines) >= 2
+        for line in lines:
+            assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
+            assert line["level"] in ("info", "warning")
+        first, second = ([one for one in lines if one.get("request_id") == name] for name in ids)
+        (asked,), (nowhere,) = first, second
+        assert (asked["method"], asked["path"], asked["status"]) == ("GET", OPERATIONS, 200)
+        assert re.fullmatch(r"[0-9a-f]{8}", asked["key"])
+        assert asked["duration_ms"] >= 0
+        assert (nowhere["status"], nowhere["level"]) == (404, "info")
+        assert program.key not in program.told
 
 
 @pytest.fixture(scope="module")
