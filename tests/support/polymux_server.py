@@ -8,6 +8,7 @@ import ssl
 import threading
 import urllib.parse
 import urllib.request
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -229,13 +230,11 @@ class PolymuxServer(Asked):
 
 def read_answer(connection: socket.socket) -> Answer:
     """An answer up to the end of the connection."""
-    data = b""
-    try:
+    pieces = []
+    with suppress(ConnectionResetError):
         while piece := connection.recv(65536):
-            data += piece
-    except ConnectionResetError:
-        pass
-    return parsed(data)
+            pieces.append(piece)
+    return parsed(b"".join(pieces))
 
 
 def parsed(data: bytes) -> Answer:
@@ -255,16 +254,18 @@ def parsed(data: bytes) -> Answer:
 
 
 def unchunked(data: bytes) -> bytes:
-    """The body of chunks."""
-    whole = b""
-    while data:
-        size, _, rest = data.partition(b"\r\n")
-        length = int(size or b"0", 16)
+    """The body of chunks; very many take no work that grows with the square of their number."""
+    pieces = []
+    place = 0
+    while place < len(data):
+        end = data.find(b"\r\n", place)
+        end = len(data) if end < 0 else end
+        length = int(data[place:end] or b"0", 16)
         if length == 0:
             break
-        whole += rest[:length]
-        data = rest[length + 2 :]
-    return whole
+        pieces.append(data[end + 2 : end + 2 + length])
+        place = end + 2 + length + 2
+    return b"".join(pieces)
 
 
 def form(

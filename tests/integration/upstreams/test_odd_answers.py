@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from servers import http1, media, steps
 from support.addressed_server import Grown
+from support.hostile_check import SANITIZED
 from support.polymux_server import CHAT, form
 from support.serving import ServedProgram
 from support.upstreams import (
@@ -233,7 +234,7 @@ def test_memory_under_answers_without_end(
                 if request.path == path:
                     bad.wait_closed(request.connection, 5)
             bad.forget(path)
-        assert max(grown_bytes.values()) < MOST_BYTES, grown_bytes
+        assert SANITIZED or max(grown_bytes.values()) < MOST_BYTES, grown_bytes
         bad.script(steps.answer(200, good(case, "behind")), path=path)
         assert said(asked(program, case)) == "behind"
 
@@ -265,5 +266,5 @@ def test_very_many_pieces_of_one_byte(
 
     few_s = work_s(count // 4)
     all_s = work_s(count)
-    assert all_s < 40
-    assert all_s < 0.5 + 10 * few_s
+    assert SANITIZED or all_s < 10
+    assert SANITIZED or all_s < 0.5 + 10 * few_s
