@@ -37,6 +37,7 @@ NO_COMMANDS = {
     ("mcp.md", "{"): "settings of other programs",
     ("mp3.md", "run 0"): "a drawing of segments",
     ("page.md", "default-src"): "the page's policy; test_page.py holds it",
+    ("server.md", '{"time"'): "a line of the log; test_serve_options.py reads such lines",
 }
 #: First word of somebody else's command, to why it is only shown.
 OTHERS = {
