@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from polymux.service.dispatch import Service
+    from collections.abc import Mapping
 
+    from polymux.service.dispatch import Service
+    from polymux.service.work import Work
+
+_TOKENS = {"input_token_count": "input", "output_token_count": "output"}
 _BOUNDS = (
     0.001,
     0.0025,
@@ -55,6 +59,18 @@ class Metrics:
             ["key", "operation"],
             registry=self.registry,
         )
+        self.work_seconds = Counter(
+            "polymux_key_work_seconds",
+            "Time that the work of a key was with a backend, done or not",
+            ["key", "operation"],
+            registry=self.registry,
+        )
+        self.tokens = Counter(
+            "polymux_key_tokens",
+            "Tokens of a key's chats, as backends tell them",
+            ["key", "operation", "kind"],
+            registry=self.registry,
+        )
         self._answered: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._used: dict[tuple[str, str], Counter] = {}
 
@@ -81,6 +97,14 @@ class Metrics:
             if used is None:
                 used = self._used[key, operation] = self.usage.labels(key, operation)
             used.inc()
+
+    def spent(self, work: Work, seconds: float, counts: Mapping[str, float]) -> None:
+        """Counts what work has taken; `Service` calls it."""
+        key = work.caller.id
+        self.work_seconds.labels(key, work.operation).inc(seconds)
+        for name, kind in _TOKENS.items():
+            if counts.get(name, 0) > 0:
+                self.tokens.labels(key, work.operation, kind).inc(counts[name])
 
     def text(self, service: Service | None) -> bytes:
         """All of them, as Prometheus reads them."""

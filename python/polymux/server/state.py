@@ -111,6 +111,7 @@ class ServerState:
                 routes=settings.routes,
                 queue=settings.limits.queue,
                 bounds=Bounds(settings.limits.memory_bytes, settings.limits.longest_generation_s),
+                on_spent=self.metrics.spent,
             )
             await self._service.start()
         except BaseException:

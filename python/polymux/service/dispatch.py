@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from contextlib import AsyncExitStack, aclosing, suppress
+import time
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from polymux import errors
 from polymux.operations.results import JOBS
 from polymux.service.admission import Admission, Bounds, Promise
+from polymux.service.chunks import counts_of, plain_of
 from polymux.service.deadlines import answer_timeout_s, in_time, ready, too_late
 from polymux.service.failures import StoreError, all_failed, draining, refusal, unknown_model
 from polymux.service.pieces import told_in_pieces
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from polymux.service.records import Job
     from polymux.service.store import Store
     from polymux.service.work import Product, Work
+
+    OnSpent = Callable[[Work, float, Mapping[str, float]], object]
 
 _log = logging.getLogger("polymux.service")
 _SWEEP_EVERY_S = 30.0
@@ -60,6 +64,8 @@ class Service:
         store: Where jobs and files are kept.
         queue: How many may wait for one backend.
         bounds: What work may come to. Default: anything.
+        on_spent: Called when work has left its backend, done or not, with the work, how long it was
+            there in seconds, and the numbers of tokens that it told. Default: nobody is.
 
     Raises:
         InvalidRequestError: A route names a backend that does not exist, or cannot do it; two
@@ -74,9 +80,11 @@ class Service:
         routes: Mapping[str, Sequence[Route]] | None = None,
         queue: int = 32,
         bounds: Bounds | None = None,
+        on_spent: OnSpent | None = None,
     ) -> None:
         """Nothing runs."""
         self.store = store
+        self._on_spent = on_spent
         self.backends = {one.name: one for one in backends}
         if len(self.backends) < len(backends):
             names = [one.name for one in backends]
@@ -227,9 +235,36 @@ class Service:
             preparing = other.prepared(work, sink)
             if preparing is not None:
                 return await self._do_prepared(preparing, other, sink, _nothing, None)
-            async with self.places[other.name].place():
-                return await other.run(work, sink)
+            return await self._run(other, work, sink)
         return None
+
+    @asynccontextmanager
+    async def _place(
+        self, backend: Backend, work: Work, promise: Promise | None = None
+    ) -> AsyncIterator[dict[str, float]]:
+        """A place at a backend; what is told of tokens goes into the dict."""
+        async with self.places[backend.name].place(promise):
+            began, counts = time.monotonic(), dict[str, float]()
+            try:
+                yield counts
+            finally:
+                if self._on_spent is not None:
+                    self._on_spent(work, time.monotonic() - began, counts)
+
+    async def _run(
+        self,
+        backend: Backend,
+        work: Work,
+        sink: Sink,
+        promise: Promise | None = None,
+        started: Callable[[], Awaitable[None]] | None = None,
+    ) -> Product:
+        async with self._place(backend, work, promise) as counts:
+            await (started or _nothing)()
+            product = await backend.run(work, sink)
+            if isinstance(product.output, dict):
+                counts |= counts_of(product.output)
+            return product
 
     async def _do(
         self,
@@ -249,9 +284,7 @@ class Service:
                 preparing = backend.prepared(work, sink)
                 if preparing is not None:
                     return await self._do_prepared(preparing, backend, sink, started, promise)
-                async with self.places[backend.name].place(promise):
-                    await started()
-                    return await backend.run(work, sink)
+                return await self._run(backend, work, sink, promise, started)
             except _NOT_THE_CALLERS as error:
                 if not _fails_over(work):
                     raise
@@ -288,8 +321,7 @@ class Service:
         async with preparing as ready:
             # What lay at an address has a length only now.
             await self._check_estimate(ready, backend)
-            async with self.places[backend.name].place(promise):
-                return await backend.run(ready, sink)
+            return await self._run(backend, ready, sink, promise)
 
     async def stream(
         self,
@@ -315,22 +347,23 @@ class Service:
         until = None if limit_s is None else asyncio.get_running_loop().time() + limit_s
         failures: dict[str, errors.APIStatusError] = {}
         for backend in backends:
-            begun = False
+            chunk: Chunk | None = None
             try:
                 async with AsyncExitStack() as stack:
                     prepared = await ready(stack, backend, work, sink, until)
-                    await stack.enter_async_context(self.places[backend.name].place(promise))
+                    counts = await stack.enter_async_context(self._place(backend, work, promise))
                     await (started or _nothing)()
                     pieces = backend.stream(prepared, sink)
                     if until is not None:
                         pieces = in_time(pieces, work, until)
                     await stack.enter_async_context(aclosing(pieces))  # type: ignore[type-var]
                     async for chunk in pieces:
-                        begun = True
                         yield chunk
+                    if chunk is not None:
+                        counts |= counts_of(plain_of(chunk))  # The last one tells it.
             except _NOT_THE_CALLERS as error:
                 late = until is not None and asyncio.get_running_loop().time() >= until
-                if begun or late or not _fails_over(work):
+                if chunk is not None or late or not _fails_over(work):
                     raise
                 failures[backend.name] = error
             else:

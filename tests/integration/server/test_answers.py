@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -115,9 +116,31 @@ def test_facts(server: PolymuxServer) -> None:
     server.json(CHAT, HELLO)
     text = server.ask("GET", "/metrics").body.decode()
     assert 'polymux_requests_total{operation="chat",status="200"}' in text
-    assert "polymux_key_requests_total" in text
     assert server.key not in text
-    assert b"<script" not in server.ask("GET", "/docs").body
+    page = server.ask("GET", "/docs").body.decode()
+    assert "<script" not in page
+    assert not re.search(r"(?:src|href)=.?(?:https?:)?//|url\(|@import", page)
+
+
+def test_what_each_key_has_used(server: PolymuxServer, box: Box) -> None:
+    """Requests, tokens and time of work; by the keys' ids, and no key in it."""
+    own, other = (server.keys.add(name) for name in ("own", "idle"))
+    usage = {"prompt_tokens": 3, "completion_tokens": 9}
+    box.backend.chunks = [{"choices": []}, {"choices": [], "usage": usage}]
+    for _ in range(2):
+        assert server.json(CHAT, {**HELLO, "stream": True}, key=own[0]).status == 200
+    body, headers = form(("file", ("a.wav", b"RIFF....")))
+    assert server.ask("POST", "/api/v1/convert2mp3", body, headers, key=own[0]).status == 200
+    told = server.ask("GET", "/metrics").body.decode()
+    found = dict(re.findall(r"polymux_key_(\S+) (\S+)", told))
+    of = f'{{key="{own[1].id}",operation="chat"'
+    assert found[f"requests_total{of}}}"] == "2.0"
+    assert found[f'tokens_total{{key="{own[1].id}",kind="input",operation="chat"}}'] == "6.0"
+    assert found[f'tokens_total{{key="{own[1].id}",kind="output",operation="chat"}}'] == "18.0"
+    assert float(found[f"work_seconds_total{of}}}"]) > 0
+    assert f'work_seconds_total{{key="{own[1].id}",operation="convert_to_mp3"}}' in found
+    assert other[1].id not in told
+    assert own[0] not in told
 
 
 def test_quotas(tmp_path: Path) -> None:
