@@ -49,6 +49,7 @@ class Limits:
         form_bytes: Longest of other forms. Default: 200 MiB.
         queue: How many requests may wait for one engine. Default: 32.
         streams_keep_alive_s: After how long a silent stream is told that it goes on. Default: 15.
+        event_bytes: Longest event of a stream that is sent; a longer one ends it. Default: 1 MiB.
         wait_s: Most that ``Prefer: wait`` can ask for. Default: 60.
         memory_bytes: Most that one piece of work may take. Default: no limit.
         longest_generation_s: Longest that a picture, its detail, a video or music may be thought to
@@ -71,6 +72,7 @@ class Limits:
     form_bytes: int = 200 << 20
     queue: int = 32
     streams_keep_alive_s: float = 15.0
+    event_bytes: int = 1 << 20
     wait_s: float = 60.0
     memory_bytes: int | None = None
     longest_generation_s: float = LONGEST_GENERATION_S

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from polymux.server.answers import VERSION_FIELD, to_json, warnings_fields
 from polymux.server.body import ClientGoneError, gone
 from polymux.service.chunks import line_of
-from polymux.service.failures import described, draining
+from polymux.service.failures import described, draining, engine_failed
 from polymux.service.work import heard_at_the_end
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ async def send_stream(state: ServerState, work: Work, receive: Receive, send: Se
         ClientGoneError: Whoever asked has gone; the engine was told.
     """
     sink = heard_at_the_end(state.service.store.media.draft)
-    chunks = _as_events(state.service.stream(work, sink))
+    longest_bytes = state.settings.limits.event_bytes
+    chunks = _as_events(state.service.stream(work, sink), longest_bytes)
 
     def told() -> Fields:
         """What was left out or changed until the first piece came."""
@@ -65,10 +66,16 @@ async def send_stream(state: ServerState, work: Work, receive: Receive, send: Se
     await send_events(state, chunks, receive, send, work.request_id, more=told)
 
 
-async def _as_events(chunks: AsyncIterator[Chunk]) -> AsyncGenerator[bytes]:
+async def _as_events(chunks: AsyncIterator[Chunk], longest_bytes: int) -> AsyncGenerator[bytes]:
     async with aclosing(chunks) as pieces:  # type: ignore[type-var]
         async for chunk in pieces:
-            yield chunk_event(chunk)
+            encoded = chunk_event(chunk)
+            if len(encoded) > longest_bytes:
+                raise engine_failed(
+                    f"a piece of the answer has {len(encoded)} bytes as an event, and may have "
+                    f"{longest_bytes}: ask for the answer whole"
+                )
+            yield encoded
     yield b"data: [DONE]\n\n"
 
 

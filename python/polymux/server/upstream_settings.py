@@ -48,6 +48,7 @@ class UpstreamSettings:
         first_byte_s: From the request's end to the answer's begin. Default: none; of streams 300.
         idle_s: Between two bytes of an answer, and two pieces of a stream. Default: 60.
         total_s: For all of an answer that is no stream. Default: 300; 1,900 for files and jobs.
+        event_bytes: Longest event of a stream that is taken from it. Default: 1 MiB.
         certificates: File of the certificates that it is trusted by, PEM. Default: the system's.
         max_tokens: Whether it knows the longest answer of a chat by that name only. Default: False.
         response_format: Whether it takes that member for images. Default: True.
@@ -65,6 +66,7 @@ class UpstreamSettings:
     first_byte_s: float | None = None
     idle_s: float | None = None
     total_s: float | None = None
+    event_bytes: int = 1 << 20
     certificates: Path | None = None
     max_tokens: bool = False
     response_format: bool = True
@@ -167,6 +169,7 @@ def _backend(name: str, one: UpstreamSettings, policy: FetchPolicy) -> Backend:
             event=one.idle_s,
         ),
         ours=ours,
+        longest_event_bytes=one.event_bytes,
     )
     if ours:
         return PolymuxUpstream(server, one.does, one.models, slots=one.slots, policy=policy)

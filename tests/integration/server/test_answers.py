@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from polymux.server.settings import Limits
 from polymux.service.failures import engine_failed
 from support.polymux_server import CHAT, HELLO, Box, PolymuxServer, form, parsed
 from support.services import Scripted
@@ -39,8 +40,6 @@ def test_bodies_that_are_no_request(server: PolymuxServer, body: bytes) -> None:
 
 def test_bodies_that_are_too_long(tmp_path: Path) -> None:
     """J13: the cap and one byte more; declared, and in chunks."""
-    from polymux.server.settings import Limits
-
     limits = Limits(chat_bytes=1000)
     with PolymuxServer(tmp_path / "s", lambda: [Scripted()], limits=limits) as server:
         for size, status in ((1000, 200), (1001, 413)):
@@ -120,6 +119,19 @@ def test_facts(server: PolymuxServer) -> None:
     page = server.ask("GET", "/docs").body.decode()
     assert "<script" not in page
     assert not re.search(r"(?:src|href)=.?(?:https?:)?//|url\(|@import", page)
+
+
+def test_an_event_that_is_too_long(tmp_path: Path) -> None:
+    """A piece within the limit comes, a longer one ends the stream by an error."""
+    made = Scripted()
+    with PolymuxServer(tmp_path / "s", lambda: [made], limits=Limits(event_bytes=2000)) as server:
+        made.chunks = [{"choices": [], "x": "y" * size} for size in (1900, 2000)]
+        found = values_of(server.json(CHAT, {**HELLO, "stream": True}))
+        assert len(found) == 2
+        assert len(found[0]) < 2000
+        told = json.loads(found[1])["error"]
+        assert told["code"] == "engine_failed"
+        assert "may have 2000" in told["message"]
 
 
 def test_what_each_key_has_used(server: PolymuxServer, box: Box) -> None:

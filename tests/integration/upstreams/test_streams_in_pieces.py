@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from polymux.server.settings import Limits
 from servers import steps
 from servers.misbehaving import MisbehavingServer
 from support.polymux_server import CHAT
@@ -23,6 +24,7 @@ from support.upstreams import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from support.polymux_server import PolymuxServer
 
@@ -88,3 +90,25 @@ def test_a_slow_stream_is_no_silent_one(server: PolymuxServer, other: Misbehavin
     play = [step for one in pieces for step in (steps.sleep(IDLE_S / 2), steps.send(event(one)))]
     other.script(steps.event_stream(), *play, steps.send(event("[DONE]")))
     assert events_of(chat(server, stream=True)) == [*pieces, "[DONE]"]
+
+
+@pytest.mark.parametrize(("longest_bytes", "comes"), [(1 << 20, False), (2 << 20, True)])
+def test_how_long_an_event_may_be(
+    other: MisbehavingServer, tmp_path: Path, longest_bytes: int, comes: bool
+) -> None:
+    """What is taken of an upstream, and what is sent, are two settings."""
+    found = upstream(tmp_path, other.url, event_bytes=longest_bytes)
+    long = chunk("x" * (3 << 19))
+    other.script(
+        steps.event_stream(), *(steps.send(event(one)) for one in (chunk("a"), long)),
+        steps.send(event("[DONE]")), times=2,
+    )  # fmt: skip
+    for sent in (1 << 20, 2 << 20):
+        with gateway(tmp_path / f"{sent}", {"groq": found}, limits=Limits(event_bytes=sent)) as one:
+            first, *rest = events_of(chat(one, stream=True))
+        assert first == chunk("a")
+        if comes and sent > longest_bytes // 2:
+            assert rest == [long, "[DONE]"]
+        else:
+            (told,) = rest
+            assert told["error"]["code"] == ("engine_failed" if comes else "upstream_failed")
