@@ -29,7 +29,7 @@ _PREFERRED_WAIT_S = 50
 _STREAMING = ("chat", "free_chat")
 _ID_FIELDS = ("x-request-id", "idempotency-key")
 _MOST_KEPT_OPTIONS = 256
-_OPTIONS: dict[tuple[Timeout, Retry], _core.CallOptions] = {}
+_OPTIONS: dict[tuple[Timeout, Retry, int], _core.CallOptions] = {}
 
 
 class Plan:
@@ -43,7 +43,9 @@ class Plan:
         self.job = operation in JOBS
         self.result = RESULTS[operation]
         self.timeout = settings.timeout.over(call_options.SLOW if self.job else quick)
-        self.options = native_call_options(self.timeout, settings.retry)
+        self.options = native_call_options(
+            self.timeout, settings.retry, settings.longest_event_bytes
+        )
         self.path = dict(settings.paths).get(operation)
         self.fields = [f"{name}: {value}" for name, value in settings.headers]
         own = settings.names()
@@ -183,11 +185,14 @@ class Call:
         return None if job.finished else job
 
 
-def native_call_options(timeout: Timeout, retry: Retry) -> _core.CallOptions:
-    """Deadlines and retries for the native core; the same object for the same values."""
-    found = _OPTIONS.get((timeout, retry))
+def native_call_options(
+    timeout: Timeout, retry: Retry, longest_event_bytes: int
+) -> _core.CallOptions:
+    """Deadlines, retries and limits for the core; the same object for the same values."""
+    given = timeout, retry, longest_event_bytes
+    found = _OPTIONS.get(given)
     if found is None:
         if len(_OPTIONS) >= _MOST_KEPT_OPTIONS:
             _OPTIONS.clear()
-        found = _OPTIONS[timeout, retry] = call_options.native_options(timeout, retry)
+        found = _OPTIONS[given] = call_options.native_options(*given)
     return found

@@ -33,11 +33,13 @@ class ClientBase:
         verify: bool | str | os.PathLike[str] = True,
         client_certificate: str | os.PathLike[str] | None = None,
         http2: bool = True,
+        longest_event_bytes: int | None = None,
     ) -> None:
         """Keeps what is given."""
         self._settings = Settings(
-            chat_model=chat_model, headers=headers, paths=paths, retry=retry, timeout=timeout
-        )
+            chat_model=chat_model, headers=headers, paths=paths, retry=retry, timeout=timeout,
+            longest_event_bytes=longest_event_bytes,
+        )  # fmt: skip
         transport = {
             "proxy": proxy,
             "trust_env": trust_env,
@@ -56,6 +58,7 @@ class ClientBase:
         chat_model: str | None = None,
         headers: Mapping[str, str] | None = None,
         paths: Mapping[str, str] | None = None,
+        longest_event_bytes: int | None = None,
     ) -> Self:
         """A client that differs in this, and shares the connections of this one.
 
@@ -69,8 +72,9 @@ class ClientBase:
         made = object.__new__(type(self))
         made._connection = self._connection
         made._settings = self._settings.changed(
-            timeout=timeout, retry=retry, chat_model=chat_model, headers=headers, paths=paths
-        )
+            timeout=timeout, retry=retry, chat_model=chat_model, headers=headers, paths=paths,
+            longest_event_bytes=longest_event_bytes,
+        )  # fmt: skip
         made._plans = {}
         return made
 

@@ -33,10 +33,11 @@ _OWN_FIELDS = (
 class Settings(Frozen):
     """What a client was told; clients made of each other share their connections."""
 
-    __slots__ = ("chat_model", "headers", "paths", "retry", "timeout")
+    __slots__ = ("chat_model", "headers", "longest_event_bytes", "paths", "retry", "timeout")
     _hidden = ("headers",)
     chat_model: str | None
     headers: tuple[tuple[str, str], ...]
+    longest_event_bytes: int
     paths: tuple[tuple[str, str], ...]
     retry: Retry
     timeout: Timeout
@@ -49,11 +50,13 @@ class Settings(Frozen):
         paths: Mapping[str, str] | None = None,
         retry: int | Retry | None = None,
         timeout: float | Timeout | None = None,
+        longest_event_bytes: int | None = None,
     ) -> None:
         """Checks what is given."""
         self._set(
             chat_model=chat_model,
             headers=_merged(checked_header(*one) for one in _items("headers", headers)),
+            longest_event_bytes=call_options.as_longest_event(longest_event_bytes),
             paths=tuple(checked_path(*one) for one in _items("paths", paths)),
             retry=call_options.as_retry(retry),
             timeout=call_options.as_timeout(timeout),

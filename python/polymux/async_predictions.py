@@ -77,7 +77,7 @@ class AsyncPredictions:
         session = self._connection.session()
         request = events_request(self._connection, self._settings, prediction, timeout)
         exchange = session.start(_loop.port(), *request, "pieces")
-        news = Events(self._connection)
+        news = Events(self._connection, self._settings.longest_event_bytes)
         try:
             while not news.ended:
                 await _loop.news(exchange)

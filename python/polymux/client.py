@@ -60,6 +60,8 @@ class Client(ClientBase, Operations):
             (PEM, without a pass phrase). Default: ``POLYMUX_CLIENT_CERTIFICATE``, then the
             configuration file, then none.
         http2: Whether to speak HTTP/2 with servers that offer it over TLS. Default: True.
+        longest_event_bytes: Longest event of a stream that is taken; a longer one is a
+            `DecodeError`. Default: 16 MiB; at most 1 GiB.
 
     Raises:
         InvalidRequestError: An address, key or header field that cannot be one.

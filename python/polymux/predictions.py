@@ -98,7 +98,7 @@ class Predictions:
         session = self._connection.session()
         request = events_request(self._connection, self._settings, prediction, timeout)
         exchange = session.open(*request, "pieces")
-        news = Events(self._connection)
+        news = Events(self._connection, self._settings.longest_event_bytes)
         try:
             while not news.ended:
                 exchange.wait_for_news()
@@ -181,7 +181,8 @@ def prediction_request(
         settings = settings.changed(timeout=timeout)
     deadlines = settings.timeout.over(call_options.QUICK)
     # Looking at a job, and cancelling it twice, does no harm.
-    options = native_call_options(deadlines, settings.retry._replace(repeatable=True))
+    retry = settings.retry._replace(repeatable=True)
+    options = native_call_options(deadlines, retry, settings.longest_event_bytes)
     fields = [f"{name}: {value}" for name, value in settings.headers]
     # New for each request, the same for all its tries.
     names = [f"X-Request-ID: {os.urandom(12).hex()}"]
@@ -212,14 +213,14 @@ def events_request(
 class Events:
     """Jobs out of the bytes of a stream of events."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, longest_event_bytes: int) -> None:
         """Nothing has come."""
         from polymux._native_core import core
 
         self.ended = False
         # Whose files the jobs name.
         self._answer = Answer((200, b"", b"", 1, 0.0), connection)
-        self._splitter = core.EventSplitter(call_options.LONGEST_EVENT_BYTES)
+        self._splitter = core.EventSplitter(longest_event_bytes)
 
     def read(self, piece: bytes) -> Iterator[Prediction]:
         """The jobs that these bytes complete.
