@@ -14,7 +14,9 @@
 
 namespace polymux::bindings {
 
-PYBIND11_MODULE(_core_of_main, module, py::mod_gil_not_used()) {
+// Without `py::mod_gil_not_used`: no test has run in an interpreter that has no GIL, so one that
+// can do without takes it when this is loaded.
+PYBIND11_MODULE(_core_of_main, module) {
     module.doc() = "The native core module. Private: use the functions of `polymux`.";
     module.attr("__version__") = version();
     register_contract(module);

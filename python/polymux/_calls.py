@@ -135,8 +135,16 @@ class Call:
     def check_begun(self, exchange: _core.Exchange) -> None:
         """Raises what ended a stream before it began; as `answer`."""
         head = exchange.head
+        if head is not None and head[0] in SUCCESSES:
+            log("debug", "%s: status %d, in pieces", self.operation, head[0])
         if exchange.ended and (head is None or head[0] not in SUCCESSES):
             self.answer(exchange.outcome())
+
+    def tell_failure(self, error: Exception, started: float) -> None:
+        """A line for a call that came to no answer; one with a status has its line already."""
+        if getattr(error, "status", None) is None:
+            name, took_s = type(error).__name__, monotonic() - started
+            log("debug", "%s: %s after %.3f s", self.operation, name, took_s)
 
     def result(self, answer: Answer) -> Any:
         """The answer as the operation's class.

@@ -54,7 +54,7 @@ class AsyncClient(ClientBase, AsyncOperations):
 
     @property
     def predictions(self) -> AsyncPredictions:
-        """The server's jobs: `get`, `list`, `cancel`, `wait`."""
+        """The server's jobs: `get`, `list`, `cancel`, `events`, `wait`."""
         from polymux.async_predictions import AsyncPredictions
 
         return AsyncPredictions(self._connection, self._settings)
@@ -89,12 +89,16 @@ class AsyncClient(ClientBase, AsyncOperations):
             awaited=True,
         )
         arguments = call.arguments()
-        if call.stream:
-            return await self._stream(
-                call, session.start(_loop.port(), *arguments, "chat"), on_upload
-            )
-        exchange = session.start(_loop.port(), *arguments, "whole")
-        answer = call.answer(await _loop.outcome(exchange, call.body, on_upload))
+        try:
+            if call.stream:
+                return await self._stream(
+                    call, session.start(_loop.port(), *arguments, "chat"), on_upload
+                )
+            exchange = session.start(_loop.port(), *arguments, "whole")
+            answer = call.answer(await _loop.outcome(exchange, call.body, on_upload))
+        except Exception as error:
+            call.tell_failure(error, started)
+            raise
         job = call.unfinished(answer)
         if job is None:
             return call.result(answer)

@@ -75,7 +75,7 @@ class Client(ClientBase, Operations):
 
     @property
     def predictions(self) -> Predictions:
-        """The server's jobs: `get`, `list`, `cancel`, `wait`."""
+        """The server's jobs: `get`, `list`, `cancel`, `events`, `wait`."""
         from polymux.predictions import Predictions
 
         return Predictions(self._connection, self._settings)
@@ -109,9 +109,13 @@ class Client(ClientBase, Operations):
             wait=wait,
         )
         arguments = call.arguments()
-        if call.stream:
-            return self._stream(call, session.open(*arguments, "chat"))
-        answer = call.answer(session.perform(*arguments))
+        try:
+            if call.stream:
+                return self._stream(call, session.open(*arguments, "chat"))
+            answer = call.answer(session.perform(*arguments))
+        except Exception as error:
+            call.tell_failure(error, started)
+            raise
         job = call.unfinished(answer)
         if job is None:
             return call.result(answer)

@@ -7,6 +7,7 @@ import os
 from polymux import call_options
 from polymux._answers import Answer, status_error
 from polymux._calls import SUCCESSES, native_call_options
+from polymux._log import log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -266,6 +267,7 @@ def checked_answer(answer: Answer) -> Answer:
     Raises:
         APIStatusError: It is none.
     """
+    log("debug", "predictions: status %d in %.3f s", answer.status, answer.elapsed_s)
     if answer.status not in SUCCESSES:
         raise status_error(answer)
     return answer
