@@ -1,0 +1,165 @@
+"""Every parameter of every method arrives under the name that the contract gives it (D.1)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import inspect
+import json
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux import contract
+from servers.reference import ReferenceServer
+from support.client_children import KEY
+from support.requests import FILE, sample, with_field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from polymux.contract import Field, Operation, Variant
+    from servers.reference import Call
+
+WALK = [
+    (operation, variant, field)
+    for operation in contract.operations()
+    for variant in operation.variants
+    for field in variant.fields
+]
+IDS = [f"{operation.name}{variant.id}-{field.name}" for operation, variant, field in WALK]
+NAMES = [one.name for one in contract.operations()]
+#: Parameters of methods that are no fields of the body.
+OPTIONS = {"self", "extra_body", "timeout", "on_upload", "on_progress", "wait"}
+#: Results whose class has another name in a client.
+RESULTS = {"MediaFile": "RemoteFile"}
+
+
+@pytest.fixture(scope="module")
+def everywhere() -> Iterator[ReferenceServer]:
+    """One server for the whole walk."""
+    with ReferenceServer(token=KEY) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def walking(everywhere: ReferenceServer) -> Iterator[polymux.Client]:
+    with polymux.Client(everywhere.url, KEY, timeout=60, retry=0) as made:
+        yield made
+
+
+def given(variant: Variant, field: Field) -> dict[str, Any]:
+    """By wire name, as a caller writes it: numbers are numbers, files say what they are for."""
+    values = with_field(variant, field, sample(field))
+    for name, value in values.items():
+        if value is FILE:
+            values[name] = (f"{name}.bin", f"the content of {name}".encode())
+        elif variant.field(name).raw.get("written_as") == "string":
+            values[name] = int(value)
+    return values
+
+
+def arguments(
+    operation: Operation, variant: Variant, values: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The same by parameter; what a method takes first stands first, without its name."""
+    named = {variant.field(name).python_name: value for name, value in values.items()}
+    first = variant.field(operation.first).python_name
+    place = [named.pop(first)] if first in named else []
+    if variant.model is not None:
+        named["model"] = variant.model
+    return place, named
+
+
+def arrived(variant: Variant, call: Call) -> dict[str, Any]:
+    """By wire name, as another's parser read it; texts of a form in the type they stand for."""
+    values = dict(call.body.fields)
+    assert len(values) == len(call.body.fields), "a field came twice"
+    for name, value in values.items():
+        if call.body.encoding == "multipart":
+            kinds = set(variant.field(name).type.split(" or "))
+            values[name] = value if "string" in kinds else json.loads(value)
+    files = {one.name: one for one in call.body.files}
+    assert len(files) == len(call.body.files), "a file came twice"
+    assert not files.keys() & values.keys()
+    for name, file in files.items():
+        assert file.sha256 == hashlib.sha256(file.content).hexdigest()
+        values[name] = (file.file_name, file.content)
+    return values
+
+
+def check(
+    server: ReferenceServer, operation: Operation, variant: Variant, values: dict[str, Any]
+) -> None:
+    """That the last call was this one and nothing else."""
+    call = server.calls[-1]
+    assert call.request.path == operation.path
+    assert call.body.encoding == variant.encoding
+    assert call.model == (variant.model or "")
+    wanted = {
+        name: str(value) if variant.field(name).raw.get("written_as") == "string" else value
+        for name, value in values.items()
+    }
+    found = arrived(variant, call)
+    assert found == wanted
+    # 1, 1.0 and True are equal, and not the same.
+    assert {name: type(one) for name, one in found.items()} == {
+        name: type(one) for name, one in wanted.items()
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", [polymux.Client, polymux.AsyncClient])
+def test_a_method_has_the_fields_of_its_variants(kind: type, name: str) -> None:
+    """No field without a parameter, and no parameter that is none."""
+    operation = contract.operation(name)
+    wanted = {field.python_name for one in operation.variants for field in one.fields}
+    if any(one.model is not None for one in operation.variants):
+        wanted.add("model")
+    assert set(inspect.signature(getattr(kind, name)).parameters) - OPTIONS == wanted
+
+
+@pytest.mark.parametrize(("operation", "variant", "field"), WALK, ids=IDS)
+def test_a_field_of_a_call(
+    operation: Operation,
+    variant: Variant,
+    field: Field,
+    everywhere: ReferenceServer,
+    walking: polymux.Client,
+) -> None:
+    """Given by its Python name beside what must be given, it arrives by its wire name, alone."""
+    values = given(variant, field)
+    place, named = arguments(operation, variant, values)
+    before = len(everywhere.calls)
+    answer = getattr(walking, operation.name)(*place, **named)
+    if field.name == "stream" and operation.family == "chat":
+        assert isinstance(answer, polymux.ChatStream)
+        assert "".join(answer.texts()).startswith("You said: ")
+    else:
+        assert type(answer).__name__ == RESULTS.get(operation.result, operation.result)
+    assert len(everywhere.calls) == before + 1
+    check(everywhere, operation, variant, values)
+
+
+@pytest.mark.parametrize(("operation", "variant", "field"), WALK, ids=IDS)
+def test_a_field_of_an_awaited_call(
+    operation: Operation, variant: Variant, field: Field, everywhere: ReferenceServer
+) -> None:
+    """The same of the asynchronous methods."""
+    values = given(variant, field)
+    place, named = arguments(operation, variant, values)
+    before = len(everywhere.calls)
+
+    async def main() -> None:
+        async with polymux.AsyncClient(everywhere.url, KEY, timeout=60, retry=0) as client:
+            answer = await getattr(client, operation.name)(*place, **named)
+            if field.name == "stream" and operation.family == "chat":
+                assert isinstance(answer, polymux.AsyncChatStream)
+                texts = [one async for one in answer.texts()]
+                assert "".join(texts).startswith("You said: ")
+            else:
+                assert type(answer).__name__ == RESULTS.get(operation.result, operation.result)
+
+    asyncio.run(main())
+    assert len(everywhere.calls) == before + 1
+    check(everywhere, operation, variant, values)
