@@ -101,6 +101,66 @@ def test_a_proxy_that_was_asked_for(
         assert len(proxy.requests) == 2
 
 
+@pytest.mark.parametrize("name", ["http_proxy", "https_proxy", "all_proxy", "ALL_PROXY"])
+def test_the_environments_proxy_is_read_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """K12: by the client's first request; what the variables say later holds for new clients."""
+    scheme = "https" if name == "https_proxy" else "http"
+    # None keeps a connection: each request chooses its way anew.
+    busy = steps.answer(502, b"no", headers=[("Connection", "close")]), steps.close()
+    every = ("http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY")
+
+    def refused(client: polymux.Client) -> None:
+        with pytest.raises(errors.PolymuxError):
+            client.free_chat("x")
+
+    with MisbehavingServer() as proxy, MisbehavingServer() as later:
+        for one in (proxy, later):
+            one.script(*busy, times=None)
+        url = f"{scheme}://server.example"
+        with polymux.Client(url, KEY, trust_env=True, retry=0) as client:
+            monkeypatch.setenv(name, proxy.url)
+            refused(client)
+            for other in every:
+                monkeypatch.setenv(other, later.url)
+            refused(client)
+            refused(client.with_options(timeout=30))
+            for other in every:
+                monkeypatch.delenv(other)
+            monkeypatch.setenv("no_proxy", "*")
+            refused(client)
+            monkeypatch.delenv("no_proxy")
+            assert len(proxy.connections) == len(proxy.requests) == 4
+            assert not later.connections
+            monkeypatch.setenv(name, later.url)
+            with polymux.Client(url, KEY, trust_env=True, retry=0) as new:
+                refused(new)
+            assert len(later.requests) == 1
+            refused(client)
+        assert len(proxy.requests) == 5
+
+
+def test_a_proxy_that_comes_later_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """K12: where the environment named none at first, the way stays the direct one."""
+    with MisbehavingServer() as server, MisbehavingServer() as proxy:
+        close = [("Connection", "close")]
+        fine = steps.answer(200, b'{"response":"fine"}', headers=close), steps.close()
+        for one in (server, proxy):
+            one.script(*fine, times=None)
+
+        async def main() -> None:
+            async with polymux.AsyncClient(server.url, KEY, trust_env=True) as awaited:
+                with polymux.Client(server.url, KEY, trust_env=True) as client:
+                    for _ in range(2):
+                        assert client.free_chat("x").text == "fine"
+                        assert (await awaited.free_chat("x")).text == "fine"
+                        for name in ("http_proxy", "https_proxy", "all_proxy", "ALL_PROXY"):
+                            monkeypatch.setenv(name, proxy.url)
+
+        asyncio.run(main())
+        assert len(server.connections) == len(server.requests) == 4
+        assert not proxy.connections
+
+
 def test_a_tunnel_that_is_refused() -> None:
     """K12: a proxy that says no, and what goes to it: never the key."""
     with MisbehavingServer() as proxy:
