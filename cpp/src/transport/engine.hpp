@@ -59,7 +59,8 @@ private:
     static int on_timer(CURLM* multi, long timeout_ms, void* self);
 
     bool watch(curl_socket_t socket, int what, bool known) noexcept;
-    void read_inbox();
+    /// Does what was asked for; whether anything was.
+    bool read_inbox();
     void handle(const Inbox::Item& item);
     void cancel(Exchange& exchange);
     void resume(Exchange& exchange);

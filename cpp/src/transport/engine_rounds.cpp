@@ -12,7 +12,8 @@
 namespace polymux::transport {
 
 bool Engine::round(milliseconds longest) {
-    read_inbox();
+    // What ends at once, such as a request that must not begin, is told before anything is awaited.
+    if (read_inbox()) flush_ports();
     if (stopped_) return true;
     surroundings_.now = steady_clock::now();
     const bool due = curl_timer_ <= surroundings_.now;
@@ -74,15 +75,17 @@ int Engine::wait_ms(milliseconds longest) {
     return static_cast<int>(std::min<std::int64_t>(wait, std::numeric_limits<int>::max()));
 }
 
-void Engine::read_inbox() {
+bool Engine::read_inbox() {
     items_.clear();
     stopped_ = inbox_->take(items_) || stopped_;
     // A list of its own: what is done for one item may post another.
     std::vector<Inbox::Item> items;
     items.swap(items_);
     for (const Inbox::Item& item : items) handle(item);
+    const bool had_any = !items.empty();
     items.clear();
     items_.swap(items);
+    return had_any;
 }
 
 void Engine::handle(const Inbox::Item& item) {

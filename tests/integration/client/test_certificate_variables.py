@@ -139,10 +139,9 @@ def test_a_variable_that_does_not(
 def test_a_variable_that_names_no_file(
     named: dict[str, str], by: str, secure: MisbehavingServer, files: dict[str, str]
 ) -> None:
-    """The error of calls and of the fetcher says which variable; no other file is taken for it."""
-    tell = "say(json.dumps([told(ask), told(fetched)]))"
-    told = run_json(ASK + tell, secure.url, environment=variables(files, **named))
-    assert len(told) == 2
+    """The error of all calls and the fetcher says which variable; no other file is taken for it."""
+    told = run_json(ASK + TELL, secure.url, environment=variables(files, **named))
+    assert len(told) == 3
     for one in told:
         assert f"{by} names is no readable file" in one
     assert not secure.requests

@@ -16,6 +16,8 @@ from servers import steps
 from support.client_children import KEY
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from servers.misbehaving import MisbehavingServer
 
 #: Quick operations; all others are jobs.
@@ -95,6 +97,20 @@ def test_the_head_of_a_stream_before_its_first_chunk(server: MisbehavingServer) 
         assert stream.response.headers["x-told"] == "early"
         stream.close()
     asyncio.run(awaited())
+
+
+def test_a_call_that_must_not_begin_ends_at_once(tmp_path: Path) -> None:
+    """The first of a client, before its thread has waited for anything, and those behind it."""
+
+    async def ask() -> None:
+        missing = str(tmp_path / "missing.pem")
+        async with polymux.AsyncClient("https://localhost:9", KEY, verify=missing) as client:
+            for _ in range(3):
+                with pytest.raises(errors.TLSError, match=r"missing\.pem"):
+                    await asyncio.wait_for(client.free_chat("x"), 20)
+
+    for _ in range(5):
+        asyncio.run(ask())
 
 
 def test_each_call_is_a_line(server: MisbehavingServer, caplog: pytest.LogCaptureFixture) -> None:
