@@ -156,7 +156,7 @@ def test_a_recording_that_is_cut(server: PolymuxServer, piece: Path, tmp_path: P
     ("name", "data", "status", "code"),
     [
         ("text.mp3", b"this is a text, whatever its name says\n" * 40, 415, "unsupported_media"),
-        ("empty.mp3", b"", 422, "undecodable"),
+        ("empty.mp3", b"", 400, "invalid_request"),
         ("list.m3u8", b"#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n", 415, "unsupported_media"),
         ("zeros.wav", b"RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0" + b"\0" * 400, 422, "undecodable"),
     ],
