@@ -334,9 +334,13 @@ std::size_t Transfer::collect(std::string_view bytes) {
     const std::size_t longest = exchange_->task().longest_answer_bytes;
     const std::size_t size = collected_.size() + bytes.size();
     if (size > longest) return refuse(too_large("bytes of body", longest));
-    // Left alone it would grow to twice of what is allowed.
+    // Left alone it would grow to twice of what is allowed. A large one gets its room in one step:
+    // pages that nothing is written to take no memory, and buffers left behind would.
     if (size > collected_.capacity()) {
-        collected_.reserve(std::min(longest, std::max(size, 2 * collected_.capacity())));
+        constexpr std::size_t large = std::size_t{1} << 20U;
+        constexpr std::size_t room = std::size_t{64} << 20U;
+        const std::size_t wanted = size < large ? size : std::max(size, room);
+        collected_.reserve(std::min(longest, std::max(wanted, 2 * collected_.capacity())));
     }
     collected_.append(bytes);
     return bytes.size();
