@@ -179,7 +179,8 @@ class AsyncLocal(AsyncOperations):
         return await home.store.run(calls.finished, job, home.store)
 
     async def _stream(self, home: LocalHome, work: Work) -> Any:
-        from polymux.chat_stream import LONGEST_EVENT_BYTES, decode_async
+        from polymux.call_options import LONGEST_EVENT_BYTES
+        from polymux.chat_stream import decode_async
 
         return decode_async(_events(home, work), LONGEST_EVENT_BYTES)
 

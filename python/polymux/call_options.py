@@ -15,7 +15,6 @@ _MOST_RETRIES = 100
 #: Longest answer that is collected, and longest event of a stream.
 LONGEST_ANSWER_BYTES = 32 << 20
 LONGEST_EVENT_BYTES = 16 << 20
-_LARGEST_EVENT_BYTES = 1 << 30
 #: Longest that a generation may be thought to take, where nobody says otherwise.
 LONGEST_GENERATION_S = 300.0
 
@@ -210,13 +209,9 @@ def as_longest_event(given: int | None) -> int:
         return LONGEST_EVENT_BYTES
     if isinstance(given, bool) or not isinstance(given, int):
         raise TypeError(f"longest_event_bytes: a whole number, not {type(given).__name__}")
-    if not 1 <= given <= _LARGEST_EVENT_BYTES:
-        from polymux.errors import InvalidRequestError
+    from polymux.chat_stream import checked_limit
 
-        raise InvalidRequestError(
-            f"longest_event_bytes={given}: must be from 1 to {_LARGEST_EVENT_BYTES}"
-        )
-    return given
+    return checked_limit(given)
 
 
 #: By how long an operation usually takes.

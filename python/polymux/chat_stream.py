@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from polymux._native_core import core
+from polymux.call_options import LONGEST_EVENT_BYTES
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ __all__ = ["AsyncChatStream", "ChatChunk", "ChatStream", "decode_chat_stream"]
 
 ChatChunk = core.ChatChunk
 
-LONGEST_EVENT_BYTES = 16 << 20
 _LARGEST_LIMIT_BYTES = 1 << 30
 
 
