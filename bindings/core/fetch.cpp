@@ -3,7 +3,9 @@
 #include <chrono>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -21,9 +23,13 @@ using transport::Fetched;
 using transport::FetchLimits;
 using transport::FetchPolicy;
 using transport::FetchProgress;
+using transport::FetchStart;
 using namespace py::literals;  // NOLINT(google-build-using-namespace)
 
 constexpr std::chrono::milliseconds progress_interval{50};
+
+/// `FetchRest`: bytes that are there, entity tag, length of all.
+using Rest = std::tuple<std::uint64_t, std::string, std::optional<std::uint64_t>>;
 
 /// The operator's part of the options, checked once.
 struct Policy {
@@ -109,20 +115,33 @@ py::dict to_dict(const Fetched& fetched) {
     return py::dict("url"_a = to_text(fetched.url), "status"_a = fetched.status,
                     "content_type"_a = to_text(fetched.content_type), "headers"_a = headers,
                     "body_bytes"_a = fetched.body_bytes,
-                    "received_bytes"_a = fetched.received_bytes, "redirects"_a = fetched.redirects);
+                    "received_bytes"_a = fetched.received_bytes, "redirects"_a = fetched.redirects,
+                    "offset"_a = fetched.offset);
+}
+
+/// Tells a callable, which its caller holds, of the answer whose body comes next.
+Result<void> tell(py::handle on_start, const FetchStart& start, PythonCalls& calls) {
+    return calls.call([&] {
+        bindings::invoke(on_start, py::make_tuple(start.status, start.offset, start.whole_bytes,
+                                                  to_text(start.etag), start.is_encoded));
+    });
 }
 
 py::dict fetch(const py::bytes& url, const Policy& policy, const FetchLimits& limits,
                const py::object& destination, const py::object& on_progress,
-               const CancelToken& cancel) {
+               const CancelToken& cancel, const std::optional<Rest>& rest,
+               const py::object& on_start) {
     const std::string text = url;
     const auto calls = std::make_shared<PythonCalls>();
     const auto sink = make_body_sink(destination, calls);
     Turns turns(on_progress, *calls);
-    const transport::FetchOptions options{.policy = policy.rules,
-                                          .limits = limits,
-                                          .certificate_bundle = policy.certificate_bundle,
-                                          .resolver = {}};
+    transport::FetchOptions options{
+        .policy = policy.rules, .limits = limits, .certificate_bundle = policy.certificate_bundle};
+    if (rest)
+        std::tie(options.rest.have_bytes, options.rest.etag, options.rest.whole_bytes) = *rest;
+    if (!on_start.is_none()) {
+        options.started = [&](const FetchStart& start) { return tell(on_start, start, *calls); };
+    }
     Result<Fetched> fetched = Error{};
     without_gil([&] {
         const auto write = [&](std::span<const std::byte> piece) { return sink->write(piece); };
@@ -131,7 +150,7 @@ py::dict fetch(const py::bytes& url, const Policy& policy, const FetchLimits& li
     });
     if (calls->failed()) calls->raise();
     const Fetched& done = value_or_raise(std::move(fetched));
-    turns.report({.body_bytes = done.body_bytes, .expected_bytes = {}});
+    turns.report({.body_bytes = done.offset + done.body_bytes, .expected_bytes = {}});
     py::dict result = to_dict(done);
     if (py::object bytes = sink->take_bytes()) result["data"] = std::move(bytes);
     return result;
@@ -141,8 +160,7 @@ std::tuple<std::string, std::uint16_t, std::vector<std::string>> judged_destinat
     const py::bytes& url, const Policy& policy, const FetchLimits& limits,
     const CancelToken& cancel) {
     const std::string text = url;
-    const transport::FetchOptions options{
-        .policy = policy.rules, .limits = limits, .certificate_bundle = {}, .resolver = {}};
+    const transport::FetchOptions options{.policy = policy.rules, .limits = limits};
     Result<transport::Destination> found = Error{};
     without_gil([&] { found = transport::judged_destination(text, options, cancel); });
     const transport::Destination& destination = value_or_raise(std::move(found));
@@ -200,6 +218,7 @@ void register_fetch(py::module_& module) {
         .def_readonly("redirects", &FetchLimits::redirects);
     module.def("fetch", &fetch, py::arg("url"), py::arg("policy"), py::arg("limits"),
                py::arg("destination"), py::arg("on_progress"), py::arg("cancel"),
+               py::arg("rest") = py::none(), py::arg("on_start") = py::none(),
                "Fetches what a stranger named; see polymux.fetching.");
     module.def("judged_destination", &judged_destination, py::arg("url"), py::arg("policy"),
                py::arg("limits"), py::arg("cancel"),

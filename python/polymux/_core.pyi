@@ -183,11 +183,15 @@ def fetch(
     destination: tuple[str, object] | None,
     on_progress: Callable[[int, int | None], object] | None,
     cancel: CancelToken,
+    rest: tuple[int, str, int | None] | None = None,
+    on_start: Callable[[int, int, int | None, str, bool], object] | None = None,
 ) -> dict[str, Any]:
     """Fetches what a stranger named, on the calling thread and without the GIL.
 
     A destination is None for memory (member `data` then), `("descriptor", int)` or
-    `("file", object)`. Signal handlers run every 20 ms or so.
+    `("file", object)`. Signal handlers run every 20 ms or so. `rest` is what is there already: its
+    bytes, their entity tag, and the length of all; `on_start` takes the status, the offset and the
+    length of all, the entity tag, and whether the body is encoded, before its first byte.
     """
 
 def judged_destination(

@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from polymux._fetch_rest import FetchStart, Unfinished
+from polymux._fetch_rules import FetchLimits, FetchPolicy, native_limits, native_policy
 from polymux._text import shown
-from polymux.errors import InvalidRequestError
 from polymux.inputs import is_path, path_bytes
-from polymux.options import integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,93 +31,20 @@ if TYPE_CHECKING:
     #: Called with bytes of the body so far, decoded, and the bytes that the answer declared.
     OnProgress = Callable[[int, int | None], object]
 
+__all__ = [
+    "FetchLimits",
+    "FetchPolicy",
+    "FetchStart",
+    "Fetched",
+    "Judged",
+    "Unfinished",
+    "afetch",
+    "ajudged",
+    "fetch",
+    "fetch_rest",
+]
 
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True)
-class FetchPolicy:
-    """What may be fetched beyond the public Internet. The operator decides it, never a request.
-
-    Attributes:
-        allowed_hosts: Names or addresses that are fetched from whatever they resolve to, each with
-            or without a port: ``"media.example"``, ``"127.0.0.1:8080"``, ``"[::1]:8080"``. One with
-            a port is allowed on that port alone, in `allowed_ports` or not. Default: none.
-        allowed_networks: Networks whose addresses count as public, such as ``"10.1.0.0/16"``.
-            Default: none.
-        allowed_ports: Ports that any URL may have. Default: 80 and 443.
-        certificate_bundle: Path of the trusted certificates, in PEM. Default: what the environment
-            names in ``SSL_CERT_FILE`` or ``CURL_CA_BUNDLE``, else the system's.
-        verify_allowed_hosts: False takes any certificate of `allowed_hosts`, and of no other.
-            Default: True.
-
-    Raises:
-        TypeError: A value of the wrong type.
-        InvalidRequestError: A host, network or port that is none.
-
-    Example:
-        >>> FetchPolicy(allowed_hosts=("media.example:8080",)).allowed_ports
-        (80, 443)
-    """
-
-    allowed_hosts: tuple[str, ...] = ()
-    allowed_networks: tuple[str, ...] = ()
-    allowed_ports: tuple[int, ...] = (80, 443)
-    certificate_bundle: str | os.PathLike[str] | None = None
-    verify_allowed_hosts: bool = True
-
-    def __post_init__(self) -> None:
-        """Checks all of it, in the native core."""
-        for name in ("allowed_hosts", "allowed_networks", "allowed_ports"):
-            object.__setattr__(self, name, _tuple(name, getattr(self, name)))
-        for name in ("allowed_hosts", "allowed_networks"):
-            if not all(isinstance(item, str) for item in getattr(self, name)):
-                raise TypeError(f"{name} is a tuple of text, not {shown(getattr(self, name))}")
-        for port in self.allowed_ports:
-            if not 1 <= integer("allowed_ports", port) <= 65535:
-                raise InvalidRequestError(f"allowed_ports: {port} is no port from 1 to 65535")
-        _native_policy(self)
-
-
-@dataclass(frozen=True, slots=True)
-class FetchLimits:
-    """What one fetch may cost.
-
-    Attributes:
-        body_bytes: Of the body, as the server sends it and again as decoded; an answer that
-            declares more is refused before its body. Default: 256 MiB.
-        header_bytes: Status line, headers and trailers of one answer. Default: 64 KiB.
-        header_count: Headers of one answer. Default: 200.
-        connect_ms: Name, TCP and TLS of one hop. Default: 10 s.
-        idle_ms: Time in which nothing is received. Default: 20 s.
-        total_ms: The whole fetch with its redirects. Default: 300 s.
-        rate_bytes_per_s: Least average of each `rate_window_ms` of a body; 0 for none. Time that
-            writing to the destination takes is left out. Default: 1,000.
-        rate_window_ms: See `rate_bytes_per_s`. Default: 10 s.
-        redirects: How many are followed. Default: 5.
-
-    Raises:
-        TypeError: Not an integer.
-        InvalidRequestError: A limit out of its range; the message says which.
-
-    Example:
-        >>> FetchLimits(body_bytes=20 * 1024 * 1024).redirects
-        5
-    """
-
-    body_bytes: int = 256 * 1024 * 1024
-    header_bytes: int = 64 * 1024
-    header_count: int = 200
-    connect_ms: int = 10_000
-    idle_ms: int = 20_000
-    total_ms: int = 300_000
-    rate_bytes_per_s: int = 1_000
-    rate_window_ms: int = 10_000
-    redirects: int = 5
-
-    def __post_init__(self) -> None:
-        """Checks all of them, in the native core."""
-        _native_limits(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +61,7 @@ class Fetched:
         redirects: How many were followed.
         data: The body, where no destination was given.
         path: The file with the body, where a path was given.
+        offset: Where the body begins: not 0 where it is the rest of something, see `fetch_rest`.
     """
 
     url: str
@@ -146,6 +73,7 @@ class Fetched:
     redirects: int
     data: bytes | None = None
     path: Path | None = None
+    offset: int = 0
 
     def __repr__(self) -> str:
         """Without the body and without the query of the URL, which may hold a signature."""
@@ -221,6 +149,50 @@ def fetch(
     from polymux._native_core import core
 
     return _Call(url, policy, limits, destination, on_progress).run(core.CancelToken())
+
+
+def fetch_rest(
+    url: str,
+    unfinished: Unfinished,
+    *,
+    policy: FetchPolicy | None = None,
+    limits: FetchLimits | None = None,
+    on_progress: OnProgress | None = None,
+) -> Fetched:
+    """Fetches what is missing of a body, whose beginning an earlier fetch has left.
+
+    The rest is asked for with ``Range``, and with ``If-Range`` where there is an entity tag.
+    What comes is exactly that rest, or all of it from the beginning. An answer that is neither
+    (status 416; 206 with another range, length or entity tag, or encoded) is not read, and all is
+    asked for instead, once. Whether the whole is what it should be, the caller finds out.
+
+    Args:
+        url: As for `fetch`, like all that is not described here.
+        unfinished: Where the body goes. It keeps what came when the fetch ends early.
+        policy: What may be fetched beyond the public Internet.
+        limits: What it may cost; ``body_bytes`` counts what was there, too.
+        on_progress: Called with what was there counted in.
+
+    Raises:
+        PolymuxError: As for `fetch`.
+
+    Example:
+        >>> import tempfile
+        >>> class Nothing:
+        ...     have_bytes, whole_bytes, etag = 0, None, ""
+        ...     def __init__(self, file) -> None:
+        ...         self.descriptor = file.fileno()
+        ...     def begins(self, start: FetchStart) -> None:
+        ...         print(start.status)
+        >>> with tempfile.TemporaryFile() as file:
+        ...     fetch_rest("file:///etc/passwd", Nothing(file))
+        Traceback (most recent call last):
+        polymux.errors.URLRefusedError: the URL is refused: it must begin with http:// or https://
+    """
+    from polymux._native_core import core
+
+    call = _Call(url, policy, limits, None, on_progress, unfinished)
+    return call.run(core.CancelToken())
 
 
 async def afetch(
@@ -301,8 +273,8 @@ async def ajudged(
         partial(
             core.judged_destination,
             url.encode("utf-8", "surrogatepass"),
-            _native_policy(policy or FetchPolicy()),
-            _native_limits(limits or FetchLimits()),
+            native_policy(policy or FetchPolicy()),
+            native_limits(limits or FetchLimits()),
         )
     )
     return Judged(host, port, tuple(addresses))
@@ -343,6 +315,7 @@ class _Call:
         limits: FetchLimits | None,
         destination: Destination,
         on_progress: OnProgress | None,
+        unfinished: Unfinished | None = None,
     ) -> None:
         if not isinstance(url, str):
             raise TypeError(f"url is text, not {shown(url)}")
@@ -354,9 +327,10 @@ class _Call:
             raise TypeError(f"on_progress is callable or None, not {shown(on_progress)}")
         # Half of a surrogate pair is for the core to refuse, with all that is no UTF-8.
         self._url = url.encode("utf-8", "surrogatepass")
-        self._policy = _native_policy(policy or FetchPolicy())
-        self._limits = _native_limits(limits or FetchLimits())
+        self._policy = native_policy(policy or FetchPolicy())
+        self._limits = native_limits(limits or FetchLimits())
         self._on_progress = on_progress
+        self._unfinished = unfinished
         self._file: object = None
         self._path: Path | None = None
         if is_path(destination) or isinstance(destination, bytes):
@@ -366,6 +340,8 @@ class _Call:
 
     def run(self, token: _core.CancelToken) -> Fetched:
         """Fetches on this thread."""
+        if self._unfinished is not None:
+            return self._fetched(("descriptor", self._unfinished.descriptor), token)
         if self._path is None:
             file = None if self._file is None else ("file", self._file)
             return self._fetched(file, token)
@@ -385,40 +361,17 @@ class _Call:
     def _fetched(self, destination: tuple[str, object] | None, token: _core.CancelToken) -> Fetched:
         from polymux._native_core import core
 
+        rest, on_start = None, None
+        if (kept := self._unfinished) is not None:
+            rest = (kept.have_bytes, kept.etag, kept.whole_bytes)
+            on_start = partial(_begin, kept)
         answer = core.fetch(
-            self._url, self._policy, self._limits, destination, self._on_progress, token
-        )
+            self._url, self._policy, self._limits, destination, self._on_progress, token,
+            rest, on_start,
+        )  # fmt: skip
         answer["headers"] = tuple(answer["headers"])
         return Fetched(**answer, path=self._path)
 
 
-def _tuple(name: str, value: Any) -> tuple[Any, ...]:
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise TypeError(f"{name} is a tuple, not {shown(value)}")
-    return tuple(value)
-
-
-def _native_policy(policy: FetchPolicy) -> _core.FetchPolicy:
-    from polymux._native_core import core
-
-    bundle = policy.certificate_bundle
-    return core.FetchPolicy(
-        policy.allowed_hosts,
-        policy.allowed_networks,
-        policy.allowed_ports,
-        b"" if bundle is None else path_bytes(bundle),
-        policy.verify_allowed_hosts,
-    )
-
-
-def _native_limits(limits: FetchLimits) -> _core.FetchLimits:
-    from polymux._native_core import core
-
-    values: dict[str, int] = {}
-    for item in fields(limits):
-        value = integer(item.name, getattr(limits, item.name), bits=64)
-        wide = item.name == "body_bytes"
-        if not 0 <= value < 1 << (63 if wide else 32):
-            raise InvalidRequestError(f"{item.name}={value} is far outside of every accepted range")
-        values[item.name] = value
-    return core.FetchLimits(**values)
+def _begin(unfinished: Unfinished, *said: Any) -> None:
+    unfinished.begins(FetchStart(*said))

@@ -16,6 +16,8 @@ from support.web import Exchange, Server
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from support.web import Script
+
 COMMIT = "c0ffee" * 6 + "abcd"
 NAME = "owner/model"
 _SMALL = (".json", ".txt", ".md")
@@ -71,6 +73,7 @@ class Hub:
         files: Repository to path to content.
         listed: Path to members that its entry in the list has instead of the true ones.
         sent: Path to what is sent instead of the content.
+        stored: Path to what answers for it in the storage.
         status: Part of an address to the status of answers to it.
         about: Members of what is told of a repository.
         page: How many files a page of a list has.
@@ -80,6 +83,7 @@ class Hub:
     files: dict[str, dict[str, bytes]]
     listed: dict[str, dict[str, Any]] = field(default_factory=dict)
     sent: dict[str, bytes] = field(default_factory=dict)
+    stored: dict[str, Script] = field(default_factory=dict)
     status: dict[str, int] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
     page: int = 100
@@ -122,6 +126,9 @@ class Hub:
 
     async def store(self, exchange: Exchange) -> None:
         owner, name, path = unquote(exchange.target.strip("/")).split("/", 2)
+        if path in self.stored:
+            await self.stored[path](exchange)
+            return
         data = self.sent.get(path, self.files[f"{owner}/{name}"].get(path))
         await (exchange.answer(404) if data is None else exchange.answer(200, data))
 

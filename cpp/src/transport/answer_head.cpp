@@ -4,6 +4,7 @@
 #include <charconv>
 #include <limits>
 
+#include "transport/answer_rest.hpp"
 #include "transport/fetch_hop.hpp"
 #include "transport/host_name.hpp"
 
@@ -84,6 +85,32 @@ bool AnswerHead::leads_on() const {
 
 Result<void> AnswerHead::finish() {
     if (leads_on()) return {};
+    if (auto read = read_length(); !read) return read;
+    if (rest_.have_bytes > 0) take_rest();
+    return is_no_rest_ ? Result<void>() : check_length();
+}
+
+void AnswerHead::take_rest() {
+    constexpr int partial_content = 206;
+    constexpr int range_not_satisfiable = 416;
+    if (status_ == range_not_satisfiable) is_no_rest_ = true;
+    if (status_ != partial_content) return;
+    const auto bytes = rest_bytes(headers, rest_);
+    is_no_rest_ = !bytes || (length_ && *length_ != *bytes);
+    if (is_no_rest_) return;
+    offset_ = rest_.have_bytes;
+    length_ = bytes;
+}
+
+FetchStart AnswerHead::start() const {
+    FetchStart start{.status = status_, .offset = offset_, .is_encoded = is_encoded(headers)};
+    if (length_ && !start.is_encoded) start.whole_bytes = offset_ + *length_;
+    const std::string* const etag = find_header(headers, "etag");
+    if (etag != nullptr && is_strong_etag(*etag)) start.etag = *etag;
+    return start;
+}
+
+Result<void> AnswerHead::read_length() {
     const std::string* const text = find_header(headers, "content-length");
     if (text == nullptr || find_header(headers, "transfer-encoding") != nullptr) return {};
     std::uint64_t length = 0;
@@ -98,11 +125,16 @@ Result<void> AnswerHead::finish() {
                      .stage = "receive"};
     }
     length_ = length;
-    if (length > limits_.body_bytes) {
-        return too_large("declares " + std::to_string(length) + " bytes, and " +
-                         std::to_string(limits_.body_bytes) + " are allowed");
-    }
     return {};
+}
+
+Result<void> AnswerHead::check_length() const {
+    const std::uint64_t most = limits_.body_bytes;
+    if (!length_ || (offset_ <= most && *length_ <= most - offset_)) return {};
+    const std::string before =
+        offset_ > 0 ? " after the " + std::to_string(offset_) + " before" : "";
+    return too_large("declares " + std::to_string(*length_) + " bytes" + before + ", and " +
+                     std::to_string(most) + " are allowed");
 }
 
 }  // namespace polymux::transport

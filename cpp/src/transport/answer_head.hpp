@@ -14,7 +14,7 @@ namespace polymux::transport {
 
 class AnswerHead {
 public:
-    explicit AnswerHead(const FetchLimits& limits) : limits_(limits) {}
+    AnswerHead(const FetchLimits& limits, const FetchRest& rest) : limits_(limits), rest_(rest) {}
 
     /// The next line with its end. True where it ended the head of the final answer, which may be
     /// too large by its own words. Trailers are counted and forgotten.
@@ -23,21 +23,34 @@ public:
     /// Whether libcurl gave up on a line, which is longer than it takes.
     [[nodiscard]] bool complete() const noexcept { return complete_; }
     [[nodiscard]] int status() const noexcept { return status_; }
+    /// Of the body that comes, as declared.
     [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept { return length_; }
+    /// Of the whole, where the body begins.
+    [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
     /// Whether it is a redirect that says where to.
     [[nodiscard]] bool leads_on() const;
+    /// Whether a rest was asked for and this is something else than it, or than all.
+    [[nodiscard]] bool is_no_rest() const noexcept { return is_no_rest_; }
+    /// What whoever takes the body is told before it.
+    [[nodiscard]] FetchStart start() const;
 
     std::vector<std::pair<std::string, std::string>> headers;
 
 private:
     Result<void> finish();
+    Result<void> read_length();
+    Result<void> check_length() const;
+    void take_rest();
     void add(std::string_view line);
 
     const FetchLimits& limits_;
+    const FetchRest& rest_;
     std::uint64_t bytes_ = 0;
     std::uint64_t lines_ = 0;
     int status_ = 0;
     bool complete_ = false;
+    bool is_no_rest_ = false;
+    std::uint64_t offset_ = 0;
     std::optional<std::uint64_t> length_;
 };
 

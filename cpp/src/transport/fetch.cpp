@@ -2,6 +2,7 @@
 
 #include <array>
 #include <new>
+#include <optional>
 
 #include "transport/certificates.hpp"
 #include "transport/curl.hpp"
@@ -55,9 +56,24 @@ public:
     Fetch(const FetchOptions& options, FetchSink sink, FetchTurn turn, const CancelToken& cancel)
         : options_(options),
           sink_(sink),
+          rest_(options.rest),
           watch_(milliseconds(options.limits.total_ms), turn, cancel) {}
 
-    Result<Fetched> run(std::string text) {
+    Result<Fetched> run(const std::string& text) {
+        auto fetched = follow(text);
+        if (fetched && !*fetched) {
+            // Without a rest to ask for there is none that does not fit.
+            rest_ = {};
+            fetched = follow(text);
+        }
+        if (!fetched) return fetched.error();
+        return std::move(**fetched);
+    }
+
+private:
+    /// Nullopt where a rest was asked for, and the answer is neither that nor all.
+    Result<std::optional<Fetched>> follow(std::string text) {
+        came_by_https_ = false;
         for (std::uint32_t redirects = 0;; ++redirects) {
             auto url = guard_url(text, options_.policy);
             if (!url) return at_redirect(url.error(), redirects);
@@ -67,7 +83,10 @@ public:
             came_by_https_ = url->is_https;
             auto answer = hop(*url);
             if (!answer) return at_redirect(answer.error(), redirects);
-            if (!answer->location) return fetched(std::move(*url), std::move(*answer), redirects);
+            if (answer->is_no_rest) return std::optional<Fetched>();
+            if (!answer->location) {
+                return std::optional(fetched(std::move(*url), std::move(*answer), redirects));
+            }
             if (redirects == options_.limits.redirects) {
                 return too_many(redirects);
             }
@@ -77,7 +96,6 @@ public:
         }
     }
 
-private:
     Result<HopAnswer> hop(const GuardedUrl& url) {
         if (auto goes_on = watch_.look(); !goes_on) return goes_on.error();
         const auto deadline = Clock::now() + milliseconds(options_.limits.connect_ms);
@@ -94,6 +112,7 @@ private:
         return run_hop({.url = url,
                         .addresses = *addresses,
                         .options = options_,
+                        .rest = rest_,
                         .certificate_bundle = std::move(bundle),
                         .connect_deadline = deadline,
                         .verified = verified},
@@ -108,11 +127,13 @@ private:
                 .headers = std::move(answer.headers),
                 .body_bytes = answer.body_bytes,
                 .received_bytes = answer.received_bytes,
-                .redirects = redirects};
+                .redirects = redirects,
+                .offset = answer.offset};
     }
 
     const FetchOptions& options_;
     FetchSink sink_;
+    FetchRest rest_;
     FetchWatch watch_;
     int look_ups_ = 0;
     bool came_by_https_ = false;

@@ -8,6 +8,7 @@
 
 #include "polymux/version.hpp"
 #include "transport/answer_head.hpp"
+#include "transport/answer_rest.hpp"
 #include "transport/failures.hpp"
 #include "transport/fetch_errors.hpp"
 #include "transport/host_name.hpp"
@@ -32,13 +33,17 @@ using HeaderList = std::unique_ptr<curl_slist, FreedBy<&curl_slist_free_all>>;
 class Hop {
 public:
     Hop(const HopRequest& request, FetchSink sink, FetchWatch& watch)
-        : request_(request), sink_(sink), watch_(watch), head_(request.options.limits) {}
+        : request_(request),
+          sink_(sink),
+          watch_(watch),
+          head_(request.options.limits, request.rest) {}
 
     Result<HopAnswer> run();
 
 private:
     Result<void> set_up();
     Result<void> pin_addresses();
+    Result<void> ask_for_rest();
     Result<void> drive();
     Result<void> check_clocks();
     Result<HopAnswer> finish(CURLcode outcome);
@@ -56,6 +61,7 @@ private:
                    .has_value();
     }
     bool take_header(std::string_view line);
+    bool take_head();
     bool take_body(std::span<const std::byte> piece);
     bool check_peer(const char* address, int port);
 
@@ -78,12 +84,13 @@ private:
     FetchSink sink_;
     FetchWatch& watch_;
     HeaderList pinned_;  // Before the handles, which refer to it.
+    HeaderList headers_;
     EasyHandle easy_;
     MultiHandle multi_;
     AnswerHead head_;
     std::optional<Error> failure_;
     bool connected_ = false;
-    bool stopped_at_redirect_ = false;
+    bool stopped_at_head_ = false;
     std::uint64_t body_bytes_ = 0;
     std::uint64_t seen_bytes_ = 0;  // Of the body, at the last look.
     std::uint64_t window_bytes_ = 0;
@@ -141,27 +148,40 @@ bool Hop::take_header(std::string_view line) {
         fail(ended.error());
         return false;
     }
-    if (*ended) {
-        stopped_at_redirect_ = head_.leads_on();
-        watch_.progress.expected_bytes = head_.content_length();
-        window_start_ = last_byte_;
+    return !*ended || take_head();
+}
+
+/// False where its body is not read: of a redirect, and of what is no rest.
+bool Hop::take_head() {
+    stopped_at_head_ = head_.leads_on() || head_.is_no_rest();
+    if (stopped_at_head_) return false;
+    watch_.progress.body_bytes = head_.offset();
+    watch_.progress.expected_bytes = head_.content_length();
+    if (watch_.progress.expected_bytes) *watch_.progress.expected_bytes += head_.offset();
+    if (request_.options.started) {
+        if (auto started = request_.options.started(head_.start()); !started) {
+            fail(started.error());
+            return false;
+        }
     }
-    return !stopped_at_redirect_;
+    last_byte_ = window_start_ = Clock::now();
+    return true;
 }
 
 bool Hop::take_body(std::span<const std::byte> piece) {
-    const std::uint64_t most = request_.options.limits.body_bytes;
+    const std::uint64_t allowed = request_.options.limits.body_bytes;
+    const std::uint64_t most = allowed - std::min(allowed, head_.offset());
     body_bytes_ += piece.size();
     if (body_bytes_ > most || received() > most) {
         fail({.code = ErrorCode::answer_too_large,
-              .message = "the answer has more than the " + std::to_string(most) +
+              .message = "the answer has more than the " + std::to_string(allowed) +
                          " bytes that are allowed, decoded or as received"});
         return false;
     }
     const Clock::time_point before = Clock::now();
     auto taken = sink_(piece);
     if (taken) {
-        watch_.progress.body_bytes = body_bytes_;
+        watch_.progress.body_bytes = head_.offset() + body_bytes_;
         taken = watch_.look_if_due();
     }
     const Clock::time_point after = Clock::now();
@@ -191,6 +211,23 @@ Result<void> Hop::pin_addresses() {
         return no_memory();
     }
     curl_easy_setopt(easy_.get(), CURLOPT_RESOLVE, pinned_.get());
+    return {};
+}
+
+Result<void> Hop::ask_for_rest() {
+    const FetchRest& rest = request_.rest;
+    if (rest.have_bytes == 0) return {};
+    // Not CURLOPT_RESUME_FROM, which ends in an error where a server answers with all of it.
+    const std::string range = std::to_string(rest.have_bytes) + '-';
+    if (curl_easy_setopt(easy_.get(), CURLOPT_RANGE, range.c_str()) != CURLE_OK) {
+        return no_memory();
+    }
+    if (!is_strong_etag(rest.etag)) return {};
+    headers_.reset(curl_slist_append(nullptr, ("If-Range: " + rest.etag).c_str()));
+    if (headers_ == nullptr) {
+        return no_memory();
+    }
+    curl_easy_setopt(easy_.get(), CURLOPT_HTTPHEADER, headers_.get());
     return {};
 }
 
@@ -238,6 +275,7 @@ Result<void> Hop::set_up() {
     if (!done) {
         return Error{.code = ErrorCode::internal, .message = "libcurl lacks what a fetch needs"};
     }
+    if (auto asked = ask_for_rest(); !asked) return asked;
     return pin_addresses();
 }
 
@@ -287,15 +325,20 @@ Error Hop::failure_of(CURLcode outcome) const {
 
 Result<HopAnswer> Hop::finish(CURLcode outcome) {
     if (failure_) return *failure_;
-    if (outcome != CURLE_OK && !stopped_at_redirect_) return failure_of(outcome);
+    if (outcome != CURLE_OK && !stopped_at_head_) return failure_of(outcome);
     // libcurl takes a head that breaks off for one that ended.
     if (!head_.complete()) return curl_failure(CURLE_RECV_ERROR);
+    // Of a rest without a Content-Length nobody but its Content-Range knows where it ends.
+    const bool is_rest = head_.offset() > 0 && !stopped_at_head_;
+    if (is_rest && body_bytes_ != head_.content_length()) return curl_failure(CURLE_PARTIAL_FILE);
     HopAnswer answer{.status = head_.status(),
                      .location = {},
+                     .is_no_rest = head_.is_no_rest(),
                      .headers = std::move(head_.headers),
                      .body_bytes = body_bytes_,
-                     .received_bytes = received()};
-    if (!stopped_at_redirect_) return answer;
+                     .received_bytes = received(),
+                     .offset = head_.offset()};
+    if (!stopped_at_head_ || answer.is_no_rest) return answer;
     answer.location = *find_header(answer.headers, "location");
     const auto locations = std::ranges::count_if(
         answer.headers, [](const auto& header) { return lower_case(header.first) == "location"; });

@@ -19,6 +19,7 @@ struct HopRequest {
     const GuardedUrl& url;
     std::span<const Address> addresses;  ///< Judged; nothing else is connected to.
     const FetchOptions& options;
+    const FetchRest& rest;           ///< What is asked for: that of the options, or all.
     std::string certificate_bundle;  ///< Empty where nothing is verified, or needs to be.
     Clock::time_point connect_deadline;
     bool verified = true;  ///< False: any certificate will do.
@@ -27,9 +28,11 @@ struct HopRequest {
 struct HopAnswer {
     int status = 0;
     std::optional<std::string> location;  ///< Of a redirect, whose body was not read.
+    bool is_no_rest = false;  ///< Nor was the body: a rest was asked for, and it is none.
     std::vector<std::pair<std::string, std::string>> headers;
     std::uint64_t body_bytes = 0;
     std::uint64_t received_bytes = 0;
+    std::uint64_t offset = 0;  ///< Where the body begins.
 };
 
 /// Value of the first header of that name, in any case; null where there is none.

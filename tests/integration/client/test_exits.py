@@ -131,8 +131,8 @@ WITHOUT_INTERPRETER = {
     "a fetch": """
 from polymux import fetching
 host = url.removeprefix("http://")
-policy = fetching._native_policy(fetching.FetchPolicy(allowed_hosts=(host,)))
-limits = fetching._native_limits(fetching.FetchLimits())
+policy = fetching.native_policy(fetching.FetchPolicy(allowed_hosts=(host,)))
+limits = fetching.native_limits(fetching.FetchLimits())
 reading, writing = os.pipe()
 def fetch():
     core = polymux._core

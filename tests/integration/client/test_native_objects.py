@@ -36,6 +36,20 @@ client = session()
 polymux_client = polymux.Client(url, key, retry=0)
 policy = fetching.FetchPolicy(allowed_hosts=(url.removeprefix("http://"),))
 
+class Kept:
+    descriptor, have_bytes, whole_bytes = os.open(os.devnull, os.O_WRONLY), 5, None
+    def __init__(self, etag=""):
+        self.etag = etag
+    def begins(self, start):
+        if not self.etag:
+            raise polymux.errors.InvalidRequestError("no")
+
+def refused_beginning():
+    try:
+        fetching.fetch_rest(url, Kept(), policy=policy)
+    except polymux.errors.InvalidRequestError:
+        pass
+
 def refused():
     try:
         fetching.fetch(url)
@@ -85,6 +99,8 @@ SYNC = {
     "FetchPolicy, FetchLimits": "(fetching.FetchPolicy(), fetching.FetchLimits())",
     "fetch": "fetching.fetch(url, policy=policy)",
     "fetch, refused": "refused()",
+    "fetch, the rest": "fetching.fetch_rest(url, Kept('\"a\"'), policy=policy)",
+    "fetch, the rest refused": "refused_beginning()",
 }
 ASYNC = {
     "Exchange": '_loop.outcome(client.start(_loop.port(), *request(), "whole"), None, None)',

@@ -27,7 +27,8 @@ namespace polymux::transport {
 /// What one fetch may cost. Redirects are part of the fetch: what is counted goes on over all hops,
 /// but for `connect_ms`, `header_bytes` and `header_count`, which each hop has anew.
 struct FetchLimits {
-    /// Of the last answer's body, as received and again as decoded; declared, it is refused unread.
+    /// Of the last answer's body, as received and again as decoded, with what lies before it where
+    /// it is a rest; declared, it is refused unread.
     std::uint64_t body_bytes = std::uint64_t{256} * 1024 * 1024;
     std::uint32_t header_bytes = 64 * 1024;  ///< Status lines, headers and trailers.
     std::uint32_t header_count = 200;
@@ -48,14 +49,35 @@ Result<void> validate(const FetchLimits& limits);
 /// its own, which goes on after the fetch has given up waiting: it owns all that it uses.
 using Resolver = std::function<Result<std::vector<Address>>(const std::string& name, int call)>;
 
+/// What the caller has of a body already, from the beginning, so that the rest alone is asked for.
+struct FetchRest {
+    std::uint64_t have_bytes = 0;  ///< 0 asks for all of it.
+    /// Of the answer that they came with, so that a rest of anything else does not come. What is no
+    /// strong entity tag is not sent.
+    std::string etag{};
+    std::optional<std::uint64_t> whole_bytes{};  ///< The length of all, where it is known.
+};
+
+/// The answer whose body comes next, and what it takes to ask for its rest should it break off.
+struct FetchStart {
+    int status = 0;
+    std::uint64_t offset = 0;  ///< Where its body begins: at `have_bytes` of the rest, or at 0.
+    std::optional<std::uint64_t> whole_bytes{};  ///< With what lies before the offset, as declared.
+    std::string etag{};                          ///< A strong entity tag; empty where it has none.
+    bool is_encoded = false;  ///< What is handed over is not what a server counts a rest by.
+};
+
 struct FetchOptions {
     FetchPolicy policy{};
     FetchLimits limits{};
     std::string certificate_bundle{};  ///< Path in PEM; empty for the system's.
     Resolver resolver{};               ///< For tests; empty for the system's.
+    FetchRest rest{};
+    /// Called before the first byte of the body, once; its error ends the fetch unchanged.
+    std::function<Result<void>(const FetchStart&)> started{};
 };
 
-/// How far a fetch is.
+/// How far a fetch is, with what lay there before it where a rest comes.
 struct FetchProgress {
     std::uint64_t body_bytes = 0;                 ///< Decoded and handed over.
     std::optional<std::uint64_t> expected_bytes;  ///< What the answer declared, before decoding.
@@ -70,6 +92,7 @@ struct Fetched {
     std::uint64_t body_bytes = 0;                              ///< Decoded.
     std::uint64_t received_bytes = 0;  ///< Of the body, as the server sent it.
     std::uint32_t redirects = 0;
+    std::uint64_t offset = 0;  ///< Where the body begins: see `FetchStart`.
 };
 
 /// Takes the next piece of the body, which is decoded; its error ends the fetch unchanged.
@@ -79,6 +102,11 @@ using FetchSink = FunctionRef<Result<void>(std::span<const std::byte>)>;
 using FetchTurn = FunctionRef<Result<void>(const FetchProgress&)>;
 
 /// Fetches `url` with GET on the calling thread. Cancelling ends it within 50 ms.
+///
+/// A rest that is asked for comes with status 206 and fits what the caller has, or all is handed
+/// over from its beginning: `started` tells which. An answer 206 that does not fit, and 416, are
+/// not read: all is asked for instead, once. `body_bytes` of the limits counts what lies before a
+/// rest.
 ///
 /// Errors: `url_refused` (also by a redirect, and for too many of them, with "redirects" in
 /// `stage`), `connect_failed`, `tls_failed`, `connection_lost` (also where less came than was

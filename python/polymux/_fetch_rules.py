@@ -1,0 +1,136 @@
+"""What the guarded fetcher may fetch, and what that may cost: `polymux.fetching` has both names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from polymux._text import shown
+from polymux.errors import InvalidRequestError
+from polymux.inputs import path_bytes
+from polymux.options import integer
+
+if TYPE_CHECKING:
+    import os
+
+    from polymux import _core
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPolicy:
+    """What may be fetched beyond the public Internet. The operator decides it, never a request.
+
+    Attributes:
+        allowed_hosts: Names or addresses that are fetched from whatever they resolve to, each with
+            or without a port: ``"media.example"``, ``"127.0.0.1:8080"``, ``"[::1]:8080"``. One with
+            a port is allowed on that port alone, in `allowed_ports` or not. Default: none.
+        allowed_networks: Networks whose addresses count as public, such as ``"10.1.0.0/16"``.
+            Default: none.
+        allowed_ports: Ports that any URL may have. Default: 80 and 443.
+        certificate_bundle: Path of the trusted certificates, in PEM. Default: what the environment
+            names in ``SSL_CERT_FILE`` or ``CURL_CA_BUNDLE``, else the system's.
+        verify_allowed_hosts: False takes any certificate of `allowed_hosts`, and of no other.
+            Default: True.
+
+    Raises:
+        TypeError: A value of the wrong type.
+        InvalidRequestError: A host, network or port that is none.
+
+    Example:
+        >>> FetchPolicy(allowed_hosts=("media.example:8080",)).allowed_ports
+        (80, 443)
+    """
+
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_networks: tuple[str, ...] = ()
+    allowed_ports: tuple[int, ...] = (80, 443)
+    certificate_bundle: str | os.PathLike[str] | None = None
+    verify_allowed_hosts: bool = True
+
+    def __post_init__(self) -> None:
+        """Checks all of it, in the native core."""
+        for name in ("allowed_hosts", "allowed_networks", "allowed_ports"):
+            object.__setattr__(self, name, _tuple(name, getattr(self, name)))
+        for name in ("allowed_hosts", "allowed_networks"):
+            if not all(isinstance(item, str) for item in getattr(self, name)):
+                raise TypeError(f"{name} is a tuple of text, not {shown(getattr(self, name))}")
+        for port in self.allowed_ports:
+            if not 1 <= integer("allowed_ports", port) <= 65535:
+                raise InvalidRequestError(f"allowed_ports: {port} is no port from 1 to 65535")
+        native_policy(self)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """What one fetch may cost.
+
+    Attributes:
+        body_bytes: Of the body, as the server sends it and again as decoded; an answer that
+            declares more is refused before its body. Default: 256 MiB.
+        header_bytes: Status line, headers and trailers of one answer. Default: 64 KiB.
+        header_count: Headers of one answer. Default: 200.
+        connect_ms: Name, TCP and TLS of one hop. Default: 10 s.
+        idle_ms: Time in which nothing is received. Default: 20 s.
+        total_ms: The whole fetch with its redirects. Default: 300 s.
+        rate_bytes_per_s: Least average of each `rate_window_ms` of a body; 0 for none. Time that
+            writing to the destination takes is left out. Default: 1,000.
+        rate_window_ms: See `rate_bytes_per_s`. Default: 10 s.
+        redirects: How many are followed. Default: 5.
+
+    Raises:
+        TypeError: Not an integer.
+        InvalidRequestError: A limit out of its range; the message says which.
+
+    Example:
+        >>> FetchLimits(body_bytes=20 * 1024 * 1024).redirects
+        5
+    """
+
+    body_bytes: int = 256 * 1024 * 1024
+    header_bytes: int = 64 * 1024
+    header_count: int = 200
+    connect_ms: int = 10_000
+    idle_ms: int = 20_000
+    total_ms: int = 300_000
+    rate_bytes_per_s: int = 1_000
+    rate_window_ms: int = 10_000
+    redirects: int = 5
+
+    def __post_init__(self) -> None:
+        """Checks all of them, in the native core."""
+        native_limits(self)
+
+
+def _tuple(name: str, value: Any) -> tuple[Any, ...]:
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} is a tuple, not {shown(value)}")
+    return tuple(value)
+
+
+def native_policy(policy: FetchPolicy) -> _core.FetchPolicy:
+    """The same for the native core, which checks it."""
+    from polymux._native_core import core
+
+    bundle = policy.certificate_bundle
+    return core.FetchPolicy(
+        policy.allowed_hosts,
+        policy.allowed_networks,
+        policy.allowed_ports,
+        b"" if bundle is None else path_bytes(bundle),
+        policy.verify_allowed_hosts,
+    )
+
+
+def native_limits(limits: FetchLimits) -> _core.FetchLimits:
+    """The same for the native core, which checks them."""
+    from polymux._native_core import core
+
+    values: dict[str, int] = {}
+    for item in fields(limits):
+        value = integer(item.name, getattr(limits, item.name), bits=64)
+        wide = item.name == "body_bytes"
+        if not 0 <= value < 1 << (63 if wide else 32):
+            raise InvalidRequestError(f"{item.name}={value} is far outside of every accepted range")
+        values[item.name] = value
+    return core.FetchLimits(**values)

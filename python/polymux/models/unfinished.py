@@ -1,0 +1,187 @@
+"""A file of a model that is being fetched, and stays where that ends early for the next pull.
+
+It lies in the workspace of a pull, whose lock one process holds, and is named by the hash that it
+shall have in the end. Beside it a note says what to ask for its rest by: without one it is begun
+anew. Neither is believed: only the hash of the whole file says that it is what it should be.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING, Any, Self
+
+from polymux._atomic import write_atomically
+from polymux.models.failures import writing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from pathlib import Path
+    from types import TracebackType
+
+    from polymux.fetching import FetchStart
+
+_NOTE = ".json"
+_PART_ALONE = 206
+_MOST_NOTE_BYTES = 1 << 16
+
+
+class UnfinishedFile:
+    """The file, open for `polymux.fetching.fetch_rest` while its block lasts.
+
+    Args:
+        folder: Of the workspace; it is there.
+        digest: What it is named by: its SHA-256 or git's name for it, in hexadecimal digits.
+        url: Where it is fetched from now.
+        whole_bytes: How long it is; None where nobody knows.
+        refusal: Makes the error for a status that brings no file.
+
+    Raises:
+        OutputFailedError: It cannot be written.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        digest: str,
+        url: str,
+        whole_bytes: int | None,
+        refusal: Callable[[int], Exception],
+    ) -> None:
+        """Opens nothing yet."""
+        self.path = folder / digest
+        self._note = folder / f"{digest}{_NOTE}"
+        self._url = url
+        self._refusal = refusal
+        self.descriptor = -1
+        self.whole_bytes = whole_bytes
+        self.have_bytes = 0
+        self.etag = ""
+
+    def __enter__(self) -> Self:
+        """Opens it behind what an earlier pull has left."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        with writing(self.path):
+            self.descriptor = os.open(self.path, flags, 0o666)
+            try:
+                self._take_up()
+            except BaseException:
+                os.close(self.descriptor)
+                raise
+        return self
+
+    def _take_up(self) -> None:
+        noted = _read(self._note)
+        length = os.fstat(self.descriptor).st_size
+        if noted is not None:
+            url, etag, whole = noted
+            if self.whole_bytes is None:
+                self.whole_bytes = whole
+            # An entity tag says nothing of what lies at another address.
+            self.etag = etag if url == self._url else ""
+        is_too_long = self.whole_bytes is not None and length > self.whole_bytes
+        if noted is None or is_too_long:
+            self._clear()
+            return
+        self.have_bytes = os.lseek(self.descriptor, 0, os.SEEK_END)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is as long as it shall be, so that there is nothing to ask for."""
+        return self.have_bytes > 0 and self.have_bytes == self.whole_bytes
+
+    def begins(self, start: FetchStart) -> None:
+        """What `polymux.fetching.Unfinished` says.
+
+        Raises:
+            Exception: The answer brings no file; what is there stays.
+            OutputFailedError: It cannot be written.
+        """
+        asked_for = start.status != _PART_ALONE or start.offset > 0
+        if not (200 <= start.status < 300 and asked_for):
+            raise self._refusal(start.status)
+        if start.offset:
+            return
+        with writing(self.path):
+            self._clear()
+            if not start.is_encoded:
+                noted = {"url": self._url, "etag": start.etag, "bytes": start.whole_bytes}
+                write_atomically(self._note, json.dumps(noted).encode(), overwrite=True)
+
+    def _clear(self) -> None:
+        # The note goes first and comes last: bytes without one are begun anew, and a note beside
+        # other bytes than its own would have them taken for what they are not.
+        self._note.unlink(missing_ok=True)
+        os.ftruncate(self.descriptor, 0)
+        os.lseek(self.descriptor, 0, os.SEEK_SET)
+        self.have_bytes = 0
+
+    def move_to(self, target: Path) -> None:
+        """Gives it its place, when its hash was found right.
+
+        Raises:
+            OutputFailedError: It cannot be written.
+        """
+        with writing(target):
+            os.fsync(self.descriptor)
+            self.path.replace(target)
+            self._note.unlink(missing_ok=True)
+
+    def discard(self) -> None:
+        """Removes it, so that the next pull begins anew.
+
+        Raises:
+            OutputFailedError: It cannot be removed.
+        """
+        with writing(self.path):
+            self._note.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Closes it, and removes it where nothing is in it."""
+        is_empty = os.fstat(self.descriptor).st_size == 0
+        os.close(self.descriptor)
+        if is_empty:
+            self.discard()
+
+
+def tidy(folder: Path, digests: Collection[str]) -> None:
+    """Makes the folder of unfinished files, and removes what is none of these files there.
+
+    Args:
+        folder: Of the workspace.
+        digests: What the files are named by.
+
+    Raises:
+        OutputFailedError: It cannot be written.
+    """
+    names = {*digests, *(f"{one}{_NOTE}" for one in digests)}
+    with writing(folder):
+        if folder.is_symlink():
+            folder.unlink()  # Nothing is removed behind one.
+        folder.mkdir(exist_ok=True)
+        for one in list(folder.iterdir()):
+            if one.is_dir() and not one.is_symlink():
+                shutil.rmtree(one)
+            elif one.name not in names or not one.is_file() or one.is_symlink():
+                one.unlink()
+
+
+def _read(note: Path) -> tuple[str, str, int | None] | None:
+    """URL, entity tag and length of all; None where there is no such note."""
+    try:
+        with note.open("rb") as file:
+            plain: Any = json.loads(file.read(_MOST_NOTE_BYTES))
+        url, etag, whole = plain["url"], plain["etag"], plain["bytes"]
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+        return None
+    is_length = whole is None or (type(whole) is int and 0 <= whole < 1 << 63)
+    if isinstance(url, str) and isinstance(etag, str) and etag.isascii() and is_length:
+        return url, etag, whole
+    return None

@@ -1,0 +1,338 @@
+"""Pulls that end within a file: the next one goes on there, and never with what does not fit."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from polymux.errors import ConnectionLostError
+from polymux.fetching import FetchPolicy
+from polymux.models import pulling
+from polymux.models.failures import ModelError
+from polymux.models.folder import ModelsFolder
+from support.models import contents, sha256
+from support.ranges import Ranged
+from support.web import Exchange, Server
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+    from pathlib import Path
+
+    from polymux.models.folder import Installed
+
+DATA = b"GGUF" + bytes(range(251)) * 1200
+OTHER = b"GGUF" + bytes(reversed(range(251))) * 1300
+#: Where the first answer ends.
+HALF = len(DATA) // 2
+REST = f"bytes={HALF}-"
+
+
+class Place:
+    """A folder of models, and a server with one file."""
+
+    def __init__(self, folder: ModelsFolder, web: Server, there: Ranged) -> None:
+        self.folder, self.web, self.there = folder, web, there
+        self.told: list[tuple[int, int | None]] = []
+        self.unfinished = folder.path / ".mine.part" / "unfinished"
+
+    def pull(self, path: str = "/m.gguf", data: bytes = DATA) -> Installed:
+        self.told.clear()
+        model = pulling.of_url("mine", self.web.url(path), sha256(data))
+        policy = FetchPolicy(allowed_hosts=(self.web.authority,))
+        return pulling.pull(
+            model, self.folder, policy=policy, on_progress=lambda _, *one: self.told.append(one)
+        )
+
+    def break_off(self, at: int = HALF) -> None:
+        """A pull of which that much stays."""
+        self.there.stops = [at]
+        with pytest.raises(ConnectionLostError):
+            self.pull()
+        assert self.kept() == self.there.data[:at]
+
+    def kept(self) -> bytes | None:
+        """What is there of the file; None for nothing."""
+        path = self.unfinished / sha256(DATA)
+        return path.read_bytes() if path.exists() else None
+
+    def check(self) -> None:
+        """The model is there, and nothing else."""
+        kept = contents(self.folder.path)
+        assert kept.keys() == {"mine/mine.gguf", "mine/polymux-model.json"}
+        assert kept["mine/mine.gguf"] == DATA
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    there = Ranged(DATA)
+    with Server(there) as web:
+        yield Place(ModelsFolder(tmp_path / "models"), web, there)
+
+
+def answering(status: int, body: bytes, *headers: str) -> Callable[[Exchange], Awaitable[None]]:
+    async def answer(exchange: Exchange) -> None:
+        await exchange.answer(status, body, *headers)
+
+    return answer
+
+
+def test_a_file_goes_on_where_it_broke_off(place: Place) -> None:
+    place.break_off()
+    assert place.folder.is_begun("mine")
+    place.pull()
+    place.check()
+    assert place.there.asked == [("", ""), (REST, '"one"')]
+    assert place.there.sent == len(DATA)
+    # What was there is counted, from the beginning.
+    assert place.told[0] == (HALF, None)
+    assert {total for _, total in place.told[1:-1]} <= {len(DATA)}
+    assert place.told[-1][0] == len(DATA)
+    assert min(done for done, _ in place.told) == HALF
+
+
+def test_it_breaks_off_again_and_again(place: Place) -> None:
+    place.there.stops = [1000, 1, 70_000]
+    for _ in range(3):
+        with pytest.raises(ConnectionLostError):
+            place.pull()
+    place.pull()
+    place.check()
+    assert [one for one, _ in place.there.asked[1:]] == [
+        "bytes=1000-", "bytes=1001-", "bytes=71001-",
+    ]  # fmt: skip
+    assert place.there.sent == len(DATA)
+
+
+@pytest.mark.parametrize("etag", ["", 'W/"one"', "one"])
+def test_no_condition_without_a_strong_tag(place: Place, etag: str) -> None:
+    place.there.etag = etag
+    place.break_off()
+    place.pull()
+    place.check()
+    assert place.there.asked[1:] == [(REST, "")]
+    assert place.there.sent == len(DATA)
+
+
+def test_a_server_without_ranges(place: Place) -> None:
+    place.break_off()
+    place.there.instead = answering(200, DATA)
+    place.pull()
+    place.check()
+    assert len(place.there.asked) == 2
+
+
+def test_the_file_has_changed(place: Place) -> None:
+    """If-Range brings all of the new one."""
+    place.there.data = OTHER
+    place.break_off()
+    place.there.data, place.there.etag = DATA, '"two"'
+    place.pull()
+    place.check()
+    assert place.there.asked[1:] == [(REST, '"one"')]
+
+
+def test_the_file_has_changed_and_nobody_minds_the_condition(place: Place) -> None:
+    place.there.data = OTHER[: len(DATA)]
+    place.break_off()
+    part = f"Content-Range: bytes {HALF}-{len(DATA) - 1}/{len(DATA)}"
+    place.there.data = DATA
+    place.there.instead = answering(206, DATA[HALF:], part, 'ETag: "two"')
+    place.pull()
+    place.check()
+    assert place.there.asked[1:] == [(REST, '"one"'), ("", "")]
+
+
+def test_the_file_has_changed_and_nothing_says_so(place: Place) -> None:
+    """The hash does; then nothing is left of it, and the next pull begins anew."""
+    place.there.data, place.there.etag = OTHER[: len(DATA)], ""
+    place.break_off()
+    place.there.data = DATA
+    with pytest.raises(ModelError, match="not what it should be"):
+        place.pull()
+    assert contents(place.folder.path) == {}
+    assert not place.folder.is_begun("mine")
+    place.pull()
+    place.check()
+    assert place.there.asked[1:] == [(REST, ""), ("", "")]
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        "",
+        "Content-Range: bytes 0-{last}/{count}",
+        "Content-Range: bytes 5-{last}/{count}",
+        "Content-Range: bytes {half}-{last}/*5",
+        "Content-Range: bytes {half}-{half}/{count}",
+        "Content-Range: bytes {half}-{count}/{count}",
+        "Content-Range: bytes {half}-{last}/{count}\r\nContent-Encoding: gzip",
+    ],
+)
+def test_a_part_that_is_another(place: Place, lie: str) -> None:
+    place.break_off()
+    said = lie.format(half=HALF, last=len(DATA) - 1, count=len(DATA))
+    place.there.instead = answering(206, DATA[HALF:], *([said] if said else []))
+    place.pull()
+    place.check()
+    assert place.there.asked[1:] == [(REST, '"one"'), ("", "")]
+
+
+def test_a_range_that_is_not_there(place: Place) -> None:
+    place.break_off()
+    place.there.instead = answering(416, b"", "Content-Range: bytes */7")
+    place.pull()
+    place.check()
+    assert place.there.asked[1:] == [(REST, '"one"'), ("", "")]
+
+
+@pytest.mark.parametrize("status", [403, 404, 503])
+def test_a_server_that_refuses_for_a_while(place: Place, status: int) -> None:
+    place.break_off()
+    place.there.instead = answering(status, b"later")
+    with pytest.raises(ModelError, match=f"status {status}"):
+        place.pull()
+    assert place.kept() == DATA[:HALF]
+    place.there.instead = None
+    place.pull()
+    place.check()
+    assert place.there.sent == len(DATA)
+
+
+def test_a_part_that_nobody_asked_for(place: Place) -> None:
+    place.web.script = answering(206, DATA, f"Content-Range: bytes 0-{len(DATA) - 1}/{len(DATA)}")
+    with pytest.raises(ModelError, match="status 206"):
+        place.pull()
+    assert contents(place.folder.path) == {}
+
+
+def test_an_encoded_answer_has_no_rest(place: Place) -> None:
+    packed = gzip.compress(DATA)
+    place.there.data, place.there.headers = packed, ("Content-Encoding: gzip",)
+    place.there.stops = [len(packed) // 2]
+    with pytest.raises(ConnectionLostError):
+        place.pull()
+    place.pull()
+    place.check()
+    assert place.there.asked == [("", ""), ("", "")]
+
+
+def test_from_another_place(place: Place) -> None:
+    """The hash is the same; whose entity tag that was, nobody knows there."""
+    place.break_off()
+    place.there.etag = '"mirror"'
+    place.pull("/mirror/m.gguf")
+    place.check()
+    assert place.there.asked[1:] == [(REST, "")]
+    assert place.there.sent == len(DATA)
+
+
+def test_whole_but_never_looked_at(place: Place) -> None:
+    """A pull that was killed between the last byte and its end: nobody is asked."""
+    place.break_off(len(DATA) - 1)
+    (place.unfinished / sha256(DATA)).write_bytes(DATA)
+    place.pull()
+    place.check()
+    assert len(place.there.asked) == 1
+
+
+@pytest.mark.parametrize("damage", ["other bytes", "longer"])
+def test_what_is_there_is_damaged(place: Place, damage: str) -> None:
+    place.break_off(len(DATA) - 1)
+    data = DATA[:-1] + b"?" if damage == "other bytes" else DATA + b"?"
+    (place.unfinished / sha256(DATA)).write_bytes(data)
+    if damage == "other bytes":
+        with pytest.raises(ModelError, match="not what it should be"):
+            place.pull()
+        assert place.kept() is None
+    place.pull()
+    place.check()
+    assert place.there.asked[1:] == [("", "")]
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        None, b"", b"{", b"[]", b"{}", b"5", b"[" * 100_000, b"\xff",
+        b'{"url": 5, "etag": "", "bytes": null}', b'{"url": "", "etag": null, "bytes": null}',
+        b'{"url": "", "etag": "", "bytes": "5"}', b'{"url": "", "etag": "", "bytes": -1}',
+        b'{"url": "", "etag": "", "bytes": true}', b'{"url": "", "etag": "\\ud800", "bytes": 1}',
+    ],
+)  # fmt: skip
+def test_a_note_that_is_none(place: Place, note: bytes | None) -> None:
+    place.break_off()
+    path = place.unfinished / f"{sha256(DATA)}.json"
+    assert json.loads(path.read_bytes())["etag"] == '"one"'
+    path.unlink() if note is None else path.write_bytes(note)
+    place.pull()
+    place.check()
+    assert place.there.asked[1:] == [("", "")]
+
+
+def test_only_what_belongs_there_stays(place: Place, tmp_path: Path) -> None:
+    place.break_off()
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "file").write_bytes(b"somebody's")
+    (place.unfinished / "old").write_bytes(b"of another catalogue")
+    (place.unfinished / "link").symlink_to(victim)
+    (place.unfinished / "folder").mkdir()
+    kept = place.unfinished / sha256(DATA)
+    kept.rename(victim / "part")
+    kept.symlink_to(victim / "part")
+    place.there.stops = [5]
+    with pytest.raises(ConnectionLostError):
+        place.pull()
+    assert {one.name for one in place.unfinished.iterdir()} == {kept.name, f"{kept.name}.json"}
+    assert place.kept() == DATA[:5]
+    assert contents(victim) == {"file": b"somebody's", "part": DATA[:HALF]}
+    place.folder.remove("mine")
+    place.folder.path.joinpath(".mine.part").mkdir()
+    place.unfinished.symlink_to(victim)
+    place.pull()
+    place.check()
+    assert contents(victim).keys() == {"file", "part"}
+
+
+def test_more_than_was_said_before(place: Place) -> None:
+    """What an earlier answer said of the length binds no later one: there would be no way on."""
+    place.there.data = OTHER[:1000]
+    place.break_off(500)
+    place.there.data, place.there.etag = DATA, '"two"'
+    place.pull()
+    place.check()
+
+
+def test_two_at_once(place: Place) -> None:
+    place.there.stops, place.there.stalls = [HALF], True
+    outcome: list[BaseException] = []
+
+    def first() -> None:
+        try:
+            place.pull()
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    wait_until(lambda: place.kept() == DATA[:HALF])
+    for _ in range(2):
+        with pytest.raises(ModelError, match="another process"):
+            place.pull()
+    assert place.kept() == DATA[:HALF]
+    place.web.call(place.web.requests[0].writer.close)
+    thread.join(30)
+    assert isinstance(outcome[0], ConnectionLostError)
+    place.pull()
+    place.check()
+    assert place.there.sent == len(DATA)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)
