@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <system_error>
@@ -39,31 +40,23 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<SessionCommon> se
     if (!inbox) return std::move(inbox.error());
     FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
     if (!epoll.is_open()) return of_system("no epoll descriptor");
-    epoll_event event{.events = EPOLLIN, .data = {.fd = (*inbox)->descriptor()}};
+    epoll_event event{.events = EPOLLIN, .data = {}};
+    event.data.u64 = std::bit_cast<std::uint64_t>(Watched{0, (*inbox)->descriptor()});
     if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, (*inbox)->descriptor(), &event) != 0) {
         return of_system("epoll takes no descriptor");
     }
-    MultiHandle multi(curl_multi_init());
-    if (!multi) return no_memory();
-    auto engine = std::make_unique<Engine>(std::move(session), *std::move(inbox), std::move(multi),
-                                           std::move(epoll));
-    CURLM* const handle = engine->multi_.get();
-    curl_multi_setopt(handle, CURLMOPT_SOCKETFUNCTION, &Engine::on_socket);
-    curl_multi_setopt(handle, CURLMOPT_SOCKETDATA, engine.get());
-    curl_multi_setopt(handle, CURLMOPT_TIMERFUNCTION, &Engine::on_timer);
-    curl_multi_setopt(handle, CURLMOPT_TIMERDATA, engine.get());
-    // Unset, it follows the number of exchanges down, and closes warm connections.
-    curl_multi_setopt(handle, CURLMOPT_MAXCONNECTS, kept_connections);
-    return engine;
+    return std::make_unique<Engine>(std::move(session), *std::move(inbox), std::move(epoll),
+                                    kept_connections);
 }
 
 Engine::Engine(std::shared_ptr<SessionCommon> session, std::shared_ptr<Inbox> inbox,
-               MultiHandle multi, FileDescriptor epoll)
+               FileDescriptor epoll, long kept_connections)
     : inbox_(std::move(inbox)),
       epoll_(std::move(epoll)),
-      multi_(std::move(multi)),
-      random_(static_cast<std::mt19937::result_type>(random_bits())) {
+      random_(static_cast<std::mt19937::result_type>(random_bits())),
+      kept_connections_(kept_connections) {
     surroundings_.session = std::move(session);
+    for (Lane& lane : lanes_) lane.engine = this;
 }
 
 Engine::~Engine() {
@@ -71,7 +64,27 @@ Engine::~Engine() {
     for (const auto& transfer : slots_) {
         if (transfer && transfer->phase() != Phase::idle) remove(*transfer);
     }
-    multi_.reset();  // Closes the connections, which needs what is destroyed after this.
+    // Closes the connections, which needs what is destroyed after this.
+    for (Lane& lane : lanes_) lane.multi.reset();
+}
+
+/// Makes what libcurl needs for it, once: most engines use one lane alone. False where memory is
+/// out.
+bool Engine::open(Lane& lane) noexcept {
+    if (lane.multi) return true;
+    lane.multi.reset(curl_multi_init());
+    if (!lane.multi) return false;
+    CURLM* const handle = lane.multi.get();
+    curl_multi_setopt(handle, CURLMOPT_SOCKETFUNCTION, &Engine::on_socket);
+    curl_multi_setopt(handle, CURLMOPT_SOCKETDATA, &lane);
+    curl_multi_setopt(handle, CURLMOPT_TIMERFUNCTION, &Engine::on_timer);
+    curl_multi_setopt(handle, CURLMOPT_TIMERDATA, &lane);
+    // Unset, it follows the number of exchanges down, and closes warm connections.
+    curl_multi_setopt(handle, CURLMOPT_MAXCONNECTS, kept_connections_);
+    const bool is_shared = &lane == lanes_.data();
+    curl_multi_setopt(handle, CURLMOPT_PIPELINING,
+                      is_shared ? CURLPIPE_MULTIPLEX : CURLPIPE_NOTHING);
+    return true;
 }
 
 void Engine::abandon(std::unique_ptr<Engine> engine) noexcept {
@@ -84,21 +97,23 @@ void Engine::abandon(std::unique_ptr<Engine> engine) noexcept {
 }
 
 int Engine::on_socket(CURL*, curl_socket_t socket, int what, void* self, void* known) {
-    auto& engine = *static_cast<Engine*>(self);
-    if (!engine.watch(socket, what, known != nullptr)) return -1;
+    const auto& lane = *static_cast<Lane*>(self);
+    if (!lane.engine->watch(lane, socket, what, known != nullptr)) return -1;
     if (known == nullptr && what != CURL_POLL_REMOVE) {
-        curl_multi_assign(engine.multi_.get(), socket, self);
+        curl_multi_assign(lane.multi.get(), socket, self);
     }
     return 0;
 }
 
-bool Engine::watch(curl_socket_t socket, int what, bool known) noexcept {
+bool Engine::watch(const Lane& lane, curl_socket_t socket, int what, bool known) noexcept {
     if (what == CURL_POLL_REMOVE) {
         // Fails where the socket is closed already, which is as well.
         if (known) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);
         return true;
     }
-    epoll_event event{.events = 0, .data = {.fd = socket}};
+    const auto number = static_cast<std::uint32_t>(&lane - lanes_.data());
+    epoll_event event{.events = 0, .data = {}};
+    event.data.u64 = std::bit_cast<std::uint64_t>(Watched{number, socket});
     if ((what & CURL_POLL_IN) != 0) event.events |= EPOLLIN;
     if ((what & CURL_POLL_OUT) != 0) event.events |= EPOLLOUT;
     const int operation = known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
@@ -106,9 +121,9 @@ bool Engine::watch(curl_socket_t socket, int what, bool known) noexcept {
 }
 
 int Engine::on_timer(CURLM*, long timeout_ms, void* self) {
-    static_cast<Engine*>(self)->curl_timer_ = timeout_ms < 0
-                                                  ? steady_clock::time_point::max()
-                                                  : steady_clock::now() + milliseconds(timeout_ms);
+    static_cast<Lane*>(self)->timer = timeout_ms < 0
+                                          ? steady_clock::time_point::max()
+                                          : steady_clock::now() + milliseconds(timeout_ms);
     return 0;
 }
 
@@ -186,7 +201,8 @@ void Engine::begin_try(Transfer& transfer) {
         end(transfer, std::move(configured.error()));
         return;
     }
-    if (curl_multi_add_handle(multi_.get(), transfer.handle()) != CURLM_OK) {
+    Lane& lane = lane_of(transfer);
+    if (!open(lane) || curl_multi_add_handle(lane.multi.get(), transfer.handle()) != CURLM_OK) {
         end(transfer, no_memory());
         return;
     }
@@ -195,7 +211,7 @@ void Engine::begin_try(Transfer& transfer) {
 
 void Engine::remove(Transfer& transfer) noexcept {
     if (transfer.phase() == Phase::backoff) return;
-    curl_multi_remove_handle(multi_.get(), transfer.handle());
+    curl_multi_remove_handle(lane_of(transfer).multi.get(), transfer.handle());
 }
 
 void Engine::end(Transfer& transfer, std::optional<Error> failure) {
@@ -211,13 +227,16 @@ void Engine::end(Transfer& transfer, std::optional<Error> failure) {
 }
 
 void Engine::read_messages() {
-    int left = 0;
-    while (const CURLMsg* const message = curl_multi_info_read(multi_.get(), &left)) {
-        if (message->msg != CURLMSG_DONE) continue;
-        const CURLcode code = message->data.result;
-        void* found = nullptr;
-        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &found);
-        finish_try(*static_cast<Transfer*>(found), code);
+    for (const Lane& lane : lanes_) {
+        if (!lane.multi) continue;
+        int left = 0;
+        while (const CURLMsg* const message = curl_multi_info_read(lane.multi.get(), &left)) {
+            if (message->msg != CURLMSG_DONE) continue;
+            const CURLcode code = message->data.result;
+            void* found = nullptr;
+            curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &found);
+            finish_try(*static_cast<Transfer*>(found), code);
+        }
     }
 }
 

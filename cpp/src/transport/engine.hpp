@@ -2,6 +2,7 @@
 // its own. It knows exchanges, and nothing of Python.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <queue>
@@ -22,8 +23,8 @@ public:
     /// `kept_connections`: how many stay open between exchanges.
     static Result<std::unique_ptr<Engine>> create(std::shared_ptr<SessionCommon> session,
                                                   long kept_connections);
-    Engine(std::shared_ptr<SessionCommon> session, std::shared_ptr<Inbox> inbox, MultiHandle multi,
-           FileDescriptor epoll);
+    Engine(std::shared_ptr<SessionCommon> session, std::shared_ptr<Inbox> inbox,
+           FileDescriptor epoll, long kept_connections);
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
     /// Ends what still runs.
@@ -55,10 +56,26 @@ private:
         bool operator>(const Timer& other) const noexcept { return at > other.at; }
     };
 
-    static int on_socket(CURL* easy, curl_socket_t socket, int what, void* self, void* known);
-    static int on_timer(CURLM* multi, long timeout_ms, void* self);
+    /// One of libcurl's multi handles, with the timer that it asked for. Transfers of two lanes
+    /// never share a connection.
+    struct Lane {
+        Engine* engine = nullptr;
+        MultiHandle multi;  ///< Null until the lane is needed.
+        steady_clock::time_point timer = steady_clock::time_point::max();
+    };
 
-    bool watch(curl_socket_t socket, int what, bool known) noexcept;
+    /// What epoll keeps for a descriptor, in the eight bytes that it has for it.
+    struct Watched {
+        std::uint32_t lane;
+        curl_socket_t socket;
+    };
+
+    static int on_socket(CURL* easy, curl_socket_t socket, int what, void* lane, void* known);
+    static int on_timer(CURLM* multi, long timeout_ms, void* lane);
+
+    Lane& lane_of(const Transfer& transfer) noexcept { return lanes_[transfer.alone() ? 1 : 0]; }
+    bool open(Lane& lane) noexcept;
+    bool watch(const Lane& lane, curl_socket_t socket, int what, bool known) noexcept;
     /// Does what was asked for; whether anything was.
     bool read_inbox();
     void handle(const Inbox::Item& item);
@@ -71,7 +88,8 @@ private:
     /// Tells of the end, where nobody has been told yet, and makes the transfer free.
     void end(Transfer& transfer, std::optional<Error> failure = {});
     void remove(Transfer& transfer) noexcept;
-    void run_timer_of_curl();
+    /// Whether any of libcurl's timers was due.
+    bool run_timers_of_curl();
     void arm(Transfer& transfer);
     void check_deadlines();
     void pass_deadline(Transfer& transfer, const Due& due);
@@ -86,19 +104,20 @@ private:
     Surroundings surroundings_;
     std::shared_ptr<Inbox> inbox_;
     FileDescriptor epoll_;
-    std::vector<std::unique_ptr<Transfer>> slots_;  // Before `multi_`, which knows their handles.
-    MultiHandle multi_;
+    std::vector<std::unique_ptr<Transfer>> slots_;  // Before `lanes_`, which know their handles.
+    /// The second is for transfers that have their connection to themselves.
+    std::array<Lane, 2> lanes_;
     std::vector<std::uint32_t> free_;
     std::size_t active_ = 0;    // Transfers that are at work, or wait to be.
     std::size_t draining_ = 0;  // Of these, those whose exchange has ended.
     // Exchanges that give a draining transfer the time to free its connection.
     std::vector<std::shared_ptr<Exchange>> waiting_;
     steady_clock::time_point waiting_until_;
-    steady_clock::time_point curl_timer_ = steady_clock::time_point::max();
     std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
     std::vector<Inbox::Item> items_;
     std::vector<std::weak_ptr<Port>> ports_;
     std::mt19937 random_;
+    const long kept_connections_;
     bool stopped_ = false;
 };
 

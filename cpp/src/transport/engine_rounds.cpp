@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <limits>
 
@@ -16,10 +17,9 @@ bool Engine::round(milliseconds longest) {
     if (read_inbox()) flush_ports();
     if (stopped_) return true;
     surroundings_.now = steady_clock::now();
-    const bool due = curl_timer_ <= surroundings_.now;
-    if (due) run_timer_of_curl();
-    const bool waited = wait(due ? milliseconds{0} : longest);
-    if (curl_timer_ <= surroundings_.now) run_timer_of_curl();
+    const bool was_due = run_timers_of_curl();
+    const bool waited = wait(was_due ? milliseconds{0} : longest);
+    run_timers_of_curl();
     for (Transfer* const transfer : surroundings_.draining) {
         transfer->counted_as_draining = true;
         ++draining_;
@@ -31,11 +31,17 @@ bool Engine::round(milliseconds longest) {
     return waited;
 }
 
-void Engine::run_timer_of_curl() {
-    curl_timer_ = steady_clock::time_point::max();
-    int running = 0;
-    curl_multi_socket_action(multi_.get(), CURL_SOCKET_TIMEOUT, 0, &running);
-    read_messages();
+bool Engine::run_timers_of_curl() {
+    bool any = false;
+    for (Lane& lane : lanes_) {
+        if (lane.timer > surroundings_.now) continue;
+        lane.timer = steady_clock::time_point::max();
+        int running = 0;
+        curl_multi_socket_action(lane.multi.get(), CURL_SOCKET_TIMEOUT, 0, &running);
+        any = true;
+    }
+    if (any) read_messages();
+    return any;
 }
 
 bool Engine::wait(milliseconds longest) {
@@ -45,7 +51,8 @@ bool Engine::wait(milliseconds longest) {
     surroundings_.now = steady_clock::now();
     for (int i = 0; i < count; ++i) {
         const epoll_event& event = events[static_cast<std::size_t>(i)];
-        if (event.data.fd == inbox_->descriptor()) {
+        const auto watched = std::bit_cast<Watched>(event.data.u64);
+        if (watched.socket == inbox_->descriptor()) {
             read_inbox();
             continue;
         }
@@ -54,14 +61,15 @@ bool Engine::wait(milliseconds longest) {
         if ((event.events & EPOLLOUT) != 0) what |= CURL_CSELECT_OUT;
         if ((event.events & (EPOLLERR | EPOLLHUP)) != 0) what |= CURL_CSELECT_ERR;
         int running = 0;
-        curl_multi_socket_action(multi_.get(), event.data.fd, what, &running);
+        CURLM* const multi = lanes_[watched.lane].multi.get();
+        curl_multi_socket_action(multi, watched.socket, what, &running);
     }
     if (count > 0) read_messages();
     return count >= 0 || errno != EINTR;
 }
 
 int Engine::wait_ms(milliseconds longest) {
-    auto until = curl_timer_;
+    auto until = std::min(lanes_.front().timer, lanes_.back().timer);
     if (!waiting_.empty()) until = std::min(until, waiting_until_);
     if (!timers_.empty()) until = std::min(until, timers_.top().at);
     std::int64_t wait = longest.count() < 0 ? std::numeric_limits<int>::max() : longest.count();

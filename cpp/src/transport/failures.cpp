@@ -47,6 +47,15 @@ Error too_large(const std::string& origin) {
             .stage = "receive"};
 }
 
+/// libcurl keeps what its user does not take, up to a limit of its own.
+Error not_read(const std::string& origin) {
+    return {.code = ErrorCode::connection_lost,
+            .message = "a stream of " + origin +
+                       " was broken off: more of it came than can wait while nobody reads it. Read "
+                       "each stream as it comes, or close it",
+            .stage = "receive"};
+}
+
 std::string_view meaning_of(std::string_view name) noexcept {
     if (name == "connect") return "there was no connection";
     if (name == "write") return "nothing of the request could be sent any more";
@@ -120,9 +129,10 @@ Error error_of(const CurlFailure& failure, const Request& request, const Deadlin
             return lost(failure, origin, "receive");
 #if LIBCURL_VERSION_NUM >= 0x080600
         case CURLE_TOO_LARGE:
-            return too_large(origin);
+            return failure.unread ? not_read(origin) : too_large(origin);
 #endif
         case CURLE_OUT_OF_MEMORY:
+            if (failure.unread) return not_read(origin);
             // So older versions say that a line of the head is too long for them, 100 KiB.
             if (failure.connected && !failure.answered) return too_large(origin);
             return no_memory();

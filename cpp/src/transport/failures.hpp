@@ -23,6 +23,7 @@ struct CurlFailure {
     long os_errno = 0;
     bool connected = false;  ///< The request was on its way.
     bool answered = false;   ///< Some of an answer had come.
+    bool unread = false;     ///< What came of it waited for its reader.
 };
 
 Error error_of(const CurlFailure& failure, const Request& request, const Deadlines& deadlines);

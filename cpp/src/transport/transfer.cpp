@@ -97,19 +97,7 @@ Result<void> Transfer::configure() {
     for (const std::string& field : task.request.headers) header_nodes_.add(field.c_str());
     if (auto body = set_body(); !body) return body;
     Setter set(handle());
-    if (url_ != task.request.url) {
-        url_ = task.request.url;
-        set(CURLOPT_URL, url_.c_str());
-        // Without TLS nobody speaks HTTP/2, and for as long as libcurl hopes for it, it lets one
-        // request wait for another.
-        const bool http2 = surroundings_.session->options.http2 && url_.starts_with("https:");
-        set(CURLOPT_HTTP_VERSION,
-            static_cast<long>(http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
-    }
-    // Requests that start together wait for the first one's connection, and share it. Where that is
-    // known to be impossible, each has one of its own.
-    const bool wait = surroundings_.session->multiplexes.load(std::memory_order_relaxed);
-    set(CURLOPT_PIPEWAIT, wait ? 1L : 0L);
+    set_way(set);
     set(CURLOPT_HTTPHEADER, all_fields());
     const auto connect = task.deadlines.connect.value_or(milliseconds{longest_connect_ms});
     set(CURLOPT_CONNECTTIMEOUT_MS,
@@ -120,6 +108,28 @@ Result<void> Transfer::configure() {
     set(CURLOPT_ACCEPT_ENCODING, task.reading == Reading::whole ? "" : nullptr);
     if (!set.succeeded()) return no_memory();
     return {};
+}
+
+/// Where the request goes, in which version of HTTP, and over whose connection.
+void Transfer::set_way(Setter& set) {
+    const Task& task = exchange_->task();
+    // Without TLS nobody speaks HTTP/2, and for as long as libcurl hopes for it, it lets one
+    // request wait for another.
+    const bool http2 =
+        surroundings_.session->options.http2 && task.request.url.starts_with("https:");
+    // An answer that is read in pieces may have to wait for its reader. On a connection with others
+    // libcurl would go on reading, and keep all that the server sends of it.
+    alone_ = http2 && task.reading != Reading::whole;
+    if (url_ != task.request.url) {
+        url_ = task.request.url;
+        set(CURLOPT_URL, url_.c_str());
+        set(CURLOPT_HTTP_VERSION,
+            static_cast<long>(http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
+    }
+    // Requests that start together wait for the first one's connection, and share it. Where that is
+    // known to be impossible, each has one of its own.
+    const bool wait = surroundings_.session->multiplexes.load(std::memory_order_relaxed);
+    set(CURLOPT_PIPEWAIT, wait && !alone_ ? 1L : 0L);
 }
 
 /// The request's header fields, and those of the session whose names it has not.
@@ -257,7 +267,8 @@ std::optional<Error> Transfer::failure_of(CURLcode code) {
                               .detail = detail_.data(),
                               .os_errno = os_errno,
                               .connected = phase_ != Phase::connecting,
-                              .answered = head_ != nullptr};
+                              .answered = head_ != nullptr,
+                              .unread = head_ != nullptr && paused_};
     return error_of(failure, exchange_->task().request, exchange_->task().deadlines);
 }
 

@@ -14,6 +14,8 @@
 
 namespace polymux::transport {
 
+class Setter;
+
 enum class Phase : std::uint8_t {
     idle,
     connecting,
@@ -52,6 +54,8 @@ public:
     [[nodiscard]] std::optional<Due> due() const;
     /// When to look at `due` again at the latest: whatever happens until then, it is not earlier.
     [[nodiscard]] steady_clock::time_point next_look() const;
+    /// True where it has its connection to itself, in the current try.
+    [[nodiscard]] bool alone() const noexcept { return alone_; }
     /// True where the answer is a chat stream, and one it can be.
     [[nodiscard]] bool decodes() const noexcept;
 
@@ -94,6 +98,7 @@ private:
 
     bool set_constants();
     Result<void> set_body();
+    void set_way(Setter& set);
     curl_slist* all_fields();
     std::size_t read(char* buffer, std::size_t size);
     std::size_t read_text(char* buffer, std::size_t size);
@@ -127,6 +132,7 @@ private:
     steady_clock::time_point last_received_;
     steady_clock::time_point last_chunk_;
     steady_clock::time_point until_;  // Of draining and backoff.
+    bool alone_ = false;
     bool any_chunk_ = false;
     bool paused_ = false;  // For somebody here: no fault of the server.
     bool sent_all_ = false;

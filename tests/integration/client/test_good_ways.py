@@ -217,7 +217,7 @@ def test_certificates(authority: Authority) -> None:
 
 
 def test_http2(authority: Authority, tmp_path: Path) -> None:
-    """Where the server offers it; calls at once share a connection then."""
+    """Where the server offers it, for calls and streams."""
     with (
         ReferenceServer(token=KEY) as reference,
         nghttpx(reference.port, authority.certificate(), tmp_path) as proxy,
