@@ -125,6 +125,7 @@ void ChatFeed::take(ExchangeHandle& handle) {
     begin_batch();
     handle.exchange().take(batch_);
     take_end();
+    if (ended || end_) repeatable_ = exchange.repeatable();
     if (!ended || end_) return;
     failure_ = exchange.outcome().failure;
     end_ = broken_off(failure_ ? failure_->message : "it ended before it began");
@@ -142,7 +143,7 @@ void ChatFeed::raise_end() const {
                         kinds[static_cast<std::size_t>(end_->state)], to_text(end_->message),
                         to_text(transcript_.text()), transcript_.chunks(), end_->offset_bytes,
                         to_text(end_->error_type), to_text(end_->error_code),
-                        to_text(end_->error_param));
+                        to_text(end_->error_param), py::arg("repeatable") = repeatable_);
         PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
     } catch (py::error_already_set& error) {
         error.restore();

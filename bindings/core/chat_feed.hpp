@@ -66,6 +66,7 @@ private:
     std::size_t position_ = 0;  // Of the next record in the batch.
     std::optional<stream::StreamEnd> end_;
     std::optional<Error> failure_;  // Of the exchange: why the stream was interrupted.
+    bool repeatable_ = false;       // The exchange: its request does no harm a second time.
     stream::Transcript transcript_;
     PyObject* keeper_ = nullptr;         // Owned; of the block of the last chunk.
     PyObject* finish_reason_ = nullptr;  // Owned.

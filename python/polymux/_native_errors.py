@@ -105,8 +105,13 @@ def stream_ended(
     error_type: str,
     error_code: str,
     error_param: str,
+    *,
+    repeatable: bool,
 ) -> PolymuxError:
-    """The exception for a stream that did not end well; `state` is a name of the core's."""
+    """The exception for a stream that did not end well; `state` is a name of the core's.
+
+    `repeatable`: who asked, or the server, has said that the same request again does no harm.
+    """
     error: APIError | StreamInterruptedError | DecodeError
     if state == "failed":
         error = APIError(message, code=hidden(error_code) or None)
@@ -114,6 +119,7 @@ def stream_ended(
         error.param = hidden(error_param) or None
     elif state == "interrupted":
         error = StreamInterruptedError(message)
+        error.retry_safe = repeatable and chunks == 0
     else:
         error = DecodeError(f"{message} (at byte {offset_bytes} of the answer)")
     error.text = text

@@ -250,7 +250,9 @@ class Events:
 
         if not self.ended:
             message = "the server ended the stream of events, and the job goes on still"
-            raise StreamInterruptedError(message)
+            error = StreamInterruptedError(message)
+            error.retry_safe = True
+            raise error
 
 
 def event_error(data: bytes) -> APIError:

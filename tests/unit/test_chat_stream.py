@@ -140,6 +140,7 @@ def test_a_cut_stream_raises_and_keeps_its_text(consume: Callable[[list[bytes]],
         consume([HELLO, b'data: {"choi'])
     assert (caught.value.text, caught.value.chunks) == ("Hello", 2)
     assert caught.value.offset_bytes == len(HELLO) + 12
+    assert not caught.value.retry_safe  # Nobody knows where the bytes come from.
     assert isinstance(caught.value, ConnectionError)
     with pytest.raises(polymux.StreamInterruptedError, match="empty"):
         consume([])

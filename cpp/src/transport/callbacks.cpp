@@ -304,7 +304,7 @@ void Transfer::take_head() {
             refuse(too_large("bytes of body", task.longest_answer_bytes));
         }
     } else {
-        exchange_->set_head(head_);
+        exchange_->set_head(head_, repeatable());
     }
 }
 

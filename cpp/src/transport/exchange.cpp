@@ -63,6 +63,11 @@ std::shared_ptr<const ResponseHead> Exchange::head() const {
     return head_;
 }
 
+bool Exchange::repeatable() const {
+    const std::scoped_lock lock(mutex_);
+    return repeatable_;
+}
+
 void Exchange::take(stream::ChatBatch& batch) {
     const std::scoped_lock lock(mutex_);
     std::swap(batch, batch_);
@@ -88,10 +93,11 @@ void Exchange::begin(std::shared_ptr<Inbox> inbox) {
     inbox_ = std::move(inbox);
 }
 
-void Exchange::set_head(std::shared_ptr<const ResponseHead> head) {
+void Exchange::set_head(std::shared_ptr<const ResponseHead> head, bool repeatable) {
     {
         const std::scoped_lock lock(mutex_);
         head_ = std::move(head);
+        repeatable_ = repeatable;
         news_.store(true, std::memory_order_release);
     }
     tell();

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import itertools
 import math
+import pickle
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -224,6 +226,49 @@ def test_never_after_a_chunk(server: MisbehavingServer) -> None:
         with pytest.raises(errors.StreamInterruptedError):
             list(client.chat("x", stream=True))
     assert len(server.requests) == 3
+
+
+def test_a_stream_says_whether_it_may_be_asked_for_again(server: MisbehavingServer) -> None:
+    """A.4 5: where nothing was delivered, and the server or the caller promises."""
+    silence = steps.sleep(0.05)
+    harmless = Retry(0, repeatable=True)
+    for retry, version, play, safe in (
+        (Retry(0), VERSION, silence, True),
+        (harmless, [], silence, True),
+        (Retry(0), [], silence, False),
+        (Retry(0), VERSION, steps.send(CHAT), False),
+        (harmless, VERSION, steps.send(CHAT), False),
+    ):
+        for end in (steps.close(), steps.reset()):
+            # A client of its own: what a server has promised is known from then on.
+            with client_of(server, retry) as client:
+                server.script(steps.event_stream(version), play, steps.sleep(0.1), end)
+                with pytest.raises(errors.StreamInterruptedError) as caught:
+                    list(client.chat("x", stream=True))
+            error = caught.value
+            assert (error.retry_safe, error.chunks) == (safe, int(play is not silence))
+            assert pickle.loads(pickle.dumps(error)).retry_safe is safe
+
+    async def main() -> None:
+        async with polymux.AsyncClient(server.url, KEY, retry=0) as client:
+            server.script(steps.event_stream(VERSION), silence, steps.close())
+            with pytest.raises(errors.StreamInterruptedError) as caught:
+                [one async for one in await client.chat("x", stream=True)]
+            assert caught.value.retry_safe
+
+    asyncio.run(main())
+
+
+def test_the_events_of_a_job_may_be_asked_for_again(server: MisbehavingServer) -> None:
+    """They are only read."""
+    job = b'data: {"id":"j1","status":"processing"}\n\n'
+    server.script(steps.event_stream(), steps.send(job), steps.close())
+    with client_of(server, Retry(0)) as client:
+        events = client.predictions.events("j1")
+        assert next(events).status == "processing"
+        with pytest.raises(errors.StreamInterruptedError) as caught:
+            next(events)
+    assert caught.value.retry_safe
 
 
 def test_a_reset_after_the_whole_request(server: MisbehavingServer) -> None:

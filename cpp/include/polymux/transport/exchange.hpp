@@ -122,6 +122,9 @@ public:
     }
     /// Of an answer that is being read, or was.
     [[nodiscard]] std::shared_ptr<const ResponseHead> head() const;
+    /// Of an answer that is being read: the server, or who asked, has said that the same request
+    /// once more does no harm.
+    [[nodiscard]] bool repeatable() const;
     /// Exchanges `batch`, which must be empty, for the chunks that have come.
     void take(stream::ChatBatch& batch);
     /// Exchanges `bytes`, which must be empty, for those of the answer that have come.
@@ -153,7 +156,7 @@ private:
 
     // The engine's side.
     void begin(std::shared_ptr<Inbox> inbox);
-    void set_head(std::shared_ptr<const ResponseHead> head);
+    void set_head(std::shared_ptr<const ResponseHead> head, bool repeatable);
     /// False where the consumer has enough to do and the bytes must wait.
     bool add_bytes(std::string_view bytes);
     struct Decoded {
@@ -188,6 +191,7 @@ private:
     std::string bytes_;
     std::size_t undelivered_bytes_ = 0;
     bool held_ = false;  // The engine waits for the consumer.
+    bool repeatable_ = false;
     Outcome outcome_;
 };
 
