@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -128,10 +129,12 @@ class AsyncLocal(AsyncOperations):
         )
         del on_upload  # Nothing is sent anywhere.
         limit_s = as_timeout(timeout).total
+        if limit_s == math.inf:
+            limit_s = None
         if work.streamed:
-            return await self._stream(home, work)
+            return await self._stream(home, work, limit_s)
         try:
-            async with asyncio.timeout(limit_s if limit_s and limit_s < float("inf") else None):
+            async with asyncio.timeout(limit_s):
                 if not is_job(work.operation):
                     sink = heard_at_the_end(home.store.media.draft)
                     product = await home.service.call(work, sink)
@@ -178,11 +181,13 @@ class AsyncLocal(AsyncOperations):
             raise
         return await home.store.run(calls.finished, job, home.store)
 
-    async def _stream(self, home: LocalHome, work: Work) -> Any:
+    async def _stream(self, home: LocalHome, work: Work, limit_s: float | None) -> Any:
         from polymux.call_options import LONGEST_EVENT_BYTES
         from polymux.chat_stream import decode_async
 
-        return decode_async(_events(home, work), LONGEST_EVENT_BYTES)
+        # A reader takes its time between two chunks, and that counts as well.
+        until = None if limit_s is None else asyncio.get_running_loop().time() + limit_s
+        return decode_async(_events(home, work, limit_s, until), LONGEST_EVENT_BYTES)
 
     async def aclose(self) -> None:
         """Ends what runs, and the engines' processes. Idempotent."""
@@ -205,7 +210,9 @@ class AsyncLocal(AsyncOperations):
         await self.aclose()
 
 
-async def _events(home: LocalHome, work: Work) -> AsyncIterator[bytes]:
+async def _events(
+    home: LocalHome, work: Work, limit_s: float | None, until: float | None
+) -> AsyncIterator[bytes]:
     """The chunks in the form that a server sends them in, for the same decoder."""
     import json
     from contextlib import aclosing
@@ -213,7 +220,16 @@ async def _events(home: LocalHome, work: Work) -> AsyncIterator[bytes]:
     from polymux.service.chunks import line_of
 
     async with aclosing(home.service.stream(work)) as chunks:  # type: ignore[type-var]
-        async for chunk in chunks:
+        while True:
+            try:
+                async with asyncio.timeout_at(until) as scope:
+                    chunk = await anext(chunks, None)
+            except TimeoutError:
+                if not scope.expired():
+                    raise
+                raise _too_late(work.operation, limit_s or 0.0) from None
+            if chunk is None:
+                break
             line = json.dumps(chunk).encode() if isinstance(chunk, dict) else line_of(chunk)
             yield b"data: " + line + b"\n\n"
     yield b"data: [DONE]\n\n"

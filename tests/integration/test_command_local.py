@@ -68,3 +68,43 @@ def test_what_has_no_engine_here(tmp_path: Path, models: dict[str, str]) -> None
 )
 def test_what_makes_no_sense_with_it(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
     assert told in run(*words, cwd=tmp_path, code=2).stderr.decode()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("free-chat", "x", "--local"),
+        ("batch", "read-text", "a.png", "--out", "out"),
+        ("convert-to-mp3", "a.wav"),
+    ],
+)
+def test_options_that_need_a_server(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Of no use without one, they are refused instead of being passed over."""
+    given = [
+        ("--ca-file", "a.pem"),
+        ("--server-proxy", "http://127.0.0.1:1"),
+        ("--retries", "0"),
+    ]
+    if words[0] == "convert-to-mp3":  # The others end at it.
+        given.append(("--timeout", "5"))
+    for option, value in given:
+        done = run(*words, option, value, cwd=tmp_path, code=2)
+        assert f"no use for {option}".encode() in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("read-text", "page.png"),
+        ("upscale-image", "page.png", "--model", "nightmareai/real-esrgan", "--save", "made"),
+        ("chat", "Name a colour."),
+        ("chat", "Name a colour.", "--json"),
+    ],
+)
+def test_a_deadline(tmp_path: Path, models: dict[str, str], words: tuple[str, ...]) -> None:
+    """No engine is ready by then."""
+    picture(tmp_path)
+    done = run(*words, "--local", "--timeout", "0.02", cwd=tmp_path, code=8, **models)
+    assert "within 0.02 s (deadline 'total')" in done.stderr.decode()
+    assert not done.stdout
+    assert not list(tmp_path.glob("made/*"))

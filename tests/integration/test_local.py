@@ -152,6 +152,22 @@ def test_a_deadline_ends_the_work(tmp_path: Path) -> None:
         assert backend.ended == ["cancelled"]
 
 
+def test_a_deadline_ends_a_stream() -> None:
+    """Where it stops for too long, and where its reader does; what came before stays."""
+    backend = scripted()
+    backend.gate = asyncio.Event()
+    backend.chunks = [{"choices": [{"index": 0, "delta": {"content": "Hello"}}]}]
+    with polymux.Local(backends=[backend]) as local:
+        for pause_s in (0.0, 0.4):
+            stream = local.chat(MESSAGES, stream=True, timeout=0.3)
+            assert next(stream).content == "Hello"
+            time.sleep(pause_s)
+            with pytest.raises(polymux.RequestTimeoutError, match="not done within") as caught:
+                next(stream)
+            assert (caught.value.limit, stream.text) == ("total", "Hello")
+        assert backend.ended == ["closed"] * 2
+
+
 def test_many_threads(tmp_path: Path) -> None:
     path = tone(tmp_path)
     expected = polymux.convert_to_mp3(path).read()

@@ -130,6 +130,7 @@ def ask(
             values,
             model=options.selected_model if command.models else None,
             extra_body=extra_body_of(options),
+            timeout=options.deadline_s,
             on_upload=waiting.on_upload,
             on_progress=waiting.on_progress,
             wait=getattr(options, "wait_for_end", True),

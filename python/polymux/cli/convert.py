@@ -203,7 +203,9 @@ def _run_here(options: argparse.Namespace) -> int:
     from polymux.cli.plan import plan
     from polymux.options import native_options
 
-    server.refuse_without_server(options, "no server is named, give --server URL")
+    server.refuse_without_server(
+        options, "no server is named, give --server URL", has_deadline=False
+    )
     native = native_options(_encoding(options))
     places = checked_concurrency(options.jobs)
     items = plan(

@@ -64,9 +64,8 @@ def run(options: argparse.Namespace) -> int:
             f"the Model Context Protocol needs its SDK: install it with {mcp.REMEDY}"
         )
     if options.server is None:
-        if options.deadline_s is not None:
-            raise InvalidRequestError("--timeout is of a server: give --server")
-        server.refuse_without_server(options, "no server is named, give --server")
+        instead = "no server is named, give --server"
+        server.refuse_without_server(options, instead, has_deadline=False)
     if options.server is not None and options.keep is not None:
         raise InvalidRequestError("--keep is for what is made here: leave out --server")
     import asyncio

@@ -77,18 +77,29 @@ def add_longest_generation(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def refuse_without_server(options: argparse.Namespace, instead: str) -> None:
+def refuse_without_server(
+    options: argparse.Namespace, instead: str, *, has_deadline: bool = True
+) -> None:
     """Refuses options that are of no use where no server is asked.
 
+    Args:
+        options: Parsed; with what `add_arguments` adds.
+        instead: What to do then, for the message.
+        has_deadline: Whether what is done here ends at `--timeout`.
+
     Raises:
-        InvalidRequestError: One was given; `instead` is what to do then.
+        InvalidRequestError: One was given.
     """
     from polymux.errors import InvalidRequestError
 
-    of_server = ("retries", "ca_file", "client_certificate", "server_proxy")
-    given = [f"--{name.replace('_', '-')}" for name in of_server if getattr(options, name)]
-    if options.retries == 0:
-        given.insert(0, "--retries")
+    of_server = {
+        "--timeout": None if has_deadline else options.deadline_s,
+        "--retries": options.retries,
+        "--ca-file": options.ca_file,
+        "--client-certificate": options.client_certificate,
+        "--server-proxy": options.server_proxy,
+    }
+    given = [name for name, value in of_server.items() if value is not None]
     if given:
         raise InvalidRequestError(f"no use for {', '.join(given)}: {instead}")
 
