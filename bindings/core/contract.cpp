@@ -130,7 +130,7 @@ public:
         const py::buffer_info bytes = body.request();
         const std::string_view text(static_cast<const char*>(bytes.ptr),
                                     static_cast<std::size_t>(bytes.size * bytes.itemsize));
-        is_long_ = text.size() >= long_bytes;
+        is_long_ = text.size() >= large_json_bytes;
         if (!is_long_) reader_ = std::move(spare());
         if (!reader_) reader_ = std::make_unique<contract::JsonReader>();
         Result<const contract::ValueSource*> read = Error{};
@@ -155,8 +155,6 @@ public:
     bool is_long() const { return is_long_; }
 
 private:
-    static constexpr std::size_t long_bytes = std::size_t{64} * 1024;
-
     static std::unique_ptr<contract::JsonReader>& spare() {
         static thread_local std::unique_ptr<contract::JsonReader> reader;
         return reader;

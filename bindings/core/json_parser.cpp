@@ -19,8 +19,6 @@ using simdjson::dom::element_type;
 
 /// As deep as the server's own reader goes, and no danger to any stack.
 constexpr std::size_t deepest = 200;
-/// Bodies from here on are parsed without the GIL, and their parser's memory is given back.
-constexpr std::size_t large_bytes = 64 * 1024;
 /// An array's own count stops here.
 constexpr std::size_t saturated = 0xFFFFFF;
 
@@ -113,7 +111,7 @@ py::object fallback(const char* function, const py::object& body, const char* ar
 py::object parse_json(const py::object& body) {
     const HeldBuffer held(body);
     const auto bytes = held.bytes();
-    const bool large = bytes.size() >= large_bytes;
+    const bool large = bytes.size() >= large_json_bytes;
     // One for each thread keeps its memory. Whoever comes back here while values are built, from a
     // finalizer that the garbage collector runs, finds none and makes its own.
     static thread_local std::unique_ptr<simdjson::dom::parser> kept_parser;

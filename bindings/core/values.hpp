@@ -2,12 +2,17 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string_view>
 
 #include "interpreter.hpp"
 #include "polymux/contract/value.hpp"
 
 namespace polymux::bindings {
+
+/// Documents of JSON from here on are parsed without the GIL, and the memory that it took is given
+/// back.
+inline constexpr std::size_t large_json_bytes = std::size_t{64} << 10U;
 
 /// A str of valid UTF-8. GIL held.
 py::object to_str(std::string_view utf8);

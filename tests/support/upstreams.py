@@ -6,7 +6,9 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from polymux import contract
 from polymux.server.upstream_settings import UpstreamSettings
+from polymux.service.dispatch import Route
 
 from support.polymux_server import CHAT, Answer, PolymuxServer
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from servers.reference import ReferenceServer
 
 CANARY = "gsk-canary-0123456789abcdefghij"
 FREE = "/api/v1/freellm"
@@ -63,6 +67,17 @@ def gateway(
     """A server without engines."""
     settings.setdefault("engines", {})
     with PolymuxServer(folder / "gateway", upstreams=upstreams, **settings) as server:
+        yield server
+
+
+@contextmanager
+def before_reference(
+    folder: Path, reference: ReferenceServer, **settings: Any
+) -> Iterator[PolymuxServer]:
+    """A gateway that asks it for every operation, whatever this machine could do by itself."""
+    other = upstream(folder, reference.url, kind="polymux", key=reference.token)
+    routes = {one.name: (Route("other"),) for one in contract.operations()}
+    with gateway(folder, {"other": other}, routes=routes, **settings) as server:
         yield server
 
 

@@ -16,19 +16,18 @@ import pytest
 from polymux import contract, errors
 from polymux.operations.results import JOBS
 from polymux.server.settings import EngineSettings
-from polymux.service.dispatch import Route
 from servers import steps
 from servers.misbehaving import MisbehavingServer
-from servers.reference import ReferenceServer
 from support.chat_model import model_path
 from support.polymux_server import CHAT, CONVERT, HELLO, Box, PolymuxServer, form
 from support.services import Scripted
-from support.upstreams import FREE, MESSAGES, events_of, gateway, upstream
+from support.upstreams import FREE, MESSAGES, before_reference, events_of, gateway, upstream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from servers.reference import ReferenceServer
     from support.polymux_server import Answer
 
 PREDICTIONS = "/api/v1/predictions"
@@ -215,21 +214,10 @@ ASKED: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def reference() -> Iterator[ReferenceServer]:
-    with ReferenceServer() as server:
-        server.predictions.job_s = 0.2
-        yield server
-
-
-@pytest.fixture(scope="module")
-def before_reference(
+def before(
     reference: ReferenceServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[PolymuxServer]:
-    folder = tmp_path_factory.mktemp("before")
-    other = upstream(folder, reference.url, kind="polymux", key=reference.token)
-    # Whatever this machine could do by itself.
-    routes = {one.name: (Route("other"),) for one in contract.operations()}
-    with gateway(folder, {"other": other}, routes=routes) as running:
+    with before_reference(tmp_path_factory.mktemp("before"), reference) as running:
         yield running
 
 
@@ -238,11 +226,9 @@ def test_all_operations_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_every_operation(
-    before_reference: PolymuxServer, reference: ReferenceServer, name: str
-) -> None:
+def test_every_operation(before: PolymuxServer, reference: ReferenceServer, name: str) -> None:
     """What the caller gave arrives there, and what is answered there arrives here."""
-    server, described = before_reference, contract.operation(name)
+    server, described = before, contract.operation(name)
     given, path = ASKED[name], described.path
     shape = described.variants[-1] if name == "upscale_image" else described.variants[0]
     if shape.model:

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux import contract
 from polymux.fetching import FetchPolicy
-from polymux.service.dispatch import Route
 from polymux.service.work import Upload
 from servers import media
-from servers.reference import ReferenceServer
 from support.decoy_operations import REQUESTS, with_url
 from support.polymux_server import CHAT, form
-from support.upstreams import gateway, upstream
+from support.upstreams import before_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from servers.reference import ReferenceServer
     from support.polymux_server import Answer, PolymuxServer
 
 METADATA = "http://169.254.169.254/latest"
@@ -31,21 +30,12 @@ CHATS = ("chat.messages.content.image_url.url", "free_chat.image_url")
 
 
 @pytest.fixture(scope="module")
-def reference() -> Iterator[ReferenceServer]:
-    with ReferenceServer() as server:
-        server.predictions.job_s = 0.1
-        yield server
-
-
-@pytest.fixture(scope="module")
 def server(
     reference: ReferenceServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[PolymuxServer]:
     folder = tmp_path_factory.mktemp("addresses")
-    other = upstream(folder, reference.url, kind="polymux", key=reference.token)
-    routes = {one.name: (Route("other"),) for one in contract.operations()}
     policy = FetchPolicy(allowed_hosts=(ALLOWED,), allowed_networks=("203.0.113.0/24",))
-    with gateway(folder, {"other": other}, routes=routes, fetch=policy) as running:
+    with before_reference(folder, reference, fetch=policy) as running:
         yield running
 
 
