@@ -2,7 +2,9 @@
 
 ``python -m support.store_under_faults FOLDER CALL ERRNO once|lasting AT`` tells, a line of JSON for
 each n, what became of each step and what a store opened afterwards finds. AT is ``start`` or
-``work``: from when on the disk fails. For SIGKILL as ERRNO, the process is ended there.
+``work``: from when on the disk fails. For SIGKILL as ERRNO, the process is ended there; AT may then
+be ``older`` too, for the start on a store of the first version, with results in it, which is
+brought up to date, and ``anew``, for one whose catalogue somebody has moved away.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ import os
 import shutil
 import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux.errors import PolymuxError
+from polymux.service import database
 from polymux.service.failures import described
 from polymux.service.records import SUCCEEDED, Job, new_id
 from polymux.service.store import Store
@@ -27,6 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MOST = 400
+#: A version of the tables that nobody has yet: it is made of what is in those of today.
+LATER = """
+    CREATE TABLE later (id TEXT PRIMARY KEY, told TEXT) STRICT;
+    INSERT INTO later SELECT id, record FROM jobs
+"""
 _library = ctypes.CDLL(None)
 
 
@@ -116,7 +125,7 @@ def found(folder: Path, steps: Steps) -> dict[str, Any]:
     with sqlite3.connect(folder / "catalogue.db") as connection:
         (sound,) = connection.execute("PRAGMA integrity_check").fetchone()
     connection.close()
-    parts = [one.name for one in folder.iterdir() if one.name.endswith(".part")]
+    parts = [one.name for one in folder.iterdir() if ".part" in one.name]
     return {"lost": lost, "torn": sorted(rows ^ there), "drafts": drafts + parts, "sound": sound,
             "used": used - expected}  # fmt: skip
 
@@ -192,11 +201,77 @@ def killed(folder: Path, call: str, n: int) -> dict[str, Any]:
     return {"n": n, "fired": fired, "again": again.outcomes, **left}
 
 
+def older(folder: Path) -> Steps:
+    """A store as the first version has left it, and what its callers were told."""
+    store = Store(folder)
+    steps = Steps(store)
+    for _ in range(3):
+        steps.job()
+    store.close()
+    with closing(sqlite3.connect(folder / "catalogue.db")) as connection:
+        connection.executescript(
+            "DROP INDEX files_of_owner; ALTER TABLE files DROP COLUMN metadata; "
+            "PRAGMA user_version = 1"
+        )
+    steps.outcomes.clear()
+    return steps
+
+
+def ended_at(folder: Path, call: str, n: int) -> bool:
+    """Whether a process that does nothing but open the store is ended there."""
+    child = os.fork()
+    if child == 0:
+        arm(folder, call, n, 0, 0)
+        Store(folder).close()
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    assert os.WIFSIGNALED(status) or status == 0, status
+    return os.WIFSIGNALED(status)
+
+
+def whole(path: Path, steps: Steps) -> int:
+    """The version of a catalogue, or a copy of one, that has all that callers were told; else 0."""
+    with closing(sqlite3.connect(path)) as connection:
+        jobs = {row[0] for row in connection.execute("SELECT id FROM jobs")}
+        files = dict(connection.execute("SELECT name, sha256 FROM files"))
+        (sound,) = connection.execute("PRAGMA integrity_check").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+    complete = jobs >= set(steps.jobs) and files.items() >= steps.files.items()
+    return int(version) if complete and sound == "ok" else 0
+
+
+def killed_with_results(folder: Path, at: str, before: Steps, call: str, n: int) -> dict[str, Any]:
+    """One n: a start on a store with results that is ended there, and what the next one finds."""
+    shutil.copytree(folder.parent / "before", folder)
+    if at == "anew":
+        (folder / "catalogue.db").unlink()
+    fired = ended_at(folder, call, n)
+    steps = before if at == "older" else Steps(None)
+    left = found(folder, steps)
+    places = [*folder.glob("media/*/*"), *folder.glob("media.without-catalogue.*/*/*")]
+    kept = {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in places}
+    copies = [whole(one, before) for one in folder.glob("catalogue.db.version-*.backup")]
+    with closing(sqlite3.connect(folder / "catalogue.db")) as connection:
+        (told,) = connection.execute("SELECT count(*) FROM later").fetchone()
+    again = Steps(Store(folder))
+    again.job()
+    again.store.close()
+    return {"n": n, "fired": fired, "again": again.outcomes, **left, "copies": copies,
+            "files": kept == before.files, "told": told, "known": len(steps.jobs),
+            "version": whole(folder / "catalogue.db", steps)}  # fmt: skip
+
+
 def main() -> None:
     base, call, error, lasting, at = sys.argv[1:]
+    before = Steps(None)
+    if at in ("older", "anew"):
+        before = older(Path(base) / "before")
+        database.MIGRATIONS = (*database.MIGRATIONS, LATER)
     for n in range(1, MOST):
         folder = Path(base) / str(n)
-        if error == "SIGKILL":
+        if at in ("older", "anew"):
+            made = killed_with_results(folder, at, before, call, n)
+        elif error == "SIGKILL":
             made = killed(folder, call, n)
         else:
             number = getattr(errno, error)

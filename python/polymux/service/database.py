@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from polymux._text import display_name
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: One script for each version of the tables; a catalogue of version n has had the first n.
-MIGRATIONS = (
+MIGRATIONS: tuple[str, ...] = (
     """
     CREATE TABLE jobs (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -75,8 +75,6 @@ class Database:
     def __init__(self, path: Path) -> None:
         """Opens, and brings the tables up to date."""
         self._path = path
-        #: Whether there was none before.
-        self.is_new = not path.exists() or path.stat().st_size == 0
         with self._reported():
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             os.close(descriptor)
@@ -115,8 +113,9 @@ class Database:
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
         target = self._path.with_name(f"{self._path.name}.version-{version}.{stamp}.backup")
         partial = target.with_name(f"{target.name}.part")
-        with suppress(FileNotFoundError):
-            partial.unlink()
+        # Of one that was killed meanwhile: as large as the catalogue, and of no use.
+        for left in self._path.parent.glob(f"{self._path.name}.version-*.backup.part*"):
+            left.unlink(missing_ok=True)
         copy = sqlite3.connect(partial)
         try:
             self._connection.backup(copy)

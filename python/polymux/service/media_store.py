@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("polymux.service")
 _NAME_BYTES = 20
 _PIECE_BYTES = 1 << 20
+#: In the store's folder: the database that knows jobs and files.
+CATALOGUE = "catalogue.db"
 #: Of a name, in that of a file that is not whole yet; 128 random bits.
 _LONGEST_SHARED_NAME = 32
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -44,6 +46,25 @@ MEDIA_EXTENSIONS = {
     "video/webm": ".webm",
 }
 _EXTENSIONS = {**MEDIA_EXTENSIONS, "application/json": ".json", "text/plain": ".txt"}
+
+
+def set_aside_files_of_none(folder: Path) -> None:
+    """Puts files away whose catalogue is gone: nobody has a link to them, and they may be dear.
+
+    Before a new catalogue is made. Of one that knows nothing they would be what a process that was
+    killed has left, which is removed.
+
+    Args:
+        folder: The store's.
+
+    Raises:
+        OSError: They cannot be moved.
+    """
+    catalogue, media = folder / CATALOGUE, folder / "media"
+    if catalogue.exists() and catalogue.stat().st_size:
+        return
+    if media.is_dir() and any(media.iterdir()):
+        media.rename(folder / f"media.without-catalogue.{secrets.token_hex(4)}")
 
 
 class StoredFile(NamedTuple):
@@ -113,20 +134,11 @@ class MediaStore:
             shutil.rmtree(self._drafts, ignore_errors=True)
             for one in (self._media, self._drafts):
                 one.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if database.is_new:
-                self._set_aside(folder)
-            else:
-                self._remove_orphans()
+            self._remove_orphans()
         except OSError as error:
             raise StoreError(f"the store cannot be used: {error}") from error
         row = database.row("SELECT COALESCE(SUM(size_bytes), 0) AS total FROM files")
         self._used_bytes = int(row["total"]) if row is not None else 0
-
-    def _set_aside(self, folder: Path) -> None:
-        """Files of a catalogue that is gone: nobody has a link to them, and they may be dear."""
-        if any(self._media.iterdir()):
-            self._media.rename(folder / f"media.without-catalogue.{secrets.token_hex(4)}")
-            self._media.mkdir(mode=0o700)
 
     def _remove_orphans(self) -> None:
         known = {str(row["name"]) for row in self._database.rows("SELECT name FROM files")}

@@ -14,7 +14,7 @@ from polymux.service.clock import SteadyClock
 from polymux.service.database import Database
 from polymux.service.failures import StoreError
 from polymux.service.links import LinkSecrets
-from polymux.service.media_store import MediaStore
+from polymux.service.media_store import CATALOGUE, MediaStore, set_aside_files_of_none
 from polymux.service.records import JobTable
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ class Store:
         try:
             for name in _OWN:
                 _check_access(folder / name)
-            self._database = Database(folder / "catalogue.db")
+            set_aside_files_of_none(folder)
+            self._database = Database(folder / CATALOGUE)
             try:
                 self.jobs = JobTable(self._database, life_s=life_s, clock=self.clock)
                 self.media = MediaStore(
@@ -118,7 +119,7 @@ class Store:
 
 
 #: What a store cannot do without, where it is there.
-_OWN = ("catalogue.db", "link-secrets", "media", "drafts")
+_OWN = (CATALOGUE, "link-secrets", "media", "drafts")
 
 
 def _check_access(path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from polymux.service.database import MIGRATIONS
 from support import programs
 from support.supervised import TESTS
 
@@ -106,6 +107,33 @@ def test_killed_at_any_call(library: Path, place: Path, call: str) -> None:
     """D05, D06: between any two changes of the disk, such as a rename and its row."""
     for one in rounds(library, place, call, "SIGKILL", "once", "start"):
         check(one)
+
+
+@pytest.mark.parametrize("call", ["write", "fsync", "rename", "open", "unlink", "truncate"])
+def test_killed_while_tables_are_brought_up_to_date(library: Path, place: Path, call: str) -> None:
+    """D08: an older store is whole at any moment, and the next start brings it to the end.
+
+    A copy of the old tables is there, whole, whenever the process went; nothing half made is.
+    """
+    versions = set()
+    for one in rounds(library, place, call, "SIGKILL", "once", "older"):
+        check(one)
+        assert one["files"], one
+        assert one["version"] == len(MIGRATIONS) + 1, one
+        assert one["told"] == one["known"] == 3, one
+        assert 1 in one["copies"], one
+        assert 0 not in one["copies"], one
+        versions.update(one["copies"])
+    # Some were ended between two versions, which had a copy of their own.
+    assert versions >= ({1, 2} if call in ("write", "fsync") else {1})
+
+
+@pytest.mark.parametrize("call", ["write", "fsync", "rename", "open", "truncate", "mkdir"])
+def test_killed_while_a_new_catalogue_is_made(library: Path, place: Path, call: str) -> None:
+    """D09: files whose catalogue is gone are put aside, and never taken for somebody's litter."""
+    for one in rounds(library, place, call, "SIGKILL", "once", "anew"):
+        check(one)
+        assert one["files"], one
 
 
 @pytest.mark.parametrize(
