@@ -76,12 +76,13 @@ class FaultyEngine(Engine):
         return Output({"pid": os.getpid()})
 
     def do_endless(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        """Pieces without end, so many seconds apart."""
         number = 0
         while True:
             token.check()
             sink.chunk({"n": number})
             number += 1
-            time.sleep(0.005)
+            time.sleep(float(rest or 0.005))
 
     def do_deaf(self, rest: str, sink: EngineSink, token: Token) -> Output:
         """Never looks whether it is cancelled."""

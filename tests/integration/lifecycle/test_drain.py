@@ -8,10 +8,11 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.hostile_flac import silence
 from support.kill_rounds import JOBS, sound
 from support.polymux_server import CONVERT, Answer, form
 from support.served import until
@@ -111,6 +112,55 @@ def test_streams_calls_jobs_and_queues(tmp_path: Path, pool: ThreadPoolExecutor)
         for job in jobs:
             found = program.request("GET", f"{JOBS}/{job}").json()
             assert (found["status"], found.get("output")) == ("failed", None)
+
+
+def test_fifty_streams_and_five_conversions(tmp_path: Path) -> None:
+    """P01: no new work is taken; each stream is told, each conversion ends or is told that it was.
+
+    Two conversions are of minutes, three of hours, one of which waits for its turn.
+    """
+    grace_s = 5.0
+    slots = SLOTS.replace("slots = 24", "slots = 50").replace("slots = 1", "slots = 4", 1)
+    settings = f"grace_s = {grace_s}\n{slots}"
+    with (
+        ServedProgram(tmp_path, settings, whole=True).start() as program,
+        ThreadPoolExecutor(60) as pool,
+    ):
+        streams = [pool.submit(program.chat, "endless 0.2", stream=True) for _ in range(50)]
+        until(lambda: program.metric("polymux_running", "chat") == 50, 30)
+        calls: list[Future[Answer]] = []
+
+        def come() -> float:
+            """The last step first: one that goes on meanwhile is not counted twice."""
+            found: float = sum(map(Future.done, calls))
+            found += program.metric("polymux_running", "media")
+            return found + program.metric("polymux_waiting", "media")
+
+        # One behind the other: as many are at work at once as there are processors.
+        for hours in (0.2, 0.2, 3.9, 3.9, 3.9):
+            calls.append(pool.submit(program.convert, silence(hours)))
+            until(lambda: come() >= len(calls), 30)
+        began = time.monotonic()
+        program.signal(signal.SIGTERM)
+        for one in streams:
+            lines = one.result(60).body.splitlines()
+            assert lines[0].startswith(b"data: ")
+            assert b'"code":"draining"' in lines[-2]
+            assert b"data: [DONE]" not in lines
+        assert time.monotonic() - began < SLACK_S
+        assert is_refused(program.chat("echo x"))
+        assert is_refused(program.convert(b"x" * 1000))
+        made = [one.result(60) for one in calls]
+        assert [one.status for one in made[:2]] == [200, 200]
+        assert all(one.status == 200 or is_refused(one) for one in made)
+        assert program.wait() == 0, program.told
+        assert time.monotonic() - began < grace_s + SLACK_S
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", program.port), 5)
+        assert program.family() == []
+        assert list((program.store / "drafts").iterdir()) == []
+        kept = list((program.store / "media").glob("*/*"))
+        assert len(kept) == sum(one.status == 200 for one in made)
 
 
 def test_with_nothing_to_do_it_is_gone_at_once(program: ServedProgram) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 from polymux import contract
 from support.hosted import HostedServer
+from support.hostile_check import PATIENCE
 from support.polymux_server import CHAT, CONVERT, HELLO, PolymuxServer, form, read_answer
 from support.services import Scripted
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Either = PolymuxServer | HostedServer
+#: Some milliseconds are enough; what grows with the square of a length takes longer than this.
+REFUSED_S = 0.5 * PATIENCE
 
 
 @pytest.fixture(scope="module", params=["ours", "foreign"])
@@ -63,7 +67,7 @@ def test_the_scheme_s_case_does_not_matter(server: Either) -> None:
 
 
 def test_a_key_elsewhere_is_none(server: Either) -> None:
-    """A06, A07, A10."""
+    """A06, A10."""
     assert server.json(f"{CHAT}?token={server.key}", HELLO, key=None).status == 401
     for name in ("token", "key", "api_key", "authorization", "Authorization"):
         body, headers = form((name, f"Bearer {server.key}"), ("file", ("a.wav", b"x")))
@@ -71,7 +75,18 @@ def test_a_key_elsewhere_is_none(server: Either) -> None:
         assert server.json(CHAT, {**HELLO, name: server.key}, key=None).status == 401, name
     two = [("Authorization", "Bearer x"), ("Authorization", f"Bearer {server.key}")]
     assert server.json(CHAT, HELLO, two).status == 400
-    assert server.json(CHAT, HELLO, [("Authorization", "Bearer " + "x" * 60_000)]).status == 401
+
+
+@pytest.mark.parametrize(
+    "key", ["x" * 60_000, "\xff" * 60_000, " " * 60_000 + "x", "KEY" + "x" * 60_000]
+)
+def test_a_key_of_60_kilobytes(server: Either, key: str) -> None:
+    """A07: refused as any other, and soon: nothing is done to each of its letters."""
+    shown = [("Authorization", f"Bearer {key.replace('KEY', server.key)}")]
+    began = time.monotonic()
+    for _ in range(20):
+        assert server.json(CHAT, HELLO, shown).status == 401
+    assert time.monotonic() - began < 20 * REFUSED_S
     assert server.json(CHAT, HELLO, [("Authorization", "Bearer " + "x" * 80_000)]).status == 431
 
 

@@ -6,8 +6,11 @@ The media engine is the real one, in its confined process; behind it an engine t
 from __future__ import annotations
 
 import io
+import os
 import random
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polymux
@@ -21,7 +24,6 @@ from support.weights import upscaler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from support.polymux_server import Answer, Asked
 
@@ -29,6 +31,8 @@ READ = "/api/v1/image2text"
 ENLARGE = "/api/v1/modelhost/imageupscale?model=nightmareai/real-esrgan"
 PICTURE = made.encoded(made.plain(), "PNG")
 GROWN = 64 << 20
+#: Of a second: more is work, and less what a process does that waits.
+AT_WORK = 0.25
 
 
 @pytest.fixture(scope="module")
@@ -253,10 +257,29 @@ def noise(side: int) -> bytes:
     return made.encoded(picture, "PNG", compress_level=1)
 
 
+def work_of_children() -> dict[str, float]:
+    """For how many seconds each process that this one has started has been at work."""
+    found = {}
+    for task in Path("/proc/self/task").glob("*/children"):
+        for pid in task.read_text().split():
+            with suppress(FileNotFoundError):  # It has ended meanwhile.
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                found[pid] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return found
+
+
+def longest_work_s(within_s: float) -> float:
+    """How much of that time from now on the busiest of them is at work."""
+    before = work_of_children()
+    time.sleep(within_s)
+    return max((one - before.get(pid, 0) for pid, one in work_of_children().items()), default=0)
+
+
 def test_noise_is_not_read_for_nobody(tmp_path: Path) -> None:
     """I17: 64 megapixels are refused; 36 take RapidOCR minutes, and end when their caller leaves.
 
-    There is no deadline of the server's own: whoever waits gets an answer.
+    There is no deadline of the server's own: whoever waits gets an answer. With its caller the
+    engine's work ends, and not its place alone.
     """
     engines = {
         "media": EngineSettings("media", threads=1),
@@ -274,7 +297,8 @@ def test_noise_is_not_read_for_nobody(tmp_path: Path) -> None:
                      f"Content-Length: {len(body)}", "", ""]  # fmt: skip
             connection.sendall("\r\n".join(lines).encode() + body)
             until(lambda: place.running == 1, 30)
-            time.sleep(1)
+            until(lambda: longest_work_s(1) > AT_WORK, 30)
             assert place.running == 1
         assert until(lambda: place.running == 0, 30) < 10
+        until(lambda: longest_work_s(1) < AT_WORK, 10)
         assert read(server, PICTURE).status == 200

@@ -1,7 +1,8 @@
-"""Many who read one file at once, and such as hardly read it at all."""
+"""Many who read one file at once, such as hardly read it at all, and a file that goes meanwhile."""
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ from support.polymux_server import CONVERT, PolymuxServer, form
 from support.services import Scripted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 #: Of a file: more than waits on its way to who does not read.
@@ -26,8 +27,26 @@ def data() -> bytes:
     return bytes(range(256)) * (SIZE_BYTES >> 8)
 
 
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 @pytest.fixture
-def server(tmp_path: Path, data: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[PolymuxServer]:
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """That of the store which the server opens."""
+    found = Clock()
+    monkeypatch.setattr("polymux.service.store.SteadyClock", lambda: found)
+    return found
+
+
+@pytest.fixture
+def server(
+    tmp_path: Path, data: bytes, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[PolymuxServer]:
     monkeypatch.setattr("polymux.server.protocol._WRITE_S", WRITE_S)
 
     def make() -> list[Scripted]:
@@ -115,3 +134,53 @@ def test_who_reads_slowly_gets_it_all(server: PolymuxServer, link: str, data: by
         while piece := connection.recv(1 << 20):
             pieces.append(piece)
     assert b"".join(pieces).partition(b"\r\n\r\n")[2] == data
+
+
+def files(server: PolymuxServer) -> list[Path]:
+    return list((server.settings.store.folder / "media").glob("*/*"))
+
+
+def delete_its_job(server: PolymuxServer, _: Clock) -> None:
+    (job,) = server.ask("GET", "/api/v1/predictions").json()["results"]
+    assert server.ask("DELETE", f"/api/v1/predictions/{job['id']}").status == 204
+
+
+def let_its_time_pass(server: PolymuxServer, clock: Clock) -> None:
+    """And sweep, as the server does by itself from time to time."""
+    clock.now += server.settings.store.keep_s
+    store = server.state.service.store
+    asyncio.run_coroutine_threadsafe(store.run(store.sweep), server.loop).result(20)
+
+
+def remove_it_by_hand(server: PolymuxServer, _: Clock) -> None:
+    (path,) = files(server)
+    path.unlink()
+
+
+@pytest.mark.parametrize("go", [delete_its_job, let_its_time_pass, remove_it_by_hand])
+def test_a_file_that_goes_while_it_is_read(
+    server: PolymuxServer,
+    link: str,
+    data: bytes,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    go: Callable[[PolymuxServer, Clock], None],
+) -> None:
+    """S07: who reads it reads on to its end, and the next one finds nothing."""
+    monkeypatch.setattr("polymux.server.protocol._WRITE_S", 60.0)  # Nobody reads for a while.
+    with reading(server, link) as early, reading(server, link) as late:
+        pieces = [early.recv(1 << 20)]
+        go(server, clock)
+        assert files(server) == []
+        for method in ("GET", "HEAD"):
+            assert server.ask(method, link, key=None).status == 404
+        ranged = server.ask("GET", link, headers=[("Range", "bytes=0-0")], key=None)
+        assert (ranged.status, ranged.json()["code"]) == (404, "not_found")
+        for connection, found in ((early, pieces), (late, [])):
+            while piece := connection.recv(1 << 20):
+                found.append(piece)
+            assert b"".join(found).partition(b"\r\n\r\n")[2] == data
+    assert server.ask("GET", link, key=None).status == 404
+    wait_until(lambda: connections(server) == 0)
+    if go is not remove_it_by_hand:
+        assert server.state.service.store.media.used_bytes == 0

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import diffusers
 import pytest
 from polymux import contract
 from polymux.engines.diffusion import detail_schedulers, schedulers
 from polymux.errors import BadRequestError
-
-pytest.importorskip("diffusers")
 
 #: As the published models have them.
 SDXL = {
@@ -99,7 +98,9 @@ def told(scheduler: Any) -> tuple[Any, ...]:
 
     taken = inspect.signature(type(scheduler).__init__).parameters
     found = (scheduler.config[name] if name in taken else None for name in NAMES)
-    return (type(scheduler).__name__, *found)
+    name = type(scheduler).__name__
+    assert type(scheduler) is getattr(diffusers, name), "a class of that name, and not that one"
+    return (name, *found)
 
 
 def choices(operation: str, variant: str) -> set[str]:

@@ -1,0 +1,174 @@
+"""Caps as they are where nobody has set any: sizes, times and counts, told and in force."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import MISSING, fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux import call_options, contract
+from polymux.cluster.settings import RaySettings
+from polymux.downloads.settings import DownloadSettings
+from polymux.engines import conversations
+from polymux.fetching import FetchLimits, FetchPolicy
+from polymux.server.backends import backends_of
+from polymux.server.doors.settings import DoorSettings
+from polymux.server.operations import OperationEndpoint
+from polymux.server.settings import EngineSettings, Limits, ServerSettings, StoreSettings
+from polymux.server.upstream_settings import UpstreamSettings
+from polymux.songs.serving import SongSettings
+from polymux.summaries.settings import SummaryOptions
+from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
+from polymux.upstreams.song_search.settings import SongSearchSettings
+from support.polymux_server import PolymuxServer
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+HOUR_S = 3600.0
+OTHERS = {
+    "deadline_s": 30.0, "provider_s": 10.0, "cache_s": 6 * HOUR_S, "cache_empty_s": 600.0,
+}  # fmt: skip
+#: Every number of the settings. Whoever adds one, or changes one, says it here too.
+DEFAULTS: dict[type[Any], dict[str, float | None]] = {
+    ServerSettings: {"port": 8000, "grace_s": 10.0},
+    Limits: {
+        "header_s": 10.0, "keep_alive_s": 10.0, "body_first_s": 10.0,
+        "body_bytes_per_s": 16 * KIB, "chat_bytes": 32 * MIB, "json_bytes": MIB,
+        "upload_bytes": 2 * GIB, "image_bytes": 20 * MIB, "song_bytes": 30 * MIB,
+        "form_bytes": 200 * MIB, "queue": 32, "streams_keep_alive_s": 15.0, "event_bytes": MIB,
+        "wait_s": 60.0, "memory_bytes": None, "longest_generation_s": 300.0,
+        "engines_memory_bytes": None, "duration_s": 4 * HOUR_S, "pixels": 40_000_000,
+    },
+    # Results and Idempotency-Keys: a day.
+    StoreSettings: {"bytes": 20 * GIB, "keep_s": 24 * HOUR_S},
+    EngineSettings: {"slots": 1, "idle_s": 300.0},
+    UpstreamSettings: {
+        "slots": 16, "connect_s": None, "first_byte_s": None, "idle_s": None, "total_s": None,
+        "event_bytes": MIB,
+    },
+    DownloadSettings: {"slots": 2, "most_bytes": 2 * GIB, "total_s": HOUR_S / 2},
+    SummaryOptions: {
+        "words": 200, "part_characters": None, "most_parts": 256, "total_s": HOUR_S / 2,
+    },
+    FetchLimits: {
+        "body_bytes": 256 * MIB, "header_bytes": 64 * KIB, "header_count": 200,
+        "connect_ms": 10_000, "idle_ms": 20_000, "total_ms": 300_000, "rate_bytes_per_s": 1000,
+        "rate_window_ms": 10_000, "redirects": 5,
+    },
+    SongSettings: {"least_confidence": None},
+    SongRecognitionSettings: {**OTHERS, "cache_bytes": 4 * MIB},
+    SongSearchSettings: {**OTHERS, "cache_bytes": 8 * MIB},
+    RaySettings: {
+        "cpus": 1.0, "gpus": None, "min_replicas": 1, "max_replicas": 1,
+        "target_ongoing_requests": None, "queue": 32,
+    },
+    FetchPolicy: {},
+    DoorSettings: {},
+}  # fmt: skip
+#: The longest form of an operation, and the longest JSON where that is not a mebibyte.
+OF_FORMS = {
+    "transcribe": 2 * GIB, "convert_to_mp3": 2 * GIB, "generate_image": 20 * MIB,
+    "upscale_image": 20 * MIB, "read_text": 20 * MIB, "identify_song": 30 * MIB,
+    "generate_video": 200 * MIB, "generate_music": 200 * MIB,
+}  # fmt: skip
+OF_JSON = {"chat": 32 * MIB, "free_chat": 32 * MIB}
+UNITS = {"KiB": KIB, "MiB": MIB, "GiB": GIB, "hours": HOUR_S, "minutes": 60.0, "day": 24 * HOUR_S,
+         "megapixels": 1e6}  # fmt: skip
+
+
+def numbers(kind: type[Any]) -> dict[str, float | None]:
+    """The settings of a kind that are numbers, but such as depend on the machine."""
+    return {
+        one.name: one.default
+        for one in fields(kind)
+        if re.match(r"(int|float)\b", str(one.type)) and one.default is not MISSING
+    }
+
+
+@pytest.mark.parametrize("kind", DEFAULTS, ids=lambda one: one.__name__)
+def test_every_default(kind: type[Any]) -> None:
+    assert numbers(kind) == DEFAULTS[kind]
+
+
+def test_no_group_of_settings_is_left_out() -> None:
+    groups = {one.default_factory for one in fields(ServerSettings)}
+    assert {one for one in groups if is_dataclass(one)} <= set(DEFAULTS)
+
+
+def told(kind: type[Any], name: str) -> float:
+    """What its description says that it is by default."""
+    text = " ".join((kind.__doc__ or "").split())
+    found = re.search(rf" {name}: .*?Default: (a|[\d,]+(?:\.\d+)?)\b ?(\w+)?", text)
+    assert found is not None, name
+    number = 1.0 if found[1] == "a" else float(found[1].replace(",", ""))
+    unit = 1000.0 if name.endswith("_ms") and found[2] == "s" else UNITS.get(found[2], 1.0)
+    return number * unit
+
+
+@pytest.mark.parametrize("kind", DEFAULTS, ids=lambda one: one.__name__)
+def test_descriptions_tell_them(kind: type[Any]) -> None:
+    given = {name: one for name, one in DEFAULTS[kind].items() if one is not None}
+    assert {name: told(kind, name) for name in given} == given
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
+    """With the default limits."""
+    with PolymuxServer(tmp_path_factory.mktemp("caps") / "s", lambda: [Scripted()]) as running:
+        yield running
+
+
+def caps() -> Iterator[tuple[contract.Operation, str, int]]:
+    """Each operation with each encoding that it takes, and the longest of that."""
+    for operation in contract.operations():
+        for encoding in sorted({one for some in operation.variants for one in some.accepts}):
+            of_json = OF_JSON.get(operation.name, MIB)
+            yield operation, encoding, of_json if encoding == "json" else OF_FORMS[operation.name]
+
+
+@pytest.mark.parametrize(
+    ("operation", "encoding", "longest_bytes"),
+    [pytest.param(*one, id=f"{one[0].name} {one[1]}") for one in caps()],
+)
+def test_caps_of_bodies(
+    server: PolymuxServer, operation: contract.Operation, encoding: str, longest_bytes: int
+) -> None:
+    """One of exactly the cap is asked to come, and one of a byte more is refused before it does."""
+    endpoint = OperationEndpoint(server.state, operation)
+    of_both = {"json": endpoint.longest_json_bytes, "multipart": endpoint.longest_form_bytes}
+    assert of_both[encoding] == longest_bytes
+    kinds = {"json": "application/json", "multipart": "multipart/form-data; boundary=bbbb"}
+    for length, status in ((longest_bytes, b"100"), (longest_bytes + 1, b"413")):
+        lines = (
+            f"POST {operation.path} HTTP/1.1", "Host: localhost", "Expect: 100-continue",
+            f"Authorization: Bearer {server.key}", f"Content-Type: {kinds[encoding]}",
+            f"Content-Length: {length}", "", "",
+        )  # fmt: skip
+        with server.connect() as connection:
+            connection.sendall("\r\n".join(lines).encode())
+            assert connection.recv(12) == b"HTTP/1.1 " + status
+
+
+def test_every_form_has_its_cap() -> None:
+    assert {one.name for one, encoding, _ in caps() if encoding == "multipart"} == set(OF_FORMS)
+
+
+def test_caps_of_what_is_in_them(tmp_path: Path) -> None:
+    """Four hours and 40 megapixels reach the process that opens files; pictures of chats too."""
+    settings = ServerSettings(store=StoreSettings(tmp_path / "s"))
+    media: Any = next(one for one in backends_of(settings) if one.name == "media")
+    options = media._inner._options
+    assert options["limits"]["duration_s"] == 4 * HOUR_S
+    assert options["most_pixels"] == 40_000_000
+    assert Limits().image_bytes == conversations._PICTURE_BYTES
+
+
+def test_the_longest_events() -> None:
+    """One of a mebibyte is sent, or taken from an upstream; the client takes one of sixteen."""
+    assert Limits().event_bytes == MIB
+    assert call_options.LONGEST_EVENT_BYTES == 16 * MIB

@@ -1,0 +1,148 @@
+"""A13: whatever Host a caller names, links are those of the settings, and lead where they led."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.service.links import LinkSecrets
+from support.polymux_server import CONVERT, Box, PolymuxServer, form
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from support.polymux_server import Answer
+
+PUBLIC = "https://tools.example/all"
+EVIL = "evil.example"
+#: What a proxy says of itself, and anybody can.
+FORWARDED = [("X-Forwarded-Host", EVIL), ("X-Forwarded-Proto", "gopher"),
+             ("Forwarded", f"host={EVIL};proto=gopher")]  # fmt: skip
+SMALL = b"ID3 and frames"
+
+
+def backends() -> list[Scripted]:
+    return [Scripted()]
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> Iterator[PolymuxServer]:
+    """Behind a proxy, and with no word on which hosts it has: any may be named."""
+    with PolymuxServer(tmp_path / "s", backends, public_url=PUBLIC) as running:
+        running.url = f"http://127.0.0.1:{running.state.settings.port}"
+        yield running
+
+
+def converted(server: PolymuxServer, *headers: tuple[str, str]) -> Answer:
+    body, kind = form(("file", ("a.wav", b"x")))
+    return server.ask("POST", CONVERT, body, [*kind, *headers])
+
+
+def seen(answer: Answer) -> str:
+    """All of an answer that somebody could follow."""
+    return "\n".join([*answer.lines, answer.body.decode()])
+
+
+@pytest.mark.parametrize(
+    "host", [EVIL, f"{EVIL}:1", "EVIL.EXAMPLE", "127.0.0.1:9", "[::1]:80", "localhost"]
+)
+def test_links_begin_as_the_settings_say(public: PolymuxServer, host: str) -> None:
+    """Of a result, of a prediction and where to look for it: none is made of what was asked for."""
+    named = [("Host", host), *FORWARDED]
+    answer = converted(public, *named)
+    assert answer.status == 200, answer.body
+    assert answer.json()["response"].startswith(f"{PUBLIC}/media/")
+    later = converted(public, *named, ("Prefer", "respond-async"))
+    assert later.status == 202
+    assert later.headers["location"] == later.json()["urls"]["get"]
+    assert all(one.startswith(f"{PUBLIC}/") for one in later.json()["urls"].values())
+    listed = public.ask("GET", "/api/v1/predictions", headers=named)
+    assert listed.json()["results"][-1]["output"].startswith(f"{PUBLIC}/media/")
+    page = public.ask("GET", "/", headers=named, key=None)
+    assert page.headers["location"] == "page/"
+    for one in (answer, later, listed, page):
+        assert EVIL not in seen(one).lower()
+        assert "gopher" not in seen(one)
+
+
+def test_a_link_is_signed_for_its_file_and_for_no_host(public: PolymuxServer) -> None:
+    """Where any host may be named, the same file comes; a wrong signature is wrong under each."""
+    link = converted(public).json()["response"].removeprefix(PUBLIC)
+    for host in ("tools.example", EVIL, f"{EVIL}:8443", "[::1]"):
+        named = [("Host", host), *FORWARDED]
+        answer = public.ask("GET", link, headers=named, key=None)
+        assert (answer.status, answer.body) == (200, SMALL), host
+        assert "location" not in answer.headers
+        assert EVIL not in "\n".join(answer.lines)
+        assert public.ask("HEAD", link, headers=named, key=None).status == 200
+        wrong = public.ask("GET", f"{link[:-1]}x", headers=named, key=None)
+        assert (wrong.status, wrong.json()["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("settings", "ours", "others"),
+    [
+        ({}, ["localhost", "127.0.0.1:9", "[::1]"],
+         [EVIL, "tools.example", "127.0.0.1.evil.example"]),
+        ({"allowed_hosts": ("tools.example",)}, ["tools.example", "TOOLS.example:8443"],
+         [EVIL, "x.tools.example", "tools.example.evil.example", "127.0.0.1"]),
+        ({"allowed_hosts": ("tools.example:8443",)}, ["tools.example:8443"],
+         ["tools.example", "tools.example:80"]),
+    ],
+)  # fmt: skip
+def test_a_link_under_a_host_that_is_none_of_ours(
+    tmp_path: Path, settings: dict[str, Any], ours: list[str], others: list[str]
+) -> None:
+    """The link is the key, and opens nothing where a page of another site has led a browser."""
+    box = Box()
+
+    def make() -> list[Scripted]:
+        box.backend = Scripted()
+        return [box.backend]
+
+    with PolymuxServer(tmp_path / "s", make, **settings) as server:
+        # Of the loopback server's own checks, behind the tests, too.
+        server._host = lambda: ours[0]  # type: ignore[method-assign]
+        told = converted(server, ("Host", ours[0])).json()["response"]
+        assert told.startswith(f"{server.url}/media/")
+        link = told.removeprefix(server.url)
+        for host in ours:
+            answer = server.ask("GET", link, headers=[("Host", host)], key=None)
+            assert (answer.status, answer.body) == (200, SMALL), host
+        for host in others:
+            answer = server.ask("GET", link, headers=[("Host", host)], key=None)
+            assert (answer.status, answer.json()["code"]) == (421, "wrong_host"), host
+            assert SMALL not in answer.body
+            assert converted(server, ("Host", host)).status == 421
+        assert len(box.backend.began) == 1
+
+
+#: A request for a link, with what is wrong about its host.
+ODD: dict[str, Callable[[str], str]] = {
+    "none": lambda link: f"GET {link} HTTP/1.1\r\n",
+    "two": lambda link: f"GET {link} HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n",
+    "another as well": lambda link: f"GET {link} HTTP/1.1\r\nHost: localhost\r\nHost: {EVIL}\r\n",
+    "a path in it": lambda link: f"GET {link} HTTP/1.1\r\nHost: a/b?c#d\r\n",
+    "a user in it": lambda link: f"GET {link} HTTP/1.1\r\nHost: localhost@{EVIL}\r\n",
+    "in the target": lambda link: f"GET http://{EVIL}{link} HTTP/1.1\r\nHost: localhost\r\n",
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_a_link_with_an_odd_host(public: PolymuxServer, name: str) -> None:
+    """No file comes, whatever the signature is."""
+    link = converted(public).json()["response"].removeprefix(PUBLIC)
+    data = f"{ODD[name](link)}Connection: close\r\n\r\n".encode()
+    answer = public.raw(data, half_close=True)
+    assert (answer.status, answer.json()["code"]) == (400, "invalid_request")
+    assert SMALL not in answer.body
+
+
+def test_secrets_know_no_host(tmp_path: Path) -> None:
+    """What is signed begins behind the host: a proxy's new name breaks no link."""
+    links = LinkSecrets(tmp_path / "secrets")
+    given = dict(one.split("=") for one in links.query("/media/a", 9e9).split("&"))
+    assert links.accepts("/media/a", given["exp"], given["sig"])
+    assert not links.accepts(f"http://{EVIL}/media/a", given["exp"], given["sig"])
