@@ -7,6 +7,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
+import brotli
 import pytest
 from polymux import errors
 from polymux.fetching import Fetched, FetchPolicy, fetch
@@ -71,3 +72,11 @@ def wait_until(condition: Any) -> None:
             return
         time.sleep(0.01)
     raise AssertionError("it did not come to that within 20 s")
+
+
+def brotli_bomb() -> bytes:
+    """A gibibyte of a page, in less than a kilobyte."""
+    packer = brotli.Compressor(quality=1)
+    pieces = [packer.process(b"<html>")]
+    pieces += [packer.process(bytes(1 << 20)) for _ in range(1 << 10)]
+    return b"".join([*pieces, packer.finish()])

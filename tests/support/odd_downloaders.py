@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from polymux.downloads.engine import DownloadEngine
+from polymux.engines.base import Output
 
 if TYPE_CHECKING:
-    from polymux.engines.base import EngineSink, Output, Request, Token
+    from polymux.engines.base import EngineSink, Request, Token
 
 LOUD = "support.odd_downloaders:LoudDownloader"
 ENDLESS_LINE = "support.odd_downloaders:EndlessLineDownloader"
+SCRIPTS = "support.odd_downloaders:ScriptRunner"
 #: What they say before they fetch.
 SAID_BYTES = 1 << 30
 _PIECE_BYTES = 1 << 20
+#: Reckons, and tries what a site's script should not: to reach, to read, to write and to signal.
+SCRIPT = """
+async function tried(what) {
+  try { return String(await what()); } catch (error) { return error.constructor.name; }
+}
+const found = {
+  reckoned: [..."polymux"].reverse().join(""),
+  reached: await tried(async () => (await fetch(ADDRESS)).status),
+  read: await tried(() => Deno.readTextFileSync("/etc/passwd").length),
+  wrote: await tried(() => Deno.writeTextFileSync("/tmp/polymux-was-here", "x")),
+};
+console.log(JSON.stringify(found));
+"""
 
 
 class LoudDownloader(DownloadEngine):
@@ -33,3 +51,27 @@ class EndlessLineDownloader(LoudDownloader):
     """The same, without the end of a line."""
 
     piece = b"w" * _PIECE_BYTES
+
+
+class ScriptRunner(DownloadEngine):
+    """Runs a script as yt-dlp has those of sites run: by deno, as it finds it. Fetches nothing.
+
+    Its address is told to the script. What the script says is a line of the job's log.
+    """
+
+    def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
+        from yt_dlp.utils._jsruntime import DenoJsRuntime
+
+        runtime = DenoJsRuntime().info
+        assert runtime is not None, "deno does not start"
+        sink.log(f"deno {runtime.version}")
+        # With all that deno itself can give: what is left is what the process may not.
+        done = subprocess.run(
+            [runtime.path, "run", "--allow-all", "--ext=js", "--no-code-cache", "--no-prompt",
+             "--no-remote", "--no-lock", "--no-config", "-"],
+            input=SCRIPT.replace("ADDRESS", json.dumps(request.values["url"])),
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        sink.log(done.stdout or done.stderr[:300])
+        (Path(self._options["folder"]) / "nothing").touch()
+        return Output({"files": ["nothing"]}, "1")

@@ -37,7 +37,8 @@ CONNECTORS = {
     # Addresses of strangers, judged.
     "fetching.py": {"core.fetch", "core.judged_destination"},
     # The way out of downloads: what is judged, and the operator's own proxy. Within, yt-dlp.
-    "downloads/engine.py": {"urlopen", "YoutubeDL", "extract_info"},
+    "downloads/engine.py": {"urlopen", "YoutubeDL"},
+    "downloads/library.py": {"extract_info"},
     "downloads/onward.py": {"open_connection"},
     "downloads/proxy.py": {"open_connection"},
     # Between processes of this machine: pairs of sockets, and the Unix socket of the way out.
@@ -109,7 +110,7 @@ def dotted(node: ast.expr) -> str:
 
 
 #: Where yt-dlp runs, whose clients these are: how many redirects they follow is set, and no more.
-SETS_REDIRECTS = "downloads/engine.py"
+SETS_REDIRECTS = "downloads/library.py"
 OF_YT_DLP = {"urllib.request", "requests", "requests.sessions"}
 
 

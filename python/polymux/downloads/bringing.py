@@ -86,7 +86,8 @@ class Bringer:
             draft = sink.draft(0)
             drafts.append(draft)
             fetched = await self._fetched(url, draft, sink)
-            is_page = await asyncio.to_thread(_is_page, draft)
+            wants_browser = _wants_browser(fetched)
+            is_page = wants_browser or await asyncio.to_thread(_is_page, draft)
         if not is_page:
             name = _name_of(fetched)
             sink.log(f"fetched {fetched.body_bytes} bytes from the address")
@@ -120,7 +121,7 @@ class Bringer:
             )
         except errors.PolymuxError as error:
             raise failure_of(error) from None
-        if not fetched.ok:
+        if not (fetched.ok or (self._pages is not None and _wants_browser(fetched))):
             raise failure_of_status(fetched.status)
         draft.reserve(fetched.body_bytes)
         return fetched
@@ -157,6 +158,14 @@ def failure_of_status(status: int) -> errors.APIStatusError:
 
 def _upstream(message: str, code: str, status: int) -> errors.InternalServerError:
     return refusal(errors.InternalServerError, message, code=code, status=status, param="url")
+
+
+def _wants_browser(fetched: Fetched) -> bool:
+    """Whether a site lets nothing but browsers through, which the reader of pages can ask like."""
+    challenged = ("cf-mitigated", "challenge")
+    return fetched.status == 403 and any(
+        (name.lower(), value.strip().lower()) == challenged for name, value in fetched.headers
+    )
 
 
 def _is_page(draft: Draft) -> bool:

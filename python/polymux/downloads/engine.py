@@ -6,17 +6,14 @@ it writes into one folder, and its only way out is the proxy of `polymux.downloa
 
 from __future__ import annotations
 
-import os
 import re
-import urllib.request
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux._text import printable, shortened
+from polymux.downloads.library import asks_as_browser, extracted, loaded_library, site_failed
 from polymux.engines.base import Cancelled, Engine, Output
-from polymux.engines.models import missing_package
 from polymux.options import cover_type
 from polymux.service.failures import refusal
 from polymux.summaries.captions import chosen_captions, says_anything
@@ -33,7 +30,6 @@ VIDEO = "bv*+ba/b"
 AUDIO = "ba/b"
 _SOCKET_S = 20.0
 _RETRIES = 2
-_REDIRECTS = 5
 _MOST_CHAPTERS = 500
 #: Of a page's pictures, that are looked at; those that players show are few.
 _MOST_PICTURES = 4
@@ -64,21 +60,9 @@ class DownloadEngine(Engine):
         Raises:
             NoBackendError: yt-dlp is missing.
         """
-        try:
-            import yt_dlp
-            from yt_dlp import globals as yt_dlp_globals
-        except ImportError:
-            raise missing_package("download", "yt-dlp", "download") from None
-        yt_dlp_globals.plugin_dirs.value = []
-        follow_few_redirects()
-        start_no_programs()
-        if options.get("certificates"):
-            # What OpenSSL takes for the system's, of which `no-certifi` has yt-dlp ask.
-            os.environ["SSL_CERT_FILE"] = str(options["certificates"])
-            os.environ["SSL_CERT_DIR"] = str(Path(options["folder"]) / "none")
-        self._library = yt_dlp
+        self._library = loaded_library(options)
         self._options = options
-        return {"version": yt_dlp.version.__version__}
+        return {"version": self._library.version.__version__}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
         """Fetches ``url``: ``kind`` ``"video"``, ``"audio"`` or ``"captions"``; best of ``height``.
@@ -103,7 +87,7 @@ class DownloadEngine(Engine):
         watch = _Watch(sink, token, int(self._options["most_bytes"]))
         parameters = self._parameters(values, sink, watch)
         with self._library.YoutubeDL(parameters) as library:
-            info = _one(library.extract_info(str(values["url"]), download=False))
+            info = _one(extracted(library, str(values["url"]), sink, token))
             self._check(info)
             found = None
             if values["kind"] == "captions":
@@ -159,6 +143,8 @@ class DownloadEngine(Engine):
         whole = {name: value for name, value in info.items() if name != "requested_formats"}
         told = (dict(part) if subtitle else whole | part) | {"filepath": str(path)}
         told.setdefault("http_headers", info.get("http_headers") or {})
+        if asks_as_browser(library):
+            told["impersonate"] = True
         succeeded, _ = library.dl(str(path), told, subtitle=subtitle)
         if not succeeded or not path.is_file():
             raise site_failed("the page's media cannot be fetched")
@@ -342,36 +328,6 @@ def _extension(part: Mapping[str, Any]) -> str:
 
 def _plain(text: str) -> str:
     return _COLOURS.sub("", text).removeprefix("ERROR: ").strip()
-
-
-def follow_few_redirects() -> None:
-    """Has what yt-dlp asks by follow as many redirects as a file's fetcher; for its process alone.
-
-    yt-dlp has no option for it, so its libraries' own numbers are set. That of curl-cffi, by which
-    browsers are imitated, is five in yt-dlp itself.
-    """
-    urllib.request.HTTPRedirectHandler.max_redirections = _REDIRECTS
-    with suppress(ImportError):
-        from requests import sessions
-
-        sessions.DEFAULT_REDIRECT_LIMIT = _REDIRECTS  # type: ignore[attr-defined]
-
-
-def start_no_programs() -> None:
-    """Has yt-dlp decrypt lists of parts itself where ffmpeg is installed too, which it may not use.
-
-    Else it leaves them to that program wherever pycryptodomex is not there, and fails.
-    """
-    from yt_dlp.downloader.external import FFmpegFD
-
-    FFmpegFD.available = classmethod(lambda *_: False)
-
-
-def site_failed(message: str) -> errors.InternalServerError:
-    """What a site does not give, as its caller is told."""
-    return refusal(
-        errors.InternalServerError, message, code="upstream_failed", status=502, param="url"
-    )
 
 
 def _told(error: Exception) -> str:

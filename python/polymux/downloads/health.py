@@ -20,15 +20,16 @@ def downloads(today: datetime.date | None = None) -> dict[str, Any]:
         today: Default: the day.
 
     Returns:
-        ``ok``, ``version``, ``age_days``, ``old``, ``javascript`` (whether deno is there, which
-        some sites need), ``way_out`` (what keeps it to its only one: ``"network namespace"``,
-        ``"ports"`` where Landlock bounds those of TCP and nothing else, ``"open"`` where nothing
-        does, None where nobody could find out) and ``remedy``.
+        ``ok``, ``version``, ``age_days``, ``old``, ``browsers`` (whether curl-cffi is there, by
+        which sites are asked that let nothing but browsers through), ``javascript`` (whether deno
+        is there, which some sites need), ``way_out`` (what keeps it to its only one:
+        ``"network namespace"``, ``"ports"`` where Landlock bounds those of TCP and nothing else,
+        ``"open"`` where nothing does, None where nobody could find out) and ``remedy``.
 
     Example:
         >>> from polymux.downloads.health import downloads
         >>> sorted(downloads())[:3]
-        ['age_days', 'javascript', 'ok']
+        ['age_days', 'browsers', 'javascript']
     """
     version = _version("yt-dlp")
     age_days = None if version is None else _age_days(version, today or datetime.date.today())
@@ -37,6 +38,7 @@ def downloads(today: datetime.date | None = None) -> dict[str, Any]:
         "version": version,
         "age_days": age_days,
         "old": age_days is not None and age_days > _OLD_DAYS,
+        "browsers": _version("curl-cffi") is not None,
         "javascript": _version("deno") is not None,
         "way_out": None if version is None else _way_out(),
         "remedy": _REMEDY,
@@ -93,6 +95,8 @@ def lines(found: dict[str, Any]) -> list[str]:
         )
     if not found["javascript"]:
         words.append(f"absent   deno, without which some sites give nothing ('{found['remedy']}')")
+    if not found["browsers"]:
+        words.append(f"absent   curl-cffi, without which some sites refuse ('{found['remedy']}')")
     if found["way_out"] is not None:
         words.append(_WAYS_OUT[found["way_out"]])
     return words

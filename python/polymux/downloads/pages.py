@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.downloads.bringing import failure_of
-from polymux.downloads.engine import FETCH_PAGE, site_failed
+from polymux.downloads.engine import FETCH_PAGE
+from polymux.downloads.library import site_failed
 from polymux.downloads.proxy import GuardedProxy
 from polymux.engines.supervisor import EngineBackend, Supervision
 from polymux.fetching import FetchLimits, ajudged

@@ -19,7 +19,7 @@ from support.addressed_server import (
     Grown,
     Watched,
 )
-from support.fetches import answering
+from support.fetches import answering, brotli_bomb
 from support.hostile_check import SANITIZED
 from support.odd_downloaders import ENDLESS_LINE, LOUD, SAID_BYTES
 from support.supervised import TESTS
@@ -119,11 +119,12 @@ def test_a_bomb_is_no_file(tmp_path: Path, operation: str, encoding: str, packed
 
 
 @pytest.mark.parametrize("operation", PAGES)
-def test_a_bomb_is_no_page(tmp_path: Path, operation: str) -> None:
+@pytest.mark.parametrize(("encoding", "packed"), [("gzip", packed_page()), ("br", brotli_bomb())])
+def test_a_bomb_is_no_page(tmp_path: Path, operation: str, encoding: str, packed: bytes) -> None:
     """U37: its process takes what it may have, and no more; then it is told of."""
-    fields = ("Content-Encoding: gzip", f"Content-Type: {PAGE}")
+    fields = (f"Content-Encoding: {encoding}", f"Content-Type: {PAGE}")
     with (
-        Server(answering(200, packed_page(), *fields)) as site,
+        Server(answering(200, packed, *fields)) as site,
         AddressedServer(tmp_path, site) as server,
         Watched() as watched,
     ):

@@ -13,8 +13,8 @@ def test_how_old_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "version", lambda _: "2026.10.26")
     day = datetime.date(2026, 12, 25)
     assert health.downloads(day) | {"way_out": None} == {
-        "ok": True, "version": "2026.10.26", "age_days": 60, "old": False, "javascript": True,
-        "way_out": None, "remedy": "pip install --upgrade 'polymux[download]'",
+        "ok": True, "version": "2026.10.26", "age_days": 60, "old": False, "browsers": True,
+        "javascript": True, "way_out": None, "remedy": "pip install --upgrade 'polymux[download]'",
     }  # fmt: skip
     late = health.downloads(day + datetime.timedelta(days=1))
     assert late["old"]
@@ -42,4 +42,5 @@ def test_what_bounds_it_is_told() -> None:
     found = health.downloads()
     assert found["way_out"] == "network namespace"
     assert len(health.lines(found | {"way_out": "open", "javascript": False, "old": True})) == 4
+    assert "curl-cffi" in health.lines(found | {"way_out": None, "browsers": False})[1]
     assert len(health.lines(found | {"way_out": None, "javascript": True, "old": False})) == 1

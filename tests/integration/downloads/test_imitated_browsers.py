@@ -1,0 +1,207 @@
+"""Sites that let nothing but browsers through: asked as by one, by the same way out as ever."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import brotli
+import polymux
+import pytest
+from polymux import errors
+from polymux.downloads.library import extracted
+from polymux.engines.base import Token
+from polymux.fetching import FetchPolicy
+from support.addressed_server import MUSIC, AddressedServer, Watched
+from support.diffusing import HeardSink
+from support.fetches import brotli_bomb
+from support.hostile_check import SANITIZED
+from support.polymux_server import PolymuxServer
+from support.web import Exchange, Server
+from yt_dlp import YoutubeDL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.web import Script
+
+#: What a downloader may hold where it is sent too much.
+_DATA_BYTES = 400 << 20
+_REFUSED = ("cf-mitigated: challenge", "Content-Type: text/html", "Connection: close")
+
+
+def is_browser(exchange: Exchange) -> bool:
+    """Whether what browsers alone send is there (client hints, w3c.github.io/webappsec)."""
+    return "sec-ch-ua" in {name.lower() for name, _ in exchange.headers}
+
+
+def picky(video: bytes, seen: list[bool], *, lets_through: bool = True) -> Script:
+    """A site that wants a browser for its page and for its video; the page is packed by brotli."""
+
+    async def script(exchange: Exchange) -> None:
+        seen.append(is_browser(exchange))
+        if not (lets_through and seen[-1]):
+            await exchange.answer(403, b"<html><title>Just a moment...</title></html>", *_REFUSED)
+        elif exchange.target == "/page":
+            page = b'<!doctype html><html><title>Rivers</title><video src="/a.mp4"></video></html>'
+            packed = brotli.compress(page)
+            await exchange.answer(200, packed, "Content-Encoding: br", "Content-Type: text/html")
+        else:
+            await exchange.answer(200, video, "Content-Type: video/mp4")
+
+    return script
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For 127.0.0.1, signed by itself; its key is beside it in ``both.pem``."""
+    folder = tmp_path_factory.mktemp("tls")
+    subprocess.run(
+        [
+            "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+            "-subj", "/CN=polymux test", "-addext", "subjectAltName=IP:127.0.0.1",
+            "-keyout", "key.pem", "-out", "certificate.pem",
+        ],
+        cwd=folder, check=True, capture_output=True, timeout=60,
+    )  # fmt: skip
+    both = b"".join((folder / f"{name}.pem").read_bytes() for name in ("key", "certificate"))
+    (folder / "both.pem").write_bytes(both)
+    return folder / "certificate.pem"
+
+
+@pytest.fixture(params=["http", "https"])
+def site(request: pytest.FixtureRequest, certificate: Path) -> Iterator[Server]:
+    """Nobody's yet; over TLS it is the operator's certificates that are believed."""
+
+    async def nothing(exchange: Exchange) -> None:
+        await exchange.answer(404)
+
+    safe = certificate.with_name("both.pem") if request.param == "https" else None
+    with Server(nothing, certificate=safe) as running:
+        yield running
+
+
+@pytest.mark.parametrize("operation", ["download_video", "convert_to_mp3", MUSIC])
+def test_it_is_asked_again_as_by_a_browser(
+    site: Server, certificate: Path, site_folder: Path, tmp_path: Path, operation: str
+) -> None:
+    seen: list[bool] = []
+    site.script = picky((site_folder / "low.mp4").read_bytes(), seen)
+    with AddressedServer(tmp_path, site, bundle=certificate) as server:
+        answer = server.fetches(operation, site.url("/page"))
+        assert answer.status == 200, answer.body
+        server.has_nothing_left()
+    # Not as a browser before it is wanted, and to the end from then on.
+    assert seen[0] is False
+    assert seen[-2:] == [True, True]
+    assert seen == sorted(seen)
+
+
+def test_one_that_wants_more_than_a_browser(
+    site: Server, certificate: Path, tmp_path: Path
+) -> None:
+    """It is asked once more, not for ever; what the site says is told."""
+    seen: list[bool] = []
+    site.script = picky(b"", seen, lets_through=False)
+    with AddressedServer(tmp_path, site, bundle=certificate) as server:
+        status, code, words = server.failure("download_video", site.url("/page"))
+    assert (status, code) == (502, "upstream_failed")
+    assert "403" in words
+    assert "extractor-args" not in words
+    assert seen.count(True) == 1
+
+
+@pytest.mark.parametrize("how", ["redirect", "video", "redirected video"])
+def test_a_browser_is_led_nowhere_else(
+    site: Server, certificate: Path, tmp_path: Path, how: str
+) -> None:
+    """What is judged for others is judged for it: a decoy hears nothing."""
+    shown = b'<!doctype html><html><video src="%s"></video></html>'
+
+    async def leading(exchange: Exchange) -> None:
+        if not is_browser(exchange):
+            await exchange.answer(403, b"<html></html>", *_REFUSED)
+        elif exchange.target == "/away" or how == "redirect":
+            await exchange.answer(302, b"", f"Location: {decoy.url('/a.mp4')}")
+        else:
+            to = site.url("/away") if how == "redirected video" else decoy.url("/a.mp4")
+            await exchange.answer(200, shown % to.encode(), "Content-Type: text/html")
+
+    async def secret(exchange: Exchange) -> None:
+        await exchange.answer(200, b"secret", "Content-Type: video/mp4")
+
+    with Server(secret) as decoy, AddressedServer(tmp_path, site, bundle=certificate) as server:
+        site.script = leading
+        status, code, words = server.failure("download_video", site.url("/page"))
+        assert (status, code) == (400, "url_refused"), words
+        assert decoy.connections == 0
+
+
+def test_its_certificates_are_looked_at(certificate: Path, tmp_path: Path) -> None:
+    """A site that nobody vouches for is not asked as by a browser either."""
+    seen: list[bool] = []
+    with (
+        Server(picky(b"", seen), certificate=certificate.with_name("both.pem")) as site,
+        AddressedServer(tmp_path, site) as server,
+    ):
+        status, code, words = server.failure("download_video", site.url("/page"))
+    assert (status, code) == (502, "upstream_failed")
+    assert "certificate" in words.lower()
+    assert seen == []
+
+
+def test_a_page_packed_by_brotli(site_folder: Path, tmp_path: Path) -> None:
+    """Of a site that is asked plainly."""
+    page = b'<!doctype html><html><title>Rivers</title><video src="/low.mp4"></video></html>'
+
+    async def script(exchange: Exchange) -> None:
+        if exchange.target == "/page":
+            fields = ("Content-Encoding: br", "Content-Type: text/html")
+            await exchange.answer(200, brotli.compress(page), *fields)
+        else:
+            data = (site_folder / "low.mp4").read_bytes()
+            await exchange.answer(200, data, "Content-Type: video/mp4")
+
+    with Server(script) as web:
+        policy = FetchPolicy(allowed_hosts=(web.authority,))
+        with (
+            PolymuxServer(tmp_path / "s", fetch=policy) as server,
+            polymux.Client(server.url, server.key) as client,
+        ):
+            path = client.download_video(web.url("/page")).save(tmp_path / "video.mp4")
+    assert polymux.probe(path).duration_s == pytest.approx(3, abs=0.3)
+
+
+def test_a_bomb_for_browsers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """U37: a gibibyte of a page in less than a kilobyte; its process takes what it may have."""
+    if not SANITIZED:
+        monkeypatch.setattr("polymux.downloads.pages._DATA_BYTES", _DATA_BYTES)
+
+    bomb = brotli_bomb()
+
+    async def script(exchange: Exchange) -> None:
+        if is_browser(exchange):
+            await exchange.answer(200, bomb, "Content-Encoding: br", "Content-Type: text/html")
+        else:
+            await exchange.answer(403, b"<html></html>", *_REFUSED)
+
+    with (
+        Server(script) as site,
+        AddressedServer(tmp_path, site) as server,
+        Watched() as watched,
+    ):
+        status, code, words = server.failure("download_video", site.url("/page"))
+    assert (status, code) == (502, "upstream_failed"), words
+    assert watched.most_bytes <= _DATA_BYTES + (64 << 20) or SANITIZED
+
+
+def test_where_nothing_imitates_browsers(tmp_path: Path) -> None:
+    """What is missing, and what brings it; the site is asked no more."""
+    seen: list[bool] = []
+    with Server(picky(b"", seen)) as site, YoutubeDL({"quiet": True, "proxy": ""}) as library:
+        library._request_director.handlers.pop("CurlCFFI")
+        with pytest.raises(errors.InternalServerError, match="takes curl-cffi") as caught:
+            extracted(library, site.url("/page"), HeardSink(tmp_path), Token())
+    assert (caught.value.status, caught.value.code) == (502, "upstream_failed")
+    assert seen == [False]
