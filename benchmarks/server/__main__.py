@@ -48,6 +48,7 @@ EARLIEST = Figure("least", plain("earliest_s"), 3)
 QUEUED, STREAMING = ms("queued", "queued_max_s", 0), ms("in a stream", "streaming_max_s", 0)
 WHOLE, DEAF = ms("at work", "whole_max_s", 0), ms("at an engine that is deaf", "deaf_s", 0)
 PREFILL = ms("while a prompt is read", "prefill_max_s", 0)
+IN_LOAD, IN_UPLOAD = ms("in load", "load_max_s", 0), ms("in an upload", "upload_max_s", 0)
 CONVERSION = ms("in a conversion", "conversion_max_s", 0)
 GROWTH = Figure("most over the first tenth's", plain("growth"), 3)
 RSS = Figure("MB at the end", plain("last_bytes", 1e-6))
@@ -217,7 +218,9 @@ def connections(sizes: Sizes, *, quick: bool) -> list[Case]:
             "callers who leave real engines",
             "leaving_engines",
             (sizes.engines,),
-            (PREFILL, CONVERSION),
+            (IN_LOAD, IN_UPLOAD, PREFILL, CONVERSION),
+            at_most(2000, IN_LOAD),
+            at_most(2000, IN_UPLOAD),
             at_most(600, PREFILL),
             at_most(2000, CONVERSION),
         ),

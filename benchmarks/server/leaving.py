@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import random
 import socket
 import statistics
@@ -15,13 +16,13 @@ from benchmarks.server.models import CONTEXT_TOKENS, chat_settings
 from benchmarks.server.processes import cpu_s
 from benchmarks.server.program import serving
 from benchmarks.server.sides import expect, load, running
-from benchmarks.server.wire import asked, connect, places, read_until, until
+from benchmarks.server.wire import asked, connect, get, places, read_until, until
 
 if TYPE_CHECKING:
     from benchmarks.server.sides import Running
 
 ENGINE = "noop"
-_INTO_WORK_S = 0.3
+_INTO_WORK_S, _INTO_LOAD_S = 0.3, 0.1
 _RATE_HZ, _MINUTES = 44_100, 10
 _WORDS = ("stone", "river", "cloud", "table", "green", "seven", "window", "paper", "morning")
 
@@ -88,6 +89,37 @@ def _in_prefill(server: Running, number: int) -> float:
     return until(lambda: places(server, "chat") == (0, 0))
 
 
+def _state(server: Running, name: str) -> str:
+    return str(json.loads(get(server, "/readyz"))["backends"][name]["state"])
+
+
+def _in_load() -> float:
+    """While the weights are read for the first request of all.
+
+    Raises:
+        SystemExit: They were there before anybody left.
+    """
+    with serving(chat_settings()) as (server, _):
+        connection = asked(server, body("Hello", stream=True, max_completion_tokens=2))
+        until(lambda: places(server, "chat") == (1, 0))
+        time.sleep(_INTO_LOAD_S)
+        state = _state(server, "chat")
+        if state != "loading":
+            raise SystemExit(f"the engine is {state} when it should be loading")
+        _leave(connection)
+        return until(lambda: places(server, "chat") == (0, 0))
+
+
+def _in_upload(server: Running, sent: bytes) -> float:
+    """In the middle of a file, until nothing of it is there."""
+    drafts = server.folder / "store" / "drafts"
+    with connect(server) as connection:
+        connection.sendall(sent[: len(sent) // 2])
+        until(lambda: any(one.stat().st_size for one in drafts.iterdir()))
+        time.sleep(_INTO_WORK_S)
+    return until(lambda: not any(drafts.iterdir()))
+
+
 def _in_conversion(server: Running, sent: bytes) -> float:
     with connect(server) as connection:
         connection.sendall(sent)
@@ -106,7 +138,8 @@ def recording() -> bytes:
 
 
 def leaving_engines(_: str, count: int) -> dict[str, Any]:
-    """The same at real engines: a prompt that is read, a recording that is converted."""
+    """The same at real engines: in load, upload, a prompt that is read, and a conversion."""
+    in_load = [_in_load() for _ in range(count)]
     with serving(f"[engines.media]\nthreads = 1\n{chat_settings()}") as (server, _):
         hello = request(server.key, body("Hello", max_completion_tokens=2))
         expect(load(server, "closed", 1, 1, hello), 200, 1)
@@ -116,10 +149,13 @@ def leaving_engines(_: str, count: int) -> dict[str, Any]:
             # Where the engine did not stop by itself, its process was ended: it is loaded again.
             expect(load(server, "closed", 1, 1, hello), 200, 1)
         sent = upload(server.key, recording())
+        in_upload = [_in_upload(server, sent) for _ in range(count)]
         conversion = [_in_conversion(server, sent) for _ in range(count)]
         return {
-            "count": 2 * count,
+            "count": 4 * count,
             "cpu_s": cpu_s(server.pid),
+            "load_max_s": max(in_load),
+            "upload_max_s": max(in_upload),
             "prefill_max_s": max(prefill),
             "conversion_max_s": max(conversion),
         }
