@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,6 +26,23 @@ def _room_for_shadows(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def site_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For 127.0.0.1, signed by itself; its key is beside it in ``both.pem``."""
+    folder = tmp_path_factory.mktemp("tls")
+    subprocess.run(
+        [
+            "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+            "-subj", "/CN=polymux test", "-addext", "subjectAltName=IP:127.0.0.1",
+            "-keyout", "key.pem", "-out", "certificate.pem",
+        ],
+        cwd=folder, check=True, capture_output=True, timeout=60,
+    )  # fmt: skip
+    both = b"".join((folder / f"{name}.pem").read_bytes() for name in ("key", "certificate"))
+    (folder / "both.pem").write_bytes(both)
+    return folder / "certificate.pem"
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import TYPE_CHECKING
 
 import brotli
@@ -51,23 +50,6 @@ def picky(video: bytes, seen: list[bool], *, lets_through: bool = True) -> Scrip
             await exchange.answer(200, video, "Content-Type: video/mp4")
 
     return script
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For 127.0.0.1, signed by itself; its key is beside it in ``both.pem``."""
-    folder = tmp_path_factory.mktemp("tls")
-    subprocess.run(
-        [
-            "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-            "-subj", "/CN=polymux test", "-addext", "subjectAltName=IP:127.0.0.1",
-            "-keyout", "key.pem", "-out", "certificate.pem",
-        ],
-        cwd=folder, check=True, capture_output=True, timeout=60,
-    )  # fmt: skip
-    both = b"".join((folder / f"{name}.pem").read_bytes() for name in ("key", "certificate"))
-    (folder / "both.pem").write_bytes(both)
-    return folder / "certificate.pem"
 
 
 @pytest.fixture(params=["http", "https"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -89,23 +88,6 @@ def test_five_are_followed(tmp_path: Path) -> None:
             assert server.fetches(operation, site.url("/0")).status == 200
         assert server.fetches("download_video", site.url("/0")).status == 200
         server.has_nothing_left()
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For 127.0.0.1, signed by itself; its key is beside it in ``both.pem``."""
-    folder = tmp_path_factory.mktemp("tls")
-    subprocess.run(
-        [
-            "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-            "-subj", "/CN=polymux test", "-addext", "subjectAltName=IP:127.0.0.1",
-            "-keyout", "key.pem", "-out", "certificate.pem",
-        ],
-        cwd=folder, check=True, capture_output=True, timeout=60,
-    )  # fmt: skip
-    both = b"".join((folder / f"{name}.pem").read_bytes() for name in ("key", "certificate"))
-    (folder / "both.pem").write_bytes(both)
-    return folder / "certificate.pem"
 
 
 @pytest.mark.parametrize("operation", FILES)
