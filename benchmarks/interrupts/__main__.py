@@ -2,24 +2,61 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import sys
+import threading
 from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 from benchmarks.contest import Case, Variant, arguments, compete
 from benchmarks.floors.programs import floor_server
-from benchmarks.interrupts.waiting import CALLS
+from benchmarks.interrupts.waiting import BETWEEN_TRIES, CALLS, FETCH, FLOOR, JOB, NAME
 from benchmarks.verdicts import Figure, Goal, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FLOOR = "time.sleep"
 MEDIAN = Figure("p50, ms", plain("median_s", 1e3), 2)
 WORST = Figure("worst of the round, ms", plain("worst_s", 1e3), 2)
 COUNT, QUICK_COUNT = 10, 1
 MOST_MS = 20
+_ALL = (*CALLS, FETCH)
+
+
+class _Busy(BaseHTTPRequestHandler):
+    """Has no time for a chat, and a job that goes on."""
+
+    def do_POST(self) -> None:
+        """Asks for another try, much later."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer(503, {"error": "busy"}, ("Retry-After", "30"))
+
+    def do_GET(self) -> None:
+        """The job."""
+        self._answer(200, {"id": "a1", "status": "processing"})
+
+    def _answer(self, status: int, value: object, *fields: tuple[str, str]) -> None:
+        data = json.dumps(value).encode()
+        self.send_response(status)
+        length = ("Content-Length", str(len(data)))
+        for name, text in (("Content-Type", "application/json"), length, *fields):
+            self.send_header(name, text)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def busy() -> Iterator[str]:
+    """The address of a server that says "later" to everything."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Busy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
 
 
 @contextmanager
@@ -53,22 +90,28 @@ def main() -> None:
     """Starts the servers, measures."""
     options = arguments("interrupts", __doc__)
     count = QUICK_COUNT if options.quick else COUNT
-    with floor_server() as streams, silent() as nothing, full() as nobody:
-        urls = {"a stream between two chunks": streams.url, "connecting": nobody}
+    with floor_server() as streams, silent() as nothing, full() as nobody, busy() as later:
+        urls = {
+            "a stream between two chunks": streams.url,
+            "connecting": nobody,
+            NAME: "http://slow.example",
+            BETWEEN_TRIES: later,
+            JOB: later,
+        }
 
         def contender(name: str) -> Variant:
             url = urls.get(name, nothing)
             command = (sys.executable, "-m", "benchmarks.interrupts.measure", name, url, str(count))
             return Variant(name, command, ours=True)
 
-        names = [*CALLS, FLOOR]
+        names = [*_ALL, FLOOR]
         case = Case(
             "Ctrl-C in what waits",
             tuple(contender(name) for name in names),
             (WORST, MEDIAN),
             tuple(
                 Goal(f"{name}, worst, ms", MOST_MS, figure=WORST, at_most=True, ours=name)
-                for name in CALLS
+                for name in _ALL
             ),
             reference=FLOOR,
             who="what waits",

@@ -1,19 +1,54 @@
 """measure CALL URL COUNT: how long Ctrl-C takes to end a call that waits, in so many processes."""
 
 import json
+import os
 import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+
+from benchmarks.interrupts.waiting import NAME, NAME_SERVER
 
 #: From the moment that it says it waits, until it does.
 UNTIL_IT_WAITS_S = 0.3
 
 
+#: A network whose only name server takes questions and never answers.
+_SILENT_NAMES = """
+set -e
+ip link set lo up
+printf 'nameserver ADDRESS\\noptions timeout:30 attempts:1\\n' > "$1"
+mount --bind "$1" "$(readlink -f /etc/resolv.conf)"
+shift
+exec "$@"
+""".replace("ADDRESS", NAME_SERVER[0])
+
+
+def in_a_silent_network(command: list[str], path: str) -> list[str]:
+    """A command where names are asked for in vain.
+
+    Args:
+        command: As it is.
+        path: Of a file, for what `resolv.conf` shall be there.
+    """
+    rights = () if os.getuid() == 0 else ("--user", "--map-root-user")
+    inside = ("unshare", *rights, "--net", "--mount", "sh", "-c", _SILENT_NAMES, "sh", path)
+    return [*inside, *command]
+
+
 def delay_s(name: str, url: str) -> float:
     """From the signal to the end of the call, of one process."""
     command = [sys.executable, "-m", "benchmarks.interrupts.waiting", name, url]
+    with tempfile.NamedTemporaryFile(prefix="polymux-bench-") as names:
+        return delay_of_s(
+            name, in_a_silent_network(command, names.name) if name == NAME else command
+        )
+
+
+def delay_of_s(name: str, command: list[str]) -> float:
+    """The same, of a command."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         if child.stdout.readline() != "waits\n":

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 import sys
 import time
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+FLOOR = "time.sleep"
+NAME_SERVER = ("127.0.0.53", 53)
+FETCH, NAME = "a fetch", "looking up a name"
+BETWEEN_TRIES, JOB = "between two tries", "a job between two looks"
 #: What waits, and the path that its server answers a chat on.
 CALLS: dict[str, tuple[Callable[[Any], object], str]] = {
     "a call": (lambda client: client.chat("x"), "/silent"),
@@ -20,27 +27,48 @@ CALLS: dict[str, tuple[Callable[[Any], object], str]] = {
     ),
     "an upload": (lambda client: client.read_text(("a.png", bytes(64 << 20))), "/silent"),
     "connecting": (lambda client: client.chat("x"), "/silent"),
+    NAME: (lambda client: client.chat("x"), "/silent"),
+    BETWEEN_TRIES: (lambda client: client.with_options(retry=3).chat("x"), "/busy"),
+    JOB: (lambda client: client.predictions.wait("a1"), "/silent"),
 }
+
+
+def waiting(name: str, url: str) -> Callable[[], object]:
+    """What waits until it is interrupted."""
+    if name == FLOOR:
+        return lambda: time.sleep(60)
+    if name == FETCH:
+        from polymux.fetching import FetchPolicy, fetch
+
+        policy = FetchPolicy(allowed_hosts=(urlsplit(url).netloc,))
+        return lambda: fetch(url, policy=policy)
+    import polymux
+
+    call, path = CALLS[name]
+    client = polymux.Client(url, "floor-token", chat_model="m", retry=0, timeout=60)
+    at = client.with_options(paths={"chat": path})
+    return lambda: call(at)
 
 
 def main() -> None:
     """Says that it waits, and when it does no more."""
-    name, url = sys.argv[1:]
-    if name == "time.sleep":
-        wait: Callable[[], object] = lambda: time.sleep(60)  # noqa: E731 - as the others
-    else:
-        import polymux
+    wait = waiting(*sys.argv[1:])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as names:
+        if sys.argv[1] == NAME:
+            names.bind(NAME_SERVER)  # In a network of its own; see `benchmarks.interrupts.measure`.
+        print("waits", flush=True)
+        interrupted(wait)
 
-        call, path = CALLS[name]
-        client = polymux.Client(url, "floor-token", chat_model="m", retry=0, timeout=60)
-        at = client.with_options(paths={"chat": path})
-        wait = lambda: call(at)  # noqa: E731
-    print("waits", flush=True)
+
+def interrupted(wait: Callable[[], object]) -> None:
+    """Waits, and says when it was interrupted."""
     try:
         wait()
     except KeyboardInterrupt:
         ended_ns = time.monotonic_ns()
         print(json.dumps({"ended_ns": ended_ns}), flush=True)
+        if sys.argv[1] == NAME:
+            os._exit(0)  # Else it waits for the thread that waits for the name.
 
 
 if __name__ == "__main__":

@@ -79,7 +79,8 @@ def test_every_benchmark_runs(name: str) -> None:
     [
         ("handover", {"polymux", "polymux, asyncio, ready", "an object of pybind11"}),
         ("interrupts", {"a call", "a stream between two chunks", "an upload", "connecting",
-                        "a stream before its head", "time.sleep"}),
+                        "a stream before its head", "looking up a name", "between two tries",
+                        "a job between two looks", "a fetch", "time.sleep"}),
     ],
 )  # fmt: skip
 def test_benchmarks_of_what_is_no_cpu_time_run(name: str, wanted: set[str]) -> None:
