@@ -22,7 +22,7 @@ from support.invariants import until as comes_true
 from support.polymux_server import Answer, form
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Self
 
 TESTS = Path(__file__).parents[1]
@@ -207,8 +207,13 @@ class ServedProgram:
         *,
         timeout_s: float = 60,
         key: str | None = None,
+        on_head: Callable[[], object] = lambda: None,
     ) -> Answer:
         """One request on a connection of its own.
+
+        Args:
+            on_head: Called when the head of the answer has come, which is with a stream's first
+                piece.
 
         Raises:
             OSError: There is no connection, or it broke off.
@@ -219,6 +224,7 @@ class ServedProgram:
             own = {"Authorization": f"Bearer {key or self.key}", "Connection": "close"}
             connection.request(method, path, body, own | dict(headers))
             answer = connection.getresponse()
+            on_head()
             data = answer.read()
             told = [f"{name}: {value}" for name, value in answer.getheaders()]
             fields = {name.lower(): value for name, value in answer.getheaders()}
@@ -227,12 +233,13 @@ class ServedProgram:
             check_answer(found, f"{method} {path}\r\n".encode() + (body or b""), secrets)
             return found
 
-    def chat(self, what: str, **more: Any) -> Answer:
+    def chat(self, what: str, on_head: Callable[[], object] = lambda: None, **more: Any) -> Answer:
         """A chat whose message says what to do."""
         value = {"model": "default", "messages": [{"role": "user", "content": what}], **more}
         headers = [("Content-Type", "application/json")]
         path = "/api/v1/fastllm/chatcompletion"
-        return self.request("POST", path, json.dumps(value).encode(), headers)
+        body = json.dumps(value).encode()
+        return self.request("POST", path, body, headers, on_head=on_head)
 
     def paint(self, what: str, *headers: tuple[str, str]) -> Answer:
         """A job whose prompt says what to do."""

@@ -74,11 +74,25 @@ def is_refused(answer: Answer) -> bool:
     return int(answer.headers["retry-after"]) >= 1
 
 
+def streaming(
+    program: ServedProgram, pool: ThreadPoolExecutor, what: str, count: int
+) -> list[Future[Answer]]:
+    """So many streams, each of which has begun: until then a stop is told by a status."""
+    begun: list[bool] = []
+
+    def begin() -> Answer:
+        return program.chat(what, on_head=lambda: begun.append(True), stream=True)
+
+    streams = [pool.submit(begin) for _ in range(count)]
+    until(lambda: len(begun) == count, 30)
+    return streams
+
+
 def test_streams_calls_jobs_and_queues(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
     """P01: each stream is ended by an event, each call by an answer; exit 0 by the grace limit."""
     with started(tmp_path, GRACE_S) as program:
         assert program.chat("echo x").status == 200
-        streams = [pool.submit(program.chat, "endless", stream=True) for _ in range(12)]
+        streams = streaming(program, pool, "endless", 12)
         short = [pool.submit(program.chat, "deaf 2") for _ in range(2)]
         long = [pool.submit(program.chat, "deaf 60") for _ in range(2)]
         until(lambda: program.metric("polymux_running", "chat") == 16)
@@ -88,7 +102,6 @@ def test_streams_calls_jobs_and_queues(tmp_path: Path, pool: ThreadPoolExecutor)
         blocked = [pool.submit(program.paint, "paint 1") for _ in range(2)]
         until(lambda: program.metric("polymux_waiting", "painter") == 3)
         until(lambda: program.metric("polymux_waiting", "narrow") == 3)
-        time.sleep(0.5)  # Each stream has its first pieces.
         began = time.monotonic()
         program.signal(signal.SIGTERM)
         for one in streams:
@@ -126,8 +139,8 @@ def test_fifty_streams_and_five_conversions(tmp_path: Path) -> None:
         ServedProgram(tmp_path, settings, whole=True).start() as program,
         ThreadPoolExecutor(60) as pool,
     ):
-        streams = [pool.submit(program.chat, "endless 0.2", stream=True) for _ in range(50)]
-        until(lambda: program.metric("polymux_running", "chat") == 50, 30)
+        streams = streaming(program, pool, "endless 0.2", 50)
+        assert program.metric("polymux_running", "chat") == 50
         calls: list[Future[Answer]] = []
 
         def come() -> float:
