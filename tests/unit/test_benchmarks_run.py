@@ -42,7 +42,7 @@ QUICK = {
         "a full queue": 20,
         "deadlines of 1 s": 6,
         "callers who leave": 4,
-        "callers who leave real engines": 2,
+        "callers who leave real engines": 4,
         "4 uploads of 4 MiB": 4,
         "400 mixed requests": 400,
         "start": 1,
