@@ -65,7 +65,9 @@ def show_jobs(page: Page) -> None:
 def show_songs(page: Page) -> None:
     page.get_by_label("Song", exact=True).fill("danube")
     page.keyboard.press("Enter")
-    expect(page.locator("img.cover")).to_be_visible()
+    cover = page.locator("img.cover")
+    expect(cover).to_be_visible()
+    cover.evaluate("(one) => one.decode()")
 
 
 def show_server(page: Page) -> None:

@@ -133,9 +133,9 @@ def test_every_native_class_is_made_a_thousand_times() -> None:
     assert classes <= words
 
 
-def check(figures: list[dict[str, int]]) -> None:
+def check(figures: list[dict[str, int]], connections: int = 1) -> None:
     first, last = figures
-    check_flat(first, last, growth_mib=2)
+    check_flat(first, last, growth_mib=2, connections=connections)
     assert SANITIZED or last["traced"] - first["traced"] <= 64 << 10, figures
 
 
@@ -156,7 +156,9 @@ def test_a_thousand_times_in_a_loop(what: str, server: MisbehavingServer) -> Non
         f"    return await async_measured(lambda: {ASYNC[what]}, 1000)\n"
         "say(json.dumps(asyncio.run(main())))"
     )
-    check(run_json(code, server.url))
+    # Calls that nobody waits for are under way many at once; how many of their connections are kept
+    # is chance, but none stays of each of 800.
+    check(run_json(code, server.url), connections=16 if what == "Exchange, dropped" else 1)
 
 
 def test_half_made_copied_and_pickled(server: MisbehavingServer) -> None:
