@@ -163,8 +163,9 @@ def fetch_rest(
 
     The rest is asked for with ``Range``, and with ``If-Range`` where there is an entity tag.
     What comes is exactly that rest, or all of it from the beginning. An answer that is neither
-    (status 416; 206 with another range, length or entity tag, or encoded) is not read, and all is
-    asked for instead, once. Whether the whole is what it should be, the caller finds out.
+    (status 400, 412, 416 or 501; 206 with another range, length or entity tag, or encoded) is not
+    read, and all is asked for instead, once. Whether the whole is what it should be, the caller
+    finds out.
 
     Args:
         url: As for `fetch`, like all that is not described here.

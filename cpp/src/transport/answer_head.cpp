@@ -1,6 +1,7 @@
 #include "transport/answer_head.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <limits>
 
@@ -92,8 +93,9 @@ Result<void> AnswerHead::finish() {
 
 void AnswerHead::take_rest() {
     constexpr int partial_content = 206;
-    constexpr int range_not_satisfiable = 416;
-    if (status_ == range_not_satisfiable) is_no_rest_ = true;
+    // Some who know no ranges say so by these, and not by sending all.
+    constexpr std::array refusals_of_ranges{400, 412, 416, 501};
+    is_no_rest_ = std::ranges::find(refusals_of_ranges, status_) != refusals_of_ranges.end();
     if (status_ != partial_content) return;
     const auto bytes = rest_bytes(headers, rest_);
     is_no_rest_ = !bytes || (length_ && *length_ != *bytes);

@@ -181,9 +181,11 @@ def test_a_part_that_is_another(place: Place, lie: str) -> None:
     assert place.there.asked[1:] == [(REST, '"one"'), ("", "")]
 
 
-def test_a_range_that_is_not_there(place: Place) -> None:
+@pytest.mark.parametrize("status", [400, 412, 416, 501])
+def test_a_range_that_is_refused(place: Place, status: int) -> None:
+    """The range is, and not the file: all of it is asked for."""
     place.break_off()
-    place.there.instead = answering(416, b"", "Content-Range: bytes */7")
+    place.there.instead = answering(status, b"", "Content-Range: bytes */7")
     place.pull()
     place.check()
     assert place.there.asked[1:] == [(REST, '"one"'), ("", "")]

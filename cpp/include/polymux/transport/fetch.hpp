@@ -104,9 +104,9 @@ using FetchTurn = FunctionRef<Result<void>(const FetchProgress&)>;
 /// Fetches `url` with GET on the calling thread. Cancelling ends it within 50 ms.
 ///
 /// A rest that is asked for comes with status 206 and fits what the caller has, or all is handed
-/// over from its beginning: `started` tells which. An answer 206 that does not fit, and 416, are
-/// not read: all is asked for instead, once. `body_bytes` of the limits counts what lies before a
-/// rest.
+/// over from its beginning: `started` tells which. An answer 206 that does not fit, and a status by
+/// which ranges are refused (400, 412, 416 and 501), are not read: all is asked for instead, once.
+/// `body_bytes` of the limits counts what lies before a rest.
 ///
 /// Errors: `url_refused` (also by a redirect, and for too many of them, with "redirects" in
 /// `stage`), `connect_failed`, `tls_failed`, `connection_lost` (also where less came than was
