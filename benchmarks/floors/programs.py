@@ -24,6 +24,7 @@ SOURCES = {
     "curl_multi_loop": ("benchmarks/floors/curl_multi_loop.cpp", ("-lcurl",)),
     "curl_tls_loop": ("benchmarks/floors/curl_tls_loop.cpp", ("-lcurl",)),
     "epoll_client": ("benchmarks/floors/epoll_client.cpp", ()),
+    "held_streams": ("benchmarks/floors/held_streams.cpp", ()),
     "load": ("benchmarks/server/load.cpp", ()),
     "upstream": ("benchmarks/gateway/upstream.cpp", ()),
     "streams": ("benchmarks/gateway/streams.cpp", ()),

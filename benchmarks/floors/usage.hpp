@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <string>
 
 namespace floors {
 
@@ -15,8 +16,8 @@ class Meter {
 public:
     Meter() : wall_(std::chrono::steady_clock::now()) { getrusage(RUSAGE_SELF, &start_); }
 
-    // Prints `what` done `count` times, and what that took in this process.
-    void report(const char* what, std::uint64_t count) const {
+    // Prints `what` done `count` times, what that took in this process, and `more` members.
+    void report(const char* what, std::uint64_t count, const std::string& more = "") const {
         rusage end{};
         getrusage(RUSAGE_SELF, &end);
         const double user_s = seconds(end.ru_utime) - seconds(start_.ru_utime);
@@ -24,9 +25,9 @@ public:
         const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - wall_;
         std::printf(
             "{\"%s\": %llu, \"user_s\": %.6f, \"system_s\": %.6f, \"cpu_s\": %.6f, \"wall_s\": "
-            "%.6f}\n",
+            "%.6f%s}\n",
             what, static_cast<unsigned long long>(count), user_s, system_s, user_s + system_s,
-            wall.count());
+            wall.count(), more.c_str());
     }
 
 private:

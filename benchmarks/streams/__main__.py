@@ -59,6 +59,11 @@ def closing_server() -> Iterator[str]:
             process.kill()
 
 
+def port_of(url: str) -> str:
+    """Of an address that ends with it."""
+    return url.rpartition(":")[2]
+
+
 class Contenders:
     """The clients of asyncio, each in its environment."""
 
@@ -83,7 +88,7 @@ def together(server: FloorServer, of: Contenders, sizes: Sizes, rate: int) -> Ca
     stamped = ("stamped",) if rate > 10 else ()
     rest = ("together", sizes.many, tokens, rate, *stamped)
     ours, aiohttp = of.ours(server.url, *rest), of.peer(AIOHTTP, server.url, *rest)
-    floor = (built("epoll_client"), "streams", server.port, sizes.many, tokens, rate)
+    floor = bare("epoll_client", "streams", server.port, sizes.many, tokens, rate)
     on_uvloop = {"other": f"{AIOHTTP} + uvloop", "ours": f"{OURS} + uvloop"}
     goals = [
         Goal("CPU over bare sockets'", 2.5, EPOLL, at_most=True),
@@ -97,20 +102,35 @@ def together(server: FloorServer, of: Contenders, sizes: Sizes, rate: int) -> Ca
         (
             ours,
             of.on_uvloop(ours),
-            Variant(EPOLL, tuple(map(str, floor)), ours=True),
+            floor,
             aiohttp,
             of.on_uvloop(aiohttp),
         ),
         (CPU, LOOP, WALL_S, *((LAG_50, LAG_99) if stamped else ())),
-        tuple(goals) if rate == 10 else (),
+        tuple(goals) if rate == 10 else lag_goals(),
     )
+
+
+def lag_goals() -> tuple[Goal, ...]:
+    """Where tokens come faster than they are taken: nobody waits as long as with aiohttp."""
+    return tuple(
+        Goal(f"aiohttp's {figure.title.split(',')[0]}", 1, AIOHTTP, figure)
+        for figure in (LAG_50, LAG_99)
+    )
+
+
+def bare(program: str, *rest: object) -> Variant:
+    """Sockets without a library, doing the same."""
+    return Variant(EPOLL, (str(built(program)), *map(str, rest)), ours=True)
 
 
 def against_sdks(server: FloorServer, of: Contenders, sizes: Sizes) -> Case:
     """Fewer streams, as the SDKs cannot keep up with more."""
-    rest = ("together", sizes.some, sizes.seconds * 10, 10)
+    tokens = sizes.seconds * 10
+    rest = ("together", sizes.some, tokens, 10)
     variants = (
         of.ours(server.url, *rest),
+        bare("epoll_client", "streams", server.port, sizes.some, tokens, 10),
         *[of.peer(name, server.url, *rest) for name in ("openai", "groq", "httpx2", AIOHTTP)],
     )
     title = f"{sizes.some} streams of 10 tokens a second"
@@ -121,7 +141,8 @@ def memory(url: str, of: Contenders, sizes: Sizes) -> Case:
     """Open streams."""
     rest = ("open", sizes.open)
     goal = Goal("KiB a stream", 24, figure=MEMORY, at_most=True)
-    variants = (of.ours(url, *rest), of.peer(AIOHTTP, url, *rest))
+    floor = bare("held_streams", "open", port_of(url), sizes.open)
+    variants = (of.ours(url, *rest), floor, of.peer(AIOHTTP, url, *rest))
     return Case(f"{sizes.open:,} open streams", variants, (MEMORY,), (goal,))
 
 
@@ -129,7 +150,8 @@ def cancelling(url: str, of: Contenders, sizes: Sizes) -> Case:
     """From the wish to the closed socket."""
     rest = ("cancel", sizes.many, sizes.cancelled)
     goal = Goal("cancelled to closed, p99, ms", 5, figure=CLOSED_99, at_most=True)
-    variants = (of.ours(url, *rest), of.peer(AIOHTTP, url, *rest))
+    floor = bare("held_streams", "cancel", port_of(url), sizes.many, sizes.cancelled)
+    variants = (of.ours(url, *rest), floor, of.peer(AIOHTTP, url, *rest))
     title = f"{sizes.cancelled} cancelled of {sizes.many:,} streams"
     return Case(title, variants, (CLOSED_99, CLOSED_50), (goal,))
 
@@ -137,10 +159,9 @@ def cancelling(url: str, of: Contenders, sizes: Sizes) -> Case:
 def one(server: FloorServer, environment: Environment, sizes: Sizes) -> Case:
     """One stream, as fast as the server can, without an event loop."""
     module, tokens = "benchmarks.streams.one", sizes.fast_tokens
-    floor = (built("epoll_client"), "streams", server.port, 1, tokens, 0)
     variants = (
         Variant(OURS, (sys.executable, "-m", module, OURS, server.url, str(tokens)), ours=True),
-        Variant(EPOLL, tuple(map(str, floor)), ours=True),
+        bare("epoll_client", "streams", server.port, 1, tokens, 0),
         *[
             Variant(name, (environment.python, "-m", module, name, server.url, str(count)))
             for name, count in (("requests + orjson", tokens), ("openai", tokens // 10))
