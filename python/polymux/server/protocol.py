@@ -119,14 +119,14 @@ class BoundedProtocol(OffersLeftAlone):
         self._in_body = False
         self._framing_bytes = 0
         self._lingered_bytes = -1
-        self._half_closed = self._is_lost = False
+        self._half_closed = False
         self.sends_events = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
         super().connection_made(_Transport(transport, self))  # type: ignore[arg-type]
         self._read_at_once(_FIRST_READ_BYTES)
         if len(self.connections) > self.most_connections:
             self._plain.write(_refusal(503))
-            self._plain.close()
+            self.close_soon()
             return
         self._arm("header", self.limits.header_s)
 
@@ -175,7 +175,6 @@ class BoundedProtocol(OffersLeftAlone):
         """All deadlines end."""
         for name in list(self._timers):
             self._disarm(name)
-        self._is_lost = True
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]
@@ -189,7 +188,7 @@ class BoundedProtocol(OffersLeftAlone):
         if cycle.scope["http_version"] == "1.1":
             self._probe(0)
         else:
-            self.loop.call_later(_HALF_CLOSED_S, self._plain.close)
+            self.loop.call_later(_HALF_CLOSED_S, self.close_soon)
         return True
 
     def _probe(self, number: int) -> None:
@@ -223,9 +222,10 @@ class BoundedProtocol(OffersLeftAlone):
 
     def close_soon(self) -> None:
         """Closes when what was written has been read; a peer that does not read has its time."""
+        if self._plain.is_closing():
+            return  # Closed once more, or asked when it is lost, asyncio's transport of TLS fails.
         self._plain.close()
-        # Of a lost one that spoke TLS, nothing can be asked any more.
-        if not self._is_lost and self._plain.get_write_buffer_size():
+        if self._plain.get_write_buffer_size():
             self._arm_write()
 
     @property
@@ -249,7 +249,7 @@ class BoundedProtocol(OffersLeftAlone):
         if self._lingered_bytes >= 0:
             self._lingered_bytes += len(data)
             if self._lingered_bytes > _LINGER_BYTES:
-                self._plain.close()
+                self.close_soon()
             return
         if self._in_body and self.cycle is not None and self.cycle.response_complete:
             self.linger()  # It was answered already: what still comes is nobody's.
@@ -339,7 +339,7 @@ class BoundedProtocol(OffersLeftAlone):
             return
         if self.cycle is not None and not self.cycle.response_complete:
             if self.cycle.response_started:
-                self._plain.close()
+                self.close_soon()
                 return
             # The parser gave up behind the header: what has begun there is over.
             self.cycle.disconnected = True

@@ -6,7 +6,7 @@ import socket
 import ssl
 import time
 import warnings
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 import polymux
@@ -118,3 +118,29 @@ def test_a_certificate_that_is_none(tmp_path: Path, authority: Authority) -> Non
         )
         with pytest.raises(InvalidRequestError, match="certificate"):
             serve(settings, backends=[], on_ready=lambda *_: None)
+
+
+def test_the_server_stops_beside_a_peer_that_does_not_close(
+    tmp_path: Path, authority: Authority
+) -> None:
+    """It was told goodbye, and says none; the server is stopped, as if it were not there."""
+    certificate = authority.certificate()
+    context = ssl.create_default_context(cafile=str(authority.ca))
+    chat = Scripted("chat", ["free_chat"])
+    with ExitStack() as peers:
+        with PolymuxServer(
+            tmp_path / "s", lambda: [chat], tls_cert=certificate.chain, tls_key=certificate.key
+        ) as running:
+            for _ in range(3):
+                plain = peers.enter_context(socket.create_connection(address_of(running), 10))
+                peer = context.wrap_socket(
+                    plain, server_hostname="localhost", suppress_ragged_eofs=False
+                )
+                peers.callback(peer.close)
+                peer.sendall(
+                    b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+                )
+                assert b"200 OK" in peer.recv(100)
+            time.sleep(0.2)
+            began = time.monotonic()
+        assert time.monotonic() - began < 5

@@ -167,8 +167,9 @@ def pair(
 
 def test_an_estimate_waits_for_nobody(pair: PolymuxServer) -> None:
     """Two are at work, and who asks for too much is told at once."""
+    patient, _ = pair.keys.add("patient", longest_estimate_s=86_400)
     key, _ = pair.keys.add("hurried", longest_estimate_s=0.001)
-    with polymux.Client(pair.url, pair.key) as client, polymux.Client(pair.url, key) as hurried:
+    with polymux.Client(pair.url, patient) as client, polymux.Client(pair.url, key) as hurried:
         client.generate_image("a house", model=B, **QUICK)  # It is loaded.
         begun = [
             client.generate_image(
