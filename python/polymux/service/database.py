@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+#: Of one version, the newest.
+_KEPT_BACKUPS = 3
 #: One script for each version of the tables; a catalogue of version n has had the first n.
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -123,6 +125,10 @@ class Database:
             copy.close()
         partial.chmod(0o600)
         partial.replace(target)
+        # A start that fails is made again and again, and each would leave one.
+        of_version = self._path.parent.glob(f"{self._path.name}.version-{version}.*.backup")
+        for superseded in sorted(of_version)[:-_KEPT_BACKUPS]:
+            superseded.unlink(missing_ok=True)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

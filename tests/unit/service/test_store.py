@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -242,8 +243,14 @@ def test_a_migration_that_fails_changes_nothing(
     store.close()
     broken = "ALTER TABLE jobs ADD COLUMN later TEXT; ALTER TABLE nowhere ADD COLUMN x TEXT"
     monkeypatch.setattr(database, "MIGRATIONS", (*database.MIGRATIONS, broken))
-    with pytest.raises(StoreError):
-        Store(tmp_path / "s")
+    for second in range(5):
+        at = time.struct_time((2026, 1, 2, 3, 4, second, 4, 2, 0))
+        monkeypatch.setattr(time, "gmtime", lambda at=at: at)
+        with pytest.raises(StoreError):
+            Store(tmp_path / "s")
+    # Whoever starts it again and again does not fill the disk.
+    backups = sorted(one.name for one in (tmp_path / "s").glob("catalogue.db.version-*"))
+    assert [one.split(".")[3] for one in backups] == [f"20260102-03040{n}" for n in (2, 3, 4)]
     monkeypatch.undo()
     store = Store(tmp_path / "s")
     assert store.media.find(file.name) == file
