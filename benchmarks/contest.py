@@ -160,7 +160,7 @@ def compete(
     `waits`: contenders wait for others again and again, so cores are kept from halting.
     """
     awake = waits and not options.halting
-    raised = raise_priority()
+    raised = raise_priority(alone=not waits)
     cases = chosen(cases, options)
     before = load_average()
     with awake_cores() if awake else nullcontext():

@@ -108,17 +108,18 @@ def spread(values: Sequence[float]) -> Spread:
     return Spread(median, low, high)
 
 
-def raise_priority() -> bool:
+def raise_priority(*, alone: bool = True) -> bool:
     """Asks for a higher scheduling priority. True where the system grants it (usually root).
 
     Where Linux groups processes by session, niceness only counts inside the group, so the group's
-    own is raised too until this process ends.
+    own is raised too until this process ends. Not so where what is measured is not `alone` in it:
+    engines are sessions of their own, and would have less of a core than who asks them.
     """
     group = Path("/proc/self/autogroup")
     try:
         os.setpriority(os.PRIO_PROCESS, 0, -5)
         # Some sandboxes have the file with nothing in it: they group nothing.
-        if group.exists() and (words := group.read_text().split()):
+        if alone and group.exists() and (words := group.read_text().split()):
             before = words[-1]
             group.write_text(str(min(int(before), -5)))
             atexit.register(group.write_text, before)
