@@ -1,7 +1,10 @@
 #include "errors.hpp"
 
 #include <exception>
+#include <mutex>
 #include <new>
+#include <stdexcept>
+#include <utility>
 
 #include <pybind11/stl.h>
 
@@ -68,11 +71,19 @@ Result<void> PythonCalls::call(const std::function<void()>& body) {
 }
 
 void PythonCalls::raise() const {
-    raise_object(exception_.get(), traceback_.get());
+    py::object exception;
+    py::object traceback;
+    {
+        const std::scoped_lock lock(lock_);
+        exception = py::reinterpret_borrow<py::object>(exception_.get());
+        traceback = py::reinterpret_borrow<py::object>(traceback_.get());
+    }
+    if (!exception) throw std::runtime_error("it was begun anew by another thread");
+    raise_object(exception, traceback);
 }
 
 void PythonCalls::keep(py::object exception, py::object traceback) {
-    const std::scoped_lock lock(keeping_);
+    const std::scoped_lock lock(lock_);
     if (!failed()) {
         exception_ = Reference(std::move(exception));
         traceback_ = Reference(std::move(traceback));
@@ -89,9 +100,13 @@ int PythonCalls::traverse(visitproc visit, void* arg) const {
 }
 
 void PythonCalls::clear() noexcept {
+    // Dropped behind the lock: what goes with them may come back here.
+    Reference exception;
+    Reference traceback;
+    const std::scoped_lock lock(lock_);
     failed_ = false;
-    exception_.reset();
-    traceback_.reset();
+    exception = std::move(exception_);
+    traceback = std::move(traceback_);
 }
 
 }  // namespace polymux::bindings

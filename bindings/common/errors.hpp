@@ -3,10 +3,10 @@
 
 #include <atomic>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "free_threads.hpp"
 #include "interpreter.hpp"
 #include "polymux/result.hpp"
 
@@ -63,7 +63,7 @@ public:
 private:
     std::atomic<bool> inside_{false};
     std::atomic<bool> failed_{false};
-    std::mutex keeping_;  // Waiting threads may keep at the same time where there is no GIL.
+    mutable GilLock lock_;  // For the two that follow: any number of threads may wait.
     Reference exception_;
     Reference traceback_;
 };

@@ -59,6 +59,14 @@ inline void refuse_pickling(const py::object& self) {
 /// has nothing in it. Called when all of them are there.
 void refuse_half_made(py::handle module);
 
+/// The C++ object of one of `py::class_<T>`, which nothing is derived from. Looks nothing up: while
+/// garbage is collected all threads stand still, and one may have locked pybind11's tables.
+template <typename T>
+T& held(PyObject* self) {
+    auto* const instance = reinterpret_cast<py::detail::instance*>(self);
+    return *static_cast<T*>(instance->get_value_and_holder().value_ptr());
+}
+
 /// For classes that hold Python objects which may refer back to them: lets the collector see these.
 /// `T` has `int traverse(visitproc, void*)` and `void clear()`.
 template <typename T>
@@ -67,12 +75,10 @@ void collect_cycles(PyHeapTypeObject* heap_type) {
     type.tp_flags |= Py_TPFLAGS_HAVE_GC;
     type.tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
         Py_VISIT(Py_TYPE(self));
-        return py::detail::is_holder_constructed(self)
-                   ? py::cast<T&>(py::handle(self)).traverse(visit, arg)
-                   : 0;
+        return py::detail::is_holder_constructed(self) ? held<T>(self).traverse(visit, arg) : 0;
     };
     type.tp_clear = [](PyObject* self) {
-        if (py::detail::is_holder_constructed(self)) py::cast<T&>(py::handle(self)).clear();
+        if (py::detail::is_holder_constructed(self)) held<T>(self).clear();
         return 0;
     };
 }

@@ -1,5 +1,7 @@
 #include "answer_shape.hpp"
 
+#include "shared_members.hpp"
+
 namespace polymux::bindings {
 
 namespace {
@@ -26,12 +28,14 @@ bool fits(PyObject* value, PyObject* shape);
 /// Of an array of answers within an answer.
 bool all_fit(PyObject* values, PyObject* shape, bool may_be_empty) {
     if (!PyList_CheckExact(values)) return false;
-    const Py_ssize_t count = PyList_Size(values);
-    if (count == 0) return may_be_empty;
-    for (Py_ssize_t index = 0; index < count; ++index) {
-        if (!fits(PyList_GetItem(values, index), shape)) return false;
+    Py_ssize_t count = 0;
+    for (;; ++count) {
+        Held item;
+        item.steal(item_at(values, count));
+        if (item.get() == nullptr) break;
+        if (!fits(item.get(), shape)) return false;
     }
-    return true;
+    return count != 0 || may_be_empty;
 }
 
 /// `part`: (shape, whether it is an array, whether that may be empty).
@@ -51,8 +55,8 @@ bool member_fits(PyObject* name, PyObject* value, PyObject* kinds, PyObject* par
     return part == nullptr || part_fits(value, part);
 }
 
-/// `shape`: (name to bits of its kinds, names that must be there, name to part). Borrowed
-/// references are safe: nothing in here runs code of Python's.
+/// `shape`: (name to bits of its kinds, names that must be there, name to part); nobody changes it.
+/// Nothing in here runs code of Python's.
 bool fits(PyObject* value, PyObject* shape) {
     if (!PyDict_CheckExact(value)) return false;
     PyObject* const kinds = PyTuple_GetItem(shape, 0);
@@ -61,7 +65,9 @@ bool fits(PyObject* value, PyObject* shape) {
     Py_ssize_t at = 0;
     PyObject* name = nullptr;
     PyObject* member = nullptr;
-    while (PyDict_Next(value, &at, &name, &member) != 0) {
+    Held name_held;
+    Held member_held;
+    while (next_member(value, at, name, member, name_held, member_held)) {
         if (!member_fits(name, member, kinds, parts)) return false;
     }
     for (Py_ssize_t index = 0; index < PyTuple_Size(required); ++index) {

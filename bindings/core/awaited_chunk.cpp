@@ -1,5 +1,6 @@
 #include "awaited_chunk.hpp"
 
+#include <atomic>
 #include <exception>
 #include <utility>
 
@@ -13,14 +14,15 @@ struct Ready {
     PyObject_HEAD PyObject* value;
 };
 
-/// Awaited by one task, as a coroutine is. `waiting` is the iterator of the future that `exchange`
-/// completes, which is kept by `source`: the stream lets go of it where it is closed meanwhile.
-/// All are null while nothing is waited for.
+/// Awaited by one task, as a coroutine is; who comes while `running` is refused. `waiting` is the
+/// iterator of the future that `exchange` completes, which is kept by `source`: the stream lets go
+/// of it where it is closed meanwhile. All are null while nothing is waited for.
 struct Awaited {
     PyObject_HEAD PyObject* stream;
     PyObject* source;
     ExchangeHandle* exchange;
     PyObject* waiting;
+    std::atomic<bool> running;
     bool holds;  // The stream is busy for this.
     bool over;
 };
@@ -28,7 +30,7 @@ struct Awaited {
 // Kept for as long as the process lives.
 PyTypeObject* ready_type = nullptr;
 PyTypeObject* awaited_type = nullptr;
-PyObject* running_loop = nullptr;  // asyncio.get_running_loop
+std::atomic<PyObject*> running_loop = nullptr;  // asyncio.get_running_loop
 PyObject* create_future = nullptr;
 
 Awaited& as_awaited(PyObject* object) noexcept {
@@ -43,6 +45,7 @@ void free_ready(PyObject* self) {
 }
 
 PyObject* take_value(PyObject* self) {
+    const Locked lock(self);
     PyObject* const value = std::exchange(reinterpret_cast<Ready*>(self)->value, nullptr);
     if (value == nullptr) PyErr_SetString(PyExc_RuntimeError, "a chunk can be awaited once only");
     return value;
@@ -95,14 +98,17 @@ void end_wait(Awaited& awaited, bool failed) {
 void release(Awaited& awaited, bool failed) {
     end_wait(awaited, failed);
     awaited.over = true;
-    if (std::exchange(awaited.holds, false)) as_stream(awaited.stream)->busy = false;
+    if (!std::exchange(awaited.holds, false)) return;
+    const Locked lock(awaited.stream);
+    as_stream(awaited.stream)->busy = false;
 }
 
-/// A future of the running loop that the exchange will complete. False with an exception set.
-bool begin_wait(Awaited& awaited, const Stream& stream) {
+/// A future of the running loop that the exchange, which `source` keeps, will complete. False with
+/// an exception set.
+bool begin_wait(Awaited& awaited, const py::object& source, ExchangeHandle& exchange) {
     const py::object loop = py::reinterpret_steal<py::object>(PyObject_CallNoArgs(running_loop));
     if (!loop) return false;
-    if (!stream.exchange->is_of_loop(loop)) {
+    if (!exchange.is_of_loop(loop)) {
         PyErr_SetString(
             PyExc_RuntimeError,
             "this stream belongs to another event loop, the one that it was begun in: read it "
@@ -112,9 +118,9 @@ bool begin_wait(Awaited& awaited, const Stream& stream) {
     const py::object future =
         py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(loop.ptr(), create_future));
     if (!future) return false;
-    if (!guarded([&] { stream.exchange->set_waiter(future); })) return false;
-    awaited.source = Py_NewRef(stream.source);
-    awaited.exchange = stream.exchange;
+    if (!guarded([&] { exchange.set_waiter(future); })) return false;
+    awaited.source = Py_NewRef(source.ptr());
+    awaited.exchange = &exchange;
     awaited.waiting = PyObject_GetIter(future.ptr());
     return awaited.waiting != nullptr;
 }
@@ -123,6 +129,7 @@ enum class Step { chunk, wait, failed };
 
 /// A chunk, or a future to wait for, or an exception.
 Step advance(Awaited& awaited, PyObject** chunk) {
+    const Locked lock(awaited.stream);
     Stream& stream = *as_stream(awaited.stream);
     for (;;) {
         *chunk = stream.feed->next();
@@ -137,14 +144,23 @@ Step advance(Awaited& awaited, PyObject** chunk) {
             if (PyErr_Occurred() != nullptr) return Step::failed;
             continue;
         }
-        if (!stream.exchange->has_news()) {
-            if (!begin_wait(awaited, stream)) return Step::failed;
+        // Kept here: the loop's code may run meanwhile, and another thread may close the stream.
+        const py::object source = py::reinterpret_borrow<py::object>(stream.source);
+        ExchangeHandle& exchange = *stream.exchange;
+        if (!exchange.has_news()) {
+            if (!begin_wait(awaited, source, exchange)) return Step::failed;
             // News that came before the future was there has completed nothing.
-            if (!stream.exchange->has_news()) return Step::wait;
+            if (!exchange.has_news()) return Step::wait;
             end_wait(awaited, false);
         }
-        if (!guarded([&] { stream.feed->take(*stream.exchange); })) return Step::failed;
+        if (!guarded([&] { stream.feed->take(exchange); })) return Step::failed;
     }
+}
+
+bool refuse_second_user(const Claim& mine) {
+    if (mine) return false;
+    PyErr_SetString(PyExc_RuntimeError, "this chunk is being awaited already");
+    return true;
 }
 
 PySendResult fail(Awaited& awaited) {
@@ -156,11 +172,14 @@ PySendResult fail(Awaited& awaited) {
 PySendResult awaited_send(PyObject* self, PyObject* sent, PyObject** result) {
     Awaited& awaited = as_awaited(self);
     *result = nullptr;
+    const Claim mine(awaited.running);
+    if (refuse_second_user(mine)) return PYGEN_ERROR;
     if (awaited.over) {
         PyErr_SetString(PyExc_RuntimeError, "a chunk can be awaited once only");
         return PYGEN_ERROR;
     }
     if (!awaited.holds) {
+        const Locked lock(awaited.stream);
         if (refuse_second_reader(*as_stream(awaited.stream))) return PYGEN_ERROR;
         awaited.holds = as_stream(awaited.stream)->busy = true;
     }
@@ -172,10 +191,7 @@ PySendResult awaited_send(PyObject* self, PyObject* sent, PyObject** result) {
             Py_CLEAR(*result);
             end_wait(awaited, false);
         }
-        Step step = Step::failed;
-        POLYMUX_BEGIN_LOCKED(awaited.stream);
-        step = advance(awaited, result);
-        POLYMUX_END_LOCKED();
+        const Step step = advance(awaited, result);
         if (step == Step::failed) return fail(awaited);
         if (step == Step::chunk) {
             release(awaited, false);
@@ -200,6 +216,8 @@ PyObject* awaited_send_method(PyObject* self, PyObject*) {
 PyObject* awaited_throw(PyObject* self, PyObject* arguments) {
     PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
     if (PyArg_ParseTuple(arguments, "O|OO", &type, &value, &traceback) == 0) return nullptr;
+    const Claim mine(as_awaited(self).running);
+    if (refuse_second_user(mine)) return nullptr;
     release(as_awaited(self), true);
     if (PyExceptionInstance_Check(type)) {
         PyErr_SetObject(PyExceptionInstance_Class(type), type);
@@ -212,6 +230,8 @@ PyObject* awaited_throw(PyObject* self, PyObject* arguments) {
 }
 
 PyObject* awaited_close(PyObject* self, PyObject*) {
+    const Claim mine(as_awaited(self).running);
+    if (refuse_second_user(mine)) return nullptr;
     release(as_awaited(self), true);
     Py_RETURN_NONE;
 }
@@ -272,9 +292,8 @@ bool find_asyncio() {
     if (running_loop != nullptr) return true;
     return guarded([] {
         py::object found = py::module_::import("asyncio").attr("get_running_loop");
-        create_future = PyUnicode_InternFromString("create_future");
-        if (create_future == nullptr) throw py::error_already_set();
-        running_loop = found.release().ptr();
+        PyObject* none = nullptr;
+        if (running_loop.compare_exchange_strong(none, found.ptr())) found.release();
     });
 }
 
@@ -300,7 +319,10 @@ PyObject* new_awaited_chunk(PyObject* stream) {
 void register_awaited_chunks() {
     ready_type = make_ready_type();
     awaited_type = make_awaited_type();
-    if (ready_type == nullptr || awaited_type == nullptr) throw py::error_already_set();
+    create_future = PyUnicode_InternFromString("create_future");
+    if (ready_type == nullptr || awaited_type == nullptr || create_future == nullptr) {
+        throw py::error_already_set();
+    }
 }
 
 }  // namespace polymux::bindings

@@ -120,45 +120,35 @@ PyObject* next_chunk(Stream& stream) {
 }
 
 PyObject* stream_next(PyObject* self) {
-    PyObject* chunk = nullptr;
-    POLYMUX_BEGIN_LOCKED(self);
-    chunk = next_chunk(*as_stream(self));
-    POLYMUX_END_LOCKED();
-    return chunk;
+    const Locked lock(self);
+    return next_chunk(*as_stream(self));
 }
 
 // What only the asynchronous twin has, for the coroutine that waits in `polymux._async_chunks`.
 
 PyObject* async_pop(PyObject* self, PyObject*) {
-    PyObject* chunk = nullptr;
-    POLYMUX_BEGIN_LOCKED(self);
+    const Locked lock(self);
     ChatFeed& feed = *as_stream(self)->feed;
-    chunk = feed.next();
-    if (chunk == nullptr && PyErr_Occurred() == nullptr) {
-        chunk = feed.at_end() ? tell_end(feed, PyExc_StopAsyncIteration) : Py_NewRef(Py_None);
-    }
-    POLYMUX_END_LOCKED();
-    return chunk;
+    PyObject* const chunk = feed.next();
+    if (chunk != nullptr || PyErr_Occurred() != nullptr) return chunk;
+    return feed.at_end() ? tell_end(feed, PyExc_StopAsyncIteration) : Py_NewRef(Py_None);
 }
 
 PyObject* async_feed(PyObject* self, PyObject* bytes) {
-    bool fed = false;
-    POLYMUX_BEGIN_LOCKED(self);
-    fed = as_stream(self)->feed->feed(bytes);
-    POLYMUX_END_LOCKED();
-    if (!fed) return nullptr;
+    const Locked lock(self);
+    if (!as_stream(self)->feed->feed(bytes)) return nullptr;
     Py_RETURN_NONE;
 }
 
 PyObject* async_finish(PyObject* self, PyObject*) {
-    POLYMUX_BEGIN_LOCKED(self);
+    const Locked lock(self);
     as_stream(self)->feed->finish();
-    POLYMUX_END_LOCKED();
     if (PyErr_Occurred() != nullptr) return nullptr;
     Py_RETURN_NONE;
 }
 
 PyObject* async_hold(PyObject* self, PyObject* hold) {
+    const Locked lock(self);
     Stream& stream = *as_stream(self);
     if (hold == Py_True && refuse_second_reader(stream)) return nullptr;
     stream.busy = hold == Py_True;
@@ -167,6 +157,7 @@ PyObject* async_hold(PyObject* self, PyObject* hold) {
 
 /// Gives up the source, and with it all that would still come from it.
 PyObject* stream_detach(PyObject* self, PyObject*) {
+    const Locked lock(self);
     PyObject* const source = as_stream(self)->source;
     as_stream(self)->source = nullptr;
     as_stream(self)->exchange = nullptr;
@@ -174,21 +165,29 @@ PyObject* stream_detach(PyObject* self, PyObject*) {
 }
 
 PyObject* stream_text(PyObject* self, void*) {
+    const Locked lock(self);
     return as_stream(self)->feed->text();
 }
 PyObject* stream_finish_reason(PyObject* self, void*) {
+    const Locked lock(self);
     return as_stream(self)->feed->finish_reason();
 }
 PyObject* stream_usage(PyObject* self, void*) {
+    const Locked lock(self);
     return as_stream(self)->feed->usage();
 }
 PyObject* stream_finished(PyObject* self, void*) {
-    return PyBool_FromLong(as_stream(self)->feed->finished() ? 1 : 0);
+    const Locked lock(self);
+    const Stream& stream = *as_stream(self);
+    // Busy: what is read meanwhile is not delivered yet.
+    return PyBool_FromLong(!stream.busy && stream.feed->finished() ? 1 : 0);
 }
 PyObject* stream_chunks(PyObject* self, void*) {
+    const Locked lock(self);
     return PyLong_FromUnsignedLongLong(as_stream(self)->feed->chunks());
 }
 PyObject* stream_source(PyObject* self, void*) {
+    const Locked lock(self);
     PyObject* const source = as_stream(self)->source;
     return Py_NewRef(source == nullptr ? Py_None : source);
 }
@@ -207,16 +206,17 @@ PyGetSetDef properties[] = {
     {}};
 
 PyObject* async_next(PyObject* self) {
-    Stream& stream = *as_stream(self);
     PyObject* chunk = nullptr;
-    if (!stream.busy) {
-        POLYMUX_BEGIN_LOCKED(self);
-        chunk = stream.feed->next();
-        POLYMUX_END_LOCKED();
+    bool of_exchange = false;
+    {
+        const Locked lock(self);
+        const Stream& stream = *as_stream(self);
+        if (!stream.busy) chunk = stream.feed->next();
+        of_exchange = stream.exchange != nullptr;
     }
     if (chunk != nullptr) return new_ready_chunk(chunk);
     if (PyErr_Occurred() != nullptr) return nullptr;
-    if (stream.exchange != nullptr) return new_awaited_chunk(self);
+    if (of_exchange) return new_awaited_chunk(self);
     PyObject* const module = PyImport_ImportModule("polymux._async_chunks");
     if (module == nullptr) return nullptr;
     PyObject* const waiting = PyObject_CallMethod(module, "advance", "O", self);

@@ -1,13 +1,16 @@
 // What a chat stream of Python is made of.
 #pragma once
 
+#include <pybind11/critical_section.h>
+
 #include "chat_feed.hpp"
 #include "exchange_handle.hpp"
 #include "interpreter.hpp"
 
 namespace polymux::bindings {
 
-/// Both types have this layout. Where threads run at once, each call holds the object's lock.
+/// Both types have this layout. Where threads run at once, whoever looks at one holds the object's
+/// lock, which is open while the source is waited for and while much is decoded: `busy` tells.
 struct Stream {
     PyObject_HEAD PyObject* source;  // An iterator, or an asynchronous one; null once it is closed.
     ExchangeHandle* exchange;        // The source, where it is an exchange of ours; else null.
@@ -15,17 +18,12 @@ struct Stream {
     bool busy;                       // Waiting for the source.
 };
 
-#if PY_VERSION_HEX >= 0x030D0000
-#define POLYMUX_BEGIN_LOCKED(object) Py_BEGIN_CRITICAL_SECTION(object)
-#define POLYMUX_END_LOCKED() Py_END_CRITICAL_SECTION()
-#else
-#define POLYMUX_BEGIN_LOCKED(object) {
-#define POLYMUX_END_LOCKED() }
-#endif
-
 inline Stream* as_stream(PyObject* object) noexcept {
     return reinterpret_cast<Stream*>(object);
 }
+
+/// Holds a stream's lock for as long as it lives.
+using Locked = py::scoped_critical_section;
 
 /// True, with an exception set, while the stream waits for its source already.
 inline bool refuse_second_reader(const Stream& stream) {

@@ -14,6 +14,7 @@
 #include "polymux/contract/json_body.hpp"
 #include "problems.hpp"
 #include "python_value.hpp"
+#include "shared_members.hpp"
 #include "values.hpp"
 
 namespace polymux::bindings {
@@ -222,7 +223,9 @@ py::dict present(const py::dict& values) {
     Py_ssize_t at = 0;
     PyObject* name = nullptr;
     PyObject* value = nullptr;
-    while (PyDict_Next(values.ptr(), &at, &name, &value) != 0) {
+    Held name_held;
+    Held value_held;
+    while (next_member(values.ptr(), at, name, value, name_held, value_held)) {
         if (value == Py_None) continue;
         if (PyDict_SetItem(found.ptr(), name, value) != 0) throw py::error_already_set();
     }

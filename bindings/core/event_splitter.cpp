@@ -1,6 +1,10 @@
 #include "event_splitter.hpp"
 
+#include <atomic>
+#include <stdexcept>
+
 #include "errors.hpp"
+#include "free_threads.hpp"
 #include "polymux/stream/sse.hpp"
 #include "python_bytes.hpp"
 
@@ -15,6 +19,8 @@ public:
 
     /// The events that are whole with these bytes: (type, data) each.
     py::list feed(const py::object& bytes) {
+        const Claim mine(busy_);
+        if (!mine) throw std::runtime_error("this splitter is being fed already");
         const HeldBuffer held(bytes);
         const auto view = held.bytes();
         splitter_.append({reinterpret_cast<const char*>(view.data()), view.size()});
@@ -34,6 +40,7 @@ public:
     }
 
 private:
+    std::atomic<bool> busy_ = false;
     stream::SseSplitter splitter_;
 };
 

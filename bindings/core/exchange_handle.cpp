@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -34,10 +36,20 @@ struct Left {
     py::object body;
 };
 
-std::vector<Left>& left_behind() {
-    static auto* const all = new std::vector<Left>;  // NOLINT: see above.
+struct AllLeft {
+    GilLock lock;
+    std::vector<Left> exchanges;
+    std::vector<std::shared_ptr<transport::Exchange>> of_parent;
+};
+
+AllLeft& left_behind() {
+    static auto* const all = new AllLeft;  // NOLINT: see above.
     return *all;
 }
+
+// Interned: they are asked for with every token. Kept for as long as the process lives.
+PyObject* name_of_done = nullptr;
+PyObject* name_of_set_result = nullptr;
 
 void give_back(const py::object& body) noexcept {
     if (body) py::cast<MultipartObject&>(body).give_back();
@@ -46,52 +58,94 @@ void give_back(const py::object& body) noexcept {
 }  // namespace
 
 void bury_ended() {
-    std::vector<Left>& all = left_behind();
-    const auto middle =
-        std::ranges::partition(all, [](const Left& left) { return !left.exchange->ended(); });
+    AllLeft& all = left_behind();
     // Apart: what closes a file of Python's may begin or end other exchanges.
-    const std::vector<Left> ended(std::make_move_iterator(middle.begin()),
-                                  std::make_move_iterator(middle.end()));
-    all.erase(middle.begin(), middle.end());
+    std::vector<Left> ended;
+    {
+        const std::scoped_lock lock(all.lock);
+        const auto middle = std::ranges::partition(
+            all.exchanges, [](const Left& left) { return !left.exchange->ended(); });
+        ended.assign(std::make_move_iterator(middle.begin()),
+                     std::make_move_iterator(middle.end()));
+        all.exchanges.erase(middle.begin(), middle.end());
+    }
     for (const Left& left : ended) {
         left.exchange->release_body();
         give_back(left.body);
     }
 }
 
+void intern_names_of_futures() {
+    name_of_done = owned(PyUnicode_InternFromString("done")).release().ptr();
+    name_of_set_result = owned(PyUnicode_InternFromString("set_result")).release().ptr();
+}
+
+void Members::add(ExchangeHandle* handle) {
+    const std::scoped_lock lock(lock_);
+    handles_.insert(handle);
+    handle->exchange().owner = handle;
+}
+
+void Members::remove(ExchangeHandle* handle, transport::Exchange& exchange) {
+    const std::scoped_lock lock(lock_);
+    handles_.erase(handle);
+    exchange.owner = nullptr;
+}
+
+std::vector<std::shared_ptr<transport::Exchange>> Members::exchanges() const {
+    std::vector<std::shared_ptr<transport::Exchange>> found;
+    const std::scoped_lock lock(lock_);
+    found.reserve(handles_.size());
+    // In any order: NOLINTNEXTLINE(bugprone-nondeterministic-pointer-iteration-order)
+    for (const ExchangeHandle* const handle : handles_) found.push_back(handle->shared_exchange());
+    return found;
+}
+
+void Members::tell(const transport::Exchange& exchange) {
+    py::object future;
+    {
+        const std::scoped_lock lock(lock_);
+        auto* const handle = static_cast<ExchangeHandle*>(exchange.owner.load());
+        if (handle != nullptr) future = handle->take_waiter();
+    }
+    if (!future) return;
+    if (owned(PyObject_CallMethodNoArgs(future.ptr(), name_of_done)).is(py::bool_(true))) return;
+    owned(PyObject_CallMethodOneArg(future.ptr(), name_of_set_result, Py_None));
+}
+
 ExchangeHandle::ExchangeHandle(std::shared_ptr<transport::Exchange> exchange,
                                transport::Lease lease, py::object body,
                                std::shared_ptr<Members> members)
     : exchange_(std::move(exchange)),
+      members_(std::move(members)),
       lease_(std::move(lease)),
-      body_(std::move(body)),
-      members_(std::move(members)) {
-    if (members_) members_->handles.insert(this);
+      body_(std::move(body)) {
+    if (members_) members_->add(this);
     bury_ended();
-    exchange_->owner = this;
 }
 
 ExchangeHandle::~ExchangeHandle() {
-    if (members_) members_->handles.erase(this);
+    if (members_) members_->remove(this, *exchange_);
     if (!exchange_->of_this_process()) {
         leave_to_parent();
         return;
     }
-    exchange_->owner = nullptr;
     if (!ended()) close();
     if (ended()) {
         let_go_of_body();
     } else if (body_) {
-        left_behind().push_back({.exchange = exchange_, .body = std::move(body_)});
+        AllLeft& all = left_behind();
+        const std::scoped_lock lock(all.lock);
+        all.exchanges.push_back({.exchange = exchange_, .body = std::move(body_)});
     }
 }
 
 /// In a child of a fork: whatever belongs to the exchange is the parent's, locks and sockets too.
 void ExchangeHandle::leave_to_parent() noexcept {
     lease_.end();
-    [[maybe_unused]] static std::vector<std::shared_ptr<transport::Exchange>>& left =
-        *new std::vector<std::shared_ptr<transport::Exchange>>;  // NOLINT: never freed.
-    left.push_back(std::move(exchange_));
+    AllLeft& all = left_behind();
+    const std::scoped_lock lock(all.lock);
+    all.of_parent.push_back(std::move(exchange_));
     body_.release();
 }
 
@@ -102,18 +156,36 @@ void ExchangeHandle::check_process() const {
         "own, with the same client");
 }
 
+py::object ExchangeHandle::body() const {
+    const std::scoped_lock lock(lock_);
+    return body_;
+}
+
 void ExchangeHandle::let_go_of_body() noexcept {
-    if (!body_) return;
+    py::object body;
+    {
+        const std::scoped_lock lock(lock_);
+        body = std::exchange(body_, py::object());
+    }
+    if (!body) return;
     exchange_->release_body();
-    give_back(body_);
-    body_ = py::object();
+    give_back(body);
 }
 
 void ExchangeHandle::drive() {
-    transport::Stopped stopped = transport::Stopped::news;
-    driving_ = true;
-    without_gil([&] { stopped = lease_.run(*exchange_, turn()); });
-    driving_ = false;
+    transport::Stopped stopped = transport::Stopped::time_up;
+    {
+        const Claim mine(driven_);
+        if (mine && lease_) {
+            without_gil([&] { stopped = lease_.run(*exchange_, turn()); });
+        } else if (!closed_) {
+            throw std::runtime_error("nobody works on this request any more");
+        } else {
+            // Whoever closes it is about to end it.
+            without_gil([] { std::this_thread::sleep_for(milliseconds(1)); });
+        }
+    }
+    if (closed_) give_lease_back();
     if (stopped != transport::Stopped::news && PyErr_CheckSignals() != 0) {
         throw py::error_already_set();
     }
@@ -121,37 +193,51 @@ void ExchangeHandle::drive() {
 }
 
 void ExchangeHandle::report_progress() {
-    if (!body_) return;
-    auto& body = py::cast<MultipartObject&>(body_);
-    body.report_progress(exchange_->sent_bytes(), exchange_->ended());
+    // Kept here: its callback may run for long, and another may let go of it meanwhile.
+    const py::object body = this->body();
+    if (!body) return;
+    py::cast<MultipartObject&>(body).report_progress(exchange_->sent_bytes(), exchange_->ended());
+}
+
+/// Works until `reached()`.
+template <typename Reached>
+void ExchangeHandle::work_until(const Reached& reached) {
+    const Claim mine(waited_for_);
+    if (!mine) {
+        throw std::runtime_error(
+            "this request is being waited for already: it has one reader at a time");
+    }
+    try {
+        while (!reached()) drive();
+    } catch (...) {
+        close();
+        throw;
+    }
+    if (ended()) give_lease_back();
 }
 
 void ExchangeHandle::wait_for_news() {
     check_process();
-    try {
-        while (!has_news()) drive();
-    } catch (...) {
-        close();
-        throw;
-    }
-    if (ended()) lease_.end();
+    work_until([this] { return has_news(); });
 }
 
 void ExchangeHandle::wait_for_end() {
-    try {
-        while (!ended()) drive();
-    } catch (...) {
-        close();
-        throw;
-    }
-    lease_.end();
+    work_until([this] { return ended(); });
 }
 
 void ExchangeHandle::close() {
     if (!exchange_->of_this_process()) return;
+    closed_ = true;
     exchange_->cancel();
     // Who drives it sees the wish; else nobody would.
-    if (lease_ && !driving_) without_gil([this] { lease_.end(); });
+    const Claim mine(driven_);
+    if (mine && lease_) without_gil([this] { lease_.end(); });
+}
+
+/// Where somebody else has it, that one does.
+void ExchangeHandle::give_lease_back() noexcept {
+    const Claim mine(driven_);
+    if (mine) lease_.end();
 }
 
 py::object ExchangeHandle::head() const {
@@ -161,8 +247,9 @@ py::object ExchangeHandle::head() const {
 }
 
 py::tuple ExchangeHandle::outcome() {
+    if (!ended()) throw std::runtime_error("this request has not ended yet");
     const transport::Outcome& outcome = exchange_->outcome();
-    if (outcome.failure) raise_failure(*outcome.failure, body_);
+    if (outcome.failure) raise_failure(*outcome.failure, body());
     let_go_of_body();
     const auto elapsed = std::chrono::duration<double>(outcome.elapsed).count();
     return py::make_tuple(outcome.head ? outcome.head->status : 0,
@@ -184,18 +271,15 @@ int ExchangeHandle::traverse(visitproc visit, void* arg) const {
 
 void ExchangeHandle::set_waiter(py::object future) {
     if (!future.is_none()) check_process();
-    waiter_ = future.is_none() ? py::object() : std::move(future);
+    if (future.is_none()) future = py::object();
+    // What waited before is dropped behind the lock.
+    const std::scoped_lock lock(lock_);
+    std::swap(waiter_, future);
 }
 
-void ExchangeHandle::tell() {
-    if (!waiter_) return;
-    // Interned: this is done for every token.
-    static PyObject* const done = owned(PyUnicode_InternFromString("done")).release().ptr();
-    static PyObject* const complete =
-        owned(PyUnicode_InternFromString("set_result")).release().ptr();
-    const py::object future = std::exchange(waiter_, py::object());
-    if (owned(PyObject_CallMethodNoArgs(future.ptr(), done)).is(py::bool_(true))) return;
-    owned(PyObject_CallMethodOneArg(future.ptr(), complete, Py_None));
+py::object ExchangeHandle::take_waiter() noexcept {
+    const std::scoped_lock lock(lock_);
+    return std::exchange(waiter_, py::object());
 }
 
 void raise_failure(const Error& failure, py::handle body) {

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include <pybind11/critical_section.h>
+
 #include "json_writer.hpp"
 
 namespace polymux::bindings {
@@ -49,24 +51,18 @@ PyObject* write_json_as_bytes(PyObject* /*module*/, PyObject* object) {
     });
 }
 
+/// Where threads run at once, whoever looks at one holds the object's lock, and the bytes are those
+/// of the thread that writes.
 struct BufferObject {
     PyObject_HEAD json::Buffer buffer;
-    Py_ssize_t views;  // That Python holds; the bytes may not move meanwhile.
+    Py_ssize_t size_bytes;  // Of what was written last.
+    Py_ssize_t views;       // That Python holds; the bytes may not move meanwhile.
     bool writing;
 };
 
 BufferObject& self_of(PyObject* self) {
     return *reinterpret_cast<BufferObject*>(self);
 }
-
-// Another thread may be in another call on the same object where there is no GIL.
-#ifdef Py_GIL_DISABLED
-#define POLYMUX_LOCKED(self) Py_BEGIN_CRITICAL_SECTION(self)
-#define POLYMUX_UNLOCKED() Py_END_CRITICAL_SECTION()
-#else
-#define POLYMUX_LOCKED(self) {
-#define POLYMUX_UNLOCKED() }
-#endif
 
 PyObject* buffer_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
     if (PyTuple_GET_SIZE(arguments) != 0 || (keywords != nullptr && PyDict_Size(keywords) != 0)) {
@@ -88,22 +84,21 @@ void buffer_dealloc(PyObject* self) {
 /// Raises where the bytes may not change now, else claims them.
 bool begin_writing(PyObject* self) {
     BufferObject& object = self_of(self);
-    bool free = false;
-    POLYMUX_LOCKED(self);
-    free = object.views == 0 && !object.writing;
-    if (free) object.writing = true;
-    POLYMUX_UNLOCKED();
-    if (!free) {
-        PyErr_SetString(PyExc_BufferError,
-                        "the buffer is in use: release its views, and write from one place");
+    const py::scoped_critical_section lock(self);
+    if (object.views == 0 && !object.writing) {
+        object.writing = true;
+        return true;
     }
-    return free;
+    PyErr_SetString(PyExc_BufferError,
+                    "the buffer is in use: release its views, and write from one place");
+    return false;
 }
 
 void end_writing(PyObject* self) {
-    POLYMUX_LOCKED(self);
-    self_of(self).writing = false;
-    POLYMUX_UNLOCKED();
+    BufferObject& object = self_of(self);
+    const py::scoped_critical_section lock(self);
+    object.size_bytes = static_cast<Py_ssize_t>(object.buffer.size_bytes());
+    object.writing = false;
 }
 
 PyObject* buffer_write(PyObject* self, PyObject* value) {
@@ -127,32 +122,30 @@ PyObject* buffer_clear(PyObject* self, PyObject* /*none*/) {
 }
 
 Py_ssize_t buffer_length(PyObject* self) {
-    return static_cast<Py_ssize_t>(self_of(self).buffer.size_bytes());
+    const py::scoped_critical_section lock(self);
+    return self_of(self).size_bytes;
 }
 
 int buffer_get(PyObject* self, Py_buffer* view, int flags) {
     BufferObject& object = self_of(self);
-    int status = -1;
-    POLYMUX_LOCKED(self);
+    const py::scoped_critical_section lock(self);
     if (object.writing) {
         PyErr_SetString(PyExc_BufferError, "the buffer is being written");
         view->obj = nullptr;
-    } else {
-        static char nothing = '\0';
-        const std::string_view bytes = object.buffer.view();
-        void* const start = bytes.empty() ? &nothing : const_cast<char*>(bytes.data());
-        status =
-            PyBuffer_FillInfo(view, self, start, static_cast<Py_ssize_t>(bytes.size()), 1, flags);
-        if (status == 0) ++object.views;
+        return -1;
     }
-    POLYMUX_UNLOCKED();
+    static char nothing = '\0';
+    const std::string_view bytes = object.buffer.view();
+    void* const start = bytes.empty() ? &nothing : const_cast<char*>(bytes.data());
+    const int status =
+        PyBuffer_FillInfo(view, self, start, static_cast<Py_ssize_t>(bytes.size()), 1, flags);
+    if (status == 0) ++object.views;
     return status;
 }
 
 void buffer_release(PyObject* self, Py_buffer* /*view*/) {
-    POLYMUX_LOCKED(self);
+    const py::scoped_critical_section lock(self);
     --self_of(self).views;
-    POLYMUX_UNLOCKED();
 }
 
 constexpr const char* write_json_text =

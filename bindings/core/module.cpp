@@ -14,9 +14,9 @@
 
 namespace polymux::bindings {
 
-// Without `py::mod_gil_not_used`: no test has run in an interpreter that has no GIL, so one that
-// can do without takes it when this is loaded.
-PYBIND11_MODULE(_core_of_main, module) {
+// `mod_gil_not_used`: what threads share is kept apart by the means of free_threads.hpp, and
+// scripts/check-free-threaded runs the client's tests in an interpreter that has no GIL.
+PYBIND11_MODULE(_core_of_main, module, py::mod_gil_not_used()) {
     module.doc() = "The native core module. Private: use the functions of `polymux`.";
     module.attr("__version__") = version();
     register_contract(module);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include <pybind11/stl.h>
 
 #include "errors.hpp"
+#include "free_threads.hpp"
 #include "polymux/request/multipart.hpp"
 #include "python_bytes.hpp"
 #include "python_parts.hpp"
@@ -62,10 +64,13 @@ public:
     bool may_block() const { return may_block_; }
 
     py::object on_progress() const {
+        const std::scoped_lock lock(lock_);
         return on_progress_ ? py::reinterpret_borrow<py::object>(on_progress_.get()) : py::none();
     }
     void set_on_progress(py::object callback) {
-        on_progress_ = callback.is_none() ? Reference() : Reference(std::move(callback));
+        Reference given = callback.is_none() ? Reference() : Reference(std::move(callback));
+        const std::scoped_lock lock(lock_);
+        std::swap(on_progress_, given);  // The one before is dropped behind the lock.
     }
 
     /// Up to `size` bytes; None where the next ones must be fed first.
@@ -110,6 +115,7 @@ public:
         calls_->clear();
         const auto rewound = outside<void>([&] { return body_->rewind(); });
         if (!rewound) raise_failure(rewound.error());
+        const std::scoped_lock lock(lock_);
         last_progress_ = {};
         told_bytes_ = {};
     }
@@ -163,12 +169,16 @@ public:
     void give_back() noexcept { busy_ = false; }
     /// Tells the callback, where there is one, how much of a lent body was sent.
     void report_progress(std::uint64_t sent_bytes, bool finished) {
-        if (!on_progress_ || told_bytes_ == sent_bytes) return;
-        const auto now = steady_clock::now();
-        if (!finished && now - last_progress_ < progress_interval) return;
-        last_progress_ = now;
-        told_bytes_ = sent_bytes;
-        const py::object callback = on_progress();
+        py::object callback;
+        {
+            const std::scoped_lock lock(lock_);
+            if (!on_progress_ || told_bytes_ == sent_bytes) return;
+            const auto now = steady_clock::now();
+            if (!finished && now - last_progress_ < progress_interval) return;
+            last_progress_ = now;
+            told_bytes_ = sent_bytes;
+            callback = py::reinterpret_borrow<py::object>(on_progress_.get());
+        }
         // Qualified, else std::invoke is found for an object, and would pass the tuple itself.
         const auto called = calls_->call(
             [&] { bindings::invoke(callback, py::make_tuple(sent_bytes, body_->length_bytes())); });
@@ -262,6 +272,7 @@ private:
     std::vector<PythonPart*> python_parts_;  // Owned by the body.
     std::size_t files_ = 0;
     std::shared_ptr<request::MultipartBody> body_;
+    mutable GilLock lock_;  // For the three that follow.
     Reference on_progress_;
     steady_clock::time_point last_progress_{};
     std::optional<std::uint64_t> told_bytes_;

@@ -9,6 +9,13 @@ namespace {
 /// Asked of one `read` of a file object: fewer calls into Python cost less than the copy.
 constexpr std::size_t piece_bytes = 256 * 1024;
 
+/// Kept while it is called; RuntimeError where the garbage collector has taken it.
+py::object kept(const Reference& callable) {
+    if (callable) return py::reinterpret_borrow<py::object>(callable.get());
+    PyErr_SetString(PyExc_RuntimeError, "this body is being destroyed");
+    throw py::error_already_set();
+}
+
 class FileObjectPart final : public PythonPart {
 public:
     FileObjectPart(const py::object& file, std::string name, std::shared_ptr<PythonCalls> calls)
@@ -41,11 +48,11 @@ public:
 protected:
     std::unique_ptr<HeldBuffer> next(std::size_t size) override {
         const std::size_t asked = std::min(size, piece_bytes);
-        auto held = held_result(invoke(read_.get(), py::make_tuple(asked)), asked, name());
+        auto held = held_result(invoke(kept(read_), py::make_tuple(asked)), asked, name());
         if (held->bytes().empty()) held.reset();
         return held;
     }
-    void restart() override { invoke(seek_.get(), py::make_tuple(start_)); }
+    void restart() override { invoke(kept(seek_), py::make_tuple(start_)); }
 
 private:
     Reference read_;  // The bound methods keep the object.
@@ -97,13 +104,13 @@ protected:
             if (!held->bytes().empty()) return held;
         }
     }
-    void restart() override { next_ = Reference(iterator_of(iterable_.get()).attr("__next__")); }
+    void restart() override { next_ = Reference(iterator_of(kept(iterable_)).attr("__next__")); }
 
 private:
     /// Null at the end.
     py::object next_object() const {
         try {
-            return invoke(next_.get());
+            return invoke(kept(next_));
         } catch (const py::error_already_set& raised) {
             if (!raised.matches(PyExc_StopIteration)) throw;
             return {};

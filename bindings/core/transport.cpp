@@ -96,7 +96,7 @@ class PyPort {
 public:
     explicit PyPort(const py::object& loop)
         : port_(value_or_raise(transport::Port::create())),
-          members_(std::make_shared<Members>(Members{.handles = {}, .loop = py::weakref(loop)})) {}
+          members_(std::make_shared<Members>(py::weakref(loop))) {}
     PyPort(const PyPort&) = delete;
     PyPort& operator=(const PyPort&) = delete;
     ~PyPort() {
@@ -110,18 +110,15 @@ public:
     void dispatch() {
         std::vector<std::shared_ptr<transport::Exchange>> ready;
         port_->take(ready);
-        for (const auto& exchange : ready) {
-            auto* const handle = static_cast<ExchangeHandle*>(exchange->owner.load());
-            if (handle != nullptr) handle->tell();
-        }
+        for (const auto& exchange : ready) members_->tell(*exchange);
         bury_ended();
     }
 
     /// Ends all exchanges of a loop that is no more.
     void close() {
-        const auto open = members_->handles;
-        // In any order: NOLINTNEXTLINE(bugprone-nondeterministic-pointer-iteration-order)
-        for (ExchangeHandle* const handle : open) handle->close();
+        for (const auto& exchange : members_->exchanges()) {
+            if (exchange->of_this_process()) exchange->cancel();
+        }
     }
     const std::shared_ptr<Members>& members() const noexcept { return members_; }
 
@@ -228,6 +225,7 @@ void register_handles(py::module_& module) {
 }  // namespace
 
 void register_transport(py::module_& module) {
+    intern_names_of_futures();
     py::class_<CallOptions>(module, "CallOptions", py::is_final(), plain_metaclass(),
                             "Deadlines, retries and limits of a call; None is no limit.")
         .def("__reduce__", &refuse_pickling)

@@ -34,9 +34,8 @@ py::dict build_info() {
 
 }  // namespace
 
-// Without `py::mod_gil_not_used`: no test has run in an interpreter that has no GIL, so one that
-// can do without takes it when this is loaded.
-PYBIND11_MODULE(_media_of_main, module) {
+// `mod_gil_not_used`: see the core module's.
+PYBIND11_MODULE(_media_of_main, module, py::mod_gil_not_used()) {
     module.doc() = "The native media module. Private: use the functions of `polymux`.";
     module.attr("__version__") = version();
     module.def("build_info", &build_info,

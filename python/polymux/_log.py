@@ -28,6 +28,9 @@ def log(level: str, message: str, *arguments: object) -> None:
 _logger: Any = None
 #: Of ``POLYMUX_LOG``, read by the first line; None before.
 _wanted: str | None = None
+#: The handler, filled by `setdefault`: of threads that come at once one's counts, and a logger
+#: takes it once.
+_made: dict[str, Any] = {}
 
 
 def _find_logger() -> bool:
@@ -45,7 +48,7 @@ def _find_logger() -> bool:
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         logger.setLevel(_LEVELS[wanted])
-        logger.addHandler(handler)
+        logger.addHandler(_made.setdefault("handler", handler))
     else:
         logger.addHandler(logging.NullHandler())
     _logger = logger

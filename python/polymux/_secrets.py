@@ -18,8 +18,9 @@ def keep_secret(*secrets: str | None) -> None:
         if secret is not None and len(secret) >= _SHORTEST:
             _KNOWN.pop(secret, None)
             _KNOWN[secret] = None
-    while len(_KNOWN) > _MOST:
-        _KNOWN.pop(next(iter(_KNOWN)))
+    if len(_KNOWN) > _MOST:
+        for oldest in list(_KNOWN)[:-_MOST]:  # Other threads may do the same.
+            _KNOWN.pop(oldest, None)
 
 
 def hidden(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import sys
@@ -198,17 +199,19 @@ def test_finalizers_may_parse_too() -> None:
         for _ in range(20):
             Noisy()
         assert _core.parse_json(body) == expected
+    gc.collect()  # Not every interpreter has done so by now.
     assert seen
     assert all(one == {"inner": [1, 2, 3]} for one in seen)
 
 
 def test_no_reference_is_kept_or_lost() -> None:
     text = "a member that is nobody else's name"
+    nothing: list[None] = []  # Newer interpreters count the reference of the call no longer.
     body = json.dumps([{text: None}] * 50).encode()
     for _ in range(10):
         value = _core.parse_json(body)
         keys = [next(iter(one)) for one in value]
-        assert sys.getrefcount(value) == 2
+        assert sys.getrefcount(value) == sys.getrefcount(nothing)
     assert all(key == text for key in keys)
     none_before = sys.getrefcount(None)
     for _ in range(1000):

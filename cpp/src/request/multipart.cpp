@@ -238,7 +238,7 @@ Result<std::size_t> MultipartBody::read_source(std::span<std::byte> buffer) {
 }
 
 void MultipartBody::next_segment() noexcept {
-    ++current_;
+    current_ += 1;
     head_offset_ = 0;
     source_bytes_ = 0;
 }

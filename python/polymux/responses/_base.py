@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT", bound="Result")
 AnsweredT = TypeVar("AnsweredT", bound="Answered")
 
+#: Of all results that have none.
+_NO_PARTS: dict[str, Any] = {}
+
 
 class Result:
     """A JSON object of an answer, checked and immutable. Base class.
@@ -36,17 +39,19 @@ class Result:
 
     __slots__ = ("_made", "_value")
     _value: dict[str, Any]
-    #: Parts that were asked for, by name; None before the first.
-    _made: dict[str, Any] | None
+    #: Parts that were asked for, by name: there from the start, so that threads share it.
+    _made: dict[str, Any]
     _members: ClassVar[tuple[Member | Part, ...]] = ()
     _also_known: ClassVar[frozenset[str]] = frozenset()
     _shown: ClassVar[tuple[str, ...]] = ()
     _shape: ClassVar[Shape]
+    _has_parts: ClassVar[bool]
 
     def __init_subclass__(cls) -> None:
         own = [value for value in vars(cls).values() if isinstance(value, (Member, Part))]
         cls._members = (*cls._members, *own)
         cls._shape = shape_of(cls._members)
+        cls._has_parts = any(isinstance(one, Part) for one in cls._members)
 
     def __init__(self, value: Any, *, path: str = "") -> None:
         """Takes over a parsed object; `path` is its place in the answer, for messages."""
@@ -56,14 +61,14 @@ class Result:
             for one in self._members:
                 one.check(value, path)
         object.__setattr__(self, "_value", value)
-        object.__setattr__(self, "_made", None)
+        object.__setattr__(self, "_made", {} if self._has_parts else _NO_PARTS)
 
     @classmethod
     def _checked(cls, value: dict[str, Any]) -> Self:
         """Of what was looked at already, with the answer that it is a part of."""
         made = object.__new__(cls)
         object.__setattr__(made, "_value", value)
-        object.__setattr__(made, "_made", None)
+        object.__setattr__(made, "_made", {} if cls._has_parts else _NO_PARTS)
         return made
 
     def json(self) -> Any:

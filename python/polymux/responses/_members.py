@@ -141,9 +141,6 @@ class Part:
         if instance is None:
             return self
         made = instance._made  # noqa: SLF001
-        if made is None:
-            made = {}
-            object.__setattr__(instance, "_made", made)
         found = made.get(self.name, made)
         if found is made:  # Two threads at once take what the first has made.
             found = made.setdefault(self.name, self._make(instance._value.get(self.name)))  # noqa: SLF001

@@ -9,6 +9,7 @@
 //     while (!body->finished()) { auto count = body->read(buffer); ... }
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -102,7 +103,27 @@ struct FileLabel {
 /// The type of a name's extension, in any case; "application/octet-stream" where it is not known.
 [[nodiscard]] std::string_view content_type_of(std::string_view file_name);
 
-/// The body. Parts are added first, then it is read. Used by one thread at a time.
+/// A figure that one thread changes and others may look at meanwhile; by itself, as of some moment.
+template <typename T>
+class Watched {
+public:
+    Watched(T value) noexcept : value_(value) {}  // NOLINT(google-explicit-constructor): a number.
+    Watched(const Watched& other) noexcept : value_(T(other)) {}
+    Watched& operator=(const Watched& other) noexcept { return *this = T(other); }
+    Watched& operator=(T value) noexcept {
+        value_.store(value, std::memory_order_relaxed);
+        return *this;
+    }
+    Watched& operator+=(T more) noexcept { return *this = T(*this) + more; }
+    // NOLINTNEXTLINE(google-explicit-constructor): a number.
+    operator T() const noexcept { return value_.load(std::memory_order_relaxed); }
+
+private:
+    std::atomic<T> value_;
+};
+
+/// The body. Parts are added first, then it is read. Used by one thread at a time; others may ask
+/// what is const meanwhile.
 class MultipartBody {
 public:
     /// With a boundary of 192 bits from the operating system, which no data can guess.
@@ -156,11 +177,11 @@ private:
     std::string boundary_;
     std::string content_type_;
     std::vector<Segment> segments_;  // The last is always without a source: what ends the body.
-    std::size_t current_ = 0;
+    Watched<std::size_t> current_ = 0;
     std::size_t head_offset_ = 0;
     std::uint64_t source_bytes_ = 0;
-    std::uint64_t sent_bytes_ = 0;
-    bool starved_ = false;
+    Watched<std::uint64_t> sent_bytes_ = 0;
+    Watched<bool> starved_ = false;
     std::optional<Error> failure_;
 };
 

@@ -1,0 +1,278 @@
+"""One object in many threads at once: what is allowed works, all else is an error and no crash.
+
+Most telling where threads run at once, in an interpreter without a GIL, and there with
+ThreadSanitizer; see `scripts/check-free-threaded`. Objects without a server are in
+`unit/test_many_threads.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux import _core, _loop, errors
+from polymux.call_options import QUICK, Retry, Timeout, native_options
+from servers import steps
+from support.client_children import KEY, eventually
+from support.many_threads import THREADS, at_once, use_in_turns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from servers.misbehaving import MisbehavingServer
+    from servers.reference import ReferenceServer
+
+CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
+#: What a stream's reader is told where another reads, or closes it.
+ENDED = (RuntimeError, errors.OperationCancelledError, errors.StreamInterruptedError)
+
+
+def session() -> _core.Session:
+    return _core.Session(
+        headers=[f"Authorization: Bearer {KEY}"], proxy="", no_proxy="", certificates="",
+        verify=True, http2=True,
+    )  # fmt: skip
+
+
+def request(url: str, body: Any = None) -> tuple[Any, ...]:
+    return "POST", f"{url}/x", ["X-A: b"], body, native_options(QUICK, Retry(0))
+
+
+def test_a_client_and_its_options(reference: ReferenceServer) -> None:
+    """One client, one `Retry`, one `Timeout`; new clients are made of it meanwhile."""
+    retry, timeout = Retry(1), Timeout(total=120)
+
+    def work(thread: int) -> None:
+        for number in range(12):
+            text = f"{thread} {number}"
+            own = client.with_options(retry=retry, timeout=timeout) if number % 2 else client
+            assert own.chat(text).text == f"You said: {text}"
+            with own.chat(text, stream=True) as stream:
+                assert "".join(stream.texts()) == stream.text == f"You said: {text}"
+                assert stream.finished
+
+    with polymux.Client(reference.url, KEY, timeout=120) as client:
+        at_once(work)
+
+
+def test_a_client_that_is_closed(server: MisbehavingServer) -> None:
+    server.script(steps.answer(200, b'{"response":"fine"}'), times=None)
+    for _ in range(10):
+        client = polymux.Client(server.url, KEY, retry=0)
+
+        def work(thread: int) -> None:
+            with contextlib.suppress(errors.OperationCancelledError, errors.InvalidRequestError):
+                for _ in range(5):
+                    assert client.free_chat("x").text == "fine"  # noqa: B023
+                    if thread == 0:
+                        client.close()  # noqa: B023
+
+        at_once(work)
+    assert eventually(lambda: not server.open_connections)
+
+
+@pytest.mark.parametrize("end", ["closed", "dropped"])
+def test_a_stream(end: str, server: MisbehavingServer) -> None:
+    """Read by four threads, looked at by two, closed or dropped by the rest."""
+    server.script(steps.event_stream(), steps.repeat_forever(CHUNK), times=None)
+    with polymux.Client(server.url, KEY, retry=0, timeout=60) as client:
+        for _ in range(6):
+            held = [client.chat("x", stream=True)]
+            over = threading.Event()
+
+            def work(thread: int) -> int:
+                with contextlib.suppress(IndexError):
+                    return look(held[0], thread)  # noqa: B023
+                return 0
+
+            def look(stream: polymux.ChatStream, thread: int) -> int:
+                if thread >= 6:
+                    while stream.chunks < 50 and not over.is_set():  # noqa: B023
+                        time.sleep(0.001)
+                    over.set()  # noqa: B023
+                    held.clear()  # noqa: B023
+                    if end == "closed":
+                        stream.close()
+                    return 0
+                read = 0
+                while not over.is_set() or (end == "closed" and thread < 4):  # noqa: B023
+                    if thread >= 4:
+                        assert set(stream.text) <= {"x"}
+                        assert (stream.finished, stream.usage) == (False, None)
+                        assert stream.finish_reason is None
+                        continue
+                    try:
+                        assert next(stream).content == "x"
+                        read += 1
+                    except ENDED as error:
+                        if "one reader" not in str(error):
+                            break
+                return read
+
+            stream = held[0] if end == "closed" else None
+            read = sum(at_once(work))
+            assert stream is None or stream.chunks == read == len(stream.text)
+    assert eventually(lambda: not server.open_connections)
+
+
+def test_an_async_client_in_loops_of_many_threads(reference: ReferenceServer) -> None:
+    """All loops share one thread; streams of each go on at the same time."""
+    client = polymux.AsyncClient(reference.url, KEY, timeout=120)
+
+    async def call(text: str) -> None:
+        assert (await client.chat(text)).text == f"You said: {text}"
+        async with await client.chat(text, stream=True) as stream:
+            assert "".join([one async for one in stream.texts()]) == f"You said: {text}"
+
+    async def main(thread: int) -> None:
+        for number in range(4):
+            await asyncio.gather(*(call(f"{thread} {number} {one}") for one in range(5)))
+
+    at_once(lambda thread: asyncio.run(main(thread)))
+    asyncio.run(client.aclose())
+
+
+def test_an_async_stream_that_other_threads_look_at_and_close(server: MisbehavingServer) -> None:
+    server.script(steps.event_stream(), steps.repeat_forever(CHUNK), times=None)
+
+    async def all_of(stream: polymux.AsyncChatStream) -> None:
+        async for chunk in stream:
+            assert chunk.content == "x"
+
+    async def main(streams: list[polymux.AsyncChatStream], begun: threading.Barrier) -> None:
+        async with polymux.AsyncClient(server.url, KEY, retry=0, timeout=60) as client:
+            for _ in range(10):
+                stream = await client.chat("x", stream=True)
+                streams.append(stream)
+                await asyncio.to_thread(begun.wait, 60)
+                with pytest.raises(ENDED):
+                    await all_of(stream)
+
+    streams: list[polymux.AsyncChatStream] = []
+    begun = threading.Barrier(4)
+
+    def work(thread: int) -> None:
+        if thread == 0:
+            asyncio.run(main(streams, begun))
+            return
+        for number in range(10):
+            begun.wait(60)
+            stream = streams[number]
+            while stream.chunks < 20:
+                assert set(stream.text) <= {"x"}
+                assert not stream.finished
+                time.sleep(0)
+            asyncio.run(stream.aclose())
+
+    at_once(work, threads=4)
+
+
+def test_one_awaitable(server: MisbehavingServer) -> None:
+    """Awaited, closed and thrown into by threads with and without a loop: once at most."""
+    server.script(steps.event_stream(), steps.send(CHUNK), steps.stall(), times=None)
+
+    async def wait(thing: Any) -> Any:
+        return await thing
+
+    async def main() -> None:
+        async with polymux.AsyncClient(server.url, KEY, retry=0, timeout=60) as client:
+            for number in range(8):
+                stream = await client.chat("x", stream=True)
+                if number % 2:
+                    assert (await anext(stream)).content == "x"
+                awaitable: Any = anext(stream).__await__()  # type: ignore[attr-defined]
+                given = await asyncio.to_thread(at_once, lambda thread: use(awaitable, thread))  # noqa: B023
+                assert sum(given) <= 1
+                await stream.aclose()
+
+    def use(awaitable: Any, thread: int) -> int:
+        """1 where it gave the chunk."""
+        ways: list[Callable[[], Any]] = [
+            lambda: next(awaitable),
+            lambda: asyncio.run(wait(awaitable)),
+            lambda: awaitable.throw(asyncio.CancelledError()),
+            lambda: awaitable.close(),
+        ]
+        try:
+            ways[thread % 4]()
+        except StopIteration:
+            return 1
+        except (*ENDED, asyncio.CancelledError, AttributeError):
+            pass
+        return 0
+
+    asyncio.run(main())
+
+
+def test_exchanges_that_are_dropped_while_they_are_told(server: MisbehavingServer) -> None:
+    """A loop completes the future of an exchange whose last owner is another thread."""
+    server.script(steps.answer(200, b'{"response":"x"}'), times=None)
+    own = session()
+
+    async def main() -> None:
+        for _ in range(30):
+            loop = asyncio.get_running_loop()
+            started = []
+            for _ in range(THREADS):
+                exchange = own.start(_loop.port(), *request(server.url, b"{}"), "whole")
+                exchange.set_waiter(loop.create_future())
+                started.append([exchange])
+            del exchange
+            dropping = [loop.run_in_executor(None, held.clear) for held in started]
+            await asyncio.sleep(0)
+            await asyncio.gather(*dropping)
+
+    at_once(lambda _: asyncio.run(main()), threads=3)
+    own.close()
+
+
+def test_one_exchange(server: MisbehavingServer) -> None:
+    """Waited for, read, looked at and closed: one waits, others are refused, none is left."""
+    server.script(steps.event_stream(), steps.repeat_forever(CHUNK), times=None)
+    own = session()
+
+    def use(exchange: _core.Exchange) -> None:
+        turns = iter(range(30))
+        use_in_turns(
+            lambda: exchange.take_bytes() if next(turns, None) is not None else exchange.close(),
+            exchange.wait_for_news,
+            lambda: (exchange.head, exchange.ended, exchange.has_news, exchange.sent_bytes),
+            exchange.outcome,
+            times=40,
+        )
+        assert eventually(lambda: exchange.ended)
+
+    for _ in range(10):
+        use(own.open(*request(server.url, b"{}"), "pieces"))
+    own.close()
+
+
+def test_one_body(server: MisbehavingServer) -> None:
+    """Read, rewound, asked and sent: whoever comes second is told so."""
+    server.script(steps.read_body(), steps.answer(200, b"{}"), times=None)
+    own = session()
+    told: list[int] = []
+
+    def tell(sent_bytes: int, _: int | None) -> None:
+        told.append(sent_bytes)
+
+    def use(body: _core.MultipartBody) -> None:
+        use_in_turns(
+            lambda: body.read(10_000),
+            body.rewind,
+            lambda: own.open(*request(server.url, body), "whole").close(),
+            lambda: (body.sent_bytes, body.finished, setattr(body, "on_progress", tell)),
+            times=10,
+        )
+
+    for _ in range(10):
+        file = io.BytesIO(b"y" * 200_000)
+        use(_core.MultipartBody([("a", "b")], [("f", "file", file, "f", "f", "", None)], tell))
+    assert told
+    own.close()

@@ -1,0 +1,145 @@
+"""Objects without a server in many threads at once: whole values, or an error, and no crash.
+
+Their like with a server is in `integration/client/test_shared_objects.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import threading
+from typing import Any
+
+import polymux
+import pytest
+from polymux import _core, errors
+from support.many_threads import THREADS, at_once
+
+CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
+DONE = b"data: [DONE]\n\n"
+
+
+@pytest.mark.parametrize("module", ["polymux._core", "polymux._media"])
+def test_the_interpreter_does_without_its_lock(module: str) -> None:
+    code = f"import sys, {module}; print(getattr(sys, '_is_gil_enabled', lambda: True)())"
+    usual = {name: value for name, value in os.environ.items() if name != "PYTHON_GIL"}
+    found = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True, text=True, check=True, env=usual, timeout=120,
+    ).stdout  # fmt: skip
+    assert found.strip() == str(not sysconfig.get_config_var("Py_GIL_DISABLED"))
+
+
+def test_the_parts_of_an_answer() -> None:
+    """Made when they are asked for, once: all threads have the same ones."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}
+    body = json.dumps({"choices": [choice] * 50, "usage": {"total_tokens": 5}}).encode()
+    answers = [polymux.ChatCompletion.decode(body) for _ in range(300)]
+    parts = at_once(lambda _: [(one.usage, one.choices, one.choices[7].message) for one in answers])
+    for made in zip(*parts, strict=True):
+        for part in zip(*made, strict=True):
+            assert len({id(one) for one in part}) == 1
+
+
+def test_one_json_buffer() -> None:
+    """What is read is always one whole text."""
+    buffer = _core.JsonBuffer()
+    texts = {json.dumps([number] * 500).replace(" ", "") for number in range(THREADS)} | {""}
+
+    def work(thread: int) -> None:
+        for _ in range(200):
+            with contextlib.suppress(BufferError):
+                if thread % 2:
+                    buffer.write([thread] * 500)
+                assert len(buffer) in {len(text) for text in texts}
+                with memoryview(buffer) as view:
+                    assert bytes(view).decode() in texts
+                if thread == 3:
+                    buffer.clear()
+
+    at_once(work)
+
+
+def test_values_that_change_while_they_are_written() -> None:
+    """JSON, or an error that says so; never a name or an item that is gone."""
+    names = [f"name {number}" for number in range(40)]
+    value: dict[str, Any] = {"list": [[] for _ in names], "dict": dict.fromkeys(names, 1.5)}
+    shape = ({"list": 16, "dict": 8}, ("list",), {})
+    over = threading.Event()
+
+    def work(thread: int) -> None:
+        if thread < 2:
+            while not over.is_set():
+                for name in names:
+                    value["dict"].pop(name, None)
+                    value["list"][-1:] = []
+                for name in names:
+                    value["dict"][name] = {name + str(thread): [name]}
+                    value["list"].append([name])
+            return
+        try:
+            for _ in range(150):
+                with contextlib.suppress(errors.InvalidRequestError):
+                    _core.write_json(value)
+                assert _core.fits(value, shape)
+                assert set(_core.present(value["dict"])) <= set(names)
+                with contextlib.suppress(errors.InvalidRequestError):
+                    _core.check("chat", "B", {"messages": value["list"]})
+        finally:
+            if thread == 2:
+                over.set()
+
+    at_once(work)
+
+
+def test_small_objects() -> None:
+    """A chunk, a splitter, a token; chunks are dropped where they were not made."""
+    chunks = [
+        _core.ChatChunk(
+            b'{"choices":[{"delta":{"content":"x"}}],"usage":{"total_tokens":%d}}' % one
+        )
+        for one in range(THREADS)
+    ]
+    splitter, token = _core.EventSplitter(1 << 20), _core.CancelToken()
+
+    def work(thread: int) -> int:
+        events = 0
+        for number in range(100):
+            chunk = chunks[number % THREADS]
+            assert (chunk.content, chunk.usage.total_tokens) == ("x", number % THREADS)
+            assert chunk.json()["choices"]
+            chunks[thread] = _core.ChatChunk(chunks[thread].raw)
+            with contextlib.suppress(RuntimeError):
+                events += len(splitter.feed(b"data: x\n\ndata: y\n\n"))
+            token.cancel()
+            assert token.cancelled
+        return events
+
+    assert 0 < sum(at_once(work)) <= 2 * 100 * THREADS
+
+
+def test_a_stream_of_pieces_from_python() -> None:
+    """Decoded here: large pieces are decoded while others look at the stream."""
+    for _ in range(5):
+        stream = polymux.decode_chat_stream([CHUNK * 4000] * 4 + [DONE])
+
+        def work(thread: int) -> int:
+            read = 0
+            while not (stream.finished or stream.chunks == 16_000):  # noqa: B023
+                if thread % 2:
+                    assert set(stream.text) <= {"x"}  # noqa: B023
+                    continue
+                try:
+                    next(stream)  # noqa: B023
+                    read += 1
+                except StopIteration:
+                    break
+                except RuntimeError as error:
+                    assert "one reader" in str(error)  # noqa: PT017
+            return read
+
+        assert sum(at_once(work, threads=4)) == stream.chunks == 16_000
