@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 import sys
+import tempfile
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from benchmarks.contest import OURS, Case, Variant, arguments, compete
 from benchmarks.environment import Environment
 from benchmarks.floors.programs import floor_server
-from benchmarks.measure import BUILD, Usage, first_line, run
+from benchmarks.measure import BUILD, ROOT, Usage, first_line, run
 from benchmarks.verdicts import Figure, Goal, plain
 
 MILLIONS = Figure("instructions, M", plain("instructions", 1e-6))
@@ -100,6 +103,30 @@ ENVIRONMENT = {
 }
 
 
+def installed() -> str:
+    """The interpreter of an environment that has polymux as a user's has it, like the peers'.
+
+    What benchmarks run from is an editable package, whose import hook counts more than polymux.
+
+    Raises:
+        subprocess.CalledProcessError: the wheel could not be made; pip has said why.
+    """
+    folder = BUILD.parent / "bench-imports-own-venv"
+    python = str(folder / "bin" / "python")
+    if not folder.exists():
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    with tempfile.TemporaryDirectory() as wheels:
+        made = ["wheel", "--no-build-isolation", "--no-deps", "-w", wheels, str(ROOT)]
+        subprocess.run([*pip, *made], check=True)
+        (wheel,) = Path(wheels).iterdir()
+        subprocess.run(
+            [*pip, "--python", python, "install", "--no-deps", "--force-reinstall", str(wheel)],
+            check=True,
+        )
+    return python
+
+
 def bare_instructions(python: str) -> int:
     """Of an interpreter that does nothing."""
     run([python, "-c", "pass"], env=ENVIRONMENT)
@@ -118,7 +145,7 @@ def variant(name: str, python: str, lines: tuple[str, ...], bare: int, url: str)
 
 def cases(environment: Environment, url: str, names: list[str]) -> list[Case]:
     """Three stages, each with all that comes before."""
-    pythons = {name: sys.executable if name == OURS else environment.python for name in names}
+    pythons = dict.fromkeys(names, environment.python) | {OURS: installed()}
     bare = {python: bare_instructions(python) for python in set(pythons.values())}
     found = []
     for depth, title in enumerate((IMPORT, CLIENT, REQUEST), start=1):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any, ClassVar
 
 __all__ = ["Shown"]
@@ -16,6 +15,9 @@ class Shown:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
+        # Here: it takes a quarter of a first request, and answers are no dataclasses.
+        from dataclasses import fields
+
         from polymux.notebook.facts import facts
 
         own: Any = self

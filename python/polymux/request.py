@@ -131,15 +131,17 @@ class _Shape(NamedTuple):
 
 @cache
 def _shape(operation: str, variant: str) -> _Shape:
-    from polymux import contract
+    # As plain data: `polymux.contract` would take a third of the first request of a process.
+    import json
 
-    described = contract.operation(operation)
-    found = next(one for one in described.variants if one.id == variant)
+    (described,) = json.loads(core.describe(operation))
+    found = next(one for one in described["variants"] if one.get("id", "") == variant)
+    fields = found["fields"]
     return _Shape(
-        known=frozenset(name for one in found.fields for name in (one.name, *one.aliases)),
-        files=frozenset(one.name for one in found.fields if one.type == "file"),
-        texts=frozenset(one.name for one in found.fields if "written_as" in one.raw),
-        passes_unknown=found.unknown_fields == "pass",
+        known=frozenset(name for one in fields for name in (one["name"], *one.get("aliases", ()))),
+        files=frozenset(one["name"] for one in fields if one["type"] == "file"),
+        texts=frozenset(one["name"] for one in fields if "written_as" in one),
+        passes_unknown=found["unknown_fields"] == "pass",
     )
 
 
