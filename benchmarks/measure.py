@@ -92,7 +92,11 @@ class Spread:
     high: float
 
     def __str__(self) -> str:
-        return f"{self.median:.2f} ({self.low:.2f}-{self.high:.2f})"
+        return self.text(2)
+
+    def text(self, digits: int) -> str:
+        """The median and the quartiles, with so many decimals."""
+        return f"{self.median:.{digits}f} ({self.low:.{digits}f}-{self.high:.{digits}f})"
 
 
 def spread(values: Sequence[float]) -> Spread:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from benchmarks.contest import Case
 
+_TOLD_APART = 0.006
 #: Contender to what each round measured.
 Rounds = dict[str, list[dict[str, Any]]]
 
@@ -103,7 +104,10 @@ def goals_table(cases: Sequence[tuple[Sequence[Goal], Rounds, Case]]) -> list[st
             wanted = f"at {'most' if goal.at_most else 'least'} {goal.wanted:g}"
             judged = found.high if goal.at_most else found.low
             met = "yes" if goal.met(found) else "**no**"
-            rows.append([f"{case.title}: {goal.text}", wanted, f"{judged:.2f}", str(found), met])
+            # Where two decimals would be the goal itself, they would not tell on which side it is.
+            digits = 3 if abs(judged - goal.wanted) < _TOLD_APART else 2
+            told = found.text(digits)
+            rows.append([f"{case.title}: {goal.text}", wanted, f"{judged:.{digits}f}", told, met])
     head = ("goal", "wanted", "worse quartile", "median (quartiles)", "met")
     return table(head, rows) if rows else []
 

@@ -6,6 +6,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
+from polymux import _secrets
 from support.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--long", action="store_true", help="also run what takes too long for every change"
     )
+    parser.addoption("--times", type=int, default=1, help="how often each test is run")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -24,6 +26,13 @@ def pytest_configure(config: pytest.Config) -> None:
     # interrupt them would wait in vain.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    times = metafunc.config.getoption("times")
+    if times > 1:
+        metafunc.fixturenames.append("_time")
+        metafunc.parametrize("_time", range(times))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -47,6 +56,16 @@ def _nothing_of_ones_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         patched.setenv("POLYMUX_MODELS", str(tmp_path_factory.mktemp("models")))
         patched.setenv("POLYMUX_CATALOGUE", str(tmp_path_factory.mktemp("catalogue") / "none"))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _keys_of_others() -> Iterator[None]:
+    """No test meets the keys of one before it: texts hide them, even such as are plain words."""
+    known, pieces = dict(_secrets._KNOWN), set(_secrets._PIECES)
+    yield
+    for kept, before in ((_secrets._KNOWN, known), (_secrets._PIECES, pieces)):
+        kept.clear()
+        kept.update(before)
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 
 from benchmarks.contest import Case, Variant, arguments, compete
 from benchmarks.floors.programs import floor_server
-from benchmarks.interrupts.waiting import BETWEEN_TRIES, CALLS, FETCH, FLOOR, JOB, NAME
+from benchmarks.interrupts.waiting import (
+    BETWEEN_TRIES,
+    CALLS,
+    FETCH,
+    FETCHED_NAME,
+    FLOOR,
+    JOB,
+    NAMES,
+)
 from benchmarks.verdicts import Figure, Goal, plain
 
 if TYPE_CHECKING:
@@ -22,7 +30,7 @@ MEDIAN = Figure("p50, ms", plain("median_s", 1e3), 2)
 WORST = Figure("worst of the round, ms", plain("worst_s", 1e3), 2)
 COUNT, QUICK_COUNT = 10, 1
 MOST_MS = 20
-_ALL = (*CALLS, FETCH)
+_ALL = (*CALLS, FETCH, FETCHED_NAME)
 
 
 class _Busy(BaseHTTPRequestHandler):
@@ -94,7 +102,7 @@ def main() -> None:
         urls = {
             "a stream between two chunks": streams.url,
             "connecting": nobody,
-            NAME: "http://slow.example",
+            **dict.fromkeys(NAMES, "http://slow.example"),
             BETWEEN_TRIES: later,
             JOB: later,
         }

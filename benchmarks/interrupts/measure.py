@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 
-from benchmarks.interrupts.waiting import NAME, NAME_SERVER
+from benchmarks.interrupts.waiting import NAME_SERVER, NAMES
 
 #: From the moment that it says it waits, until it does.
 UNTIL_IT_WAITS_S = 0.3
@@ -43,7 +43,7 @@ def delay_s(name: str, url: str) -> float:
     command = [sys.executable, "-m", "benchmarks.interrupts.waiting", name, url]
     with tempfile.NamedTemporaryFile(prefix="polymux-bench-") as names:
         return delay_of_s(
-            name, in_a_silent_network(command, names.name) if name == NAME else command
+            name, in_a_silent_network(command, names.name) if name in NAMES else command
         )
 
 

@@ -237,7 +237,12 @@ void ExchangeHandle::close() {
 /// Where somebody else has it, that one does.
 void ExchangeHandle::give_lease_back() noexcept {
     const Claim mine(driven_);
-    if (mine) lease_.end();
+    if (!mine) return;
+    if (lease_.idle()) {
+        lease_.end();
+    } else {
+        without_gil([this] { lease_.end(); });
+    }
 }
 
 py::object ExchangeHandle::head() const {

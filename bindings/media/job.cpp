@@ -202,6 +202,14 @@ void Job::await(const std::function<void()>& between) {
     }
 }
 
+void Job::await_checked(const py::object& check) {
+    if (check.is_none()) {
+        await();
+    } else {
+        await([&check] { invoke(check); });
+    }
+}
+
 void Job::end_after_cancel() {
     cancel();
     const auto began = steady_clock::now();

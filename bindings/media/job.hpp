@@ -55,6 +55,9 @@ public:
     /// the exception passed on.
     void await(const std::function<void()>& between = {});
 
+    /// The same with a Python function between, which ends the work by raising; None for nothing.
+    void await_checked(const py::object& check);
+
     /// Waits at most `limit`, the GIL released. True when finished.
     bool wait_for(std::chrono::milliseconds limit);
 

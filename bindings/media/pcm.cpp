@@ -59,7 +59,8 @@ Result<Decoded> decode(Input& input, const media::PcmOptions& options, const Can
 
 py::dict decode_pcm(const py::object& source, int sample_rate_hz, int channels,
                     std::optional<int> audio_stream, std::optional<double> start_s,
-                    std::optional<double> end_s, bool strict, const py::object& limits) {
+                    std::optional<double> end_s, bool strict, const py::object& limits,
+                    const py::object& check) {
     const media::PcmOptions options{.sample_rate_hz = sample_rate_hz,
                                     .channels = channels,
                                     .audio_stream = audio_stream,
@@ -73,7 +74,7 @@ py::dict decode_pcm(const py::object& source, int sample_rate_hz, int channels,
         return decode(*input, options, token);
     };
     job->start(Job::Place::own_thread);
-    job->await();
+    job->await_checked(check);
     const Decoded& decoded = job->get();
     return py::dict("samples"_a = decoded.samples.get(), "sample_count"_a = decoded.report.samples,
                     "sample_rate_hz"_a = decoded.report.sample_rate_hz,
@@ -86,7 +87,7 @@ py::dict decode_pcm(const py::object& source, int sample_rate_hz, int channels,
 void register_pcm(py::module_& module) {
     module.def("decode_pcm", &decode_pcm, py::arg("source"), py::arg("sample_rate_hz"),
                py::arg("channels"), py::arg("audio_stream"), py::arg("start_s"), py::arg("end_s"),
-               py::arg("strict"), py::arg("limits"));
+               py::arg("strict"), py::arg("limits"), py::arg("check") = py::none());
 }
 
 }  // namespace polymux::bindings

@@ -73,7 +73,7 @@ py::dict to_dict(const MediaInfo& info) {
                     "cover"_a = to_dict_or_none(info.cover));
 }
 
-py::dict probe(const py::object& source, const py::object& limits) {
+py::dict probe(const py::object& source, const py::object& limits, const py::object& check) {
     const Entry entry;
     const auto job = std::make_shared<ResultJob<MediaInfo>>();
     job->work = [input = Input::parse(source, *job), copied = copy_limits(limits),
@@ -85,14 +85,15 @@ py::dict probe(const py::object& source, const py::object& limits) {
         return media::probe(**opened, copied, token);
     };
     job->start(Job::Place::own_thread);
-    job->await();
+    job->await_checked(check);
     return to_dict(job->get());
 }
 
 }  // namespace
 
 void register_probe(py::module_& module) {
-    module.def("probe", &probe, py::arg("source"), py::arg("limits"));
+    module.def("probe", &probe, py::arg("source"), py::arg("limits"),
+               py::arg("check") = py::none());
 }
 
 }  // namespace polymux::bindings

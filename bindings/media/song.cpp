@@ -67,7 +67,7 @@ py::dict fingerprint_song(const py::object& source, std::optional<int> audio_str
                     "parameters"_a = parameters.hash());
 }
 
-py::dict song_query(const py::object& source, const py::object& limits) {
+py::dict song_query(const py::object& source, const py::object& limits, const py::object& check) {
     const song::RecordingOptions options{.audio_stream = {}, .limits = copy_limits(limits)};
     const Entry entry;
     const auto job = std::make_shared<ResultJob<song::RecordedQuery>>();
@@ -80,7 +80,7 @@ py::dict song_query(const py::object& source, const py::object& limits) {
         return song::query_recording(**opened, parameters, options, own.token());
     };
     job->start(Job::Place::own_thread);
-    job->await();
+    job->await_checked(check);
     const song::RecordedQuery& made = job->get();
     return py::dict("query"_a = bytes_of(song::to_bytes(made.query, parameters)),
                     "duration_s"_a = made.duration_s);
@@ -91,7 +91,8 @@ py::dict song_query(const py::object& source, const py::object& limits) {
 void register_song(py::module_& module) {
     module.def("fingerprint_song", &fingerprint_song, py::arg("source"), py::arg("audio_stream"),
                py::arg("limits"), py::arg("on_progress"));
-    module.def("song_query", &song_query, py::arg("source"), py::arg("limits"));
+    module.def("song_query", &song_query, py::arg("source"), py::arg("limits"),
+               py::arg("check") = py::none());
     module.def("parameters_hash", [] { return parameters.hash(); });
 }
 

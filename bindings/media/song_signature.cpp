@@ -12,7 +12,8 @@ namespace {
 
 using namespace py::literals;  // NOLINT(google-build-using-namespace)
 
-py::dict shazam_signature(const py::object& source, const py::object& limits) {
+py::dict shazam_signature(const py::object& source, const py::object& limits,
+                          const py::object& check) {
     const Entry entry;
     const auto job = std::make_shared<ResultJob<song::ShazamSignature>>();
     job->work = [input = Input::parse(source, *job), limits = copy_limits(limits),
@@ -22,7 +23,7 @@ py::dict shazam_signature(const py::object& source, const py::object& limits) {
         return song::shazam_signature_of(**opened, limits, token);
     };
     job->start(Job::Place::own_thread);
-    job->await();
+    job->await_checked(check);
     const song::ShazamSignature& made = job->get();
     return py::dict("uri"_a = song::shazam_uri(made.bytes), "sample_count"_a = made.samples,
                     "peak_count"_a = made.peaks);
@@ -31,7 +32,8 @@ py::dict shazam_signature(const py::object& source, const py::object& limits) {
 }  // namespace
 
 void register_song_signature(py::module_& module) {
-    module.def("shazam_signature", &shazam_signature, py::arg("source"), py::arg("limits"));
+    module.def("shazam_signature", &shazam_signature, py::arg("source"), py::arg("limits"),
+               py::arg("check") = py::none());
 }
 
 }  // namespace polymux::bindings

@@ -2,6 +2,8 @@
 // whole, asked once for each hop, and waited for no longer than a deadline or a cancellation
 // allows.
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -162,6 +164,40 @@ TEST_CASE("a silent resolver holds nobody, and those left behind are counted") {
     *gate = true;
     while (*inside > 0) std::this_thread::sleep_for(milliseconds(1));
 }
+
+#ifndef __SANITIZE_THREAD__  // It knows no threads behind such a fork.
+TEST_CASE("a child of a fork has none of its parent's look-ups under way") {
+    const auto gate = std::make_shared<std::atomic<bool>>(false);
+    const auto inside = std::make_shared<std::atomic<int>>(0);
+    const auto silent = [gate, inside](const std::string&, int) {
+        ++*inside;
+        while (!*gate) std::this_thread::sleep_for(milliseconds(1));
+        --*inside;
+        return Result(addresses({"127.0.0.1"}));
+    };
+    FetchOptions options = options_for(80, silent);
+    options.limits.connect_ms = 1;
+    const auto failure = [&options] { return run(url_of(80), options).fetched.error().code; };
+    for (int fetches = 0; fetches < most_look_ups; ++fetches) {
+        CHECK(failure() == ErrorCode::timed_out);
+    }
+    CHECK(failure() == ErrorCode::connect_failed);
+    const pid_t child = fork();
+    if (child == 0) {
+        bool good = true;
+        for (int fetches = 0; fetches < most_look_ups; ++fetches) {
+            good = good && failure() == ErrorCode::timed_out;
+        }
+        _exit(good && failure() == ErrorCode::connect_failed ? 0 : 1);
+    }
+    int status = -1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    CHECK(failure() == ErrorCode::connect_failed);
+    *gate = true;
+    while (*inside > 0) std::this_thread::sleep_for(milliseconds(1));
+}
+#endif
 
 TEST_CASE("a token that is set already, a total of nothing, a caller who says no") {
     const CancelToken cancel;

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "file_descriptor.hpp"
 #include "polymux/transport/port.hpp"
 #include "polymux/transport/session.hpp"
+#include "transport/engine.hpp"
 
 using namespace polymux;
 using namespace polymux::transport;
@@ -177,6 +180,28 @@ TEST_SUITE("transport") {
         }
         drain(**port, 300);
         for (const auto& exchange : exchanges) CHECK(exchange->outcome().body == "fine");
+    }
+
+    TEST_CASE("a round wakes a loop once, however many exchanges have news") {
+        const Server server("");  // It never answers.
+        auto engine = Engine::create(std::make_shared<SessionCommon>(SessionOptions{}), 8);
+        auto port = Port::create();
+        REQUIRE(engine);
+        REQUIRE(port);
+        Inbox& inbox = *(*engine)->inbox();
+        std::vector<std::shared_ptr<Exchange>> exchanges;
+        for (int i = 0; i < 100; ++i) {
+            exchanges.push_back(std::make_shared<Exchange>(task(server.url()), *port));
+            inbox.post(Inbox::Wish::start, exchanges.back());
+        }
+        (*engine)->round(0ms);
+        for (const auto& exchange : exchanges) exchange->cancel();
+        (*engine)->round(0ms);
+        for (const auto& exchange : exchanges) CHECK(exchange->ended());
+        std::uint64_t writes = 0;
+        REQUIRE(::read((*port)->descriptor(), &writes, sizeof writes) == sizeof writes);
+        CHECK(writes == 1);
+        (*port)->close();  // Else it and what nobody takes from it hold each other.
     }
 
     TEST_CASE("streams are cancelled from other threads at any moment") {

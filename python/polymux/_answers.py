@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from polymux._connection import Connection
-    from polymux.errors import APIStatusError
+    from polymux.errors import APIError, APIStatusError
     from polymux.media_file import MediaFile
 
     #: As the native core gives it: status, header fields, body, tries, seconds.
@@ -103,18 +103,40 @@ def status_error(answer: Answer) -> APIStatusError:
     headers = answer.headers
     text = answer.body.decode("utf-8", "backslashreplace")
     body = hidden_in(_parsed(text))
-    told = _told(body)
+    told = told_in(body)
     error = _class_of(answer.status)(_message(answer.status, told, headers, text))
-    if isinstance(told.get("code"), (str, int)) and told["code"] != "":
-        error.code = shortened(printable(str(told["code"])))
-    error.type = _text_of(told.get("type"))
-    error.param = _text_of(told.get("param"))
+    _name(error, told)
     error.status = answer.status
     error.headers = {name: hidden(value) for name, value in headers.items()}
     error.request_id = _text_of(told.get("request_id")) or request_id_of(error.headers)
     error.body = shortened(hidden(text), _MOST_BODY_CHARACTERS) if body is None else body
     error.tries = answer.tries
     return error
+
+
+def told_error(data: bytes) -> APIError:
+    """The exception for a failure that a server tells without a status, in the middle of an answer.
+
+    Its code, type and param are there as in the body of a status, where it is JSON of their form.
+    """
+    from polymux.errors import APIError
+
+    text = data.decode("utf-8", "backslashreplace")
+    told = told_in(hidden_in(_parsed(text)))
+    message = told.get("message")
+    if not isinstance(message, str) or not message.strip():
+        message = text
+    error = APIError(shortened(printable(message.strip()), 2 * _FIRST_ERROR))
+    _name(error, told)
+    return error
+
+
+def _name(error: APIError, told: dict[str, Any]) -> None:
+    """Code, type and param, where the server gave them."""
+    if isinstance(told.get("code"), (str, int)) and told["code"] != "":
+        error.code = shortened(printable(str(told["code"])))
+    error.type = _text_of(told.get("type"))
+    error.param = _text_of(told.get("param"))
 
 
 def _class_of(status: int) -> type[APIStatusError]:
@@ -147,8 +169,10 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def _told(body: Any) -> dict[str, Any]:
+def told_in(body: Any) -> dict[str, Any]:
     """Message, code, type and param, in any of the shapes that servers use."""
+    if isinstance(body, list) and body:
+        body = body[0]  # As Google's server in OpenAI's form has it.
     if not isinstance(body, dict):
         return {}
     error = body.get("error")

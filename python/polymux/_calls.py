@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import call_options, responses
 from polymux._answers import Answer, status_error
 from polymux._log import log
+from polymux._settings import resolved
 from polymux.errors import DecodeError, NoMatchError
 from polymux.operations.results import JOBS, RESULTS
 from polymux.request import build_request
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
 
 SUCCESSES = range(200, 300)
 _ACCEPTED = 202
-#: Seconds that a server is asked to keep a job's answer back before it tells where the job is.
+#: Seconds that a server is asked to keep a job's answer back before it tells where the job is; and
+#: where somebody wants to know how far it is.
 _PREFERRED_WAIT_S = 50
+_WATCHED_WAIT_S = 2
 _STREAMING = ("chat", "free_chat")
 _ID_FIELDS = ("x-request-id", "idempotency-key")
 _MOST_KEPT_OPTIONS = 256
@@ -37,8 +40,10 @@ class Plan:
 
     __slots__ = ("fields", "identified", "job", "options", "path", "result", "timeout")
 
-    def __init__(self, settings: Settings, operation: str, *, stream: bool, wait: bool) -> None:
-        """Made once, and used again."""
+    def __init__(
+        self, settings: Settings, operation: str, *, stream: bool, wait_s: int | None
+    ) -> None:
+        """Made once, and used again. `wait_s`: how long a job's answer is waited for."""
         quick = call_options.STREAMED if stream else call_options.QUICK
         self.job = operation in JOBS
         self.result = RESULTS[operation]
@@ -52,7 +57,7 @@ class Plan:
         if stream and "accept" not in own:
             self.fields.append("Accept: text/event-stream, application/json")
         if self.job and "prefer" not in own:
-            wish = f"wait={_PREFERRED_WAIT_S}" if wait else "respond-async"
+            wish = "respond-async" if wait_s is None else f"wait={wait_s}"
             self.fields.append(f"Prefer: {wish}")
         self.identified = own.isdisjoint(_ID_FIELDS)
 
@@ -75,11 +80,19 @@ class Call:
         timeout: float | Timeout | None,
         on_upload: Callable[[int, int | None], object] | None,
         wait: bool,
+        watched: bool,
         awaited: bool = False,
     ) -> None:
-        """Checks and builds the request; nothing is sent. `awaited`: an event loop will send it."""
+        """Checks and builds the request; nothing is sent.
+
+        `watched`: somebody wants to know of a job's progress; `awaited`: an event loop will send.
+        """
         self.connection = connection
-        if operation == "chat" and values.get("model") is None:
+        if awaited and on_upload is not None:
+            from polymux.media_file import refuse_asynchronous
+
+            refuse_asynchronous("on_upload", on_upload)
+        if resolved(operation) == "chat" and values.get("model") is None:
             values["model"] = settings.chat_model or connection.chat_model or "default"
         request = build_request(
             operation,
@@ -89,16 +102,21 @@ class Call:
             on_progress=on_upload,
             awaited=awaited,
         )
+        if not awaited and not isinstance(request.body, bytes):
+            _refuse_asynchronous(values)
         self.operation = name = request.operation
         self.body, self.type, self.target = request.body, request.content_type, request.target
         self.stream = bool(values.get("stream")) and name in _STREAMING
+        wait_s = None if not wait else _WATCHED_WAIT_S if watched else _PREFERRED_WAIT_S
         if timeout is not None:
-            self.plan = Plan(settings.changed(timeout=timeout), name, stream=self.stream, wait=wait)
+            self.plan = Plan(
+                settings.changed(timeout=timeout), name, stream=self.stream, wait_s=wait_s
+            )
             return
-        key = (name, self.stream, wait)
+        key = (name, self.stream, wait_s)
         plan = plans.get(key)
         if plan is None:
-            plan = plans[key] = Plan(settings, name, stream=self.stream, wait=wait)
+            plan = plans[key] = Plan(settings, name, stream=self.stream, wait_s=wait_s)
         self.plan = plan
 
     def arguments(self) -> tuple[str, str, list[str], Any, _core.CallOptions]:
@@ -147,18 +165,16 @@ class Call:
             log("debug", "%s: %s after %.3f s", self.operation, name, took_s)
 
     def result(self, answer: Answer) -> Any:
-        """The answer as the operation's class.
+        """The answer, which is no job, as the operation's class.
 
         Raises:
             DecodeError: It is something else.
-            PredictionFailedError: It is a job that failed.
+            NoMatchError: It is no song.
         """
         name = self.plan.result
         if name == "MediaFile":
             return answer.file(responses.media_url(answer.body))
         result = getattr(responses, name).of_answer(answer)
-        if name == "Prediction":
-            return result.raise_for_status()
         if name == "Song" and not result.is_match:
             raise NoMatchError("the server knows no song like this recording")
         return result
@@ -184,13 +200,24 @@ class Call:
             raise DecodeError("output: is missing; it must be the address of a file")
         return job.audio
 
-    def unfinished(self, answer: Answer) -> Prediction | None:
-        """The job, where the answer is one that goes on; else None."""
+    def job(self, answer: Answer) -> Prediction | None:
+        """The job, where the answer is one; else None."""
         plan = self.plan
         if not plan.job or (answer.status != _ACCEPTED and plan.result != "Prediction"):
             return None
-        job = responses.Prediction.of_answer(answer)
-        return None if job.finished else job
+        return responses.Prediction.of_answer(answer)
+
+
+def _refuse_asynchronous(values: Mapping[str, Any]) -> None:
+    """Raises for a file that only an event loop could read: it would be waited for in vain."""
+    ways = ("read", "__iter__", "__fspath__")
+    for name, value in values.items():
+        content = value[1] if type(value) is tuple and value[1:] else value
+        if hasattr(content, "__aiter__") and not any(hasattr(content, one) for one in ways):
+            raise TypeError(
+                f"the file of {name!r} is an asynchronous iterable: AsyncClient reads those, and "
+                "Client an iterable of bytes"
+            )
 
 
 def native_call_options(

@@ -122,8 +122,8 @@ def native_policy(policy: FetchPolicy) -> _core.FetchPolicy:
     )
 
 
-def native_limits(limits: FetchLimits) -> _core.FetchLimits:
-    """The same for the native core, which checks them."""
+def native_limits(limits: FetchLimits, waited_ms: int = 0) -> _core.FetchLimits:
+    """The same for the native core, which checks them; of the total, what a wait has left."""
     from polymux._native_core import core
 
     values: dict[str, int] = {}
@@ -133,4 +133,6 @@ def native_limits(limits: FetchLimits) -> _core.FetchLimits:
         if not 0 <= value < 1 << (63 if wide else 32):
             raise InvalidRequestError(f"{item.name}={value} is far outside of every accepted range")
         values[item.name] = value
+    if waited_ms:
+        values["total_ms"] = max(1, values["total_ms"] - waited_ms)
     return core.FetchLimits(**values)

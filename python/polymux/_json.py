@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, NoReturn
 
+from polymux._secrets import hidden
 from polymux._text import printable, shortened
 from polymux.errors import DecodeError
 
 DEEPEST = 200
 _SHOWN_BYTES = 60
+_LOOKED_AT_BYTES = 4096
 
 
 def parse_unusual(body: bytes, _: str = "") -> Any:
@@ -46,6 +49,22 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
 
 
+def finite(value: object) -> float | None:
+    """A number that somebody has sent; None for what is none, and for one that no float holds.
+
+    Example:
+        >>> finite(3), finite(0.5), finite(True), finite("3"), finite(10**400)
+        (3.0, 0.5, None, None, None)
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
 def mended(body: bytes) -> bytes | None:
     """The body with U+FFFD for each half of a surrogate pair; None where there is none.
 
@@ -64,8 +83,9 @@ def refusal(body: bytes, reason: str) -> DecodeError:
     """The exception for a body that is no JSON; it shows how the body begins."""
     if not body:
         return DecodeError("the answer is not JSON: it is empty")
-    start = printable(body[:_SHOWN_BYTES].decode("utf-8", "backslashreplace"))
-    more = "..." if len(body) > _SHOWN_BYTES else ""
+    # Keys are hidden before it is cut: in two, one would not be known for what it is.
+    start = hidden(body[:_LOOKED_AT_BYTES].decode("utf-8", "backslashreplace"))
+    start, more = printable(start[:_SHOWN_BYTES]), "..." if len(body) > _SHOWN_BYTES else ""
     return DecodeError(
         f"the answer is not JSON: {reason}; it has {len(body)} bytes and begins with "
         f"{shortened(start)}{more}"

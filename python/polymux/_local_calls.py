@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
+from weakref import WeakSet
 
-from polymux import contract, responses
+from polymux import _local_folders, contract, responses
 from polymux._answers import Answer
+from polymux._open_calls import OpenCalls
 from polymux._text import shown
 from polymux.engines.in_process import InProcessBackend
 from polymux.engines.prepared import refuse_addresses
@@ -21,8 +21,10 @@ from polymux.errors import (
     NoMatchError,
     PredictionFailedError,
 )
+from polymux.inputs import file_given
 from polymux.local_file import LocalFile
 from polymux.operations.results import RESULTS
+from polymux.request import messages_of
 from polymux.service import shapes
 from polymux.service.admission import Bounds
 from polymux.service.dispatch import Service
@@ -80,7 +82,8 @@ class LocalHome:
         summaries: SummaryOptions | None = None,
     ) -> None:
         """Opens the store."""
-        self._own = None if folder is not None else tempfile.mkdtemp(prefix="polymux-local-")
+        self.calls = OpenCalls()
+        self._own = None if folder is not None else _local_folders.made()
         self.folder = Path(self._own or os.fspath(folder or "")).expanduser().absolute()
         self.store = Store(self.folder, cap_bytes=_DEFAULT_CAP_BYTES, life_s=_LIFE_S)
         own = backends
@@ -93,11 +96,33 @@ class LocalHome:
             own = _backends(settings, catalogue)
         bounds = Bounds(longest_generation_s=longest_generation_s)
         self.service = Service(own, self.store, queue=1000, bounds=bounds)
+        _HOMES.add(self)
 
     def remove(self) -> None:
         """Removes the folder, where it was made for this."""
         if self._own is not None:
-            shutil.rmtree(self._own, ignore_errors=True)
+            _local_folders.remove(self._own)
+
+    def leave_to_parent(self) -> None:
+        """In a forked process: nothing of it is used here any more, and nothing of it ended."""
+        descriptor, self.store._lock = self.store._lock, -1  # noqa: SLF001
+        if descriptor >= 0:
+            os.close(descriptor)  # The lock would be held for as long as this process has it.
+
+
+_HOMES: WeakSet[LocalHome] = WeakSet()
+#: Nobody may give these up by forgetting them: it would be the parent's database that is closed.
+_OF_PARENTS: list[LocalHome] = []
+
+
+def _forked() -> None:
+    _OF_PARENTS.extend(_HOMES)
+    _HOMES.clear()
+    for home in _OF_PARENTS:
+        home.leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 class _Media(InProcessBackend):
@@ -175,8 +200,8 @@ def work_of(
 
     operation = contract.operation(operation).name
     given = core.present(dict(values))
-    if isinstance(given.get("messages"), str):
-        given["messages"] = [{"role": "user", "content": given["messages"]}]
+    if "messages" in given:
+        given["messages"] = messages_of(given["messages"])
     if operation == "chat":
         given.setdefault("model", "default")
     if operation in ("chat", "free_chat"):
@@ -201,6 +226,9 @@ def work_of(
 def _upload(value: Any, store: Store, drafts: list[Any]) -> Upload:
     """A file of the caller: one on disk as it is, others written to a draft."""
     name, data = (value[0], value[1]) if isinstance(value, tuple) else (None, value)
+    made = file_given(data)  # By this or another call.
+    if made is not None:
+        name, data = name or made[0], made[1]
     if isinstance(data, (str, os.PathLike)):
         path = Path(data).absolute()
         try:
@@ -231,7 +259,7 @@ def _upload(value: Any, store: Store, drafts: list[Any]) -> Upload:
 def _pieces(data: Any) -> Any:
     if isinstance(data, (bytes, bytearray, memoryview)):
         return (bytes(data),)
-    if hasattr(data, "read"):
+    if hasattr(data, "read") and file_given(data) is None:
         return iter(lambda: data.read(1 << 20), b"")
     try:
         return iter(data)

@@ -139,4 +139,6 @@ async def _piece(body: core.MultipartBody) -> Any:
     except BaseException as error:
         # Cancelled too: the iterator would give its end next, and the upload would look whole.
         body._fail(error)  # noqa: SLF001
+        # It keeps the error, which keeps this frame: nothing would let go of either, and the file.
+        del body
         raise

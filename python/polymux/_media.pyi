@@ -92,8 +92,14 @@ def parse_bitrate(text: str) -> int: ...
 def nearest_bitrate(bitrate_bps: int, sample_rate_hz: int) -> int:
     """The legal bitrate that LAME takes for this one."""
 
-def probe(source: object, limits: Limits) -> dict[str, Any]:
-    """The fields of MediaInfo: streams, chapters and cover as dicts, tags as lists of pairs."""
+def probe(
+    source: object, limits: Limits, check: Callable[[], object] | None = None
+) -> dict[str, Any]:
+    """The fields of MediaInfo: streams, chapters and cover as dicts, tags as lists of pairs.
+
+    While it waits, signal handlers run, then `check`, twenty times a second. What any of them
+    raises ends the work; so it is of the three below that have a `check`.
+    """
 
 def decode_pcm(
     source: object,
@@ -104,6 +110,7 @@ def decode_pcm(
     end_s: float | None,
     strict: bool,
     limits: Limits,
+    check: Callable[[], object] | None = None,
 ) -> dict[str, Any]:
     """The fields of PcmReport, but `sample_count` for its samples per channel; and `samples`.
 
@@ -188,14 +195,18 @@ def fingerprint_song(
     what `parameters_hash` gives. A frame is 16 ms. `on_progress` gets `position_s`.
     """
 
-def song_query(source: object, limits: Limits) -> dict[str, Any]:
+def song_query(
+    source: object, limits: Limits, check: Callable[[], object] | None = None
+) -> dict[str, Any]:
     """The peaks of a snippet: `query`, for SongIndex, and the `duration_s` that was decoded.
 
     Of more than ten minutes the first ten are decoded, of more than 30 seconds the loudest 30 are
     taken.
     """
 
-def shazam_signature(source: object, limits: Limits) -> dict[str, Any]:
+def shazam_signature(
+    source: object, limits: Limits, check: Callable[[], object] | None = None
+) -> dict[str, Any]:
     """The signature by which Shazam recognises a recording, of its middle ten seconds.
 
     `uri` as requests carry it, `sample_count` at 16 kHz that it was made of, and `peak_count`.

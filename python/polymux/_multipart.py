@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from polymux._text import shown
 from polymux.errors import InvalidRequestError
-from polymux.inputs import is_path, native_source
+from polymux.inputs import file_given, is_path, native_source
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -145,7 +145,11 @@ def _native_file(field: str, upload: Any) -> tuple[str, str, Any, str, str, str,
         content_type = upload[2] if len(upload) == 3 else None
         if not isinstance(content_type, (str, type(None))):
             raise TypeError(f"the content type of {field!r} is a str or None")
-    kind, source, name, size = _content(field, content)
+    given = file_given(content)
+    if given is not None:
+        content_type = content_type or content.content_type
+        file_name, content = file_name or given[0], given[1]
+    kind, source, name, size = _content(field, content, is_fetched=given is not None)
     if file_name is None:
         file_name = _own_name(content)
     # A path need not be text, and UTF-8 cannot say what is none.
@@ -153,8 +157,15 @@ def _native_file(field: str, upload: Any) -> tuple[str, str, Any, str, str, str,
     return (field, kind, source, name, wire_name, content_type or "", size)
 
 
-def _content(field: str, content: Any) -> tuple[str, Any, str, int | None]:
-    """Kind, object, name for messages, and size where it is known."""
+def _content(
+    field: str, content: Any, *, is_fetched: bool = False
+) -> tuple[str, Any, str, int | None]:
+    """Kind, object, name for messages, and size where it is known.
+
+    `is_fetched`: a file on a server is read by its pieces, which it gives anew to who asks again.
+    """
+    if is_fetched and not isinstance(content, (bytes, os.PathLike)):
+        return "iterable", content, f"<{field}>", None
     try:
         memoryview(content)
         plain = True

@@ -114,9 +114,9 @@ def stream_ended(
     """
     error: APIError | StreamInterruptedError | DecodeError
     if state == "failed":
-        error = APIError(message, code=hidden(error_code) or None)
-        error.type = hidden(error_type) or None
-        error.param = hidden(error_param) or None
+        error = APIError(printable(message), code=printable(hidden(error_code)) or None)
+        error.type = printable(hidden(error_type)) or None
+        error.param = printable(hidden(error_param)) or None
     elif state == "interrupted":
         error = StreamInterruptedError(message)
         error.retry_safe = repeatable and chunks == 0

@@ -50,6 +50,13 @@ def checked_proxy(proxy: str) -> str:
         raise InvalidRequestError(f"proxy: must begin with one of {', '.join(schemes)}")
     from urllib.parse import unquote, urlsplit
 
-    password = urlsplit(proxy).password
+    try:
+        parts = urlsplit(proxy)
+        password = parts.password
+        has_host = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        has_host = False
+    if not has_host:
+        raise InvalidRequestError("proxy: its host or port cannot be one")
     keep_secret(password, None if password is None else unquote(password))
     return proxy

@@ -1,4 +1,8 @@
-"""Keys that this process uses: no text of an error or result shows one, whoever repeats it."""
+"""Keys that this process uses: no text of an error or result shows one, whoever repeats it.
+
+Nor a long part of one: a server may repeat the beginning of a key, and a text that is shortened may
+end in its middle.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +13,93 @@ if TYPE_CHECKING:
 #: Shorter ones could not be told from words.
 _SHORTEST = 4
 _MOST = 1000
+#: So many characters of a key in a row are no accident.
+_LONGEST_PART = 7
+#: How long the pieces are that are looked for, and how far apart: so each longer part has one.
+_PIECE = 5
+_STEP = _LONGEST_PART + 2 - _PIECE
+#: A part of that length is hidden as it is found; what is left of a longer one comes next.
+_ENOUGH = 64
+#: Of a longer key the rest is not cut into pieces.
+_LONGEST_CUT = 8192
 _KNOWN: dict[str, None] = {}
+#: All pieces of what is known: most texts have none of them, which is found out quickly.
+_PIECES: set[str] = set()
 
 
 def keep_secret(*secrets: str | None) -> None:
     """Hides these from now on. Of very many the oldest are forgotten."""
     for secret in secrets:
         if secret is not None and len(secret) >= _SHORTEST:
+            if secret not in _KNOWN:
+                _PIECES.update(_pieces(secret))
             _KNOWN.pop(secret, None)
             _KNOWN[secret] = None
     if len(_KNOWN) > _MOST:
-        for oldest in list(_KNOWN)[:-_MOST]:  # Other threads may do the same.
-            _KNOWN.pop(oldest, None)
+        _forget()
+
+
+def _pieces(secret: str) -> list[str]:
+    if len(secret) <= _LONGEST_PART:
+        return []
+    return [secret[at : at + _PIECE] for at in range(min(len(secret), _LONGEST_CUT) - _PIECE + 1)]
+
+
+def _forget() -> None:
+    """The older half, so that this is seldom done. Other threads may do the same."""
+    for oldest in list(_KNOWN)[: -_MOST // 2]:
+        _KNOWN.pop(oldest, None)
+    left = {piece for secret in list(_KNOWN) for piece in _pieces(secret)}
+    _PIECES.intersection_update(left)
 
 
 def hidden(text: str) -> str:
-    """The text with ``***`` in the place of each key."""
+    """The text with ``***`` in the place of each key, and of each part of 8 characters and more."""
     # The longest first: one may be how another begins, whose rest would stay.
     for secret in sorted(_KNOWN, key=len, reverse=True):
         if secret in text:
             text = text.replace(secret, "***")
-    return text
+    found = range(0, len(text) - _PIECE + 1, _STEP)
+    if _PIECES.isdisjoint([text[at : at + _PIECE] for at in found]):
+        return text
+    return _without_parts(text)
+
+
+def _without_parts(text: str) -> str:
+    kept: list[str] = []
+    start = at = 0
+    while at <= len(text) - _PIECE:
+        if text[at : at + _PIECE] in _PIECES:
+            begin, end = _part_around(text, at, start)
+            if end - begin > _LONGEST_PART:
+                kept += (text[start:begin], "***")
+                start = end
+                at = -(-end // _STEP) * _STEP
+                continue
+        at += _STEP
+    return "".join((*kept, text[start:]))
+
+
+def _part_around(text: str, at: int, least: int) -> tuple[int, int]:
+    """The longest part of a key that has the piece of the text there; nothing before `least`."""
+    best = at, at
+    piece = text[at : at + _PIECE]
+    for secret in list(_KNOWN):
+        place = secret.find(piece)
+        while place >= 0:
+            back = 0
+            while back < min(place, at - least) and secret[place - back - 1] == text[at - back - 1]:
+                back += 1
+            on = _PIECE
+            rest = min(len(secret) - place, len(text) - at)
+            while on < rest and secret[place + on] == text[at + on]:
+                on += 1
+            if back + on > best[1] - best[0]:
+                best = at - back, at + on
+            if back + on >= _ENOUGH:  # Of a key that repeats itself, all places would take long.
+                return best
+            place = secret.find(piece, place + 1)
+    return best
 
 
 def hidden_in(value: Any) -> Any:

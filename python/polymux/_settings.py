@@ -124,6 +124,7 @@ def checked_path(operation: str, path: str) -> tuple[str, str]:
 
     Raises:
         InvalidRequestError: Something else; joined to the server's address it could name another.
+            Or there is no such operation.
         TypeError: Not a text.
     """
     from polymux._text import shown
@@ -138,4 +139,24 @@ def checked_path(operation: str, path: str) -> tuple[str, str]:
             "backslash, control or non-ASCII character"
         )
         raise InvalidRequestError(message)
-    return operation, path
+    name = resolved(operation)
+    if name is None:
+        raise InvalidRequestError(
+            f"paths: there is no operation {shown(operation)}; 'polymux operations' lists them"
+        )
+    return name, path
+
+
+def resolved(operation: str) -> str | None:
+    """The operation that a method's name, a command, a path or its last segment means, if any."""
+    from polymux.operations.results import PATHS
+
+    if operation in PATHS:
+        return operation
+    word = operation.replace("-", "_")
+    if word in PATHS:
+        return word
+    for name, path in PATHS.items():
+        if operation in (path, f"/api/v1/{path}", path.rpartition("/")[2]):
+            return name
+    return None

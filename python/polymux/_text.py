@@ -2,6 +2,8 @@
 
 import os
 
+from polymux._secrets import hidden
+
 SHOWN_CHARACTERS = 200
 
 
@@ -24,7 +26,11 @@ def _escaped(char: str) -> str:
 
 
 def shortened(text: str, limit: int = SHOWN_CHARACTERS) -> str:
-    """At most `limit` characters, the middle left out: both ends of a path or value tell most."""
+    """At most `limit` characters, the middle left out: both ends of a path or value tell most.
+
+    Keys are hidden before: cut in two, one would not be known for what it is.
+    """
+    text = hidden(text)
     if len(text) <= limit:
         return text
     kept = limit - 3
@@ -33,6 +39,8 @@ def shortened(text: str, limit: int = SHOWN_CHARACTERS) -> str:
 
 def shown(value: object) -> str:
     """A value of the caller as an error message may quote it."""
+    if isinstance(value, str):
+        value = hidden(value)  # Before its backslashes and quotes are doubled.
     return shortened(printable(repr(value)))
 
 

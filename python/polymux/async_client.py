@@ -86,6 +86,7 @@ class AsyncClient(ClientBase, AsyncOperations):
             timeout=timeout,
             on_upload=on_upload,
             wait=wait,
+            watched=on_progress is not None,
             awaited=True,
         )
         arguments = call.arguments()
@@ -99,13 +100,15 @@ class AsyncClient(ClientBase, AsyncOperations):
         except Exception as error:
             call.tell_failure(error, started)
             raise
-        job = call.unfinished(answer)
+        job = call.job(answer)
         if job is None:
             return call.result(answer)
-        if not wait:
+        if not wait and not job.finished:
             return job
-        job = await self.predictions.wait(job, on_progress=on_progress, timeout=call.rest(started))
-        return call.result_of_job(job)
+        if on_progress is not None or not job.finished:
+            rest = call.rest(started)
+            job = await self.predictions.wait(job, on_progress=on_progress, timeout=rest)
+        return call.result_of_job(job.raise_for_status())
 
     async def _stream(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,7 @@ from polymux.call_options import LONGEST_GENERATION_S
 from polymux.operations.asynchronous import AsyncOperations
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from polymux.upstreams.song_search.settings import SongSearchSettings
 
 __all__ = ["AsyncLocal"]
+
+#: How long work may take to stop before the processes that do it are ended.
+_LONGEST_STOP_S = 5.0
 
 
 class AsyncLocal(AsyncOperations):
@@ -91,8 +94,15 @@ class AsyncLocal(AsyncOperations):
         )  # fmt: skip
         self._home: LocalHome | None = None
         self._opening: asyncio.Lock | None = None
+        self._process = os.getpid()
+
+    def _check_process(self) -> None:
+        """After a fork it begins anew: threads, loop and engines are the parent's."""
+        if self._process != os.getpid():
+            self._process, self._home, self._opening = os.getpid(), None, None
 
     async def _opened(self) -> LocalHome:
+        self._check_process()
         if self._opening is None:
             self._opening = asyncio.Lock()
         async with self._opening:
@@ -116,12 +126,31 @@ class AsyncLocal(AsyncOperations):
         on_progress: Callable[[Prediction], object] | None = None,
         wait: bool = True,
     ) -> Any:
+        home = await self._opened()
+        with home.calls.entered():
+            return await self._done(
+                home, operation, values, model=model, extra_body=extra_body, timeout=timeout,
+                on_upload=on_upload, on_progress=on_progress, wait=wait,
+            )  # fmt: skip
+
+    async def _done(
+        self,
+        home: LocalHome,
+        operation: str,
+        values: dict[str, Any],
+        *,
+        model: str | None,
+        extra_body: Mapping[str, Any] | None,
+        timeout: float | Timeout | None,
+        on_upload: Callable[[int, int | None], object] | None,
+        on_progress: Callable[[Prediction], object] | None,
+        wait: bool,
+    ) -> Any:
         from polymux import _local_calls as calls
         from polymux.call_options import as_timeout
         from polymux.service.dispatch import is_job
         from polymux.service.work import heard_at_the_end
 
-        home = await self._opened()
         work, drafts = await asyncio.to_thread(
             lambda: calls.work_of(
                 operation, values, model=model, extra_body=extra_body, store=home.store
@@ -187,13 +216,25 @@ class AsyncLocal(AsyncOperations):
 
         # A reader takes its time between two chunks, and that counts as well.
         until = None if limit_s is None else asyncio.get_running_loop().time() + limit_s
-        return decode_async(_events(home, work, limit_s, until), LONGEST_EVENT_BYTES)
+        pieces = home.calls.stream(_events(home, work, limit_s, until))
+        return decode_async(pieces, LONGEST_EVENT_BYTES)
 
     async def aclose(self) -> None:
-        """Ends what runs, and the engines' processes. Idempotent."""
-        home, self._home = self._home, None
+        """Ends what runs, and the engines' processes. Idempotent.
+
+        Calls that have not ended raise `OperationCancelledError`, and streams end where they are.
+        """
+        self._check_process()
+        if self._opening is None:
+            return
+        async with self._opening:
+            home, self._home = self._home, None
         if home is not None:
+            home.service.drain()
+            await home.calls.end(_LONGEST_STOP_S)
             await home.service.close()
+            # What was held up by a process has ended with it.
+            await home.calls.end(_LONGEST_STOP_S)
             await asyncio.to_thread(home.remove)
 
     async def __aenter__(self) -> Self:
@@ -212,7 +253,7 @@ class AsyncLocal(AsyncOperations):
 
 async def _events(
     home: LocalHome, work: Work, limit_s: float | None, until: float | None
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes]:
     """The chunks in the form that a server sends them in, for the same decoder."""
     import json
     from contextlib import aclosing

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from polymux._answers import Answer
-from polymux.predictions import (
+from polymux._looks import (
     Events,
     Pages,
     Watch,
     as_prediction,
     checked_answer,
     events_request,
+    failures_told,
     path_of,
     prediction_request,
 )
@@ -51,9 +52,9 @@ class AsyncPredictions:
         timeout: float | Timeout | None = None,
     ) -> AsyncIterator[Prediction]:
         """The jobs of the client's key; see `Predictions.list`."""
-        pages = Pages(self._connection)
-        while pages.target:
-            for job in pages.read(await self._ask("GET", pages.target, timeout)):
+        pages = Pages()
+        while (target := pages.target()) is not None:
+            for job in pages.read(await self._ask("GET", target, timeout)):
                 yield job
 
     async def cancel(
@@ -80,13 +81,15 @@ class AsyncPredictions:
         news = Events(self._connection, self._settings.longest_event_bytes)
         try:
             while not news.ended:
-                await _loop.news(exchange)
+                with failures_told():
+                    await _loop.news(exchange)
                 ended = exchange.ended
                 for job in news.read(exchange.take_bytes()):
                     yield job
                 if ended:
-                    checked_answer(Answer(exchange.outcome(), self._connection))
-                    news.finish()
+                    with failures_told():
+                        checked_answer(Answer(exchange.outcome(), self._connection))
+                        news.finish()
         finally:
             exchange.close()
 
@@ -97,22 +100,29 @@ class AsyncPredictions:
         on_progress: Callable[[Prediction], object] | None = None,
         timeout: float | Timeout | None = None,
     ) -> Prediction:
-        """Waits for the end of a job; see `Predictions.wait`."""
+        """Waits for the end of a job; see `Predictions.wait`. `on_progress` may be asynchronous."""
         from asyncio import sleep
+        from inspect import isawaitable
 
-        watch = Watch(self._settings, prediction, on_progress, timeout)
+        watch = Watch(self._settings, prediction, timeout, told=on_progress is not None)
         job = None if isinstance(prediction, str) else prediction
-        while not watch.ended(job):
+        while True:
+            if on_progress is not None and watch.is_news(job):
+                said = on_progress(job)
+                if isawaitable(said):
+                    await said
+            if job is not None and job.finished:
+                return job.raise_for_status()
             if job is not None:
                 await sleep(watch.pause())
             job = await self.get(prediction, timeout=watch.rest())
-        assert job is not None  # noqa: S101 - it has ended
-        return job.raise_for_status()
 
     async def _ask(self, method: str, target: str, timeout: float | Timeout | None) -> Answer:
         from polymux import _loop
 
         session = self._connection.session()
         request = prediction_request(self._connection, self._settings, method, target, timeout)
-        exchange = session.start(_loop.port(), *request, "whole")
-        return checked_answer(Answer(await _loop.outcome(exchange, None, None), self._connection))
+        with failures_told():
+            exchange = session.start(_loop.port(), *request, "whole")
+            outcome = await _loop.outcome(exchange, None, None)
+            return checked_answer(Answer(outcome, self._connection))

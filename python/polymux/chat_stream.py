@@ -55,7 +55,8 @@ class ChatStream(core.ChatStream):
         """Gives up the source, and closes it where it can be closed. What came before stays.
 
         Reading on gives the chunks that are decoded already, then `StreamInterruptedError` unless
-        the answer was complete.
+        the answer was complete. Who waits for a chunk of a client's stream in another thread gets
+        `OperationCancelledError`.
         """
         close = getattr(self._detach(), "close", None)
         if close is not None:

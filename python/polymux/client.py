@@ -107,6 +107,7 @@ class Client(ClientBase, Operations):
             timeout=timeout,
             on_upload=on_upload,
             wait=wait,
+            watched=on_progress is not None,
         )
         arguments = call.arguments()
         try:
@@ -116,14 +117,15 @@ class Client(ClientBase, Operations):
         except Exception as error:
             call.tell_failure(error, started)
             raise
-        job = call.unfinished(answer)
+        job = call.job(answer)
         if job is None:
             return call.result(answer)
-        if not wait:
+        if not wait and not job.finished:
             return job
-        rest = call.rest(started)
-        job = self.predictions.wait(job, on_progress=on_progress, timeout=rest)
-        return call.result_of_job(job)
+        if on_progress is not None or not job.finished:
+            rest = call.rest(started)
+            job = self.predictions.wait(job, on_progress=on_progress, timeout=rest)
+        return call.result_of_job(job.raise_for_status())
 
     def _stream(self, call: Call, exchange: Any) -> ChatStream:
         from polymux.chat_stream import opened_stream

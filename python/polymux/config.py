@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["Configuration", "config_path", "configuration"]
 
 _KEYS = ("base_url", "api_key", "chat_model", "ca_file", "client_certificate", "proxy")
+#: Of others, who read them by themselves.
+_TABLES = ("songs",)
 #: Of the way to the server, as fields of `Configuration`; the variables are in capitals.
 _WAYS = ("ca_file", "client_certificate", "proxy")
 _LARGEST_FILE_BYTES = 1 << 20
@@ -164,7 +166,8 @@ def configuration(
     which leaves its address and a key in the folder for state.
 
     Raises:
-        InvalidRequestError: There is no server's address, or something in the file is wrong.
+        InvalidRequestError: There is no server's address, or something in the file is wrong; or the
+            file that ``POLYMUX_CONFIG`` names is not there.
 
     Example:
         >>> from polymux.config import configuration
@@ -173,23 +176,25 @@ def configuration(
         ('http://127.0.0.1:8000', 'secret', None)
     """
     base_url = base_url or os.environ.get("POLYMUX_BASE_URL")
-    api_key = api_key or os.environ.get("POLYMUX_API_KEY")
+    if api_key is None:  # An empty one says that there is none.
+        api_key = os.environ.get("POLYMUX_API_KEY") or None
     chat_model = chat_model or os.environ.get("POLYMUX_CHAT_MODEL")
     ways = {name: os.environ.get(f"POLYMUX_{name.upper()}") or None for name in _WAYS}
     file = _from_file(_config_file())
     its_url = checked_base_url(file["base_url"]) if "base_url" in file else None
     if not base_url:
         base_url = its_url
-    if its_url is not None and base_url and checked_base_url(base_url) == its_url:
-        api_key = api_key or file.get("api_key")
+    if its_url is not None and base_url and _is_same(base_url, its_url):
+        if api_key is None:
+            api_key = file.get("api_key")
         ways = {name: ways[name] or file.get(name) for name in _WAYS}
     chat_model = chat_model or file.get("chat_model")
-    if not (base_url and api_key):
+    if not api_key and not (base_url and api_key is not None):
         # A key of this account for a server of this machine, which both are its own.
         # Another server's key is not for it.
-        local = None if api_key else _local_server()
-        if local is not None and (not base_url or checked_base_url(base_url) == local[0]):
-            base_url, api_key = local
+        local = _local_server()
+        if local is not None and (not base_url or _is_same(base_url, local[0])):
+            base_url, api_key = local[0], local[1] if api_key is None else ""
     if not base_url:
         raise InvalidRequestError(
             "no server: give base_url, set POLYMUX_BASE_URL, or write base_url into "
@@ -204,13 +209,28 @@ def configuration(
     )
 
 
+def _is_same(url: str, other: str) -> bool:
+    """Whether both are one server's address, however they are spelt: case, port, numbers."""
+    from polymux._connection import host_of
+
+    def parts(address: str) -> tuple[str, str, str]:
+        scheme, _, rest = checked_base_url(address).partition("://")
+        return scheme, host_of(f"{scheme}://{rest}"), rest.partition("/")[2]
+
+    return parts(url) == parts(other)
+
+
 def _from_file(path: str) -> dict[str, str]:
     name = display_name(path)
     try:
         with open(path, "rb") as file:  # noqa: PTH123
             text = file.read(_LARGEST_FILE_BYTES + 1)
     except FileNotFoundError:
-        return {}
+        if not os.environ.get("POLYMUX_CONFIG"):
+            return {}
+        raise InvalidRequestError(
+            f"there is no configuration file {name}, which POLYMUX_CONFIG names"
+        ) from None
     except OSError as error:
         message = f"cannot read the configuration file {name}: {error.strerror}"
         raise InvalidRequestError(message) from error
@@ -224,6 +244,7 @@ def _from_file(path: str) -> dict[str, str]:
         # Its words do not repeat the line, which may hold the key.
         message = f"the configuration file {name} is no TOML: {error}"
         raise InvalidRequestError(message) from None
+    _check_names(found, name)
     for key in _KEYS:
         if not isinstance(found.get(key, ""), str):
             raise InvalidRequestError(f"{key} in the configuration file {name} must be a text")
@@ -232,6 +253,25 @@ def _from_file(path: str) -> dict[str, str]:
     for key in {"ca_file", "client_certificate"} & texts.keys():
         texts[key] = os.path.join(os.path.dirname(path), os.path.expanduser(texts[key]))  # noqa: PTH111, PTH118, PTH120
     return texts
+
+
+def _check_names(found: dict[str, Any], name: str) -> None:
+    """A misspelt name would be passed over, and what was meant would not hold.
+
+    Raises:
+        InvalidRequestError: There is a name that nobody looks for.
+    """
+    for key in found:
+        if key in _KEYS or key in _TABLES:
+            continue
+        from difflib import get_close_matches
+
+        like = get_close_matches(key.replace("-", "_"), (*_KEYS, *_TABLES), 1)
+        # What stands before the "=" is shown, which is no key of a server; nothing behind it.
+        meant = f"; is {like[0]} meant?" if like else f"; it may have {', '.join(_KEYS)}"
+        raise InvalidRequestError(
+            f"the configuration file {name} has {shown(key)}, which means nothing{meant}"
+        )
 
 
 def _check_that_it_names_a_server(texts: dict[str, str], name: str) -> None:

@@ -9,15 +9,15 @@ This is an inner face of the house: functions that take a URL call it, and it ma
 
 from __future__ import annotations
 
-import asyncio
 import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux._fetch_rest import FetchStart, Unfinished
 from polymux._fetch_rules import FetchLimits, FetchPolicy, native_limits, native_policy
+from polymux._fetch_threads import on_a_thread
 from polymux._text import shown
 from polymux.inputs import is_path, path_bytes
 
@@ -43,8 +43,6 @@ __all__ = [
     "fetch",
     "fetch_rest",
 ]
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +202,9 @@ async def afetch(
     destination: Destination = None,
     on_progress: OnProgress | None = None,
 ) -> Fetched:
-    """The same for asyncio, on a thread of the event loop's executor.
+    """The same for asyncio, on a thread of the fetcher's own.
 
+    Of these there are 64 at most: who comes beyond them waits, which counts for ``total_ms``.
     Cancelling the task ends the fetch within milliseconds, and the cancellation is passed on only
     after nothing of it runs any more.
 
@@ -213,8 +212,8 @@ async def afetch(
         url: As for `fetch`, like all that is not described here.
         policy: What may be fetched beyond the public Internet.
         limits: What it may cost.
-        destination: A path, a binary file object (used on the executor's thread), or None.
-        on_progress: Called on the executor's thread.
+        destination: A path, a binary file object (used on that thread), or None.
+        on_progress: Called on that thread.
 
     Raises:
         PolymuxError: As for `fetch`.
@@ -226,7 +225,8 @@ async def afetch(
         Traceback (most recent call last):
         polymux.errors.URLRefusedError: the URL is refused: it must begin with http:// or https://
     """
-    return await _on_a_thread(_Call(url, policy, limits, destination, on_progress).run)
+    call = _Call(url, policy, limits, destination, on_progress)
+    return await on_a_thread("fetch", call.run, (limits or FetchLimits()).total_ms)
 
 
 class Judged(NamedTuple):
@@ -270,40 +270,14 @@ async def ajudged(
     """
     from polymux._native_core import core
 
-    host, port, addresses = await _on_a_thread(
-        partial(
-            core.judged_destination,
-            url.encode("utf-8", "surrogatepass"),
-            native_policy(policy or FetchPolicy()),
-            native_limits(limits or FetchLimits()),
-        )
-    )
+    address = url.encode("utf-8", "surrogatepass")
+    native, kept = native_policy(policy or FetchPolicy()), limits or FetchLimits()
+
+    def judge(token: _core.CancelToken, waited_ms: int) -> tuple[str, int, list[str]]:
+        return core.judged_destination(address, native, native_limits(kept, waited_ms), token)
+
+    host, port, addresses = await on_a_thread("look-up", judge, kept.total_ms)
     return Judged(host, port, tuple(addresses))
-
-
-async def _on_a_thread(call: Callable[[_core.CancelToken], Result]) -> Result:
-    """Runs a call of the core that a token ends; cancelled, it waits until nothing of it runs."""
-    from polymux._native_core import core
-
-    token = core.CancelToken()
-    work = asyncio.ensure_future(asyncio.to_thread(call, token))
-    try:
-        return await asyncio.shield(work)
-    except asyncio.CancelledError:
-        token.cancel()
-        await _ended(work)
-        raise
-
-
-async def _ended(work: asyncio.Future[Any]) -> None:
-    """Waits for it, however often the waiting is cancelled; its outcome concerns nobody."""
-    while not work.done():
-        try:
-            await asyncio.wait({work})
-        except asyncio.CancelledError:
-            continue
-    if not work.cancelled():
-        work.exception()
 
 
 class _Call:
@@ -329,7 +303,7 @@ class _Call:
         # Half of a surrogate pair is for the core to refuse, with all that is no UTF-8.
         self._url = url.encode("utf-8", "surrogatepass")
         self._policy = native_policy(policy or FetchPolicy())
-        self._limits = native_limits(limits or FetchLimits())
+        self._limits = limits or FetchLimits()
         self._on_progress = on_progress
         self._unfinished = unfinished
         self._file: object = None
@@ -339,27 +313,29 @@ class _Call:
         else:
             self._file = destination
 
-    def run(self, token: _core.CancelToken) -> Fetched:
-        """Fetches on this thread."""
+    def run(self, token: _core.CancelToken, waited_ms: int = 0) -> Fetched:
+        """Fetches on this thread, which it has waited for so long."""
         if self._unfinished is not None:
-            return self._fetched(("descriptor", self._unfinished.descriptor), token)
+            return self._fetched(("descriptor", self._unfinished.descriptor), token, waited_ms)
         if self._path is None:
             file = None if self._file is None else ("file", self._file)
-            return self._fetched(file, token)
+            return self._fetched(file, token, waited_ms)
         from polymux._atomic import PendingFile
 
         pending = PendingFile(self._path, overwrite=True)
-        return self._to_file(pending, token)
+        return self._to_file(pending, token, waited_ms)
 
-    def _to_file(self, pending: PendingFile, token: _core.CancelToken) -> Fetched:
+    def _to_file(self, pending: PendingFile, token: _core.CancelToken, waited_ms: int) -> Fetched:
         try:
-            fetched = self._fetched(("descriptor", pending.descriptor), token)
+            fetched = self._fetched(("descriptor", pending.descriptor), token, waited_ms)
             pending.commit()
         finally:
             pending.discard()
         return fetched
 
-    def _fetched(self, destination: tuple[str, object] | None, token: _core.CancelToken) -> Fetched:
+    def _fetched(
+        self, destination: tuple[str, object] | None, token: _core.CancelToken, waited_ms: int
+    ) -> Fetched:
         from polymux._native_core import core
 
         rest, on_start = None, None
@@ -367,8 +343,8 @@ class _Call:
             rest = (kept.have_bytes, kept.etag, kept.whole_bytes)
             on_start = partial(_begin, kept)
         answer = core.fetch(
-            self._url, self._policy, self._limits, destination, self._on_progress, token,
-            rest, on_start,
+            self._url, self._policy, native_limits(self._limits, waited_ms), destination,
+            self._on_progress, token, rest, on_start,
         )  # fmt: skip
         answer["headers"] = tuple(answer["headers"])
         return Fetched(**answer, path=self._path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -12,6 +13,8 @@ from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+    from polymux.media_file import MediaFile
 
 
 class ReadableFile(Protocol):
@@ -28,7 +31,9 @@ class WritableFile(Protocol):
         """Takes the bytes and returns how many it took, or None for all."""
 
 
-Source: TypeAlias = "str | os.PathLike[str] | os.PathLike[bytes] | ReadableBuffer | ReadableFile"
+Source: TypeAlias = (
+    "str | os.PathLike[str] | os.PathLike[bytes] | ReadableBuffer | ReadableFile | MediaFile"
+)
 Destination: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes] | WritableFile | None"
 
 
@@ -61,6 +66,11 @@ def native_source(source: Any) -> tuple[str, object, str]:
         TypeError: Not a path, bytes or binary file object.
         InvalidRequestError: A path that cannot exist, or a buffer with gaps.
     """
+    given = file_given(source)
+    if given is not None:
+        if given[1] is source:
+            raise TypeError("a file on a server is no source here: give what its .read() gives")
+        source = given[1]
     if is_path(source):
         path = path_bytes(source)
         return ("path", path, display_name(path))
@@ -79,6 +89,25 @@ def native_source(source: Any) -> tuple[str, object, str]:
         raise InvalidRequestError("a bytes-like source must be contiguous: pass bytes(source)")
     # A view without format or shape; casting one that is empty is not allowed.
     return ("bytes", view.cast("B") if view.nbytes else b"", "<bytes>")
+
+
+def file_given(source: object) -> tuple[str, object] | None:
+    """Name and content of a `MediaFile` that is given as source; None for all else.
+
+    Its path, or its bytes; of a file on a server the file itself, whose pieces are fetched as they
+    are asked for, through its own guard and without any key.
+    """
+    # Nobody has one where its module is not there.
+    module = sys.modules.get("polymux.media_file")
+    if module is None or not isinstance(source, module.MediaFile):
+        return None
+    if source.path is not None:
+        return source.path.name, source.path
+    if source.url is None:
+        return "converted.mp3", source.read()
+    from polymux.remote_file import path_in
+
+    return path_in(source.url).rpartition("/")[2], source
 
 
 def _name_of_file(file: object) -> str:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from polymux.call_options import LONGEST_GENERATION_S
+from polymux.errors import OperationCancelledError
 from polymux.operations.synchronous import Operations
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
     from types import TracebackType
     from typing import Self
 
@@ -32,11 +37,47 @@ __all__ = ["Local"]
 _LONGEST_STOP_S = 5.0
 
 
+class _Session:
+    """From the first call to `close`: an event loop on a thread, and what does the calls there."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        from polymux.async_local import AsyncLocal
+
+        self.inner = AsyncLocal(**given)
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self.loop.run_forever, name="polymux-local", daemon=True
+        )
+        self._thread.start()
+
+    def end(self) -> None:
+        """Ends what runs; whoever waits for it is told. Nothing may be begun any more."""
+        try:
+            asyncio.run_coroutine_threadsafe(self._ended(), self.loop).result()
+        finally:
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self._thread.join()
+            self.loop.close()
+
+    async def _ended(self) -> None:
+        try:
+            await self.inner.aclose()
+        finally:
+            # A thread waits for each of them, and would for ever.
+            left = asyncio.all_tasks() - {asyncio.current_task()}
+            for one in left:
+                one.cancel()
+            if left:
+                await asyncio.wait(left, timeout=_LONGEST_STOP_S)
+            await self.loop.shutdown_asyncgens()
+
+
 class Local(Operations):
     """The methods of `polymux.Client`, on engines of this machine.
 
     What `AsyncLocal` is, for programs without an event loop: it has one of its own, on a thread,
-    from the first call on. Any number of threads may use it.
+    from the first call on. Any number of threads may use it. A process that is forked begins anew,
+    with engines and a folder of its own.
 
     Args:
         folder: As for `AsyncLocal`.
@@ -85,37 +126,52 @@ class Local(Operations):
             "summaries": summaries,
         }
         self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._inner: AsyncLocal | None = None
+        self._session: _Session | None = None
+        _LOCALS.add(self)
 
-    def _opened(self) -> tuple[asyncio.AbstractEventLoop, AsyncLocal]:
-        with self._lock:
-            if self._loop is None or self._inner is None:
-                from polymux.async_local import AsyncLocal
+    def _begin_anew(self) -> None:
+        """In a forked process, which has neither the session's thread nor who holds the lock."""
+        self._lock = threading.Lock()
+        if self._session is not None:
+            _OF_PARENTS.append(self._session)
+        self._session = None
 
-                self._inner = AsyncLocal(**self._given)
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(
-                    target=self._loop.run_forever, name="polymux-local", daemon=True
-                )
-                self._thread.start()
-            return self._loop, self._inner
+    def _begun(
+        self, work: Callable[[AsyncLocal], Coroutine[Any, Any, Any]], session: _Session | None
+    ) -> tuple[Future[Any], threading.Event]:
+        """Begins a coroutine in a session, or in the present one; that it has stopped is an event.
 
-    def _run(self, work: Callable[[AsyncLocal], Coroutine[Any, Any, Any]]) -> Any:
-        """Runs a coroutine to its end; Ctrl-C cancels it, and waits until it has stopped."""
-        loop, inner = self._opened()
+        Raises:
+            OperationCancelledError: That session is over.
+        """
         stopped = threading.Event()
 
-        async def watched() -> Any:
+        async def watched(inner: AsyncLocal) -> Any:
             try:
                 return await work(inner)
             finally:
                 stopped.set()
 
-        future = asyncio.run_coroutine_threadsafe(watched(), loop)
+        # Not without the lock: what is begun after its session's end would never run.
+        with self._lock:
+            if self._session is None and session is None:
+                self._session = _Session(self._given)
+            present = self._session
+            if present is None or session not in (None, present):
+                raise OperationCancelledError("it was closed before this was done")
+            return asyncio.run_coroutine_threadsafe(watched(present.inner), present.loop), stopped
+
+    def _run(
+        self,
+        work: Callable[[AsyncLocal], Coroutine[Any, Any, Any]],
+        session: _Session | None = None,
+    ) -> Any:
+        """Runs a coroutine to its end; Ctrl-C cancels it, and waits until it has stopped."""
+        future, stopped = self._begun(work, session)
         try:
             return future.result()
+        except CancelledError:
+            raise OperationCancelledError("it was closed while this was done") from None
         except BaseException:
             if future.cancel():
                 stopped.wait(_LONGEST_STOP_S)
@@ -155,16 +211,14 @@ class Local(Operations):
         return decode_chat_stream(_Pieces(self, stream._detach()))  # noqa: SLF001
 
     def close(self) -> None:
-        """Ends what runs, and the engines' processes. Idempotent."""
+        """Ends what runs, and the engines' processes. Idempotent.
+
+        Calls of other threads that have not ended raise `OperationCancelledError`.
+        """
         with self._lock:
-            loop, thread, inner = self._loop, self._thread, self._inner
-            self._loop = self._thread = self._inner = None
-        if loop is None or thread is None or inner is None:
-            return
-        asyncio.run_coroutine_threadsafe(inner.aclose(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+            session, self._session = self._session, None
+        if session is not None:
+            session.end()
 
     def __enter__(self) -> Self:
         """Itself."""
@@ -180,11 +234,25 @@ class Local(Operations):
         self.close()
 
 
+_LOCALS: WeakSet[Local] = WeakSet()
+#: Forgotten, their loops would take what the parent's still waits for out of the system's list.
+_OF_PARENTS: list[_Session] = []
+
+
+def _forked() -> None:
+    for local in list(_LOCALS):
+        local._begin_anew()  # noqa: SLF001
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
 class _Pieces:
     """The pieces of a stream of the other loop, for this thread."""
 
     def __init__(self, local: Local, source: Any) -> None:
         self._local = local
+        self._session = local._session  # noqa: SLF001
         self._source = source
 
     def __iter__(self) -> Iterator[bytes]:
@@ -194,7 +262,9 @@ class _Pieces:
         async def following(_: AsyncLocal) -> bytes | None:
             return await anext(self._source, None)
 
-        piece: bytes | None = self._local._run(following)  # noqa: SLF001
+        if self._session is None:
+            raise OperationCancelledError("it was closed before the stream's end")
+        piece: bytes | None = self._local._run(following, self._session)  # noqa: SLF001
         if piece is None:
             raise StopIteration
         return piece
@@ -203,4 +273,6 @@ class _Pieces:
         async def end(_: AsyncLocal) -> None:
             await self._source.aclose()
 
-        self._local._run(end)  # noqa: SLF001
+        if self._session is not None:
+            with suppress(OperationCancelledError):  # It has ended with its session.
+                self._local._run(end, self._session)  # noqa: SLF001

@@ -9,6 +9,7 @@ from polymux.media_file import MediaFile
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Any
 
     from polymux.results import ConversionReport
 
@@ -30,8 +31,9 @@ class LocalFile(MediaFile):
         b'text'
     """
 
-    __slots__ = ("_content_type",)
+    __slots__ = ("_content_type", "_report")
     _content_type: str
+    _report: ConversionReport | None
 
     def __init__(
         self, path: Path, content_type: str, report: ConversionReport | None = None
@@ -40,10 +42,23 @@ class LocalFile(MediaFile):
         for name, value in (
             ("path", path),
             ("data", None),
-            ("report", report),
+            ("_report", report),
             ("_content_type", content_type),
         ):
             object.__setattr__(self, name, value)
+
+    @property
+    def report(self) -> ConversionReport:
+        """What the conversion did, where a report was kept.
+
+        Raises:
+            AttributeError: There is none.
+        """
+        if self._report is None:
+            raise AttributeError(
+                "a file that polymux.Local has made has no report; polymux.convert_to_mp3 gives one"
+            )
+        return self._report
 
     @property
     def size_bytes(self) -> int:
@@ -82,6 +97,22 @@ class LocalFile(MediaFile):
             return f"<div>{facts}</div>"
         shown = embedded(tag, self.content_type, self.read())
         return f"<div>{shown}<div>{facts}</div></div>"
+
+    def __repr__(self) -> str:
+        """Where it lies."""
+        return f"LocalFile({display_name(str(self.path))!r}, {self._content_type!r})"
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other is the same file."""
+        return isinstance(other, LocalFile) and other.path == self.path
+
+    def __hash__(self) -> int:
+        """Equal files hash alike."""
+        return hash((LocalFile, self.path))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles what it was made of."""
+        return LocalFile, (self.path, self._content_type, self._report)
 
 
 _LARGEST_SHOWN_BYTES = 10_000_000

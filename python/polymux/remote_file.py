@@ -9,19 +9,26 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from polymux.media_file import MediaFile
+from polymux._secrets import hidden
+from polymux._text import printable, shortened
+from polymux.media_file import MediaFile, refuse_asynchronous
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from polymux.call_options import Timeout
     from polymux.fetching import Fetched, FetchLimits, FetchPolicy
+    from polymux.inputs import WritableFile
+    from polymux.results import ConversionReport
 
 __all__ = ["RemoteFile"]
 
 _PIECE_BYTES = 256 << 10
 _LONGEST_READ_BYTES = 256 << 20
+_PARTIAL_CONTENT = 206
 _LONGEST_SAVE_BYTES = 2 << 30
+#: Of a refusal's body, which says why.
+_LONGEST_REFUSAL_BYTES = 1 << 20
 _INLINE_BYTES = 10_000_000
 #: Of a file that a notebook shows, of all others, and at most.
 _INLINE_S = 60.0
@@ -73,6 +80,17 @@ class RemoteFile(MediaFile):
         object.__setattr__(self, "_verified", verified)
 
     @property
+    def report(self) -> ConversionReport:
+        """Of conversions on this machine alone.
+
+        Raises:
+            AttributeError: Always.
+        """
+        raise AttributeError(
+            "a file on a server has no report; polymux.convert_to_mp3, which works here, gives one"
+        )
+
+    @property
     def size_bytes(self) -> int:
         """Not known before the file is fetched.
 
@@ -84,16 +102,14 @@ class RemoteFile(MediaFile):
     @property
     def content_type(self) -> str:
         """MIME type, by the extension in the address."""
-        from urllib.parse import urlsplit
-
         from polymux._native_core import core
 
-        return core.content_type_of(urlsplit(self.url).path)
+        return core.content_type_of(path_in(self.url))
 
     def read(
         self,
         *,
-        limit_bytes: int = _LONGEST_READ_BYTES,
+        limit_bytes: int | None = None,
         timeout: float | Timeout | None = None,
     ) -> bytes:
         """Fetches the file into memory.
@@ -114,19 +130,20 @@ class RemoteFile(MediaFile):
         """
         from polymux.fetching import fetch
 
-        fetched = fetch(self.url, policy=self._policy(), limits=_limits(limit_bytes, timeout))
+        limits = _limits(limit_bytes, timeout, most=_LONGEST_READ_BYTES)
+        fetched = fetch(self.url, policy=self._policy(), limits=limits)
         return _data_of(_checked(fetched))
 
     async def aread(
         self,
         *,
-        limit_bytes: int = _LONGEST_READ_BYTES,
+        limit_bytes: int | None = None,
         timeout: float | Timeout | None = None,
     ) -> bytes:
         """The same for asyncio."""
         from polymux.fetching import afetch
 
-        limits = _limits(limit_bytes, timeout)
+        limits = _limits(limit_bytes, timeout, most=_LONGEST_READ_BYTES)
         fetched = await afetch(self.url, policy=self._policy(), limits=limits)
         return _data_of(_checked(fetched))
 
@@ -135,7 +152,7 @@ class RemoteFile(MediaFile):
         path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
         *,
         overwrite: bool = True,
-        limit_bytes: int = _LONGEST_SAVE_BYTES,
+        limit_bytes: int | None = None,
         on_progress: Callable[[int, int | None], object] | None = None,
         timeout: float | Timeout | None = None,
     ) -> Path:
@@ -161,15 +178,16 @@ class RemoteFile(MediaFile):
 
         target = Path(os.fsdecode(path))
         pending = PendingFile(target, overwrite=overwrite)
+        taking = _Taking(pending)
         try:
             fetched = fetch(
                 self.url,
                 policy=self._policy(),
                 limits=_limits(limit_bytes, timeout),
-                destination=pending,
+                destination=taking,
                 on_progress=on_progress,
             )
-            _checked(fetched)
+            _checked(fetched, taking.beginning)
             pending.commit()
         finally:
             pending.discard()
@@ -180,25 +198,32 @@ class RemoteFile(MediaFile):
         path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
         *,
         overwrite: bool = True,
-        limit_bytes: int = _LONGEST_SAVE_BYTES,
+        limit_bytes: int | None = None,
         on_progress: Callable[[int, int | None], object] | None = None,
         timeout: float | Timeout | None = None,
     ) -> Path:
-        """The same for asyncio; `on_progress` is called on a thread of the loop's executor."""
+        """The same for asyncio; `on_progress` is called on a thread of the loop's executor.
+
+        Raises:
+            TypeError: `on_progress` is asynchronous.
+            PolymuxError: As for `save`.
+        """
         from polymux._atomic import PendingFile
         from polymux.fetching import afetch
 
         target = Path(os.fsdecode(path))
+        refuse_asynchronous("on_progress", on_progress)
         pending = PendingFile(target, overwrite=overwrite)
+        taking = _Taking(pending)
         try:
             fetched = await afetch(
                 self.url,
                 policy=self._policy(),
                 limits=_limits(limit_bytes, timeout),
-                destination=pending,
+                destination=taking,
                 on_progress=on_progress,
             )
-            _checked(fetched)
+            _checked(fetched, taking.beginning)
             pending.commit()
         finally:
             pending.discard()
@@ -211,8 +236,11 @@ class RemoteFile(MediaFile):
         from polymux.fetching import fetch
 
         with TemporaryFile() as file:
-            limits = _limits(_LONGEST_SAVE_BYTES)
-            _checked(fetch(self.url, policy=self._policy(), limits=limits, destination=file))
+            taking = _Taking(file)
+            fetched = fetch(
+                self.url, policy=self._policy(), limits=_limits(None), destination=taking
+            )
+            _checked(fetched, taking.beginning)
             yield from _pieces(file)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -222,8 +250,11 @@ class RemoteFile(MediaFile):
         from polymux.fetching import afetch
 
         with TemporaryFile() as file:
-            limits = _limits(_LONGEST_SAVE_BYTES)
-            _checked(await afetch(self.url, policy=self._policy(), limits=limits, destination=file))
+            taking = _Taking(file)
+            fetched = await afetch(
+                self.url, policy=self._policy(), limits=_limits(None), destination=taking
+            )
+            _checked(fetched, taking.beginning)
             for piece in _pieces(file):
                 yield piece
 
@@ -261,7 +292,7 @@ class RemoteFile(MediaFile):
 
     def __repr__(self) -> str:
         """The address without its query, which may be a key to it."""
-        return f"RemoteFile({self.url.partition('?')[0]!r})"
+        return f"RemoteFile({hidden(self.url.partition('?')[0])!r})"
 
     def __eq__(self, other: object) -> bool:
         """Whether the other has the same address."""
@@ -283,18 +314,47 @@ class RemoteFile(MediaFile):
         return made, ()
 
 
-def _name_of(url: str) -> str:
+def path_in(url: str) -> str:
+    """The path in an address; of what is none, such as ``http://[x/a.png``, what looks like it."""
     from urllib.parse import urlsplit
 
-    path = urlsplit(url).path
-    return path.rpartition("/")[2] or url.partition("?")[0]
+    try:
+        return urlsplit(url).path
+    except ValueError:
+        bare = url.partition("#")[0].partition("?")[0].partition("://")[2]
+        return "".join(bare.partition("/")[1:])
 
 
-def _limits(body_bytes: int, timeout: float | Timeout | None = None) -> FetchLimits:
+def _name_of(url: str) -> str:
+    return path_in(url).rpartition("/")[2] or url.partition("?")[0]
+
+
+class _Taking:
+    """Hands bytes on to a file, and keeps the first of them: those of a refusal say why."""
+
+    def __init__(self, file: WritableFile) -> None:
+        self._file = file
+        self.beginning = bytearray()
+
+    def write(self, data: bytes, /) -> object:
+        room = _LONGEST_REFUSAL_BYTES - len(self.beginning)
+        if room > 0:
+            self.beginning += data[:room]
+        return self._file.write(data)
+
+
+def _limits(
+    given_bytes: int | None,
+    timeout: float | Timeout | None = None,
+    *,
+    most: int | None = None,
+) -> FetchLimits:
     from polymux import call_options
     from polymux.fetching import FetchLimits
 
     given = call_options.as_timeout(timeout)
+    usual = _LONGEST_SAVE_BYTES if most is None else most
+    body_bytes = usual if given_bytes is None else given_bytes
     limits = FetchLimits(body_bytes=body_bytes, total_ms=_milliseconds(_LONGEST_FETCH_S))
     found = {"total_ms": given.total, "connect_ms": given.connect, "idle_ms": given.idle}
     named = {name: _milliseconds(one) for name, one in found.items() if one is not None}
@@ -306,18 +366,25 @@ def _milliseconds(seconds: float) -> int:
     return ceil(min(seconds, _MOST_SECONDS) * 1000)
 
 
-def _checked(fetched: Fetched) -> Fetched:
-    """What was fetched, when the server had it.
+def _checked(fetched: Fetched, beginning: bytes | bytearray = b"") -> Fetched:
+    """What was fetched, when the server had it; what came begins so, where it went to a file.
 
     Raises:
         APIStatusError: It had not.
+        DecodeError: The server sent a part of it, which nobody has asked for.
     """
+    if fetched.status == _PARTIAL_CONTENT:
+        from polymux.errors import DecodeError
+
+        place = shortened(printable(fetched.header("content-range") or ""))
+        raise DecodeError(f"the server sent a part of the file only ({place or 'status 206'})")
     if fetched.ok:
         return fetched
     from polymux._answers import Answer, status_error
 
     fields = "".join(f"{name}: {value}\r\n" for name, value in fetched.headers)
-    raise status_error(Answer((fetched.status, fields.encode(), fetched.data or b"", 1, 0.0)))
+    body = bytes(beginning) if fetched.data is None else fetched.data
+    raise status_error(Answer((fetched.status, fields.encode(), body, 1, 0.0)))
 
 
 def _data_of(fetched: Fetched) -> bytes:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from polymux._core import MultipartBody
+    from polymux.responses import AnswerMessage
 
 __all__ = ["Request", "build_request"]
 
@@ -73,8 +74,8 @@ def build_request(
     Args:
         operation: A method's name, a command, a path or its last segment.
         values: Wire name to value; None means absent. A file is a path, bytes, a binary file
-            object, an iterable of bytes, or a tuple of file name and one of these. Messages of a
-            chat may be one text, which is the user's.
+            object, an iterable of bytes, a `MediaFile`, or a tuple of file name and one of these.
+            Messages of a chat may be one text, which is the user's, and have messages of answers.
         model: The model selector of operations that have several models. Default: what the given
             fields choose, else the operation's first.
         extra_body: Fields that the contract does not have, sent as they are. Default: none.
@@ -98,10 +99,13 @@ def build_request(
         'multipart/form-data'
     """
     given = core.present(values if type(values) is dict else dict(values))
-    if isinstance(given.get("messages"), str):
-        given["messages"] = [{"role": "user", "content": given["messages"]}]
+    if "messages" in given:
+        given["messages"] = messages_of(given["messages"])
     name, path, variant, chosen, encoding = core.choose_variant(operation, model, given)
     shape = _shape(name, variant)
+    for file in shape.files:
+        if isinstance(given.get(file), list):
+            given[file] = (file, given[file])  # Pieces; the contract would take it for an array.
     extra = _extra(name, shape, extra_body)
     if shape.passes_unknown:
         given.update(extra)
@@ -117,6 +121,26 @@ def build_request(
         return Request(name, variant, path, query, "application/json", body)
     form = _form(shape, given, on_progress, awaited=awaited)
     return Request(name, variant, path, query, form.content_type, form)
+
+
+def messages_of(messages: Any) -> Any:
+    """Messages as JSON: a text is the user's, and what a model answered goes back as it was said.
+
+    Its thinking stays out of it, as many servers refuse that.
+    """
+    if isinstance(messages, str):
+        return [{"role": "user", "content": messages}]
+    if not isinstance(messages, (list, tuple)) or all(type(one) is dict for one in messages):
+        return messages
+    from polymux.responses import AnswerMessage
+
+    return [_said(one) if isinstance(one, AnswerMessage) else one for one in messages]
+
+
+def _said(message: AnswerMessage) -> dict[str, Any]:
+    told: dict[str, Any] = {"role": message.role, "content": message.content}
+    calls = [one.json() for one in message.tool_calls]
+    return {**told, "tool_calls": calls} if calls else told
 
 
 class _Shape(NamedTuple):

@@ -105,7 +105,7 @@ def folder(
 ) -> Path:
     monkeypatch.setenv("POLYMUX_BASE_URL", server.url)
     monkeypatch.setenv("POLYMUX_API_KEY", server.token)
-    monkeypatch.setenv("POLYMUX_CONFIG", str(tmp_path / "no-configuration.toml"))
+    monkeypatch.setenv("POLYMUX_CONFIG", os.devnull)
     return shutil.copytree(media, tmp_path / "work")
 
 

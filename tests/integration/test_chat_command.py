@@ -298,3 +298,18 @@ def test_a_conversation_is_no_json(server: ReferenceServer, tmp_path: Path) -> N
     with Terminal("chat", "--json", cwd=tmp_path, server=server) as terminal:
         terminal.wait_for("--json is for one answer")
         assert terminal.end() == 2
+
+
+def test_a_name_with_the_home_of_nobody(server: ReferenceServer, tmp_path: Path) -> None:
+    """A folder that is not there, and no end of the conversation."""
+    with Terminal("chat", cwd=tmp_path, server=server) as terminal:
+        terminal.wait_for("> ")
+        terminal.press("one\r")
+        terminal.wait_for("You said: one")
+        terminal.press("/save ~nosuchuser/x\r")
+        terminal.wait_for("cannot write '~nosuchuser/x'")
+        terminal.press("/save ~/x\r")
+        terminal.wait_for("saved ")
+        terminal.press("/quit\r")
+        assert terminal.end() == 0
+    assert (tmp_path / "x").read_text().startswith("user:\none\n")

@@ -143,6 +143,19 @@ def test_nothing_is_overwritten(server: ReferenceServer, folder: Path) -> None:
     assert not (folder / "nowhere").exists()
 
 
+@pytest.mark.parametrize("output", [b"[]", b'["ftp://127.0.0.1/a.png"]'])
+def test_nothing_to_save_is_no_success(
+    server: ReferenceServer, folder: Path, output: bytes
+) -> None:
+    """A script that goes on where it was saved has no picture."""
+    job = b'{"id": "j", "status": "succeeded", "output": %s}' % output
+    for more in ((), ("--json",)):
+        server.fail(200, body=job)
+        done = run("generate-image", "x", "--save", "out", *more, cwd=folder, server=server, code=9)
+        assert b"no file in the answer that could be saved" in done.stderr
+        assert list((folder / "out").iterdir()) == []
+
+
 def test_saved_files_beside_json(server: ReferenceServer, folder: Path) -> None:
     done = run("generate-image", "a cat", "--save", ".", "--json", cwd=folder, server=server)
     assert json.loads(done.stdout)["status"] == "succeeded"
@@ -266,6 +279,14 @@ def test_an_interrupted_wait_says_what_becomes_of_the_job(
         terminal.press("\x03")
         assert terminal.end() == 130
         assert f"polymux predictions cancel {identity.decode()}" in terminal.text
+
+
+def test_letters_that_standard_output_has_not(server: ReferenceServer, folder: Path) -> None:
+    """An answer that is made, and perhaps paid for, is not lost by a locale."""
+    server.chats.text = "schön"
+    for encoding in ("ascii", "ascii:surrogateescape", "ascii:strict"):
+        done = run("chat", "x", cwd=folder, server=server, PYTHONIOENCODING=encoding)
+        assert done.stdout == b"sch\\xf6n\n"
 
 
 def test_a_reader_that_goes_away(server: ReferenceServer, folder: Path) -> None:

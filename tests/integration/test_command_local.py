@@ -39,7 +39,7 @@ def test_text_chats_and_pictures(tmp_path: Path, models: dict[str, str]) -> None
     assert read.stdout.decode().strip() == "POLYMUX 2026"
     words = ("chat", "Name a colour.", "--local", "--max-completion-tokens", "5")
     said = run(*words, cwd=tmp_path, **models)
-    assert len(said.stdout.decode()) > 2
+    assert said.stdout.decode().strip()
     whole = run(*words, "--json", "--model", "small", cwd=tmp_path, **models)
     assert json.loads(whole.stdout)["model"] == "small"
     larger = ("upscale-image", page, "--model", "nightmareai/real-esrgan", "--scale", "2")

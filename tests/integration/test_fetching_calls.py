@@ -17,6 +17,7 @@ import pytest
 from polymux import errors
 from polymux.fetching import FetchLimits, FetchPolicy, afetch, fetch
 from support.fetches import OK, answering, failure, got, sending, wait_until
+from support.hostile_check import PATIENCE
 from support.web import Server
 
 if TYPE_CHECKING:
@@ -133,7 +134,9 @@ def test_control_c_ends_a_fetch(sent: bytes) -> None:
             wait_until(lambda: bool(server.requests))
             time.sleep(0.1)
             child.send_signal(signal.SIGINT)
+            sent_at = time.monotonic()
             assert child.stdout.readline() == "interrupted\n"
+            assert time.monotonic() - sent_at <= 0.2 * PATIENCE
             assert child.wait(20) == 0
         assert server.gone.wait(10)
 

@@ -119,6 +119,8 @@ def test_exactly_the_cap_is_allowed() -> None:
         (OK + b"Content-Le",),
         (OK + b"Content-Length: 5, 6\r\n\r\nhello",),
         (OK + b"Content-Length: -5\r\n\r\nhello",),
+        (OK + b"Content-Length: 10\r\nContent-Length: 5\r\n\r\nhellohello",),
+        (OK + b"Content-Length: 5\r\ncontent-length: 10\r\n\r\nhellohello",),
         (b"HTTP/1.1 100 Continue\r\n\r\n",),
         (b"",),
         (b"SSH-2.0-OpenSSH\r\n",),
@@ -141,6 +143,11 @@ def test_a_short_or_strange_answer_is_no_success(pieces: tuple[bytes, ...], tmp_
 def test_a_reset_is_no_success(sent: bytes) -> None:
     with Server(sending(sent, then="reset")) as server:
         failure(errors.ConnectionLostError, server)
+
+
+def test_a_length_may_be_said_twice() -> None:
+    with Server(sending(OK + b"Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello")) as server:
+        assert got(server).data == b"hello"
 
 
 def test_more_than_was_declared_is_left() -> None:

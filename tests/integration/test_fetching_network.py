@@ -17,7 +17,7 @@ REFUSED = "URLRefusedError "
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
-    return decoy_network.run()
+    return decoy_network.run()[0]
 
 
 def test_the_corpus_is_large_and_names_nobody() -> None:

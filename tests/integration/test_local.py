@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
+from support.hostile_check import PATIENCE
 from support.services import Scripted
 
 if TYPE_CHECKING:
@@ -158,8 +159,9 @@ def test_a_deadline_ends_a_stream() -> None:
     backend.gate = asyncio.Event()
     backend.chunks = [{"choices": [{"index": 0, "delta": {"content": "Hello"}}]}]
     with polymux.Local(backends=[backend]) as local:
-        for pause_s in (0.0, 0.4):
-            stream = local.chat(MESSAGES, stream=True, timeout=0.3)
+        for pause_s in (0.0, 1.3 * PATIENCE):
+            # Within it the first piece comes, on a machine that is busy too.
+            stream = local.chat(MESSAGES, stream=True, timeout=PATIENCE)
             assert next(stream).content == "Hello"
             time.sleep(pause_s)
             with pytest.raises(polymux.RequestTimeoutError, match="not done within") as caught:

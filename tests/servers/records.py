@@ -72,6 +72,8 @@ class Connection:
     requests: list[Request] = field(default_factory=list, repr=False)
     #: All bytes read from it, inside TLS.
     received_bytes: int = 0
+    #: What its kernel, or a buffer of some KiB before it, has taken.
+    sent_bytes: int = 0
     closed_at: float | None = None
     closed_by: ClosedBy | None = None
     #: RST of the peer, also after its FIN.

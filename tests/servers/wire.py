@@ -139,6 +139,7 @@ class Wire(asyncio.Protocol):
         await self._writable.wait()
         if self._lost.is_set():
             raise DisconnectedError("the connection is closed")
+        self.record.sent_bytes += len(data)
 
     async def sleep(self, seconds: float | None) -> None:
         """Waits, for ever with None.

@@ -30,16 +30,20 @@ ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+|\[?[0-9a-f]*:[0-9a-f]*:")
 A, NS, CNAME, AAAA = 1, 2, 5, 28
 
 
-def run() -> dict[str, Any]:
-    """What the child found; fails with its words where the namespaces cannot be made."""
-    command = ["unshare", "--net", "--mount", sys.executable, "-m", "support.decoy_network"]
+def run(
+    module: str = "support.decoy_network", *arguments: str, timeout_s: float = 400
+) -> tuple[dict[str, Any], str]:
+    """What a module found in a network of its own, and what it said beside it.
+
+    Fails with its words where the namespaces cannot be made.
+    """
+    command = ["unshare", "--net", "--mount", sys.executable, "-m", module, *arguments]
     done = subprocess.run(
-        command, cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=400,
+        command, cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=timeout_s,
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"the decoy network does not work (is this root?): {done.stderr}"
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return json.loads(done.stdout), done.stderr
 
 
 class Decoys:

@@ -35,6 +35,7 @@ from polymux.upstreams.replicate_server import ReplicateServer
 from polymux.upstreams.results import fetched
 from polymux.upstreams.server import UpstreamServer
 
+from support import decoy_network
 from support.decoy_backends import PROXY, backends
 from support.decoy_network import (
     ADDRESS,
@@ -49,7 +50,7 @@ from support.url_corpus import PUBLIC, proxies, urls
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from polymux.service.media_store import Draft
+    from polymux.service.drafts import Draft
 
 #: A file of the request's own, where one must be; any will do, as nothing opens it.
 _FILE = Upload(Path(os.devnull), "a.png", "image/png", 0)
@@ -109,16 +110,12 @@ def run(*, everything: bool = False) -> dict[str, Any]:
     Args:
         everything: Whether each field gets the whole corpus, directly and through each redirect.
     """
-    command = ["unshare", "--net", "--mount", sys.executable, "-m", "support.decoy_operations"]
+    more = ["everything"] if everything else []
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            [*command, folder, *(["everything"] if everything else [])],
-            cwd=Path(__file__).parents[1], capture_output=True, text=True,
-            timeout=7200 if everything else 590, check=False,
-        )  # fmt: skip
-    assert done.returncode == 0, f"the decoy network does not work (is this root?): {done.stderr}"
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found | {"said": done.stderr}
+        found, said = decoy_network.run(
+            __name__, folder, *more, timeout_s=7200 if everything else 590
+        )
+    return found | {"said": said}
 
 
 def with_url(value: Any, url: str) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -15,7 +17,6 @@ from polymux.service.work import Upload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from PIL.Image import Image
 
@@ -31,8 +32,10 @@ class HeardSink(EngineSink):
         self.lines: list[str] = []
         self.progress: list[float] = []
         self.previews: list[bytes] = []
+        self.drafts = 0
         self._on_report = on_report
-        self._drafts = 0
+        # Not by `id`: another sink may have had it.
+        self._drafts = Path(tempfile.mkdtemp(prefix="drafts-", dir=folder))
 
     def log(self, line: str) -> None:
         self.lines.append(line)
@@ -49,11 +52,14 @@ class HeardSink(EngineSink):
         assert content_type == "image/jpeg"
         self.previews.append(data)
 
+    @property
+    def files(self) -> list[Path]:
+        """What lies where its drafts are written."""
+        return list(self._drafts.iterdir())
+
     def draft(self, expected_bytes: int = 0) -> Path:
-        self._drafts += 1
-        folder = self.folder / str(id(self))
-        folder.mkdir(exist_ok=True)
-        return folder / f"draft-{self._drafts}"
+        self.drafts += 1
+        return self._drafts / f"draft-{self.drafts}"
 
 
 def engine(models: Mapping[str, Path], **options: Any) -> DiffusionEngine:

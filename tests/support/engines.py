@@ -90,11 +90,37 @@ class FaultyEngine(Engine):
         time.sleep(float(rest or 60))
         return Output({"pid": os.getpid()})
 
+    def do_tell(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        """How far it is, so many seconds apart, so many times."""
+        pause_s, times = rest.split()
+        for number in range(int(times)):
+            time.sleep(float(pause_s))
+            sink.report(number / int(times))
+        return Output({"text": "done"})
+
+    def do_write(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        """Nothing but a file, beside the one that it becomes."""
+        pause_s, times = rest.split()
+        path = sink.draft(int(times))
+        beside = path.with_name(f".{path.name}.part")
+        for number in range(int(times)):
+            time.sleep(float(pause_s))
+            beside.write_bytes(b"x" * (number + 1))
+        beside.rename(path)
+        return Output({"text": "done"})
+
     def do_touch(self, rest: str, sink: EngineSink, token: Token) -> Output:
         """Tells by a file that it has begun, and never looks whether it is cancelled."""
         Path(rest).touch()
         time.sleep(60)
         raise AssertionError
+
+    def do_second(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        """Hangs the first time, of which a file is what it remembers that by."""
+        if not Path(rest).exists():
+            Path(rest).touch()
+            time.sleep(60)
+        return Output({"text": "done"})
 
     def do_note(self, rest: str, sink: EngineSink, token: Token) -> Output:
         """Adds a word to a file."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: I1: what a server may answer.
 STATUSES = frozenset(
     (200, 201, 202, 204, 206, 302, 303, 304, 307, 308, 400, 401, 403, 404, 405, 406, 408, 409, 411,
-     413, 414, 415, 416, 421, 422, 429, 431, 500, 501, 502, 503, 504, 507)
+     413, 414, 415, 416, 421, 422, 429, 431, 500, 501, 502, 503, 504, 505, 507)
 )  # fmt: skip
 #: Doors answer in the shape of others, and who asks whether we are ready is told of each engine.
 _OWN_SHAPES = ("/v1/", "/mcp", "/replicate/", "/readyz", "/api/v1/readiness")

@@ -13,6 +13,7 @@ import os
 import random
 import socket
 import sqlite3
+import statistics
 import sys
 import tempfile
 import threading
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from support.hostile_check import PATIENCE
 from support.polymux_server import CONVERT, form
 from support.served import until
 from support.serving import ServedProgram
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 JOBS = "/api/v1/predictions"
 ENDED_S = 2.0
+READY_S = 2.0 * PATIENCE
 BROKEN = (OSError, http.client.HTTPException)
 #: What a store may hold beside the folders of its files.
 NAMES = {
@@ -85,16 +88,27 @@ class KillRounds:
         self.over = threading.Event()
         self.failures: list[BaseException] = []
         self.ran = 0
+        #: How long each start after a kill took, until the server was ready.
+        self.ready_s: list[float] = []
 
     def run(self, rounds: int) -> None:
         """So many rounds, and a last look."""
         with self.program:
             for number in range(rounds):
                 self.round(number)
-            self.program.start()
+            self.start()
             self.check()
             assert self.program.stop() == 0, self.program.told
             self.check_gone()
+        # Half of them, as others may be at work on the same machine.
+        assert statistics.median(self.ready_s) <= READY_S, self.ready_s
+
+    def start(self) -> None:
+        """On what was left, until the server says that it is ready."""
+        began = time.monotonic()
+        self.program.start()
+        assert self.program.readiness()["status"] == "ready"
+        self.ready_s.append(time.monotonic() - began)
 
     def round(self, number: int) -> None:
         """Starts, looks at what the round before has left, works, and kills."""
@@ -103,7 +117,7 @@ class KillRounds:
             time.sleep(self.random.uniform(0.0, 1.0))
             self.program.kill()
             self.check_gone()
-        self.program.start()
+        self.start()
         self.check()
         self.over.clear()
         before = len(self.known.jobs)
@@ -337,7 +351,8 @@ def main(rounds: int, seed: int) -> int:
         known = test.known
         print(f"{rounds} rounds: {len(known.jobs)} jobs that were acknowledged, {len(known.links)} "
               f"results that were given, {len(known.removed)} deleted, {known.chats} chats; "
-              "nothing lost")  # fmt: skip
+              f"nothing lost; ready in {statistics.median(test.ready_s):.2f} s, at most "
+              f"{max(test.ready_s):.2f} s")  # fmt: skip
     return 0
 
 

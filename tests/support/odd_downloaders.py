@@ -29,7 +29,7 @@ const found = {
   reckoned: [..."polymux"].reverse().join(""),
   reached: await tried(async () => (await fetch(ADDRESS)).status),
   read: await tried(() => Deno.readTextFileSync("/etc/passwd").length),
-  wrote: await tried(() => Deno.writeTextFileSync("/tmp/polymux-was-here", "x")),
+  wrote: await tried(() => Deno.writeTextFileSync(FILE, "x")),
 };
 console.log(JSON.stringify(found));
 """
@@ -56,7 +56,8 @@ class EndlessLineDownloader(LoudDownloader):
 class ScriptRunner(DownloadEngine):
     """Runs a script as yt-dlp has those of sites run: by deno, as it finds it. Fetches nothing.
 
-    Its address is told to the script. What the script says is a line of the job's log.
+    Its address is told to the script, whose end is the name of the file that it tries to write into
+    /tmp. What the script says is a line of the job's log.
     """
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
@@ -66,11 +67,13 @@ class ScriptRunner(DownloadEngine):
         assert runtime is not None, "deno does not start"
         sink.log(f"deno {runtime.version}")
         # With all that deno itself can give: what is left is what the process may not.
+        url = request.values["url"]
+        file = Path("/tmp", url.rpartition("/")[2])
+        script = SCRIPT.replace("ADDRESS", json.dumps(url)).replace("FILE", json.dumps(str(file)))
         done = subprocess.run(
             [runtime.path, "run", "--allow-all", "--ext=js", "--no-code-cache", "--no-prompt",
              "--no-remote", "--no-lock", "--no-config", "-"],
-            input=SCRIPT.replace("ADDRESS", json.dumps(request.values["url"])),
-            capture_output=True, text=True, check=False, timeout=60,
+            input=script, capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
         sink.log(done.stdout or done.stderr[:300])
         (Path(self._options["folder"]) / "nothing").touch()

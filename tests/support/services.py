@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import contract
 from polymux.service.backend import Backend
-from polymux.service.dispatch import Route, Service
+from polymux.service.dispatch import Service
 from polymux.service.store import Store
 from polymux.service.work import Caller, Estimate, Made, Product, Work
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.service.admission import Bounds
+    from polymux.service.routes import Route
     from polymux.service.work import Sink
 
 ALICE = Caller("alice", "Alice")

@@ -210,7 +210,7 @@ def older(folder: Path) -> Steps:
     store.close()
     with closing(sqlite3.connect(folder / "catalogue.db")) as connection:
         connection.executescript(
-            "DROP INDEX files_of_owner; ALTER TABLE files DROP COLUMN metadata; "
+            "DROP TABLE times; DROP INDEX files_of_owner; ALTER TABLE files DROP COLUMN metadata; "
             "PRAGMA user_version = 1"
         )
     steps.outcomes.clear()

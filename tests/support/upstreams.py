@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import contract
 from polymux.server.upstream_settings import UpstreamSettings
-from polymux.service.dispatch import Route
+from polymux.service.routes import Route
 
 from support.polymux_server import CHAT, Answer, PolymuxServer
 

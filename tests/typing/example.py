@@ -110,8 +110,28 @@ for text in client.chat("Hello", stream=True).texts():
     assert_type(text, str)
 
 
+# Files of a server, of polymux.Local and of conversions here have one face.
+picture = client.generate_image("a boat").images[0]
+assert_type(picture, polymux.MediaFile)
+assert_type(picture.url, str | None)
+assert_type(picture.read(limit_bytes=5, timeout=60), bytes)
+picture.save("a.png", on_progress=lambda done, total: print(done, total), timeout=5, limit_bytes=9)
+assert_type(polymux.Local().convert_to_mp3("talk.mp4").url, str | None)
+assert_type(converted.url, str | None)
+client.upscale_image(picture)
+polymux.probe(converted)
+client.chat([{"role": "user", "content": "Hi"}, completion.choices[0].message])
+for piece in picture:
+    assert_type(piece, bytes)
+
+
 async def asynchronous_client() -> None:
     async with polymux.AsyncClient("http://127.0.0.1:8000") as client:
+        song = await client.convert_to_mp3("talk.mp4")
+        async for part in song:
+            assert_type(part, bytes)
+        await song.asave("talk.mp3", on_progress=print, timeout=60)
+        assert_type(await song.aread(limit_bytes=5), bytes)
         assert_type(await client.chat("Hello"), polymux.ChatCompletion)
         stream = await client.chat("Hello", stream=True)
         assert_type(stream, polymux.AsyncChatStream)

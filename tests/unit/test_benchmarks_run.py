@@ -80,7 +80,8 @@ def test_every_benchmark_runs(name: str) -> None:
         ("handover", {"polymux", "polymux, asyncio, ready", "an object of pybind11"}),
         ("interrupts", {"a call", "a stream between two chunks", "an upload", "connecting",
                         "a stream before its head", "looking up a name", "between two tries",
-                        "a job between two looks", "a fetch", "time.sleep"}),
+                        "a job between two looks", "a fetch", "a fetch, looking up a name",
+                        "time.sleep"}),
     ],
 )  # fmt: skip
 def test_benchmarks_of_what_is_no_cpu_time_run(name: str, wanted: set[str]) -> None:
@@ -120,6 +121,17 @@ def test_goals_go_by_the_worse_quartile_of_ratios_within_rounds() -> None:
     assert of_floor.high == pytest.approx(0.375)
     assert not floor.met(of_floor)
     assert verdicts.Goal("", 0.38, "peer", at_most=True).met(of_floor)
+
+
+def test_a_row_tells_on_which_side_of_its_goal_a_figure_is() -> None:
+    """1.05 beside a goal of 1.05 would say nothing of why it is missed."""
+    goals = [verdicts.Goal(what, most, "peer", at_most=True)
+             for what, most in (("near", 1.05), ("far", 2.0))]  # fmt: skip
+    found = {"polymux": rounds(1.0524), "peer": rounds(1.0)}
+    case = contest.Case("a case", ())
+    near, far = verdicts.goals_table([(goals, found, case)])[2:]
+    assert near == "| a case: near | at most 1.05 | 1.052 | 1.052 (1.052-1.052) | **no** |"
+    assert far == "| a case: far | at most 2 | 1.05 | 1.05 (1.05-1.05) | yes |"
 
 
 def test_a_goal_without_figures_is_none() -> None:

@@ -48,3 +48,15 @@ def test_requests_by_name() -> None:
     for given in ({"fields": {"messages": "x"}}, {"messages": "x"}):
         with pytest.raises(errors.ConnectError):
             client.request("freellm", **given)
+
+
+@pytest.mark.parametrize(
+    "proxy", ["http://[::1", "http://p:99999", "http://p:0", "http://:80", "socks5://"]
+)
+def test_a_proxy_that_cannot_be_one(proxy: str) -> None:
+    """Told as every other wrong argument, and not as `urlsplit` has it."""
+    with (
+        polymux.Client("http://127.0.0.1:9", proxy=proxy) as client,
+        pytest.raises(polymux.InvalidRequestError, match="proxy: its host or port cannot be one"),
+    ):
+        client.free_chat("x")

@@ -12,6 +12,7 @@ import polymux
 import pytest
 from polymux import _core, contract
 from polymux.request import build_request
+from support.hostile_check import SANITIZED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,5 +88,7 @@ def test_a_thousand_times_leave_nothing(use: Callable[[], None]) -> None:
     gc.collect()
     grown = tracemalloc.get_traced_memory()[0] - traced
     tracemalloc.stop()
-    assert grown < 40_000  # One object left behind each time would be 48 bytes at the least.
-    assert resident_bytes() - resident < 8 << 20
+    assert (
+        SANITIZED or grown < 40_000
+    )  # One object left behind each time would be 48 bytes at the least.
+    assert SANITIZED or resident_bytes() - resident < 8 << 20

@@ -226,6 +226,29 @@ def test_decoded_audio_has_the_asked_rate_and_length() -> None:
     assert 0.2 < max(samples) < 0.3
 
 
+@pytest.mark.parametrize("what", ["decode_pcm", "probe", "shazam_signature", "song_query"])
+def test_what_a_check_raises_ends_the_work(what: str) -> None:
+    """Work of a second at most; a reader that waits for more, and so comes to no end by itself."""
+    released = threading.Event()
+    looks: list[float] = []
+
+    def check() -> None:
+        looks.append(time.monotonic())
+        if len(looks) == 3:
+            raise LookupError
+
+    source = ("file", Reader(SHORT, lambda _: released.wait(20) and None), "x")
+    options = (16_000, 1, None, None, None, False) if what == "decode_pcm" else ()
+    began = time.monotonic()
+    try:
+        with pytest.raises(LookupError):
+            getattr(_media, what)(source, *options, _media.Limits(), check)
+        assert time.monotonic() - began < 2
+        assert looks[2] - looks[0] > 0.09  # Not more often than twenty times a second.
+    finally:
+        released.set()
+
+
 def test_options_hold_what_they_are_given() -> None:
     chosen = _media.ConvertOptions()
     assert (chosen.preset, chosen.tags, chosen.cover) == ("ffmpeg", "copy", "copy")

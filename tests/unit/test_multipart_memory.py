@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux._multipart import multipart_body
+from support.hostile_check import SANITIZED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -76,8 +77,8 @@ def test_bodies_come_and_go_without_a_trace(tmp_path: Path) -> None:
     gc.collect()
     grown = sum(one.size_diff for one in tracemalloc.take_snapshot().compare_to(before, "filename"))
     tracemalloc.stop()
-    assert grown < 100_000
-    assert resident_bytes() - resident < 16 * 2**20
+    assert SANITIZED or grown < 100_000
+    assert SANITIZED or resident_bytes() - resident < 16 * 2**20
     assert len(os.listdir("/proc/self/fd")) == descriptors  # noqa: PTH208
 
 
@@ -102,4 +103,4 @@ def test_a_sparse_file_over_4_gib_goes_through_without_being_kept(tmp_path: Path
     assert size < sent < size + 400
     assert tail.endswith(b"--\r\n")
     assert b"\0END\r\n--polymux-" in tail
-    assert resident_bytes() - resident < 16 * 2**20
+    assert SANITIZED or resident_bytes() - resident < 16 * 2**20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import traceback
 from typing import Any
 
 import polymux
@@ -90,3 +91,14 @@ def test_raw_is_what_came() -> None:
 def test_every_result_of_the_package_is_public() -> None:
     assert set(responses.__all__) - set(polymux.__all__) == {"media_url"}
     assert sorted(responses.__all__) == responses.__all__
+
+
+def test_what_has_failed_to_be_made_can_be_shown() -> None:
+    """Tools print the variables of a traceback's frames; one is the result that there is not."""
+    try:
+        polymux.ChatCompletion.decode(b'{"id": 5}')
+    except polymux.DecodeError as error:
+        told = traceback.TracebackException.from_exception(error, capture_locals=True)
+        assert "of an answer that is none" in "".join(told.format())
+    else:
+        pytest.fail("it was decoded")

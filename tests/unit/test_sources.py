@@ -38,6 +38,7 @@ CONNECTORS = {
     "fetching.py": {"core.fetch", "core.judged_destination"},
     # The way out of downloads: what is judged, and the operator's own proxy. Within, yt-dlp.
     "downloads/engine.py": {"urlopen", "YoutubeDL"},
+    "downloads/formats.py": {"urlopen"},
     "downloads/library.py": {"extract_info"},
     "downloads/onward.py": {"open_connection"},
     "downloads/proxy.py": {"open_connection"},

@@ -67,6 +67,30 @@ def test_every_named_test_exists() -> None:
     assert [found for reference in sorted(references) if (found := problem(reference))] == []
 
 
+def claims() -> dict[str, list[str]]:
+    """The tests whose docstrings name a case, by its id."""
+    found: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                reference = f"{path.relative_to(ROOT)}::{node.name}"
+                for identifier in re.findall(r"\b[A-Z]\d\d\b", ast.get_docstring(node) or ""):
+                    found.setdefault(identifier, []).append(reference)
+    return found
+
+
+def test_who_names_a_case_stands_in_its_row() -> None:
+    known = rows()
+    wanted = {one: tests for one, tests in claims().items() if one in known}
+    assert len(wanted) > 200
+    assert [
+        (one, reference)
+        for one, tests in sorted(wanted.items())
+        for reference in tests
+        if f"`{reference}`" not in known[one]
+    ] == []
+
+
 def test_missing_tests_are_found() -> None:
     assert problem("tests/unit/test_testing_table.py::test_nothing") is not None
     assert problem("tests/unit/no_such_file.py") is not None

@@ -16,6 +16,12 @@ Error too_large(const std::string& what) {
     return {.code = ErrorCode::answer_too_large, .message = "the answer " + what};
 }
 
+Error wrong_length(const std::string& what) {
+    return {.code = ErrorCode::connection_lost,
+            .message = "the answer's Content-Length " + what,
+            .stage = "receive"};
+}
+
 std::string_view trimmed(std::string_view text) noexcept {
     constexpr std::string_view blanks = " \t\r\n";
     const std::size_t first = text.find_first_not_of(blanks);
@@ -113,20 +119,22 @@ FetchStart AnswerHead::start() const {
 }
 
 Result<void> AnswerHead::read_length() {
-    const std::string* const text = find_header(headers, "content-length");
-    if (text == nullptr || find_header(headers, "transfer-encoding") != nullptr) return {};
-    std::uint64_t length = 0;
-    const char* const end = text->data() + text->size();
-    const auto [stopped, outcome] = std::from_chars(text->data(), end, length);
-    if (outcome == std::errc::result_out_of_range) {
-        length = std::numeric_limits<std::uint64_t>::max();
-    } else if (outcome != std::errc() || stopped != end) {
-        // libcurl would take the number in front of what follows it.
-        return Error{.code = ErrorCode::connection_lost,
-                     .message = "the answer's Content-Length is no number",
-                     .stage = "receive"};
+    if (find_header(headers, "transfer-encoding") != nullptr) return {};
+    for (const auto& [name, text] : headers) {
+        if (lower_case(name) != "content-length") continue;
+        std::uint64_t length = 0;
+        const char* const end = text.data() + text.size();
+        const auto [stopped, outcome] = std::from_chars(text.data(), end, length);
+        if (outcome == std::errc::result_out_of_range) {
+            length = std::numeric_limits<std::uint64_t>::max();
+        } else if (outcome != std::errc() || stopped != end) {
+            // libcurl would take the number in front of what follows it.
+            return wrong_length("is no number");
+        }
+        // libcurl would take the last (RFC 9112, 6.3).
+        if (length_ && *length_ != length) return wrong_length("is said twice, and differs");
+        length_ = length;
     }
-    length_ = length;
     return {};
 }
 

@@ -1,8 +1,8 @@
 #include "transport/callbacks.hpp"
 
 #include <netinet/in.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <span>
 #include <utility>
 
+#include "transport/descriptors.hpp"
 #include "transport/failures.hpp"
 
 namespace polymux::transport {
@@ -102,16 +103,18 @@ struct Callbacks {
             ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
         if (opened < 0) return CURL_SOCKET_BAD;
         try {
-            static_cast<Surroundings*>(self)->sockets[opened] = {.inode = inode_of(opened)};
+            static_cast<Surroundings*>(self)->sockets[opened] = {};
         } catch (const std::bad_alloc&) {
             ::close(opened);
             return CURL_SOCKET_BAD;
         }
+        own(opened);
         return opened;
     }
 
     static int close(void* self, curl_socket_t socket) {
-        auto& sockets = static_cast<Surroundings*>(self)->sockets;
+        auto& surroundings = *static_cast<Surroundings*>(self);
+        auto& sockets = surroundings.sockets;
         if (const auto found = sockets.find(socket); found != sockets.end()) {
             // The peer's end of the connection acknowledges all that it received: where it came
             // first, and acknowledges nothing of the request, the peer had given up before.
@@ -122,14 +125,14 @@ struct Callbacks {
             }
             sockets.erase(found);
         }
+        // A child of a fork may have the socket as well. Then closing it here tells the peer
+        // nothing, and epoll would go on to tell of it.
+        epoll_ctl(surroundings.epoll, EPOLL_CTL_DEL, socket, nullptr);
+        ::shutdown(socket, SHUT_RDWR);
+        disown(socket);
         return ::close(socket);
     }
 };
-
-std::uint64_t inode_of(curl_socket_t socket) noexcept {
-    struct stat state{};
-    return ::fstat(socket, &state) == 0 ? state.st_ino : 0;
-}
 
 curl_socket_t Surroundings::socket_at(int local_port) noexcept {
     for (auto& [socket, use] : sockets) {
@@ -192,12 +195,19 @@ bool Transfer::may_send_again(int local_port) {
     }
     last_sent_ = surroundings_.now;
     phase_ = Phase::sending;
+    if (sends_at_once()) {
+        sent_all(surroundings_.now);
+    } else {
+        received_before_ = received_bytes(socket_);
+    }
+    return true;
+}
+
+bool Transfer::sends_at_once() const noexcept {
     const Request& request = exchange_->task().request;
     const auto* text = std::get_if<std::string>(&request.body);
-    const bool sent_at_once = std::holds_alternative<std::monostate>(request.body) ||
-                              (text != nullptr && text->size() <= small_body_bytes);
-    if (sent_at_once) sent_all();
-    return true;
+    return std::holds_alternative<std::monostate>(request.body) ||
+           (text != nullptr && text->size() <= small_body_bytes);
 }
 
 /// A kept connection on which the server has something to say before it was asked, or which it has
@@ -212,9 +222,9 @@ bool Transfer::is_spoiled() const noexcept {
     return count == 0 || (errno != EAGAIN && errno != EINTR);
 }
 
-void Transfer::sent_all() noexcept {
+void Transfer::sent_all(steady_clock::time_point at) noexcept {
     sent_all_ = true;
-    last_sent_ = surroundings_.now;
+    last_sent_ = at;
     if (phase_ == Phase::sending) phase_ = Phase::waiting;
 }
 
@@ -224,12 +234,14 @@ std::size_t Transfer::read(char* buffer, std::size_t size) {
     if (std::holds_alternative<std::string>(request.body)) return read_text(buffer, size);
     auto& form = *std::get<std::shared_ptr<request::MultipartBody>>(request.body);
     const auto count = form.read(std::as_writable_bytes(std::span(buffer, size)));
+    // Not the round's time: a source of the caller's may have waited meanwhile.
+    last_sent_ = steady_clock::now();
     if (!count) {
         own_failure_ = count.error();
         return CURL_READFUNC_ABORT;
     }
     exchange_->sent_bytes_.store(form.sent_bytes(), std::memory_order_relaxed);
-    if (form.finished()) sent_all();
+    if (form.finished()) sent_all(last_sent_);
     paused_ = *count == 0 && form.starved();
     if (paused_) exchange_->starve();
     return paused_ ? CURL_READFUNC_PAUSE : *count;
@@ -240,7 +252,7 @@ std::size_t Transfer::read_text(char* buffer, std::size_t size) {
     const std::size_t count = text.copy(buffer, size, text_offset_);
     text_offset_ += count;
     exchange_->sent_bytes_.store(text_offset_, std::memory_order_relaxed);
-    if (text_offset_ == text.size()) sent_all();
+    if (text_offset_ == text.size()) sent_all(surroundings_.now);
     return count;
 }
 
@@ -262,11 +274,12 @@ std::size_t Transfer::refuse(Error error) {
 
 std::size_t Transfer::take_field(std::string_view line) {
     last_received_ = surroundings_.now;
-    if (head_complete_) return line.size();  // Trailers, of which the interface has none.
+    informed_ = false;
     std::string_view field = line;
     while (!field.empty() && (field.back() == '\n' || field.back() == '\r')) field.remove_suffix(1);
-    // Informational answers count as well: there may be any number of them.
+    // Informational answers and trailers count as well: there may be any number of them.
     head_bytes_ += line.size();
+    if (head_complete_) return take_trailer(field, line.size());
     if (head_bytes_ > most_field_bytes) {
         return refuse(too_large("bytes of header fields", most_field_bytes));
     }
@@ -276,13 +289,33 @@ std::size_t Transfer::take_field(std::string_view line) {
         read_status_line(field, building_);
     } else if (field.empty()) {
         constexpr int first_final_status = 200;
-        if (building_.status >= first_final_status) take_head();
+        informed_ = building_.status < first_final_status;
+        if (!informed_) take_head();
     } else {
         if (++fields_ > most_fields) return refuse(too_large("header fields", most_fields));
         building_.fields.append(field).append("\r\n");
     }
     return own_failure_ ? 0 : line.size();
 }
+
+/// The interface has none. libcurl keeps each of them for as long as the transfer lasts.
+std::size_t Transfer::take_trailer(std::string_view field, std::size_t line_bytes) {
+    if (phase_ == Phase::draining) return drain(line_bytes);
+    const bool too_many = !field.empty() && ++fields_ > most_fields;
+    if (!too_many && head_bytes_ <= most_field_bytes) return line_bytes;
+    if (!succeeded()) return 0;  // The status still counts.
+    return refuse(too_many ? too_large("header fields", most_fields)
+                           : too_large("bytes of header fields", most_field_bytes));
+}
+
+namespace {
+
+bool is_coded(const ResponseHead& head) {
+    const std::string_view coding = head.field("content-encoding");
+    return !coding.empty() && coding != "identity";
+}
+
+}  // namespace
 
 void Transfer::take_head() {
     const Task& task = exchange_->task();
@@ -296,7 +329,16 @@ void Transfer::take_head() {
         !head_->field(session.options.idempotent_field).empty()) {
         session.repeatable.store(true, std::memory_order_relaxed);
     }
-    if (collects()) {
+    if (head_->field("transfer-encoding").empty() && head_->contradicts_itself("content-length")) {
+        refuse({.code = ErrorCode::undecodable_answer,
+                .message = "the answer is refused: it declares two lengths of its body",
+                .stage = "receive"});
+    } else if (task.reading == Reading::chat && succeeded() && is_coded(*head_)) {
+        refuse({.code = ErrorCode::undecodable_answer,
+                .message = "the stream is compressed, which it was asked not to be: is there a "
+                           "proxy on the way that compresses what passes?",
+                .stage = "receive"});
+    } else if (collects()) {
         curl_off_t length = -1;
         curl_easy_getinfo(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
         if (succeeded() && length > 0 &&
@@ -314,14 +356,16 @@ bool Transfer::collects() const noexcept {
 
 std::size_t Transfer::take_body(std::string_view bytes) {
     last_received_ = surroundings_.now;
-    if (phase_ == Phase::draining) {
-        drained_bytes_ += bytes.size();
-        return drained_bytes_ > most_drained_bytes ? 0 : bytes.size();
-    }
+    if (phase_ == Phase::draining) return drain(bytes.size());
     if (collects()) return collect(bytes);
     if (exchange_->task().reading == Reading::chat) return decode(bytes);
     paused_ = !exchange_->add_bytes(bytes);
     return paused_ ? CURL_WRITEFUNC_PAUSE : bytes.size();
+}
+
+std::size_t Transfer::drain(std::size_t bytes) noexcept {
+    drained_bytes_ += bytes;
+    return drained_bytes_ > most_drained_bytes ? 0 : bytes;
 }
 
 std::size_t Transfer::collect(std::string_view bytes) {

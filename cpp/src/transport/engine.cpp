@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "transport/descriptors.hpp"
 #include "transport/failures.hpp"
 
 namespace polymux::transport {
@@ -36,6 +37,7 @@ Error of_system(const char* what) {
 Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<SessionCommon> session,
                                                long kept_connections) {
     if (auto ready = initialise_curl(); !ready) return std::move(ready.error());
+    close_inherited();
     auto inbox = Inbox::create();
     if (!inbox) return std::move(inbox.error());
     FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
@@ -56,6 +58,8 @@ Engine::Engine(std::shared_ptr<SessionCommon> session, std::shared_ptr<Inbox> in
       random_(static_cast<std::mt19937::result_type>(random_bits())),
       kept_connections_(kept_connections) {
     surroundings_.session = std::move(session);
+    surroundings_.epoll = epoll_.get();
+    own(epoll_.get());
     for (Lane& lane : lanes_) lane.engine = this;
 }
 
@@ -66,6 +70,7 @@ Engine::~Engine() {
     }
     // Closes the connections, which needs what is destroyed after this.
     for (Lane& lane : lanes_) lane.multi.reset();
+    disown(epoll_.get());
 }
 
 /// Makes what libcurl needs for it, once: most engines use one lane alone. False where memory is
@@ -88,10 +93,7 @@ bool Engine::open(Lane& lane) noexcept {
 }
 
 void Engine::abandon(std::unique_ptr<Engine> engine) noexcept {
-    for (const auto& [socket, use] : engine->surroundings_.sockets) {
-        if (use.inode != 0 && inode_of(socket) == use.inode) ::close(socket);
-    }
-    engine->epoll_.close();
+    close_inherited();
     // Leaked on purpose, with all that it owns.
     [[maybe_unused]] const Engine* const leaked = engine.release();
 }
@@ -138,22 +140,35 @@ void Engine::start(std::shared_ptr<Exchange> exchange) {
     if (!better_wait(exchange)) begin(std::move(exchange));
 }
 
+const Engine::Lane& Engine::lane_for(const Exchange& exchange) const noexcept {
+    return lanes_[Transfer::goes_alone(exchange.task(), *surroundings_.session) ? 1 : 0];
+}
+
 /// The end of a stream's answer comes right behind the event that ends the stream. Where nothing
 /// else is at work, that is awaited for a moment: else the next request would open a connection of
-/// its own.
+/// its own. Of another lane it would need one anyway.
 bool Engine::better_wait(const std::shared_ptr<Exchange>& exchange) {
     constexpr milliseconds longest{5};
-    if (draining_ == 0 || draining_ != active_) return false;
+    const std::size_t draining = lane_for(*exchange).draining;
+    if (draining == 0 || lanes_.front().draining + lanes_.back().draining != active_) return false;
     if (waiting_.empty()) waiting_until_ = steady_clock::now() + longest;
     waiting_.push_back(exchange);
     return true;
 }
 
 void Engine::start_waiting() {
-    if (waiting_.empty() || (draining_ > 0 && surroundings_.now < waiting_until_)) return;
+    if (waiting_.empty()) return;
+    const bool is_late = surroundings_.now >= waiting_until_;
     std::vector<std::shared_ptr<Exchange>> waited;
     waited.swap(waiting_);
-    for (auto& exchange : waited) begin(std::move(exchange));
+    for (auto& exchange : waited) {
+        const bool goes_on_waiting = !is_late && lane_for(*exchange).draining > 0;
+        if (goes_on_waiting) {
+            waiting_.push_back(std::move(exchange));
+        } else {
+            begin(std::move(exchange));
+        }
+    }
 }
 
 void Engine::begin(std::shared_ptr<Exchange> exchange) {
@@ -216,7 +231,7 @@ void Engine::remove(Transfer& transfer) noexcept {
 
 void Engine::end(Transfer& transfer, std::optional<Error> failure) {
     if (transfer.exchange()) transfer.end(std::move(failure));
-    if (transfer.counted_as_draining) --draining_;
+    if (transfer.counted_as_draining) --lane_of(transfer).draining;
     transfer.reset();
     --active_;
     if (free_.size() >= kept_handles) {
@@ -280,6 +295,19 @@ void Engine::cancel_all(const std::string& message) {
         end(*transfer, cancelled(message));
     }
     flush_ports();
+}
+
+void Engine::end_draining(milliseconds longest) {
+    const auto until = steady_clock::now() + longest;
+    for (auto left = longest; !idle() && left.count() > 0;) {
+        round(left);
+        left = std::chrono::ceil<milliseconds>(until - steady_clock::now());
+    }
+    for (const auto& transfer : slots_) {
+        if (!transfer || transfer->phase() != Phase::draining) continue;
+        remove(*transfer);
+        end(*transfer);
+    }
 }
 
 }  // namespace polymux::transport

@@ -38,14 +38,17 @@ public:
     /// Cancels every exchange; streams that have ended go on draining.
     void cancel_all(const std::string& message);
 
+    /// Drains for so long at most, and drops the connections on which more is to come.
+    void end_draining(milliseconds longest);
+
     [[nodiscard]] const std::shared_ptr<Inbox>& inbox() const noexcept { return inbox_; }
     /// True once the inbox was told to stop.
     [[nodiscard]] bool stopped() const noexcept { return stopped_; }
     /// True while nothing is at work.
     [[nodiscard]] bool idle() const noexcept { return active_ == 0; }
 
-    /// In a forked child, of the parent's engine: closes its descriptors here and touches nothing
-    /// else of it ever again. A shutdown of TLS, say, would end the parent's connections.
+    /// In a forked child, of the parent's engine: closes the parent's descriptors here and touches
+    /// nothing of it ever again. A shutdown of TLS, say, would end the parent's connections.
     static void abandon(std::unique_ptr<Engine> engine) noexcept;
 
 private:
@@ -62,6 +65,7 @@ private:
         Engine* engine = nullptr;
         MultiHandle multi;  ///< Null until the lane is needed.
         steady_clock::time_point timer = steady_clock::time_point::max();
+        std::size_t draining = 0;  ///< Transfers whose exchange has ended.
     };
 
     /// What epoll keeps for a descriptor, in the eight bytes that it has for it.
@@ -74,6 +78,7 @@ private:
     static int on_timer(CURLM* multi, long timeout_ms, void* lane);
 
     Lane& lane_of(const Transfer& transfer) noexcept { return lanes_[transfer.alone() ? 1 : 0]; }
+    [[nodiscard]] const Lane& lane_for(const Exchange& exchange) const noexcept;
     bool open(Lane& lane) noexcept;
     bool watch(const Lane& lane, curl_socket_t socket, int what, bool known) noexcept;
     /// Does what was asked for; whether anything was.
@@ -108,8 +113,7 @@ private:
     /// The second is for transfers that have their connection to themselves.
     std::array<Lane, 2> lanes_;
     std::vector<std::uint32_t> free_;
-    std::size_t active_ = 0;    // Transfers that are at work, or wait to be.
-    std::size_t draining_ = 0;  // Of these, those whose exchange has ended.
+    std::size_t active_ = 0;  // Transfers that are at work, or wait to be.
     // Exchanges that give a draining transfer the time to free its connection.
     std::vector<std::shared_ptr<Exchange>> waiting_;
     steady_clock::time_point waiting_until_;

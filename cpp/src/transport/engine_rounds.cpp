@@ -14,15 +14,17 @@ namespace polymux::transport {
 
 bool Engine::round(milliseconds longest) {
     // What ends at once, such as a request that must not begin, is told before anything is awaited.
-    if (read_inbox()) flush_ports();
+    const bool was_asked = read_inbox();
+    if (was_asked) flush_ports();
     if (stopped_) return true;
     surroundings_.now = steady_clock::now();
     const bool was_due = run_timers_of_curl();
-    const bool waited = wait(was_due ? milliseconds{0} : longest);
+    // Either may have ended what the caller waits for, who looks between two rounds.
+    const bool waited = wait(was_asked || was_due ? milliseconds{0} : longest);
     run_timers_of_curl();
     for (Transfer* const transfer : surroundings_.draining) {
         transfer->counted_as_draining = true;
-        ++draining_;
+        ++lane_of(*transfer).draining;
         arm(*transfer);
     }
     surroundings_.draining.clear();

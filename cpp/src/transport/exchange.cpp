@@ -16,10 +16,9 @@ namespace {
 /// consumer takes them, all at once.
 constexpr std::size_t high_water_bytes = std::size_t{1} << 20U;
 
-}  // namespace
-
-std::string_view ResponseHead::field(std::string_view name) const noexcept {
-    std::string_view rest = fields;
+/// The next field of that name, without what stands around its value, which may be empty; `rest` is
+/// what comes behind it.
+std::optional<std::string_view> next_field(std::string_view& rest, std::string_view name) noexcept {
     while (!rest.empty()) {
         const std::size_t end = rest.find("\r\n");
         const std::string_view line = rest.substr(0, end);
@@ -30,11 +29,27 @@ std::string_view ResponseHead::field(std::string_view name) const noexcept {
         }
         std::string_view value = line.substr(name.size() + 1);
         const std::size_t begin = value.find_first_not_of(" \t");
-        if (begin == std::string_view::npos) return {};
+        if (begin == std::string_view::npos) return std::string_view();
         value.remove_prefix(begin);
         return value.substr(0, value.find_last_not_of(" \t") + 1);
     }
-    return {};
+    return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view ResponseHead::field(std::string_view name) const noexcept {
+    std::string_view rest = fields;
+    return next_field(rest, name).value_or(std::string_view());
+}
+
+bool ResponseHead::contradicts_itself(std::string_view name) const noexcept {
+    std::string_view rest = fields;
+    const auto first = next_field(rest, name);
+    while (const auto other = next_field(rest, name)) {
+        if (*other != *first) return true;
+    }
+    return false;
 }
 
 Exchange::Exchange(Task task, std::shared_ptr<Port> port)

@@ -6,6 +6,7 @@
 
 #include "transport/certificates.hpp"
 #include "transport/curl.hpp"
+#include "transport/descriptors.hpp"
 #include "transport/failures.hpp"
 #include "transport/fetch_hop.hpp"
 #include "transport/fetch_watch.hpp"
@@ -176,6 +177,7 @@ Result<Fetched> fetch(std::string_view url, const FetchOptions& options, FetchSi
     try {
         if (auto valid = validate(options.limits); !valid) return valid.error();
         if (auto ready = initialise_curl(); !ready) return ready.error();
+        close_inherited();
         return Fetch(options, sink, turn, cancel)
             .run(std::string(url.substr(0, longest_url_bytes + 1)));
     } catch (const std::bad_alloc&) {

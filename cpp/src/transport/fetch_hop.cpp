@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <new>
@@ -9,6 +10,7 @@
 #include "polymux/version.hpp"
 #include "transport/answer_head.hpp"
 #include "transport/answer_rest.hpp"
+#include "transport/descriptors.hpp"
 #include "transport/failures.hpp"
 #include "transport/fetch_errors.hpp"
 #include "transport/host_name.hpp"
@@ -78,6 +80,7 @@ private:
     static std::size_t on_header(char* data, std::size_t, std::size_t size, void* self) noexcept;
     static std::size_t on_body(char* data, std::size_t, std::size_t size, void* self) noexcept;
     static curl_socket_t on_socket(void* self, curlsocktype, curl_sockaddr* address) noexcept;
+    static int on_close(void* self, curl_socket_t opened) noexcept;
     static int on_connected(void* self, char* peer, char*, int port, int) noexcept;
 
     const HopRequest& request_;
@@ -120,7 +123,16 @@ curl_socket_t Hop::on_socket(void* self, curlsocktype, curl_sockaddr* address) n
         });
         return CURL_SOCKET_BAD;
     }
-    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    const int opened = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    own(opened);
+    return opened;
+}
+
+/// A child of a fork may have the socket as well: then closing it here tells the peer nothing.
+int Hop::on_close(void*, curl_socket_t opened) noexcept {
+    shutdown(opened, SHUT_RDWR);
+    disown(opened);
+    return close(opened);
 }
 
 /// Before the request is sent, on whatever connection that is.
@@ -270,6 +282,7 @@ Result<void> Hop::set_up() {
     set(CURLOPT_WRITEDATA, this);
     set(CURLOPT_OPENSOCKETFUNCTION, &Hop::on_socket);
     set(CURLOPT_OPENSOCKETDATA, this);
+    set(CURLOPT_CLOSESOCKETFUNCTION, &Hop::on_close);
     set(CURLOPT_PREREQFUNCTION, &Hop::on_connected);
     set(CURLOPT_PREREQDATA, this);
     if (!done) {

@@ -56,9 +56,4 @@ void IoThread::stop(milliseconds longest) noexcept {
     shared_->changed.wait_for(lock, longest, [this] { return shared_->ended; });
 }
 
-void IoThread::abandon(std::unique_ptr<IoThread> thread) noexcept {
-    Engine::abandon(std::move(thread->shared_->engine));
-    [[maybe_unused]] const IoThread* const leaked = thread.release();
-}
-
 }  // namespace polymux::transport

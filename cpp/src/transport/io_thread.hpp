@@ -20,9 +20,6 @@ public:
     /// Ends everything that runs, then the thread. One that does not end in time is left behind.
     void stop(milliseconds longest) noexcept;
 
-    /// In a forked child, where the thread is not.
-    static void abandon(std::unique_ptr<IoThread> thread) noexcept;
-
 private:
     /// Shared with the thread, which may be left behind.
     struct Shared {

@@ -1,12 +1,15 @@
 #include "transport/look_up.hpp"
 
 #include <netdb.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <csignal>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -14,6 +17,8 @@
 #include <system_error>
 #include <thread>
 
+#include "file_descriptor.hpp"
+#include "transport/process.hpp"
 #include "transport/socket_address.hpp"
 
 namespace polymux::transport {
@@ -21,7 +26,21 @@ namespace {
 
 using Addresses = std::vector<Address>;
 
-std::atomic<int> look_ups_under_way{0};
+/// The process in the upper half, its look-ups under way in the lower one: a child of a fork has
+/// none of its parent's threads, which would never count down there.
+std::atomic<std::uint64_t> look_ups_under_way{0};
+
+/// False where there are too many already.
+bool count_look_up() noexcept {
+    constexpr unsigned half = 32;
+    const std::uint64_t none = std::uint64_t{process_generation()} << half;
+    std::uint64_t before = look_ups_under_way.load();
+    for (;;) {
+        const std::uint64_t now = (before >> half) == (none >> half) ? before : none;
+        if (now - none >= most_look_ups) return false;
+        if (look_ups_under_way.compare_exchange_weak(before, now + 1)) return true;
+    }
+}
 
 Error failed(const char* message) {
     return {.code = ErrorCode::connect_failed, .message = message, .stage = "resolve"};
@@ -63,8 +82,9 @@ struct Question {
     std::string name;
     Resolver injected;
     int call = 0;
+    /// Written to once there is an answer. A condition would not do: no signal ends its wait.
+    FileDescriptor answered;
     std::mutex mutex;
-    std::condition_variable answered;
     std::optional<Result<Addresses>> answer;
 
     void ask() noexcept {
@@ -78,7 +98,8 @@ struct Question {
             const std::scoped_lock lock(mutex);
             answer.emplace(std::move(found));
         }
-        answered.notify_all();
+        const std::uint64_t one = 1;
+        [[maybe_unused]] const auto written = ::write(answered.get(), &one, sizeof one);
         look_ups_under_way.fetch_sub(1);
     }
 };
@@ -100,8 +121,7 @@ private:
 };
 
 Result<void> start(const std::shared_ptr<Question>& question) {
-    if (look_ups_under_way.fetch_add(1) >= most_look_ups) {
-        look_ups_under_way.fetch_sub(1);
+    if (!count_look_up()) {
         return failed("too many names are being looked up already; try again later");
     }
     try {
@@ -122,12 +142,16 @@ Result<std::vector<Address>> look_up(const std::string& name, const Resolver& in
     question->name = name;
     question->injected = injected;
     question->call = call;
+    question->answered = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!question->answered.is_open()) {
+        return failed("no descriptor is left to look a name up; try again later");
+    }
     if (auto started = start(question); !started) return started.error();
     for (;;) {
+        pollfd answered{.fd = question->answered.get(), .events = POLLIN, .revents = 0};
+        ::poll(&answered, 1, static_cast<int>(turn_interval.count()));
         {
-            std::unique_lock lock(question->mutex);
-            question->answered.wait_for(lock, turn_interval,
-                                        [&] { return question->answer.has_value(); });
+            const std::scoped_lock lock(question->mutex);
             if (question->answer) break;
         }
         if (auto goes_on = watch.look(); !goes_on) return goes_on.error();

@@ -17,6 +17,9 @@ constexpr long kept_by_caller = 8;
 constexpr long kept_by_thread = 2048;
 /// More are closed when they come back: nobody had so many threads call at once for long.
 constexpr std::size_t most_idle_engines = 64;
+/// Nobody drives an engine that is given back, and so nobody would see that a stream's answer goes
+/// on and on behind its last event. Its end comes with that event as a rule.
+constexpr milliseconds longest_drain{20};
 
 Error closed_error() {
     return {.code = ErrorCode::invalid_argument, .message = "the client is closed"};
@@ -58,12 +61,6 @@ struct Session::State {
         idle.pop_back();
         return engine;
     }
-
-    /// For the child of a fork: everything here is the parent's.
-    void abandon() noexcept {
-        for (auto& engine : idle) Engine::abandon(std::move(engine));
-        if (thread) IoThread::abandon(std::move(thread));
-    }
 };
 
 Session::Session(SessionOptions options)
@@ -78,14 +75,13 @@ Session::~Session() {
 }
 
 /// The state of this process. A forked child finds its parent's, whose mutex may be locked for
-/// ever: it gets a new one, and the old one is neither locked nor destroyed.
+/// ever: it gets a new one, and the old one is neither looked at nor destroyed.
 std::shared_ptr<Session::State> Session::state() {
     std::shared_ptr<State>* found = state_.load();
     if ((*found)->process == process_generation()) return *found;
     auto fresh = std::make_unique<std::shared_ptr<State>>(std::make_shared<State>());
     (*fresh)->common = common_;
     if (state_.compare_exchange_strong(found, fresh.get())) {
-        (*found)->abandon();
         found = fresh.release();
     }
     return *state_.load();
@@ -98,8 +94,6 @@ Result<Lease> Session::lease() {
         auto made = Engine::create(common_, kept_by_caller);
         if (!made) return std::move(made.error());
         engine = *std::move(made);
-    } else if (!engine->idle()) {
-        engine->round(milliseconds{0});  // The last stream's end has come by now, as a rule.
     }
     const std::scoped_lock lock(current->mutex);
     if (current->closed) return closed_error();
@@ -176,6 +170,10 @@ Stopped Lease::run(const Exchange& exchange, milliseconds longest) {
     return Stopped::news;
 }
 
+bool Lease::idle() const noexcept {
+    return !engine_ || engine_->idle();
+}
+
 void Lease::end() noexcept {
     if (!engine_) return;
     const std::shared_ptr<Session::State> state = std::move(state_);
@@ -184,6 +182,7 @@ void Lease::end() noexcept {
         return;
     }
     engine_->cancel_all("the request was cancelled");
+    engine_->end_draining(longest_drain);
     state->give_back(std::move(engine_));
 }
 

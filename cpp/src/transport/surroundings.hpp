@@ -4,6 +4,7 @@
 #include <curl/curl.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -57,18 +58,13 @@ struct SocketUse {
     Transfer* user = nullptr;
     int local_port = 0;  ///< 0: not asked for yet.
     std::uint64_t acknowledged_bytes = 0;
-    /// Of the socket itself: libcurl closes one that never connected without a word, and its number
-    /// may be that of something else by now. 0: not known.
-    std::uint64_t inode = 0;
 };
-
-/// The inode behind the number; 0 where nothing is.
-std::uint64_t inode_of(curl_socket_t socket) noexcept;
 
 struct Surroundings {
     std::shared_ptr<SessionCommon> session;
     steady_clock::time_point now = steady_clock::now();  ///< Of this round.
     stream::ChunkParser parser;
+    int epoll = -1;  ///< Where the sockets are watched.
     std::unordered_map<curl_socket_t, SocketUse> sockets;
     /// The socket with that port on this side: libcurl tells nothing else of a connection before it
     /// sends. CURL_SOCKET_BAD where there is none.
@@ -79,5 +75,11 @@ struct Surroundings {
 
 /// Bytes that the peer has acknowledged on this connection; 0 where that is not known.
 std::uint64_t acknowledged_bytes(curl_socket_t socket) noexcept;
+
+/// Bytes that have come on this connection; 0 where that is not known.
+std::uint64_t received_bytes(curl_socket_t socket) noexcept;
+
+/// How long nothing has come on this connection; 0 where that is not known.
+std::chrono::milliseconds since_last_byte(curl_socket_t socket) noexcept;
 
 }  // namespace polymux::transport

@@ -25,10 +25,16 @@ constexpr const char* no_content_type = "Content-Type:";  // Else libcurl says i
 /// none.
 constexpr std::int64_t longest_connect_ms = std::numeric_limits<int>::max();
 
-/// Whether two header fields have one name, the length of the first's given.
-bool same_name(const std::string& field, std::size_t length, const std::string& other) noexcept {
-    return other.size() > length && other[length] == ':' &&
-           curl_strnequal(field.c_str(), other.c_str(), length) != 0;
+/// Of streams: an event comes when it is sent, and not when a coding has filled a block.
+constexpr std::string_view no_coding = "Accept-Encoding: identity";
+
+/// Whether one of the header fields has this one's name.
+bool names(const std::vector<std::string>& fields, std::string_view wanted) noexcept {
+    const std::size_t length = wanted.find(':');
+    return std::ranges::any_of(fields, [&](const std::string& field) {
+        return field.size() > length && field[length] == ':' &&
+               curl_strnequal(wanted.data(), field.c_str(), length) != 0;
+    });
 }
 
 }  // namespace
@@ -85,6 +91,8 @@ Result<void> Transfer::configure() {
     const Task& task = exchange_->task();
     ++tries_;
     phase_ = Phase::connecting;
+    try_began_ = surroundings_.now;
+    informed_ = false;
     spoiled_ = any_chunk_ = paused_ = sent_all_ = asked_before_ = peer_had_nothing_ =
         head_complete_ = false;
     head_.reset();
@@ -95,6 +103,9 @@ Result<void> Transfer::configure() {
     detail_[0] = '\0';
     header_nodes_.clear();
     for (const std::string& field : task.request.headers) header_nodes_.add(field.c_str());
+    if (task.reading == Reading::chat && !names(task.request.headers, no_coding)) {
+        header_nodes_.add(no_coding.data());
+    }
     if (auto body = set_body(); !body) return body;
     Setter set(handle());
     set_way(set);
@@ -110,16 +121,29 @@ Result<void> Transfer::configure() {
     return {};
 }
 
+namespace {
+
+/// Without TLS nobody speaks HTTP/2, and for as long as libcurl hopes for it, it lets one request
+/// wait for another.
+bool offers_http2(const Task& task, const SessionCommon& session) noexcept {
+    return session.options.http2 && task.request.url.starts_with("https:");
+}
+
+}  // namespace
+
+bool Transfer::goes_alone(const Task& task, const SessionCommon& session) noexcept {
+    // An answer that is read in pieces may have to wait for its reader. On a connection with others
+    // libcurl would go on reading, and keep all that the server sends of it.
+    return task.reading != Reading::whole && offers_http2(task, session) &&
+           session.multiplexes.load(std::memory_order_relaxed);
+}
+
 /// Where the request goes, in which version of HTTP, and over whose connection.
 void Transfer::set_way(Setter& set) {
     const Task& task = exchange_->task();
-    // Without TLS nobody speaks HTTP/2, and for as long as libcurl hopes for it, it lets one
-    // request wait for another.
-    const bool http2 =
-        surroundings_.session->options.http2 && task.request.url.starts_with("https:");
-    // An answer that is read in pieces may have to wait for its reader. On a connection with others
-    // libcurl would go on reading, and keep all that the server sends of it.
-    alone_ = http2 && task.reading != Reading::whole;
+    const SessionCommon& session = *surroundings_.session;
+    const bool http2 = offers_http2(task, session);
+    alone_ = goes_alone(task, session);
     if (url_ != task.request.url) {
         url_ = task.request.url;
         set(CURLOPT_URL, url_.c_str());
@@ -128,19 +152,15 @@ void Transfer::set_way(Setter& set) {
     }
     // Requests that start together wait for the first one's connection, and share it. Where that is
     // known to be impossible, each has one of its own.
-    const bool wait = surroundings_.session->multiplexes.load(std::memory_order_relaxed);
-    set(CURLOPT_PIPEWAIT, wait && !alone_ ? 1L : 0L);
+    const bool shares = session.multiplexes.load(std::memory_order_relaxed);
+    set(CURLOPT_PIPEWAIT, shares && !alone_ ? 1L : 0L);
 }
 
 /// The request's header fields, and those of the session whose names it has not.
 curl_slist* Transfer::all_fields() {
     const SessionCommon& session = *surroundings_.session;
     const auto& given = exchange_->task().request.headers;
-    const auto is_given = [&given](const std::string& field) {
-        const std::size_t length = field.find(':');
-        return std::ranges::any_of(
-            given, [&](const std::string& other) { return same_name(field, length, other); });
-    };
+    const auto is_given = [&given](const std::string& field) { return names(given, field); };
     if (std::ranges::none_of(session.options.headers, is_given)) {
         return header_nodes_.link(session.headers);
     }
@@ -200,9 +220,17 @@ std::optional<Due> Transfer::due() const {
     consider(began_, "total", deadlines.total);
     if (paused_) return first;
     const bool chat = exchange_->task().reading == Reading::chat && (!head_ || succeeded());
+    // libcurl's own count stops while a request waits for the connection that another begins.
+    if (phase_ == Phase::connecting) consider(try_began_, "connect", deadlines.connect);
     if (phase_ == Phase::sending) consider(last_sent_, "write", deadlines.write);
-    if (phase_ == Phase::waiting || (phase_ == Phase::receiving && chat && !any_chunk_)) {
+    const bool in_head = phase_ == Phase::waiting && answers();
+    const bool before_chunk = chat && !any_chunk_ && phase_ == Phase::receiving;
+    if (before_chunk || (phase_ == Phase::waiting && (chat || !in_head))) {
         consider(last_sent_, "first_byte", deadlines.first_byte);
+    }
+    if (in_head && !(chat && informed_)) {
+        const auto last = surroundings_.now - since_last_byte(socket_);
+        consider(std::max(last_received_, last), "idle", deadlines.idle);
     }
     // A server may send its head at once, and think for as long as it likes about the first chunk.
     if (phase_ == Phase::receiving && (any_chunk_ || !chat)) {
@@ -238,6 +266,19 @@ bool Transfer::succeeded() const noexcept {
     constexpr int first = 200;
     constexpr int last = 299;
     return head_ && head_->status >= first && head_->status <= last;
+}
+
+/// Whether a byte of an answer has come: of half a line libcurl hands nothing over. It takes the
+/// first byte of a body that it asks for in pieces for one, so that the kernel is asked there;
+/// over TLS that does not know what of it is an answer, and half of a first line counts for none.
+bool Transfer::answers() const noexcept {
+    if (head_bytes_ > 0) return true;
+    if (!sends_at_once()) {
+        return url_.starts_with("http:") && received_bytes(socket_) > received_before_;
+    }
+    curl_off_t first_byte_us = 0;
+    curl_easy_getinfo(handle(), CURLINFO_STARTTRANSFER_TIME_T, &first_byte_us);
+    return first_byte_us > 0;
 }
 
 bool Transfer::repeatable() const noexcept {

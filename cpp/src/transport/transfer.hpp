@@ -56,6 +56,8 @@ public:
     [[nodiscard]] steady_clock::time_point next_look() const;
     /// True where it has its connection to itself, in the current try.
     [[nodiscard]] bool alone() const noexcept { return alone_; }
+    /// Whether a try that began now would have its connection to itself.
+    static bool goes_alone(const Task& task, const SessionCommon& session) noexcept;
     /// True where the answer is a chat stream, and one it can be.
     [[nodiscard]] bool decodes() const noexcept;
 
@@ -106,16 +108,20 @@ private:
     bool may_send_again(int local_port);
     [[nodiscard]] bool is_spoiled() const noexcept;
     std::size_t take_field(std::string_view line);
+    std::size_t take_trailer(std::string_view field, std::size_t line_bytes);
     void take_head();
     std::size_t take_body(std::string_view bytes);
+    std::size_t drain(std::size_t bytes) noexcept;
     std::size_t collect(std::string_view bytes);
     std::size_t decode(std::string_view bytes);
     std::size_t refuse(Error error);
     [[nodiscard]] bool succeeded() const noexcept;
+    [[nodiscard]] bool answers() const noexcept;
     [[nodiscard]] bool collects() const noexcept;
     [[nodiscard]] bool repeatable() const noexcept;
     [[nodiscard]] bool can_rewind() const noexcept;
-    void sent_all() noexcept;
+    void sent_all(steady_clock::time_point at) noexcept;
+    [[nodiscard]] bool sends_at_once() const noexcept;
     void leave_socket() noexcept;
 
     EasyHandle easy_;
@@ -128,10 +134,12 @@ private:
     unsigned tries_ = 0;
 
     // Of the current try.
+    steady_clock::time_point try_began_;
     steady_clock::time_point last_sent_;
     steady_clock::time_point last_received_;
     steady_clock::time_point last_chunk_;
-    steady_clock::time_point until_;  // Of draining and backoff.
+    steady_clock::time_point until_;     // Of draining and backoff.
+    std::uint64_t received_before_ = 0;  // On its connection; of a body that goes in pieces.
     bool alone_ = false;
     bool any_chunk_ = false;
     bool paused_ = false;  // For somebody here: no fault of the server.
@@ -139,7 +147,8 @@ private:
     bool asked_before_ = false;  // libcurl has begun to send once in this try.
     bool peer_had_nothing_ = false;
     bool head_complete_ = false;
-    bool spoiled_ = false;                    // The kept connection was no good.
+    bool informed_ = false;  // An answer before the answer has come whole, and nothing since.
+    bool spoiled_ = false;   // The kept connection was no good.
     curl_socket_t socket_ = CURL_SOCKET_BAD;  // That the request went over last.
     ResponseHead building_;
     std::size_t fields_ = 0;

@@ -121,8 +121,11 @@ def _prepare_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
-    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
-        sys.stdout.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stdout, TextIOWrapper):
+        # What Python sets in the C locale gives back bytes, and has no word for other letters.
+        narrow = sys.stdout.encoding.lower().replace("-", "") != "utf8"
+        if sys.stdout.errors == "strict" or (narrow and sys.stdout.errors == "surrogateescape"):
+            sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _abandon_standard_output() -> None:

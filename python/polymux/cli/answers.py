@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polymux._text import display_name, printable
-from polymux.cli import exit_codes
+from polymux.cli import exit_codes, failures
 from polymux.cli.terminal import write_json, write_line, write_text
+from polymux.errors import PolymuxError
 
 if TYPE_CHECKING:
     from polymux.cli.saving import Saver
@@ -33,14 +34,16 @@ def show(result: Any, screen: Screen, *, as_json: bool = False, saver: Saver | N
     if as_json:
         write_json({"url": str(result)} if isinstance(result, MediaFile) else result.json())
     elif not files:
-        return _text(result, screen)
-    for label, file in files:
-        if saver is not None:
-            screen.draw(f"fetching {file}")
-            path = display_name(str(_saved(saver, file, label, screen)))
-            screen.clear()
-            screen.say(f"saved {path}") if as_json else write_line(path)
-        elif not as_json:
+        code = _text(result, screen)
+        if saver is None or not _should_have_files(result):
+            return code
+    if saver is not None:
+        if not files and _should_have_files(result):
+            screen.complain("polymux: there is no file in the answer that could be saved")
+            return exit_codes.SERVER_FAILED
+        return _save(files, saver, screen, as_json=as_json)
+    for _, file in files:
+        if not as_json:
             write_line(str(file))
     return exit_codes.SUCCESS
 
@@ -78,18 +81,43 @@ def files_of(result: Any) -> list[tuple[str, MediaFile]]:
     return []
 
 
+def _should_have_files(result: Any) -> bool:
+    """Whether it is what an operation gives that makes files: a list of texts, or of nothing."""
+    from polymux.responses import Prediction
+
+    output = result.output if isinstance(result, Prediction) else None
+    return isinstance(output, list) and all(isinstance(one, str) for one in output)
+
+
 def _is_address(value: object) -> bool:
     # file: is of this computer's own engines; of a server it is refused where it is fetched.
     return isinstance(value, str) and value.startswith(("https://", "http://", "data:", "file:"))
 
 
-def _saved(saver: Saver, file: MediaFile, label: str, screen: Screen) -> Any:
-    try:
-        return saver.save(file, label)
-    except Exception:
-        # The work is done and perhaps paid for: nobody shall have to ask for it again.
-        screen.complain(f"polymux: the file is at {file}")
-        raise
+def _save(
+    files: list[tuple[str, MediaFile]], saver: Saver, screen: Screen, *, as_json: bool
+) -> int:
+    """Fetches each file, whatever became of the others; the exit code of the first failure.
+
+    The work is done and perhaps paid for: nobody shall have to ask for it again.
+    """
+    code = exit_codes.SUCCESS
+    for number, (label, file) in enumerate(files):
+        screen.draw(f"fetching {file}")
+        try:
+            path = display_name(str(saver.save(file, label)))
+        except PolymuxError as error:
+            screen.clear()
+            screen.complain(f"polymux: the file is at {file}")
+            code = code or failures.report(error)
+            continue
+        except BaseException:  # Ctrl-C too
+            for _, left in files[number:]:
+                screen.complain(f"polymux: the file is at {left}")
+            raise
+        screen.clear()
+        screen.say(f"saved {path}") if as_json else write_line(path)
+    return code
 
 
 def _text(result: Any, screen: Screen) -> int:

@@ -161,7 +161,9 @@ class Conversation:
         from polymux._atomic import write_atomically
 
         messages = with_system(list(self._said), self._system)
-        path = Path(name).expanduser()
+        path = Path(name)
+        with suppress(RuntimeError):  # ~ of nobody: a file may be called so
+            path = path.expanduser()
         text = json.dumps(messages, indent=2, ensure_ascii=False) + "\n"
         if path.suffix != ".json":
             text = "\n".join(f"{one['role']}:\n{one['content'].rstrip()}\n" for one in messages)

@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from polymux._text import clock, display_name, printable, shown
-from polymux.cli import calls, exit_codes, songs
+from polymux.cli import calls, exit_codes, server, songs
 from polymux.cli.terminal import Screen, standard_input, write_json, write_text
 
 if TYPE_CHECKING:
@@ -72,9 +72,11 @@ def run(command: Command, options: argparse.Namespace) -> int:
     from polymux.cli.operation_arguments import extra_body_of, values_of
     from polymux.songs.catalogue import Catalogue
 
-    for name in ("server", "retries", "deadline_s"):
-        if getattr(options, name) is not None:
-            raise InvalidRequestError("the catalogue of this computer asks no server: leave it out")
+    instead = "the catalogue of this computer is asked, and no server"
+    if options.server is not None:
+        raise InvalidRequestError(f"no use for --server: {instead}")
+    # Of the time too: the search is one call, which nothing ends in its midst.
+    server.refuse_without_server(options, instead, has_deadline=False)
     if extra_body_of(options):
         raise InvalidRequestError("the catalogue of this computer takes no --extra-body")
     failures.is_done_here()

@@ -237,6 +237,32 @@ def _confinement() -> list[str]:
         return []
 
 
+def _confinement_lines(in_force: list[str]) -> list[str]:
+    """Of what opens strangers' files, and of processes with models: those keep their files."""
+    from polymux.engines.confinement import NO_NETWORK, NO_TCP
+
+    files = [one for one in in_force if one.startswith("landlock")]
+    network = [one for one in in_force if one in (NO_NETWORK, NO_TCP)]
+    remedy = (
+        "Landlock wants Linux 5.13, and 6.7 to deny TCP; a network namespace the right to make one"
+    )
+    grade = "ok      "
+    if not (files and network):
+        grade = "absent  "
+    elif NO_TCP in network:
+        grade, remedy = "partly  ", "UDP is open: a network namespace wants the right to make one"
+    words = ", ".join(files + network) or "nothing"
+    lines = [f"{grade} confinement of what opens strangers' files: {words}"]
+    if not network:
+        lines.append("absent   models' processes without a network: theirs is open")
+    else:
+        grade = "ok      " if NO_NETWORK in network else "partly  "
+        lines.append(f"{grade} models' processes without a network: {network[0]}")
+    if NO_NETWORK not in network or not files:
+        lines[0] += f" ({remedy})"
+    return lines
+
+
 def _with_models(engine: dict[str, Any]) -> str:
     if "models" not in engine:
         return ""
@@ -281,14 +307,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
         else:
             lines.append(f"absent   the engine {name}: {engine['does']} ('{engine['remedy']}')")
     lines += generation.lines(found["generation"])
-    confined = [one for one in found["confinement"] if one.startswith(("landlock", "own network"))]
-    if len(confined) == 2:
-        lines.append(f"ok       confinement of what opens strangers' files: {', '.join(confined)}")
-    else:
-        lines.append(
-            f"absent   full confinement of what opens strangers' files: {confined or 'nothing'} is "
-            "in force (Landlock wants Linux 5.13, and a network namespace the right to make one)"
-        )
+    lines += _confinement_lines(found["confinement"])
     lines.append(
         "ok       the server"
         if found["server"]

@@ -35,7 +35,7 @@ def add_commands(commands: Any) -> None:
     )
     actions = keys.add_subparsers(metavar="ACTION", dest="action", required=True)
     add = actions.add_parser("add", help="make a key and print it")
-    add.add_argument("name", metavar="NAME", help="what people call it")
+    add.add_argument("name", metavar="NAME", type=_name, help="what people call it")
     _add_rights(add, float, int)
     listed = actions.add_parser("list", help="show the keys, without themselves")
     listed.add_argument("--json", action="store_true", help="one JSON array")
@@ -47,7 +47,9 @@ def add_commands(commands: Any) -> None:
         argument_default=argparse.SUPPRESS,
     )
     change.add_argument("key", metavar="NAME_OR_ID")
-    change.add_argument("--name", metavar="NAME", help="what people call it from now on")
+    change.add_argument(
+        "--name", metavar="NAME", type=_name, help="what people call it from now on"
+    )
     _add_rights(change, _number_or_none, _count_or_none)
     actions.add_parser("rm", help="take a key away").add_argument("key", metavar="NAME_OR_ID")
     actions.add_parser(
@@ -76,6 +78,17 @@ def _add_rights(action: argparse.ArgumentParser, number: Any, count: Any) -> Non
         help="refuse what is thought to take longer, by engines that estimate",
     )
     action.add_argument("--expires", metavar="DAYS", type=number, help="end it after so many days")
+
+
+def _name(text: str) -> str:
+    """A key's name, by the rule of those that are made over HTTP."""
+    from polymux.errors import PolymuxError
+    from polymux.server.key_administration import key_values
+
+    try:
+        return str(key_values({"name": text}, now=0.0)["name"])
+    except PolymuxError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _number_or_none(text: str) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +88,7 @@ def _list(client: Client, options: argparse.Namespace, screen: Screen) -> int:
 
     if options.most < 1:
         raise InvalidRequestError("--limit must be at least 1")
-    jobs = islice(client.predictions.list(), options.most)
+    jobs = islice(client.predictions.list(), min(options.most, sys.maxsize))
     if options.as_json:
         write_json([job.json() for job in jobs])
         return exit_codes.SUCCESS

@@ -7,7 +7,7 @@ import re
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from polymux._text import display_name
 from polymux.errors import OutputExistsError, OutputFailedError
@@ -42,7 +42,9 @@ def stem_of(text: str) -> str:
 
 def name_in(url: str) -> tuple[str, str]:
     """Stem and suffix of the file that an address names; either may be empty."""
-    last = unquote(urlsplit(url).path).rpartition("/")[2]
+    from polymux.remote_file import path_in
+
+    last = unquote(path_in(url)).rpartition("/")[2]
     stem, suffix = os.path.splitext(_NO_NAME.sub("-", last))  # noqa: PTH122 - no path yet
     if not _SUFFIX.fullmatch(suffix):
         suffix = ""

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux.cli import exit_codes
-from polymux.errors import DecodeError, InvalidRequestError, OutputExistsError
+from polymux.errors import DecodeError, InvalidRequestError, OutputError, OutputExistsError
 
 if TYPE_CHECKING:
     import argparse
@@ -26,7 +26,11 @@ def add_arguments(group: Any) -> None:
         help="text (default), subtitles, or text and times as JSON",
     )
     group.add_argument(
-        "-o", "--output", dest="transcript_file", metavar="FILE", help="write it to a file"
+        "-o",
+        "--output",
+        dest="transcript_file",
+        metavar="FILE",
+        help="write it to a file (- is standard output)",
     )
     group.add_argument("--overwrite", action="store_true", help="replace an existing FILE")
 
@@ -41,10 +45,10 @@ class Wanted(NamedTuple):
 
     def show(self, job: Prediction) -> int:
         """Prints or writes the transcript; the exit code."""
+        from polymux.cli.terminal import write_text
+
         text = self._text(job)
         if self.file is None:
-            from polymux.cli.terminal import write_text
-
             write_text(text)
             return exit_codes.SUCCESS
         from pathlib import Path
@@ -52,7 +56,11 @@ class Wanted(NamedTuple):
         from polymux._atomic import write_atomically
 
         data = text.encode("utf-8", "backslashreplace")
-        write_atomically(Path(self.file), data, overwrite=self.overwrite)
+        try:
+            write_atomically(Path(self.file), data, overwrite=self.overwrite)
+        except OutputError:
+            write_text(text)  # The work is done: nobody shall have to ask for it again.
+            raise
         return exit_codes.SUCCESS
 
     def _text(self, job: Prediction) -> str:
@@ -83,13 +91,21 @@ def wanted(options: argparse.Namespace) -> Wanted:
 
     Raises:
         InvalidRequestError: The options contradict each other.
-        OutputExistsError: The file exists.
+        OutputError: The file exists, or cannot be written.
     """
     form, file = options.transcript_format, options.transcript_file
+    if file == "-":
+        file = None
     if options.as_json and form != "txt":
         raise InvalidRequestError("--json and --format: give one of them")
     if file is not None and not options.wait_for_end:
         raise InvalidRequestError("-o needs the end of the job: leave out --no-wait")
     if file is not None and not options.overwrite and os.path.lexists(file):
         raise OutputExistsError("it exists already; --overwrite replaces it", input_name=file)
+    if file is not None:
+        from pathlib import Path
+
+        from polymux._atomic import PendingFile
+
+        PendingFile(Path(file), overwrite=options.overwrite).discard()
     return Wanted(form, options.as_json, file, options.overwrite)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from polymux.cluster.messages import Event
     from polymux.cluster.serving import Cluster
-    from polymux.service.media_store import Draft
+    from polymux.service.drafts import Draft
     from polymux.service.work import Sink, Work
 
 _log = logging.getLogger("polymux.cluster")

@@ -28,8 +28,8 @@ from polymux.cluster.messages import (
 from polymux.engines.memory import MemoryBudget, needed_bytes
 from polymux.engines.supervisor import EngineBackend, Supervision
 from polymux.errors import PolymuxError
+from polymux.service.drafts import Draft
 from polymux.service.failures import described
-from polymux.service.media_store import Draft
 from polymux.service.work import Made, Sink, Upload, Work
 
 if TYPE_CHECKING:

@@ -11,13 +11,11 @@ from polymux import errors
 from polymux.engines.media import PAGE_COVER, PAGE_TAGS, REMUX
 from polymux.service.backend import Backend
 from polymux.service.failures import refusal
-from polymux.service.work import Product, Upload
+from polymux.service.work import Product
 from polymux.upstreams.song_search.songs import search_text
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from polymux.downloads.pages import Downloaded, PageDownloader
+    from polymux.downloads.pages import PageDownloader
     from polymux.service.work import Sink, Work
 
 _HEIGHT = re.compile(r"([0-9]{3,4})p?", re.ASCII)
@@ -58,7 +56,10 @@ class DownloadBackend(Backend):
             str(work.values["url"]), "video", sink.part(0, _SHARE), height=height
         )
         async with asked as found:
-            files = {f"file_{number}": await _upload(one) for number, one in enumerate(found.files)}
+            files = {
+                f"file_{number}": await asyncio.to_thread(found.upload, one)
+                for number, one in enumerate(found.files)
+            }
             step = replace(
                 work,
                 operation=REMUX,
@@ -76,12 +77,12 @@ class DownloadBackend(Backend):
         async with asked as found:
             sink.log(f"found: {found.title}" if found.title else "found a recording without title")
             values: dict[str, Any] = {
-                "file": await _upload(found.files[-1], found),
+                "file": await asyncio.to_thread(found.upload, found.files[-1]),
                 "vbr_quality": 0,
                 PAGE_TAGS: dict(found.tags),
             }
             if found.cover is not None:
-                values[PAGE_COVER] = await _upload(found.cover)
+                values[PAGE_COVER] = await asyncio.to_thread(found.upload, found.cover)
             step = replace(work, operation="convert_to_mp3", values=values, given=frozenset(values))
             product = await self._media.run(step, sink.part(_SHARE, 1))
         output = {"response": product.output["response"]}
@@ -106,9 +107,3 @@ def height_of(resolution: Any) -> int | None:
         code="invalid_request",
         param="resolution",
     )
-
-
-async def _upload(path: Path, found: Downloaded | None = None) -> Upload:
-    status = await asyncio.to_thread(path.stat)
-    name = path.name if found is None or not found.title else f"{found.title}{path.suffix}"
-    return Upload(path, name, "", status.st_size)

@@ -26,11 +26,15 @@ if TYPE_CHECKING:
     from polymux.fetching import Fetched, FetchPolicy
     from polymux.service.chunks import Chunk
     from polymux.service.dispatch import Service
-    from polymux.service.media_store import Draft
+    from polymux.service.drafts import Draft
     from polymux.service.work import Product, Sink, Work
 
     class Pages(Protocol):
         """What knows how to get media out of pages."""
+
+        @property
+        def has_proxy(self) -> bool:
+            """Whether it reaches them by a way of its own."""
 
         async def audio(self, url: str, sink: Sink, drafts: list[Draft]) -> Upload:
             """The sound of what a page shows."""
@@ -38,10 +42,15 @@ if TYPE_CHECKING:
 
 #: Of a job's progress, what bringing its file is.
 _SHARE = 0.3
-_LOOKED_AT_BYTES = 1024
+_LOOKED_AT_BYTES = 64 << 10
 #: How pages and lists of parts begin, whatever their first element is, which may be a comment. All
 #: else is for the media engine to judge: no container of media begins so.
 _PAGES = (b"<", b"#extm3u")
+#: What sites answer whom they do not know, or ask from where they let few in. Pages are asked for
+#: with the operator's cookies, by the operator's proxy, and as by a browser where that is wanted.
+_NOT_FOR_EVERYBODY = (401, 403, 429)
+#: Of the reader of pages, what says no more than the fetch before it.
+_NO_BETTER = ("upstream_failed", "unsupported_media")
 
 
 class Bringer:
@@ -86,12 +95,14 @@ class Bringer:
             draft = sink.draft(0)
             drafts.append(draft)
             fetched = await self._fetched(url, draft, sink)
-            wants_browser = _wants_browser(fetched)
-            is_page = wants_browser or await asyncio.to_thread(_is_page, draft)
-        if not is_page:
-            name = _name_of(fetched)
-            sink.log(f"fetched {fetched.body_bytes} bytes from the address")
-            return Upload(draft.path, name, fetched.content_type, fetched.body_bytes)
+            if isinstance(fetched, errors.PolymuxError):
+                first: errors.PolymuxError | None = fetched
+            elif await asyncio.to_thread(_is_page, draft):
+                first = None
+            else:
+                sink.log(f"fetched {fetched.body_bytes} bytes from the address")
+                name = _name_of(fetched)
+                return Upload(draft.path, name, fetched.content_type, fetched.body_bytes)
         if self._pages is None:
             raise refusal(
                 errors.APIStatusError,
@@ -102,9 +113,20 @@ class Bringer:
                 param="url",
             )
         draft.discard()
-        return await self._pages.audio(url, sink, drafts)
+        try:
+            return await self._pages.audio(url, sink, drafts)
+        except errors.APIStatusError as error:
+            if first is not None and error.code in _NO_BETTER:
+                sink.log(f"as a page it cannot be read either: {error}")
+                raise first from None
+            raise
 
-    async def _fetched(self, url: str, draft: Draft, sink: Sink) -> Fetched:
+    async def _fetched(self, url: str, draft: Draft, sink: Sink) -> Fetched | errors.PolymuxError:
+        """What lies there; or a failure that the reader of pages may not meet with.
+
+        Raises:
+            PolymuxError: Any other.
+        """
         loop = asyncio.get_running_loop()
 
         def report(done_bytes: int, expected_bytes: int | None) -> None:
@@ -120,11 +142,16 @@ class Bringer:
                 on_progress=report,
             )
         except errors.PolymuxError as error:
+            if self._pages is not None and self._pages.has_proxy and _is_out_of_reach(error):
+                return failure_of(error)
             raise failure_of(error) from None
-        if not (fetched.ok or (self._pages is not None and _wants_browser(fetched))):
-            raise failure_of_status(fetched.status)
-        draft.reserve(fetched.body_bytes)
-        return fetched
+        if fetched.ok:
+            draft.reserve(fetched.body_bytes)
+            return fetched
+        failure = failure_of_status(fetched.status)
+        if self._pages is not None and fetched.status in _NOT_FOR_EVERYBODY:
+            return failure
+        raise failure
 
 
 def failure_of(error: errors.PolymuxError) -> errors.PolymuxError:
@@ -160,12 +187,11 @@ def _upstream(message: str, code: str, status: int) -> errors.InternalServerErro
     return refusal(errors.InternalServerError, message, code=code, status=status, param="url")
 
 
-def _wants_browser(fetched: Fetched) -> bool:
-    """Whether a site lets nothing but browsers through, which the reader of pages can ask like."""
-    challenged = ("cf-mitigated", "challenge")
-    return fetched.status == 403 and any(
-        (name.lower(), value.strip().lower()) == challenged for name, value in fetched.headers
-    )
+def _is_out_of_reach(error: errors.PolymuxError) -> bool:
+    """Whether nobody was reached; where an address may not be asked for is another matter."""
+    if isinstance(error, errors.RequestTimeoutError):
+        return error.limit == "connect"
+    return isinstance(error, errors.ConnectError) and not isinstance(error, errors.TLSError)
 
 
 def _is_page(draft: Draft) -> bool:
@@ -214,6 +240,10 @@ class AddressedBackend(Backend):
     def window_tokens(self) -> int | None:
         """The inner one's."""
         return self._inner.window_tokens()
+
+    async def listed_models(self) -> tuple[str, ...]:
+        """The inner one's."""
+        return await self._inner.listed_models()
 
     async def estimate(self, work: Work) -> Estimate:
         """Nobody knows, before the file is here."""

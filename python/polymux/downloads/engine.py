@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux._text import printable, shortened
+from polymux.downloads.formats import finished, live
 from polymux.downloads.library import asks_as_browser, extracted, loaded_library, site_failed
 from polymux.engines.base import Cancelled, Engine, Output
 from polymux.options import cover_type
@@ -101,13 +102,18 @@ class DownloadEngine(Engine):
         self, library: Any, info: dict[str, Any], watch: _Watch, token: Token
     ) -> list[str]:
         """Names of the files: of the picture's and the sound's, or of one with both."""
-        wanted = info.get("requested_formats") or [info]
+        whole = {name: value for name, value in info.items() if name != "requested_formats"}
+        # All are looked at before one comes: sound may be live where the picture is not.
+        wanted = [
+            self._looked_at(library, info, whole | one)
+            for one in info.get("requested_formats") or [info]
+        ]
         watch.parts = len(wanted)
         files = []
         for number, one in enumerate(wanted):
             token.check()
             files.append(f"{number}.{_extension(one)}")
-            self._fetch_part(library, info, one, files[-1], subtitle=False)
+            self._fetch_part(library, one, files[-1], subtitle=False)
             watch.done_parts += 1
         return files
 
@@ -124,29 +130,41 @@ class DownloadEngine(Engine):
         language, part = found
         name = f"captions.{_extension(part)}"
         try:
-            self._fetch_part(library, info, part, name, subtitle=True)
+            if isinstance(part.get("data"), str):
+                (Path(self._options["folder"]) / name).write_text(part["data"], "utf-8")
+            else:
+                self._fetch_part(library, self._looked_at(library, info, part), name, subtitle=True)
             if says_anything(Path(self._options["folder"]) / name):
                 return language, [name]
             sink.log("the video's captions say nothing that can be read")
-        except (self._library.utils.YoutubeDLError, errors.InternalServerError) as error:
+        except errors.RequestTooLargeError:
+            raise
+        except self._captions_errors as error:
             token.check()
             sink.log(f"the video's captions cannot be fetched: {_told(error)}")
         return None
 
-    def _fetch_part(
-        self, library: Any, info: dict[str, Any], part: dict[str, Any], name: str, *, subtitle: bool
-    ) -> None:
-        path = Path(self._options["folder"]) / name
-        if isinstance(part.get("data"), str):
-            path.write_text(part["data"], "utf-8")
-            return
-        whole = {name: value for name, value in info.items() if name != "requested_formats"}
-        told = (dict(part) if subtitle else whole | part) | {"filepath": str(path)}
+    @property
+    def _captions_errors(self) -> tuple[type[Exception], ...]:
+        """What captions fail with that are not there, or none: yt-dlp joins their parts itself."""
+        site = self._library.utils.YoutubeDLError, self._library.webvtt.ParseError
+        return errors.APIStatusError, OSError, ValueError, *site
+
+    def _looked_at(
+        self, library: Any, info: dict[str, Any], part: dict[str, Any]
+    ) -> dict[str, Any]:
+        """A part with all that it is asked for by; see `polymux.downloads.formats.finished`."""
+        told = dict(part)
         told.setdefault("http_headers", info.get("http_headers") or {})
         if asks_as_browser(library):
             told["impersonate"] = True
-        succeeded, _ = library.dl(str(path), told, subtitle=subtitle)
-        if not succeeded or not path.is_file():
+        return finished(library, told)
+
+    def _fetch_part(self, library: Any, part: dict[str, Any], name: str, *, subtitle: bool) -> None:
+        path = Path(self._options["folder"]) / name
+        succeeded, _ = library.dl(str(path), part | {"filepath": str(path)}, subtitle=subtitle)
+        # Of captions that come as a list of parts yt-dlp says nothing: the file alone tells.
+        if not (succeeded or subtitle) or not path.is_file():
             raise site_failed("the page's media cannot be fetched")
 
     def _fetch_cover(self, library: Any, info: Mapping[str, Any], token: Token) -> str:
@@ -167,11 +185,10 @@ class DownloadEngine(Engine):
     def _parameters(
         self, values: Mapping[str, Any], sink: EngineSink, watch: _Watch
     ) -> dict[str, Any]:
-        height = values.get("height")
+        is_video = values["kind"] == "video"
         return {
-            "format": VIDEO if values["kind"] == "video" else AUDIO,
-            # Playable everywhere before small; `res` is the smaller side, the best not above it.
-            "format_sort": [*([f"res:{height}"] if height else []), "vcodec:h264", "acodec:aac"],
+            "format": VIDEO if is_video else AUDIO,
+            "format_sort": _order(values.get("height")) if is_video else [],
             "allow_multiple_audio_streams": False,
             "outtmpl": {"default": str(Path(self._options["folder"]) / "%(format_id)s.%(ext)s")},
             "proxy": self._options["proxy"],
@@ -205,12 +222,7 @@ class DownloadEngine(Engine):
 
     def _check(self, info: Mapping[str, Any]) -> None:
         if info.get("is_live") or info.get("live_status") in ("is_live", "is_upcoming"):
-            raise refusal(
-                errors.UnprocessableEntityError,
-                "this is a live stream, which has no end: ask again when it is over",
-                code="undecodable",
-                param="url",
-            )
+            raise live()
         longest_s = float(self._options["longest_s"])
         duration = info.get("duration")
         if isinstance(duration, (int, float)) and duration > longest_s:
@@ -319,6 +331,15 @@ def _one(info: Any) -> dict[str, Any]:
     if not isinstance(info, dict):
         raise refusal(errors.NotFoundError, "nothing was found", code="no_result")
     return info
+
+
+def _order(height: int | None) -> list[str]:
+    """What makes a video's format better than another: its size, then that it plays everywhere.
+
+    `res` is the smaller side: the best not above the height, else the least above it. Sound alone
+    goes by yt-dlp's own order, as it is converted whatever it is.
+    """
+    return [f"res:{height}" if height else "res", "vcodec:h264", "acodec:aac"]
 
 
 def _extension(part: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import urllib.request
 from contextlib import suppress
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 _REDIRECTS = 5
 #: In the words of yt-dlp's extractor for pages that nobody has described.
 _CHALLENGE, _UNABLE = "anti-bot challenge", "impersonation dependency"
+#: The one program that is started: for the scripts of some sites.
+_RUNS_SCRIPTS = "deno"
 _AS_BROWSER = {"generic": {"impersonate": [""]}}
 
 
@@ -62,12 +65,24 @@ def follow_few_redirects() -> None:
 
 
 def start_no_programs() -> None:
-    """Has yt-dlp decrypt lists of parts itself where ffmpeg is installed too, which it may not use.
+    """Has yt-dlp find no program but deno, whatever is installed; for its process alone.
 
-    Else it leaves them to that program wherever pycryptodomex is not there, and fails.
+    Else a page's words would become arguments of programs such as rtmpdump. Lists of parts that
+    are encrypted it decrypts itself: it leaves them to ffmpeg wherever that seems to be there and
+    pycryptodomex is not, and fails.
     """
     from yt_dlp.downloader.external import FFmpegFD
+    from yt_dlp.utils import Popen
 
+    begun = Popen.__init__
+
+    def begin(self: Any, args: Any, *more: Any, shell: bool = False, **options: Any) -> None:
+        program = args if isinstance(args, str) else str(next(iter(args), ""))
+        if shell or Path(program).name != _RUNS_SCRIPTS:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
+        begun(self, args, *more, **options)
+
+    Popen.__init__ = begin
     FFmpegFD.available = classmethod(lambda *_: False)
 
 

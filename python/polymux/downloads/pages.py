@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from polymux.downloads.settings import DownloadSettings
     from polymux.fetching import FetchPolicy
-    from polymux.service.media_store import Draft
+    from polymux.service.drafts import Draft
     from polymux.service.work import Sink
 
 _FAMILY = "polymux.downloads.engine:DownloadEngine"
@@ -43,6 +43,8 @@ _DATA_BYTES = 2 << 30
 _MORE_BYTES = 1 << 20
 #: Of all that comes: pages, scripts, and what was looked at and left.
 _PAGES_BYTES = 64 << 20
+#: In yt-dlp's `smuggle_url`.
+_OWN_WORDS = "__youtubedl_smuggle"
 _READABLE = (
     "/usr",
     "/lib",
@@ -83,6 +85,14 @@ class Downloaded:
     tags: Mapping[str, str] = field(default_factory=dict)
     cover: Path | None = None
 
+    def upload(self, path: Path) -> Upload:
+        """One of its files as if it had been sent, by the page's name for it.
+
+        That is what errors call it: where it lies for now says nothing to anybody.
+        """
+        name = f"{self.title or 'media'}{path.suffix}"
+        return Upload(path, name, "", path.stat().st_size)
+
 
 class PageDownloader:
     """Fetches what pages show, so many at once.
@@ -107,6 +117,11 @@ class PageDownloader:
         self._longest_s = longest_s
         self._places = asyncio.Semaphore(settings.slots)
         self._onward = settings.onward()
+
+    @property
+    def has_proxy(self) -> bool:
+        """Whether pages are reached by way of the operator's own proxy."""
+        return self._onward is not None
 
     @asynccontextmanager
     async def downloaded(
@@ -134,6 +149,7 @@ class PageDownloader:
         Raises:
             APIStatusError: The site does not give it; with its reason.
         """
+        url = plain(url)
         if not is_search:
             # Its process would be told no as well, seconds later.
             await self._judge(url)
@@ -269,6 +285,22 @@ class PageDownloader:
         sink.log(f"fetched {size_bytes} bytes from the page")
         name = f"{found.title or 'audio'}{found.files[-1].suffix}"
         return Upload(draft.path, name, "", size_bytes)
+
+
+def plain(url: str) -> str:
+    """An address, or a search, without the fragment that yt-dlp would take for its own words.
+
+    By such it tells itself what to ask with, as another site's name for ``Referer``. Fragments of
+    other kinds are left: some sites have the name of what they show there.
+
+    Example:
+        >>> from polymux.downloads.pages import plain
+        >>> plain("http://a.example/#__youtubedl_smuggle=%7B%7D"), plain("http://a.example/#/show/1")
+        ('http://a.example/', 'http://a.example/#/show/1')
+    """
+    before, mark, fragments = url.partition("#")
+    # Whitespace within is left out by parsers of addresses.
+    return before if mark and _OWN_WORDS in "".join(fragments.split()) else url
 
 
 def is_installed() -> bool:

@@ -30,6 +30,7 @@ _HEAD_S = 10.0
 _CONNECT_S = 10.0
 _PIECE_BYTES = 64 << 10
 _MOST_CONNECTIONS = 64
+_FORBIDDEN = 403
 _LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
 #: Of a connection to the proxy itself: never handed on (RFC 9110, 7.6.1).
 _HOP_FIELDS = frozenset(
@@ -193,7 +194,7 @@ class GuardedProxy:
         except errors.URLRefusedError as error:
             if len(self.refusals) < 20:
                 self.refusals.append(str(error))
-            raise _RefusedError(403, str(error)) from None
+            raise _RefusedError(_FORBIDDEN, str(error)) from None
         except errors.PolymuxError:
             raise _RefusedError(502, "the host's address is not known") from None
         for address in found.addresses:
@@ -316,9 +317,11 @@ def _kept(lines: list[bytes]) -> list[bytes]:
 
 def _answer(status: int, words: str) -> bytes:
     body = f"{words}\n".encode("utf-8", "replace")
+    # Callers are told the reason of a status; words about an address may have anything in them.
+    reason = "Refused" if status == _FORBIDDEN else words
     return (
         # By RFC 9209 whoever asks can tell this from an answer of the host.
-        f"HTTP/1.1 {status} Refused\r\nProxy-Status: polymux\r\n"
+        f"HTTP/1.1 {status} {reason}\r\nProxy-Status: polymux\r\n"
         "Content-Type: text/plain; charset=utf-8\r\n"
         f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     ).encode() + body

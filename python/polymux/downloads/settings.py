@@ -37,8 +37,9 @@ class DownloadSettings:
             none.
 
     Raises:
-        InvalidRequestError: `music_search` has no ``{query}``, or one that could lead anywhere; a
-            proxy is none, or has a password here.
+        InvalidRequestError: `slots`, `most_bytes` or `total_s` lets nothing through; `music_search`
+            has no ``{query}``, or one that could lead anywhere; a proxy is none, or has a password
+            here.
     """
 
     enabled: bool | None = None
@@ -52,6 +53,11 @@ class DownloadSettings:
 
     def __post_init__(self) -> None:
         """Checks what has a rule."""
+        for name, value in (("slots", self.slots), ("most_bytes", self.most_bytes)):
+            if value < 1:
+                raise InvalidRequestError(f"{name}={value}: must be 1 or above")
+        if not self.total_s > 0:
+            raise InvalidRequestError(f"total_s={self.total_s}: must be above 0")
         if self.music_search.count("{query}") != 1:
             raise InvalidRequestError("music_search: must have {query} in it, once")
         before = self.music_search.partition("{query}")[0]

@@ -17,6 +17,7 @@ from polymux import errors
 from polymux.engines.base import Engine, Output
 from polymux.engines.completions import Assembled
 from polymux.engines.models import context_tokens, hash_of, missing_package, threads
+from polymux.engines.schemas import check_schemas
 from polymux.service.failures import engine_failed, refusal
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ class ChatEngine(Engine):
 
     def _body(self, request: Request, sink: EngineSink) -> dict[str, Any]:
         values = request.values
+        check_schemas(values)
         body: dict[str, Any] = {name: values[name] for name in _TAKEN & request.given}
         for name in sorted(request.given - _TAKEN - _OWN):
             sink.log(f"{name}: the local engine does not know it and leaves it out")

@@ -44,6 +44,10 @@ _ABSTRACT_SOCKETS_AND_SIGNALS = 0b11
 
 #: Told as in force where a process can connect to some ports alone.
 ONLY_PORTS = "connects to allowed ports alone"
+#: Told as in force where a process reaches nothing.
+NO_NETWORK = "own network namespace"
+#: Told as in force where it stays in the network and has nothing of TCP there.
+NO_TCP = "no TCP"
 
 
 class Confinement(NamedTuple):
@@ -52,7 +56,8 @@ class Confinement(NamedTuple):
     Attributes:
         readable: Folders and files that it may read and execute from, with all beneath.
         writable: Folders that it may read, and write files in.
-        network: Whether it may open connections.
+        network: Whether it may open connections. Where it can be taken out of the network by no
+            namespace, Landlock denies it TCP, and nothing else; older kernels cannot do that.
         ports: The only ports of TCP that it may connect to; empty for all. Kernels that cannot
             bound it so leave it free.
         limits: Name of a limit of `resource`, such as ``"AS"``, to its value.
@@ -111,14 +116,18 @@ def confine(wanted: Confinement) -> list[str]:
             in_force.append(f"limit {name} {value}")
     if _libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0:
         in_force.append("no new privileges")
-    if not wanted.network and leave_network():
-        in_force.append("own network namespace")
-    if wanted.readable or wanted.writable or wanted.ports:
-        version = _landlock(wanted)
-        if version:
+    has_left = not wanted.network and leave_network()
+    if has_left:
+        in_force.append(NO_NETWORK)
+    has_files = bool(wanted.readable or wanted.writable or wanted.ports)
+    if has_files or not (wanted.network or has_left):
+        version = _landlock(wanted, files=has_files)
+        if version and has_files:
             in_force.append(f"landlock {version}")
         if version >= _NETWORK_SINCE and wanted.ports:
             in_force.append(ONLY_PORTS)
+        elif version >= _NETWORK_SINCE and not (wanted.network or has_left):
+            in_force.append(NO_TCP)
     return in_force
 
 
@@ -142,22 +151,22 @@ def leave_network() -> bool:
     return bool(libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET) == 0)
 
 
-def _landlock(wanted: Confinement) -> int:
-    """Restricts this thread; gives the interface's version, 0 where the kernel has none."""
+def _landlock(wanted: Confinement, *, files: bool) -> int:
+    """Restricts this thread; gives the interface's version, 0 where the kernel has none.
+
+    Without `files`, what it may do with those stays as it is.
+    """
     version = _syscall(_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_VERSION)
     if version < 1 or sys.byteorder != "little" or platform.machine() not in _MACHINES:
         return 0
-    rights = _FIRST_RIGHTS
-    for since, more in _RIGHTS_SINCE.items():
-        if version >= since:
-            rights |= more
+    rights = _rights_of_files(version) if files else 0
     network = _network_rights(wanted) if version >= _NETWORK_SINCE else 0
     scopes = _ABSTRACT_SOCKETS_AND_SIGNALS if version >= _SCOPES_SINCE else 0
     attributes = struct.pack("=QQQ", rights, network, scopes)
     # Older kernels know a shorter structure, and refuse what they do not know unless it is zero.
     size = 8 if version < _NETWORK_SINCE else 16 if version < _SCOPES_SINCE else 24
     ruleset = _syscall(_LANDLOCK_CREATE_RULESET, attributes, size, 0)
-    if ruleset < 0:
+    if ruleset < 0:  # As where there is nothing to deny: a kernel without rules for networks.
         return 0
     try:
         reading = _EXECUTE | _READ_FILE | _READ_DIR
@@ -169,6 +178,14 @@ def _landlock(wanted: Confinement) -> int:
         return version if _syscall(_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0) == 0 else 0
     finally:
         os.close(ruleset)
+
+
+def _rights_of_files(version: int) -> int:
+    rights = _FIRST_RIGHTS
+    for since, more in _RIGHTS_SINCE.items():
+        if version >= since:
+            rights |= more
+    return rights
 
 
 def _network_rights(wanted: Confinement) -> int:

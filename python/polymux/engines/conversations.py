@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from polymux.fetching import Fetched
     from polymux.service.chunks import Chunk
-    from polymux.service.media_store import Draft
+    from polymux.service.drafts import Draft
     from polymux.service.work import Product, Work
 
 #: In one conversation.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.engines.base import Engine
-    from polymux.service.media_store import Draft
+    from polymux.service.drafts import Draft
     from polymux.service.work import Sink, Work
 
 

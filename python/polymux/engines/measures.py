@@ -14,7 +14,7 @@ from polymux.service.work import Estimate, Sink
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from polymux.service.media_store import Draft
+    from polymux.service.drafts import Draft
     from polymux.service.work import Product, Work
 
     #: `run` of the media engine's backend.

@@ -16,7 +16,8 @@ from polymux.engines.base import Cancelled, Engine, Output, Produced
 from polymux.engines.models import threads
 from polymux.inputs import native_source
 from polymux.options import CONVERSION_FIELDS, native_limits
-from polymux.service.media_store import reported
+from polymux.results import pcm_audio_from_native
+from polymux.service.drafts import reported
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,8 +38,8 @@ MEASURE_SOUND = "measure_sound"
 MEASURE_PICTURE = "measure_picture"
 SONG_SIGNATURE = "song_signature"
 SONG_QUERY = "song_query"
-#: Of decoded samples that a speech model wants, for a second.
-_BYTES_PER_SECOND = 16_000 * 4
+#: What speech models want.
+_SAMPLE_RATE_HZ = 16_000
 
 
 class MediaEngine(Engine):
@@ -78,8 +79,7 @@ class MediaEngine(Engine):
         if request.operation == LOAD_FRAMES:
             return self._frames(request, sink, token)
         if request.operation == MEASURE_SOUND:
-            info = polymux.probe(request.values["file"].path, limits=self._limits)
-            return Output({"duration_s": info.duration_s})
+            return self._measure(request.values["file"], token)
         if request.operation == SONG_SIGNATURE:
             return self._signature(request.values["file"], token)
         if request.operation == SONG_QUERY:
@@ -175,8 +175,14 @@ class MediaEngine(Engine):
 
     def _decode(self, source: Upload, sink: EngineSink, token: Token) -> Output:
         """Samples for speech models: 16 kHz, mono, 32-bit floats, nothing else in the file."""
-        audio = polymux.decode_audio(source.path, limits=self._limits)
-        token.check()
+        from polymux._native import media
+
+        wanted = (_SAMPLE_RATE_HZ, 1, None, None, None, False)
+        audio = pcm_audio_from_native(
+            media.decode_pcm(
+                native_source(source.path), *wanted, native_limits(self._limits), token.check
+            )
+        )
         path = sink.draft(audio.samples.nbytes)
         write_new(path, audio.samples.cast("B"))
         if audio.damaged_packets:
@@ -186,6 +192,14 @@ class MediaEngine(Engine):
             "duration_s": audio.duration_s,
         }
         return Output(value)
+
+    def _measure(self, source: Upload, token: Token) -> Output:
+        """How long a recording says that it is."""
+        from polymux._native import media
+
+        limits = native_limits(self._limits)
+        info = media.probe(native_source(source.path), limits, token.check)
+        return Output({"duration_s": info["duration_s"]})
 
     def _frames(self, request: Request, sink: EngineSink, token: Token) -> Output:
         """Frames for models of video: ``width`` x ``height``, ``frames`` at most, ``fps``.
@@ -232,16 +246,14 @@ class MediaEngine(Engine):
         from polymux._native import media
 
         limits = native_limits(self._limits)
-        made = media.shazam_signature(native_source(source.path), limits)
-        token.check()
-        return Output(made)
+        return Output(media.shazam_signature(native_source(source.path), limits, token.check))
 
     def _query(self, source: Upload, token: Token) -> Output:
         """What the catalogue finds a song by, as text: 250 kB at most."""
         from polymux._native import media
 
-        made = media.song_query(native_source(source.path), native_limits(self._limits))
-        token.check()
+        limits = native_limits(self._limits)
+        made = media.song_query(native_source(source.path), limits, token.check)
         query = b64encode(made["query"]).decode()
         return Output({"query": query, "duration_s": made["duration_s"]})
 

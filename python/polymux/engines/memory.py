@@ -16,6 +16,7 @@ from polymux.service.failures import refusal
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from polymux.engines.process import EngineProcess
     from polymux.engines.supervisor import EngineBackend
 
 _MIB = 1 << 20
@@ -80,6 +81,8 @@ class MemoryBudget:
         self._limit_bytes = limit_bytes
         self._free = free or machine_free_bytes
         self._engines: list[EngineBackend] = []
+        #: That were told that there is room, and may be loading still.
+        self._promised: set[EngineBackend] = set()
 
     def add(self, engine: EngineBackend) -> None:
         """One that may be asked to give its memory back."""
@@ -88,6 +91,8 @@ class MemoryBudget:
     async def make_room(self, engine: EngineBackend) -> None:
         """Ends idle engines, the longest unused first, until this one can be loaded.
 
+        The room is its own from then on: what others load at the same time has to fit beside it.
+
         Raises:
             OverloadedError: The others are at work (code ``overloaded``).
             NoBackendError: It would not fit alone.
@@ -95,19 +100,22 @@ class MemoryBudget:
         needed = engine.needed_bytes
         if needed is None:
             return
+        self._promised.discard(engine)
         for other in sorted(self._engines, key=lambda one: one.rested_at):
             if self._left() >= needed:
-                return
+                break
             if other is not engine and other.process is not None:
                 await other.unload()
         left = self._left()
         if left >= needed:
+            self._promised.add(engine)
             return
         words = (
             f"{engine.name} needs about {needed // _MIB} MiB of memory, and {left // _MIB} MiB "
             "are free for it"
         )
-        if any(one.process is not None for one in self._engines if one is not engine):
+        others = (one for one in self._engines if one is not engine)
+        if any(one.process is not None or one in self._promised for one in others):
             raise refusal(
                 errors.OverloadedError,
                 f"{words} while others work: ask again later",
@@ -120,12 +128,21 @@ class MemoryBudget:
         )
 
     def _left(self) -> int:
+        """What nobody has, and nobody was promised."""
+        self._promised = {one for one in self._promised if one.loading is not None}
+        coming = sum(
+            max(0, (one.needed_bytes or 0) - _resident_bytes(one.loading)) for one in self._promised
+        )
         found = self._free()
         left = found if found is not None else 1 << 62
         if self._limit_bytes is not None:
-            taken = sum(resident_bytes(one.process.pid) for one in self._engines if one.process)
-            left = min(left, self._limit_bytes - taken)
-        return max(0, left)
+            processes = [one for each in self._engines for one in (each.process, each.loading)]
+            left = min(left, self._limit_bytes - sum(map(_resident_bytes, processes)))
+        return max(0, left - coming)
+
+
+def _resident_bytes(process: EngineProcess | None) -> int:
+    return 0 if process is None or process.pid is None else resident_bytes(process.pid)
 
 
 def resident_bytes(pid: int | None) -> int:
@@ -172,7 +189,7 @@ def context_bytes_per_token(path: Path) -> int:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is no GGUF.
+        ValueError: It is no GGUF, or none of a model's shape.
         KeyError: It does not tell its shape.
     """
     facts = _gguf_facts(path)
@@ -180,18 +197,25 @@ def context_bytes_per_token(path: Path) -> int:
 
     def fact(name: str) -> int:
         found = facts[f"{family}.{name}"]
-        return int(max(found) if isinstance(found, list) else found)
+        each = found if isinstance(found, list) else [found]  # Of each layer.
+        # Somebody's file may say anything, and a server looks at all that lie in its folder.
+        if not all(type(one) is int and 0 <= one <= _LARGEST_FACT for one in each) or not any(each):
+            raise ValueError(name)
+        return int(max(each))
 
     heads = fact("attention.head_count")
     own_heads = fact("attention.head_count_kv")
-    length = facts.get(f"{family}.attention.key_length") or fact("embedding_length") // heads
-    return fact("block_count") * own_heads * int(length) * 2 * _KEY_VALUE_BYTES
+    told = f"{family}.attention.key_length" in facts
+    length = fact("attention.key_length") if told else fact("embedding_length") // heads
+    return fact("block_count") * own_heads * length * 2 * _KEY_VALUE_BYTES
 
 
 #: GGUF's types of values that have one size: their number to `struct`'s letter.
 _PLAIN = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
 _TEXT, _ARRAY = 8, 9
 _MOST_FACTS = 10_000
+#: Of a model's shape; the largest that there are have embeddings of some ten thousands.
+_LARGEST_FACT = 1 << 20
 _MOST_TEXT_BYTES = 64 * _MIB
 _MOST_ITEMS = 10_000_000
 

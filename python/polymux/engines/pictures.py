@@ -6,6 +6,7 @@ signature, and by the size that the header claims.
 
 from __future__ import annotations
 
+import re
 import struct
 import warnings
 import zlib
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.base import Produced
+from polymux.engines.colours import in_srgb
 from polymux.errors import UndecodableError, UnsupportedMediaError
 from polymux.service.failures import refusal
 
@@ -31,6 +33,12 @@ if TYPE_CHECKING:
 
 #: Pillow's names of what is taken. Decoders that are old, rare or run other programs are left out.
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM")
+#: Of these formats. Of BMP's two letters words begin, so what is reserved in its header counts too.
+_SIGNATURE = re.compile(
+    rb"\x89PNG\r\n\x1a\n|\xff\xd8\xff|II[*+]\0|MM\0[*+]|BM.{4}\0{4}|GIF8[79]a|RIFF.{4}WEBP|"
+    rb"P[1-6][ \t\r\n]",
+    re.DOTALL,
+)
 #: What Pillow's readers raise for broken files, each in its own way.
 _BROKEN = (
     OSError,
@@ -50,7 +58,7 @@ _PDF_WITHIN_BYTES = 1024
 _MOST_SCANS = 50
 _START_OF_SCAN = b"\xff\xda"
 _MOST_TEXT_BYTES = 1 << 20
-_DEEP_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I")
+_DEEP_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I", "F")
 _DEEPEST = 0xFFFF
 _ORIENTATION = 0x0112
 _CHANNELS = 4
@@ -106,7 +114,7 @@ def load_pictures(
             keep = wanted.get("mode") == "any"
             pixels = _deep_colours(picture, source, sink) if keep and number == 0 else None
             if pixels is None:
-                pixels = _pixels(picture, keep=keep, longest=wanted.get("longest_side"))
+                pixels = _pixels(picture, sink, keep=keep, longest=wanted.get("longest_side"))
             path = sink.draft(pixels.nbytes)
             write_new(path, pixels.data.cast("B"))
             found.append(
@@ -143,14 +151,20 @@ def _opened(source: Upload) -> Iterator[Image]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with Image.open(source.path, formats=FORMATS) as picture:
+            # By a file and not by its name: what Pillow maps into memory by a name, uncompressed
+            # grey, it takes for as wide as it will be once turned, and scrambles.
+            with source.path.open("rb") as file, Image.open(file, formats=FORMATS) as picture:
                 if picture.format in ("JPEG", "MPO"):
                     _check_scans(source)
                 yield picture
     except UnidentifiedImageError:
         with source.path.open("rb") as file:
-            is_pdf = b"%PDF-" in file.read(_PDF_WITHIN_BYTES)
-        if is_pdf:
+            head = file.read(_PDF_WITHIN_BYTES)
+        if _SIGNATURE.match(head):
+            raise UndecodableError(
+                "the picture is broken: its header cannot be read", input_name=source.file_name
+            ) from None
+        if b"%PDF-" in head:
             raise UnsupportedMediaError(
                 "this is a PDF, and pictures are read here: make pictures of its pages first, as "
                 "`pdftoppm -r 200 -png` does",
@@ -195,11 +209,8 @@ def _too_large(words: str) -> errors.RequestTooLargeError:
 
 def _deep_colours(picture: Image, source: Upload, sink: EngineSink) -> Pixels | None:
     """Colours of 16 bits, which Pillow would make 8, by OpenCV; None where there are none."""
-    raw = [tile[3] for tile in getattr(picture, "tile", ())]
-    names = [one[0] if isinstance(one, tuple) else one for one in raw]
-    if not any(isinstance(one, str) and ";16" in one for one in names):
-        return None
-    if picture.mode not in ("RGB", "RGBA", "LA"):
+    most = _largest_sample(picture)
+    if most <= _DEEPEST >> 8 or picture.mode not in ("RGB", "RGBA", "LA"):
         return None  # Grey ones keep their bits.
     try:
         import cv2
@@ -213,10 +224,25 @@ def _deep_colours(picture: Image, source: Upload, sink: EngineSink) -> Pixels | 
     if found is None or found.dtype != np.uint16 or found.shape[:2] != picture.size[::-1]:
         sink.log("16 bits of each colour become 8: OpenCV does not read this picture")
         return None
-    turned = _turned(found, picture.getexif().get(_ORIENTATION, 1))
+    if most != _DEEPEST:
+        found = np.round(np.minimum(found, most) * (_DEEPEST / most)).astype(np.uint16)
+    # OpenCV turns a TIFF as its tag says, and nothing else where it is to change nothing.
+    lies = 1 if picture.format == "TIFF" else picture.getexif().get(_ORIENTATION, 1)
+    turned = _turned(found, lies)
     order = cv2.COLOR_BGRA2RGBA if turned.shape[2] == _CHANNELS else cv2.COLOR_BGR2RGB
     colours: NDArray[np.uint16] = np.ascontiguousarray(cv2.cvtColor(turned, order))
     return colours
+
+
+def _largest_sample(picture: Image) -> int:
+    """The sample of most light, as the file has it: 255 for all that Pillow reads as it is."""
+    for tile in getattr(picture, "tile", ()):
+        told = tile[3] if isinstance(tile[3], tuple) else (tile[3],)
+        if isinstance(told[0], str) and ";16" in told[0]:
+            return _DEEPEST
+        if picture.format == "PPM" and isinstance(told[-1], int):
+            return told[-1] or _DEEPEST >> 8
+    return _DEEPEST >> 8
 
 
 def _turned(pixels: Any, orientation: int) -> Any:
@@ -236,31 +262,73 @@ def _turned(pixels: Any, orientation: int) -> Any:
     return pixels if turn is None else np.ascontiguousarray(turn(pixels))
 
 
-def _pixels(picture: Image, *, keep: bool, longest: int | None = None) -> Pixels:
+def _pixels(picture: Image, sink: EngineSink, *, keep: bool, longest: int | None = None) -> Pixels:
     """Height, width, channels."""
     import numpy as np
-    from PIL import ImageOps
+    from PIL import Image, ImageOps
 
     # A copy of a large picture is as large again: there is none where nothing changes.
     lies = picture.getexif().get(_ORIENTATION, 1) != 1
     upright = ImageOps.exif_transpose(picture) if lies else picture
     if upright.mode in _DEEP_MODES:
-        deep = np.asarray(upright)
-        if keep and deep.dtype.itemsize != 1:
-            return np.ascontiguousarray(np.clip(deep, 0, _DEEPEST).astype(np.uint16)[:, :, None])
-        grey = np.clip(deep, 0, _DEEPEST).astype(np.uint16) >> 8
-        return np.repeat(grey.astype(np.uint8)[:, :, None], 3, axis=2)
+        deep = _deep_grey(upright, sink)
+        if keep:
+            return deep
+        upright = _in_8_bits(deep)
+    upright = in_srgb(upright, sink)
     if keep:
         mode = "RGBA" if upright.has_transparency_data else "L" if upright.mode == "L" else "RGB"
         pixels = np.asarray(upright if upright.mode == mode else upright.convert(mode))
         return np.ascontiguousarray(pixels if pixels.ndim == 3 else pixels[:, :, None])
     if upright.has_transparency_data:
         # Text on nothing is text on white.
-        from PIL import Image
-
         white = Image.new("RGBA", upright.size, "white")
         upright = Image.alpha_composite(white, upright.convert("RGBA"))
     plain = upright if upright.mode == "RGB" else upright.convert("RGB")
     if longest is not None and max(plain.size) > longest:
         plain.thumbnail((longest, longest))
     return np.ascontiguousarray(np.asarray(plain))
+
+
+def _deep_grey(picture: Image, sink: EngineSink) -> NDArray[np.uint16]:
+    """Grey of more than 8 bits in 16; with transparency it becomes colours, which may have it."""
+    import numpy as np
+
+    values: NDArray[Any] = np.asarray(picture)
+    grey = _in_16_bits(values, sink)[:, :, None]
+    clear = picture.info.get("transparency")
+    if not isinstance(clear, int):
+        return np.ascontiguousarray(grey)
+    alpha = np.where(values != clear, _DEEPEST, 0).astype(np.uint16)[:, :, None]
+    return np.concatenate((grey, grey, grey, alpha), axis=2)
+
+
+def _in_16_bits(values: NDArray[Any], sink: EngineSink) -> NDArray[np.uint16]:
+    """Samples of 16 bits as they are; of 32 so that the one of most light is not beyond them.
+
+    Nothing in a file says which value is white: of floats it is the least of 1, 255 and 65,535 that
+    none is above, else the largest that there is; of whole numbers 65,535 or the largest.
+    """
+    import numpy as np
+
+    if values.dtype.kind == "u":
+        return values.astype(np.uint16, copy=False)
+    is_whole = values.dtype.kind == "i"
+    known = values if is_whole else np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+    lowest, largest = float(known.min()), float(known.max())
+    if is_whole and lowest >= 0 and largest <= _DEEPEST:
+        return values.astype(np.uint16)
+    tops = (_DEEPEST,) if is_whole else (1, _DEEPEST >> 8, _DEEPEST)
+    white = next((one for one in tops if largest <= one), largest)
+    below = " and what is below 0 black" if lowest < 0 else ""
+    sink.log(f"samples of 32 bits become 16: {white:g} is white{below}")
+    shares = np.nan_to_num(values / white, nan=0.0, posinf=1.0, neginf=0.0)
+    made: NDArray[np.uint16] = np.round(np.clip(shares, 0, 1) * _DEEPEST).astype(np.uint16)
+    return made
+
+
+def _in_8_bits(deep: NDArray[np.uint16]) -> Image:
+    from PIL import Image
+
+    small = (deep >> 8).astype("uint8")
+    return Image.fromarray(small if small.shape[2] == _CHANNELS else small[:, :, 0])

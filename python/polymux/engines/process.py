@@ -9,16 +9,19 @@ import signal
 import socket
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux._text import printable
-from polymux.engines.frames import Frame, FrameReader, encoded
+from polymux.engines import leaving
+from polymux.engines.connection import Connection
+from polymux.engines.frames import Frame, encoded
 from polymux.engines.said import Said
+from polymux.engines.turns import Turns
 from polymux.service.failures import EXHAUSTED, engine_failed, refusal, restored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 _log = logging.getLogger("polymux.engines")
 _PIECE_BYTES = 64 << 10
@@ -55,59 +58,6 @@ class CrashError(Exception):
         self.words = words
 
 
-class _Connection(asyncio.Protocol):
-    """The server's side of the socket pair: a stream's reader would wake a task for each frame.
-
-    Args:
-        take: Called with frames as they come.
-    """
-
-    def __init__(self, take: Callable[[list[Frame]], None]) -> None:
-        """Not connected."""
-        self._take = take
-        self._frames = FrameReader()
-        self._words = ""
-        self._writable = asyncio.Event()
-        self._writable.set()
-        #: What was wrong with what came, once the connection has ended; empty for nothing.
-        self.lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Other event loops' are no subclasses.
-        self._transport = cast("asyncio.Transport", transport)
-
-    def data_received(self, data: bytes) -> None:
-        try:
-            self._take(self._frames.feed(data))
-        except Exception as error:  # Whatever it sends, those who wait must be told.
-            self._words = f"sent what is no message ({error!r:.200})"
-            self._transport.abort()
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        self._writable.set()
-        if not self.lost.done():
-            self.lost.set_result(self._words)
-
-    def pause_writing(self) -> None:
-        self._writable.clear()
-
-    def resume_writing(self) -> None:
-        self._writable.set()
-
-    def write(self, data: bytes) -> None:
-        """Sends; to a process that is gone, nothing."""
-        if not self._transport.is_closing():
-            self._transport.write(data)
-
-    async def drain(self) -> None:
-        """Waits until the process has taken most of what was sent."""
-        if not self._writable.is_set():
-            await self._writable.wait()
-
-    def close(self) -> None:
-        self._transport.close()
-
-
 class EngineProcess:
     """A child process. Belongs to one event loop.
 
@@ -135,12 +85,15 @@ class EngineProcess:
         self._confinement = confinement
         self._silence_s = silence_s
         self._requests: dict[int, asyncio.Queue[Frame | CrashError]] = {}
+        self._turns = Turns()
+        #: When it last told anything of work, by the event loop's clock.
+        self.told_at = 0.0
         self._number = 0
         self._ready: asyncio.Future[Frame] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._said = Said(family)
         self._process: asyncio.subprocess.Process | None = None
-        self._connection: _Connection | None = None
+        self._connection: Connection | None = None
         self._heard_at = 0.0
         self._wanted_end = False
         #: What it told when it was ready.
@@ -162,6 +115,19 @@ class EngineProcess:
         """How many requests it works on."""
         return len(self._requests)
 
+    @property
+    def wanted(self) -> int:
+        """How many it has begun for somebody who waits: others lose nothing by its end."""
+        return self._turns.wanted(self.slots)
+
+    def has_begun(self, number: int) -> bool:
+        """Whether it works on this, or did when it ended."""
+        return number in self._turns.begun(self.slots)
+
+    def leave(self, number: int) -> None:
+        """Nobody waits for the end of this work any more, but for it to stop."""
+        self._turns.leave(number)
+
     async def start(self) -> None:
         """Starts it and waits until it has loaded.
 
@@ -176,7 +142,7 @@ class EngineProcess:
         try:
             loop = asyncio.get_running_loop()
             _, self._connection = await loop.create_connection(
-                lambda: _Connection(self._take), sock=ours
+                lambda: Connection(self._take), sock=ours
             )
             frame = await self._load()
             self.facts = dict(frame.header.get("facts") or {})
@@ -184,8 +150,8 @@ class EngineProcess:
             self.in_force = list(frame.header["in_force"])
         except BaseException:
             self.kill()
-            if not self._tasks:
-                ours.close()
+            if not self._tasks:  # Which would close it.
+                (self._connection or ours).close()
             # Killed, it is gone in no time; what watches it must not outlive the event loop.
             with suppress(asyncio.CancelledError):
                 await asyncio.shield(self._until_gone())
@@ -218,6 +184,7 @@ class EngineProcess:
                 start_new_session=True,
                 pass_fds=(theirs.fileno(),),
             )
+            leaving.note(self)
         except BaseException:
             ours.close()
             raise
@@ -227,6 +194,8 @@ class EngineProcess:
 
     async def _load(self) -> Frame:
         """Has it load; gives what it tells then."""
+        if self._wanted_end:
+            raise engine_failed("an engine was given up before it was loaded")
         self._heard_at = asyncio.get_running_loop().time()
         self._ready = asyncio.get_running_loop().create_future()
         self._tasks = [
@@ -277,6 +246,7 @@ class EngineProcess:
         if self.crash is not None or self._connection is None:
             frames.put_nowait(self.crash or CrashError("was never started"))
             return number, frames
+        self._turns.add(number)
         try:
             self._connection.write(data)
             await self._connection.drain()
@@ -289,6 +259,7 @@ class EngineProcess:
     def forget(self, number: int) -> None:
         """Nobody waits for this work any more."""
         self._requests.pop(number, None)
+        self._turns.end(number)
 
     async def _read(self) -> None:
         assert self._connection is not None  # noqa: S101
@@ -315,7 +286,11 @@ class EngineProcess:
                 self._note_detail(frame.header["error"])
                 self._ready.set_exception(restored(frame.header["error"]))
             return
-        waiting = self._requests.get(int(frame.header["id"]))
+        number = int(frame.header["id"])
+        waiting = self._requests.get(number)
+        self.told_at = self._heard_at
+        if frame.kind in ("done", "failed", "cancelled"):
+            self._turns.end(number)
         if frame.kind == "failed":
             self._note_detail(frame.header["error"])
         if waiting is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
@@ -24,6 +25,9 @@ _TURNS = (0, 1, 2, 3)
 #: A page that reads as well as this stands upright: the other ways are not tried.
 _GOOD = 0.9
 _LONGEST_SIDE = 2500
+#: How many times as high as wide, and as wide as high, pages are at most as the models see them.
+#: The shorter side is made 736 pixels long: one beside 400 would be more memory than there is.
+_HIGHEST, _WIDEST = 10, 64
 #: What the models in the package read.
 _LANGUAGES = ("eng", "chi_sim", "chi_tra", "deu", "fra", "ita", "spa", "por", "jpn")
 
@@ -89,7 +93,7 @@ class RapidOcrEngine(Engine):
         return in_reading_order(best[1])
 
     def _lines(self, page: Page) -> list[Line]:
-        found: Any = self._engine(page[:, :, ::-1].copy())  # It takes blue first.
+        found: Any = self._engine(_padded(page)[:, :, ::-1].copy())  # It takes blue first.
         if found is None or found.boxes is None or found.txts is None:
             return []
         lines = []
@@ -97,6 +101,20 @@ class RapidOcrEngine(Engine):
             across, down = [float(one[0]) for one in box], [float(one[1]) for one in box]
             lines.append(Line(text, min(across), min(down), max(across), max(down), float(score)))
         return lines
+
+
+def _padded(page: Page) -> Page:
+    """A page that is narrow or low with more of its own colour to the right of it, or below."""
+    import numpy
+
+    height, width = page.shape[:2]
+    most = max(height, math.ceil(width / _WIDEST)), max(width, math.ceil(height / _HIGHEST))
+    if most == (height, width):
+        return page
+    larger = numpy.empty((*most, 3), numpy.uint8)
+    larger[:] = numpy.median(page, axis=(0, 1)).astype(numpy.uint8)
+    larger[:height, :width] = page
+    return larger
 
 
 def _quality(lines: list[Line]) -> tuple[float, float]:

@@ -66,10 +66,7 @@ class SpeechEngine(Engine):
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
         """Writes down what is said in ``samples``."""
-        import numpy
-
-        file: Upload = request.values["samples"]
-        samples = numpy.memmap(file.path, numpy.float32, "r")
+        samples = _samples(request.values["samples"], sink)
         duration_s = len(samples) / _SAMPLE_RATE_HZ
         words = request.values.get("timestamp") == "word"
         wanted = int(request.values.get("batch_size") or 1)
@@ -104,6 +101,28 @@ class SpeechEngine(Engine):
         return Output(value, self._version, {"audio_seconds": duration_s})
 
 
+def _samples(file: Upload, sink: EngineSink) -> Any:
+    """What the media engine has decoded: 32-bit floats, mono.
+
+    Raises:
+        UnprocessableEntityError: There are none.
+    """
+    import numpy
+
+    if not file.size_bytes:
+        # One or two samples at a higher rate than Whisper's are none at its own.
+        raise refusal(
+            errors.UnprocessableEntityError, "this recording holds no sound", code="no_audio"
+        )
+    samples: Any = numpy.memmap(file.path, numpy.float32, "r")
+    wrong = numpy.count_nonzero(~numpy.isfinite(samples))
+    if wrong:
+        # One is enough to make everything that the model computes of them none, too.
+        sink.log(f"{wrong} samples are no numbers, and are taken as silence")
+        samples = numpy.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0)
+    return samples
+
+
 def _checked(segments: Any, token: Token) -> Iterator[Any]:
     """The segments as they come; between two it can be stopped."""
     token.check()
@@ -119,7 +138,8 @@ def _chunks(segment: Any, *, words: bool) -> list[dict[str, Any]]:
 
 
 def _chunk(text: str, start_s: float, end_s: float) -> dict[str, Any]:
-    times = [round(float(start_s), _DIGITS), round(float(end_s), _DIGITS)]
+    # A word may be found to begin before the recording does.
+    times = [round(max(0.0, float(one)), _DIGITS) for one in (start_s, end_s)]
     return {"text": text, "timestamp": times}
 
 

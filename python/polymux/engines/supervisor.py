@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections import deque
+import time
 from contextlib import aclosing, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
+from polymux.engines.crashes import Crashes
+from polymux.engines.errands import LAST_KINDS, Errand
 from polymux.engines.process import CrashError, EngineProcess
 from polymux.service.backend import Backend, Health
-from polymux.service.failures import described, engine_failed, refusal, restored
-from polymux.service.work import Made, Product, Upload
+from polymux.service.failures import engine_failed, refusal
+from polymux.service.work import Product
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -26,14 +27,11 @@ if TYPE_CHECKING:
         Sequence,
     )
 
-    from polymux.engines.frames import Frame
-    from polymux.service.media_store import Draft
     from polymux.service.work import Sink, Work
 
 _log = logging.getLogger("polymux.engines")
-_MOST_CRASHES = 3
-_CRASHES_WITHIN_S = 300.0
-_FIRST_BACKOFF_S = 0.2
+#: How often work that has begun is begun anew, because its process ended and nothing was told yet.
+_MOST_TRIES = 2
 
 
 class Supervision(NamedTuple):
@@ -46,6 +44,9 @@ class Supervision(NamedTuple):
         silence_s: After how long without a sign of life it is ended. Default: 30.
         grace_s: How long cancelled work may take to stop by itself, before the process is ended.
             Default: 1.5.
+        stalled_s: How long work may neither tell nor write anything before its process is ended,
+            though it lives; of files a second more for each megabyte. Default: for ever, as models
+            may think for long.
         confinement: What the process may still do: ``readable`` and ``writable`` paths,
             ``network``, ``limits``; None for everything.
     """
@@ -55,6 +56,7 @@ class Supervision(NamedTuple):
     load_s: float = 300.0
     silence_s: float = 30.0
     grace_s: float = 1.5
+    stalled_s: float | None = None
     confinement: Mapping[str, Any] | None = None
 
 
@@ -96,10 +98,11 @@ class EngineBackend(Backend):
         self.rested_at = 0.0
         self._before_load = before_load
         self._process: EngineProcess | None = None
+        self._loading: EngineProcess | None = None
         self._starting = asyncio.Lock()
         self._state = "idle"
         self._closed = False
-        self._crashes: deque[float] = deque(maxlen=_MOST_CRASHES)
+        self._crashes = Crashes()
         self._idle: asyncio.TimerHandle | None = None
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -113,20 +116,38 @@ class EngineBackend(Backend):
         """Whether it has a process."""
         return self._process is not None
 
+    @property
+    def loading(self) -> EngineProcess | None:
+        """The process that is being loaded, from before there is room for it; None for none."""
+        return self._loading
+
+    def refuse(self, work: Work) -> None:  # noqa: ARG002 - it is the same for all work
+        """Nothing is begun while it is left alone.
+
+        Raises:
+            OverloadedError: It has crashed too often of late (code ``engine_broken``).
+        """
+        self._crashes.check(self.name, time.monotonic())
+
     def health(self) -> Health:
         """Whether it is loaded, loading, broken, or not wanted yet."""
-        if self._blocked_s() > 0:
-            return Health("failed", f"{_MOST_CRASHES} crashes in {_CRASHES_WITHIN_S:.0f} s")
+        if self._crashes.blocked_s(time.monotonic()) > 0:
+            return Health("failed", self._crashes.told())
         return Health(self._state)
 
-    def _now(self) -> float:
-        return asyncio.get_running_loop().time()
+    def _living(self) -> EngineProcess | None:
+        """The process, where it can do work; a crash is noted before anybody starts another."""
+        process = self._process
+        if process is None or process.was_wanted:
+            return None
+        if process.crash is not None:
+            self._note_end(process)
+            return None
+        return process
 
-    def _blocked_s(self) -> float:
-        """For how long it is not started again, after so many crashes."""
-        if len(self._crashes) < _MOST_CRASHES:
-            return 0.0
-        return self._crashes[0] + _CRASHES_WITHIN_S - self._now()
+    def _check_open(self) -> None:
+        if self._closed:
+            raise refusal(errors.OverloadedError, f"{self.name} is closed", code="draining")
 
     async def _ready(self) -> EngineProcess:
         """The process, loaded.
@@ -135,59 +156,71 @@ class EngineBackend(Backend):
             OverloadedError: It has crashed too often of late.
             PolymuxError: It cannot be loaded.
         """
-        process = self._process
-        if process is not None and process.crash is None and not self._closed:
+        process = self._living()
+        if process is not None and not self._closed:
             return process
         async with self._starting:
-            if self._closed:
-                raise refusal(errors.OverloadedError, f"{self.name} is closed", code="draining")
-            process = self._process
-            if process is not None and process.crash is None:
+            self._check_open()
+            process = self._living()
+            if process is not None:
                 return process
-            blocked_s = self._blocked_s()
-            if blocked_s > 0:
-                raise refusal(
-                    errors.OverloadedError,
-                    f"the engine {self.name} has crashed {_MOST_CRASHES} times in "
-                    f"{_CRASHES_WITHIN_S / 60:.0f} minutes and is left alone for a while",
-                    code="engine_broken",
-                    retry_after_s=blocked_s,
-                )
-            if self._crashes:
-                await asyncio.sleep(_FIRST_BACKOFF_S * 2 ** (len(self._crashes) - 1))
+            if self._process is not None:  # It is being ended: two would take twice the memory.
+                await self._process.gone.wait()
+            self._crashes.check(self.name, time.monotonic())
+            await asyncio.sleep(self._crashes.pause_s(time.monotonic()))
             return await self._load()
 
     async def _load(self) -> EngineProcess:
-        if self._before_load is not None:
-            await self._before_load(self)
         how = self._supervision
-        process = EngineProcess(
+        process = self._loading = EngineProcess(
             self._family,
             self._options,
             threads=how.threads,
             confinement=how.confinement,
             silence_s=how.silence_s,
         )
-        self._state = "loading"
         try:
-            await asyncio.wait_for(process.start(), how.load_s)
-        except TimeoutError:
-            self._state = "failed"
-            raise engine_failed(
-                f"the engine {self.name} was not loaded within {how.load_s:.0f} s"
-            ) from None
-        except errors.PolymuxError:
-            self._state = "failed"
-            if not process.was_wanted:
-                self._crashes.append(self._now())
-            raise
+            if self._before_load is not None:
+                await self._before_load(self)
+            self._check_open()
+            self._state = "loading"
+            await self._loaded(process)
+            self._check_open()
         except BaseException:
-            self._state = "idle"
+            if self._closed:
+                await process.stop()
+                self._state = "idle"
+                self._check_open()
             raise
+        finally:
+            self._loading = None
         self._state = "ready"
         self._process = process
         self._keep(self._mourn(process))
         return process
+
+    async def _loaded(self, process: EngineProcess) -> None:
+        """Waits until it has loaded.
+
+        Raises:
+            PolymuxError: It cannot, or not in time.
+        """
+        load_s = self._supervision.load_s
+        try:
+            await asyncio.wait_for(process.start(), load_s)
+        except TimeoutError:
+            self._state = "failed"
+            raise engine_failed(
+                f"the engine {self.name} was not loaded within {load_s:.0f} s"
+            ) from None
+        except errors.PolymuxError:
+            self._state = "failed"
+            if not process.was_wanted:
+                self._crashes.note(time.monotonic())
+            raise
+        except BaseException:
+            self._state = "idle"
+            raise
 
     def _keep(self, work: Any) -> None:
         task = asyncio.create_task(work)
@@ -195,13 +228,18 @@ class EngineBackend(Backend):
         task.add_done_callback(self._closing.discard)
 
     async def _mourn(self, process: EngineProcess) -> None:
-        """Notes how a process went."""
+        """Notes how a process went, where nobody asks for another."""
         await process.gone.wait()
-        if self._process is process:
-            self._process = None
-            self._state = "idle"
+        self._note_end(process)
+
+    def _note_end(self, process: EngineProcess) -> None:
+        """Once of each process, whoever comes first."""
+        if self._process is not process:
+            return
+        self._process = None
+        self._state = "idle"
         if not process.was_wanted and process.crash is not None:
-            self._crashes.append(self._now())
+            self._crashes.note(time.monotonic())
             _log.error("the engine %s %s", self.name, process.crash.words)
 
     async def run(self, work: Work, sink: Sink) -> Product:
@@ -221,24 +259,24 @@ class EngineBackend(Backend):
 
     async def _frames(self, work: Work, sink: Sink) -> AsyncGenerator[dict[str, Any] | Product]:
         """Pieces, then the product. Where the process goes before the first, it is tried again."""
+        tries = 0
         begun = False
-        for last in (False, True):
+        while True:
             process = await self._ready()
-            drafts: list[Draft] = []
-            number, frames = await process.begin(_header(work))
+            errand = Errand(self.name, self._supervision, process, sink)
+            await errand.begin(work)
             ended = False
             try:
                 while not ended:
-                    frame = await frames.get()
+                    frame = await errand.next()
                     if isinstance(frame, CrashError):
                         ended = True
-                        if begun or last:
+                        tries += self._counts(process, errand.number)
+                        if begun or tries == _MOST_TRIES:
                             raise engine_failed(f"the engine {self.name} ended at this")
                         break
-                    ended = frame.kind in ("done", "failed", "cancelled")
-                    found = await self._handled(process, frame, sink, drafts)
-                    if isinstance(found, Product):
-                        drafts.clear()  # Before it is given: nobody may come back for more.
+                    ended = frame.kind in LAST_KINDS
+                    found = await errand.handled(frame)
                     if found is not None:
                         begun = True
                         yield found
@@ -246,82 +284,20 @@ class EngineBackend(Backend):
                         return
             finally:
                 try:
-                    if ended:
-                        process.forget(number)
-                        self._rest()
-                    else:
-                        await self._abandon(process, number, frames)
+                    await errand.close(ended=ended)
                 finally:
-                    # Not before: until it has stopped it may make them anew.
-                    for draft in drafts:
-                        draft.discard(beside=process.crash is not None)
+                    self._rest()
 
-    async def _handled(
-        self, process: EngineProcess, frame: Frame, sink: Sink, drafts: list[Draft]
-    ) -> dict[str, Any] | Product | None:
-        """What a frame says; a process that talks nonsense is ended."""
-        try:
-            return await self._handle(process, frame, sink, drafts)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            _log.error("the engine %s sent nonsense: %.200r", self.name, error)
-            process.kill()
-            raise engine_failed(f"the engine {self.name} failed at this") from error
+    def _counts(self, process: EngineProcess, number: int) -> int:
+        """How many tries of work a process's end has cost.
 
-    async def _handle(
-        self, process: EngineProcess, frame: Frame, sink: Sink, drafts: list[Draft]
-    ) -> dict[str, Any] | Product | None:
-        header = frame.header
-        if frame.kind == "progress":
-            sink.report(float(header["progress"]))
-        elif frame.kind == "log":
-            sink.log(str(header["line"]))
-        elif frame.kind == "preview":
-            sink.preview(frame.payload, str(header["content_type"]))
-        elif frame.kind == "draft":
-            await process.send({"kind": "draft", "id": header["id"], **_room(sink, header, drafts)})
-        elif frame.kind == "chunk":
-            if header.get("mark"):  # It goes on when this one is on its way, and not before.
-                await process.send({"kind": "taken", "id": header["id"]})
-            data: dict[str, Any] = header["data"]
-            return data
-        elif frame.kind == "done":
-            value = _made(header["value"], {os.fspath(one.path): one for one in drafts})
-            return Product(value, str(header["version"]), dict(header["metrics"]))
-        elif frame.kind == "failed":
-            raise restored(header["error"])
-        elif frame.kind == "cancelled":
-            raise engine_failed(f"the engine {self.name} gave this up")
-        return None
-
-    async def _abandon(
-        self, process: EngineProcess, number: int, frames: asyncio.Queue[Frame | CrashError]
-    ) -> None:
-        """Stops work that nobody waits for; by the end of the process, where it does not stop.
-
-        Others that work in the process are left alone: it is ended when they are through.
+        None of work that it had not begun when it was ended for another's sake. All where it has
+        crashed once too often: who sees that is told of it, and others that it is left alone.
         """
-        await process.send({"kind": "cancel", "id": number})
-
-        async def ended() -> None:
-            while True:
-                frame = await frames.get()
-                if isinstance(frame, CrashError) or frame.kind in ("done", "failed", "cancelled"):
-                    return
-
-        waiting = asyncio.ensure_future(ended())
-        try:
-            # Cancelled a second time, it is waited for all the same: the place is given on after.
-            await _wait_for_all(waiting, self._supervision.grace_s)
-            while not waiting.done() and process.busy > 1:
-                await _wait_for_all(waiting, 0.05)
-            if not waiting.done():
-                _log.warning("the engine %s does not stop: its process is ended", self.name)
-                process.discard()
-                await _wait_for_all(asyncio.ensure_future(process.gone.wait()), None)
-        finally:
-            waiting.cancel()
-            process.forget(number)
-            self._rest()
+        if process.was_wanted:
+            return int(process.has_begun(number))
+        self._note_end(process)
+        return _MOST_TRIES if self._crashes.blocked_s(time.monotonic()) > 0 else 1
 
     def _rest(self) -> None:
         """Where nothing is left to do, the process is ended after a while."""
@@ -357,69 +333,15 @@ class EngineBackend(Backend):
             return True
 
     async def close(self) -> None:
-        """Ends the process."""
+        """Ends the process, and one that is being loaded."""
         self._closed = True
         if self._idle is not None:
             self._idle.cancel()
-        process = self._process
-        if process is not None:
-            await process.stop()
+        for process in (self._loading, self._process):
+            if process is not None:
+                await process.stop()
+        async with self._starting:
+            pass  # Whoever was loading it knows.
         for task in list(self._closing):
             with suppress(asyncio.CancelledError):
                 await task
-
-
-async def _wait_for_all(waiting: asyncio.Future[Any], longest_s: float | None) -> None:
-    """Waits whatever happens to whoever waits: the task is being cancelled already."""
-    loop = asyncio.get_running_loop()
-    until = None if longest_s is None else loop.time() + longest_s
-    while not waiting.done():
-        left = None if until is None else until - loop.time()
-        if left is not None and left <= 0:
-            return
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait({waiting}, timeout=left)
-
-
-def _header(work: Work) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    files: dict[str, Any] = {}
-    for name, value in work.values.items():
-        if isinstance(value, Upload):
-            rest = [value.file_name, value.content_type, value.size_bytes]
-            files[name] = [os.fspath(value.path), *rest]
-        else:
-            values[name] = value
-    return {
-        "operation": work.operation,
-        "variant": work.variant,
-        "model": work.model,
-        "values": values,
-        # Apart: what a caller gives as an object must never pass for a file.
-        "files": files,
-        "given": sorted(work.given),
-    }
-
-
-def _room(sink: Sink, header: Mapping[str, Any], drafts: list[Draft]) -> dict[str, Any]:
-    try:
-        draft = sink.draft(max(0, int(header["bytes"])))
-    except errors.PolymuxError as error:
-        return {"error": described(error)}
-    drafts.append(draft)
-    return {"path": os.fspath(draft.path)}
-
-
-def _made(value: Any, drafts: Mapping[str, Draft]) -> Any:
-    """The output with drafts in the place of the paths that the process names."""
-    if isinstance(value, list):
-        return [_made(one, drafts) for one in value]
-    if not isinstance(value, dict):
-        return value
-    if value.get("polymux") == "made":
-        # Only what it was given: another path could be anybody's file.
-        draft = drafts.get(os.fspath(Path(value["path"])))
-        if draft is None:
-            raise engine_failed("an engine names a file that is not its own")
-        return Made(draft, *value["rest"])
-    return {name: _made(one, drafts) for name, one in value.items()}

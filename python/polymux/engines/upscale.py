@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
+from polymux._text import shown
 from polymux.engines.base import Engine, Output, Produced
 from polymux.engines.models import hash_of, missing_package, threads
 from polymux.service.failures import engine_failed, refusal
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _TILE = 192
 _OVERLAP = 10
+#: Width and height of the tile that tells a network's factor.
+_TRIAL = 16
 _MOST_PIXELS = 100_000_000
 _OPAQUE = 4
 
@@ -39,11 +42,13 @@ class UpscaleEngine(Engine):
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Loads ``model``: the path of a ``.param`` file, its ``.bin`` beside it.
 
-        Also ``factor``, the network's own (4), ``input`` and ``output``, its blobs' names
-        (``"data"``, ``"output"``), ``tile`` and ``most_pixels`` of what is made.
+        Also ``factor``, the network's own, which a first tile tells anyway, ``input`` and
+        ``output``, its blobs' names (``"data"``, ``"output"``), ``tile`` and ``most_pixels`` of
+        what is made.
 
         Raises:
-            NoBackendError: The package or the network is missing.
+            NoBackendError: The package or the network is missing, or it is none that enlarges by a
+                whole number, or by another one than ``factor``.
         """
         try:
             import ncnn
@@ -65,9 +70,9 @@ class UpscaleEngine(Engine):
             os.fspath(weights)
         ):
             raise engine_failed(f"the network {path.name!r} cannot be loaded")
-        self._factor = int(options.get("factor", 4))
         self._input = str(options.get("input", "data"))
         self._output = str(options.get("output", "output"))
+        self._factor = self._learned_factor(path.name, options.get("factor"))
         self._tile = int(options.get("tile", _TILE))
         self._most_pixels = int(options.get("most_pixels", _MOST_PIXELS))
         self._version = hash_of(weights)
@@ -75,6 +80,8 @@ class UpscaleEngine(Engine):
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
         """Enlarges the picture."""
+        from polymux.engines.media import write_new
+
         if request.values.get("face_enhance") is True:
             raise refusal(
                 errors.NoBackendError,
@@ -96,9 +103,43 @@ class UpscaleEngine(Engine):
         made = self._enlarged(pixels, sink, token)
         encoded = _encoded(_resized(made, size), deep=pixels.dtype.itemsize == 2)
         path = sink.draft(len(encoded))
-        path.write_bytes(encoded)
+        write_new(path, encoded)
         metrics = {"width": float(size[0]), "height": float(size[1])}
         return Output(Produced(path, "image/png", "upscaled.png"), self._version, metrics)
+
+    def _learned_factor(self, name: str, told: object) -> int:
+        """By how much the network enlarges, of a small tile: no file of a network says so.
+
+        A wrong factor would crop every picture, or leave most of it black.
+        """
+        import numpy
+
+        shape = self._of_network(numpy.full((3, _TRIAL, _TRIAL), 0.5, numpy.float32)).shape
+        factor = shape[1] // _TRIAL if len(shape) == 3 else 0
+        if factor < 1 or shape != (3, factor * _TRIAL, factor * _TRIAL):
+            raise refusal(
+                errors.NoBackendError,
+                f"the network {name!r} makes {' x '.join(map(str, shape))} of 3 x {_TRIAL} x "
+                f"{_TRIAL} samples: give one that enlarges pictures by a whole number",
+            )
+        if told is not None and (isinstance(told, bool) or told != factor):
+            raise refusal(
+                errors.NoBackendError,
+                f"factor={shown(told)}: the network {name!r} enlarges {factor} times: give "
+                f"`factor = {factor}` in the engine's options, or leave it out",
+            )
+        return factor
+
+    def _of_network(self, piece: Floats) -> Floats:
+        """What the network makes of colours, rows, columns."""
+        import numpy
+
+        extractor = self._network.create_extractor()
+        extractor.input(self._input, self._ncnn.Mat(piece))
+        status, found = extractor.extract(self._output)
+        if status != 0:
+            raise engine_failed("the network failed at a tile")
+        return numpy.array(found)
 
     def _enlarged(self, pixels: Any, sink: EngineSink, token: Token) -> Floats:
         """All channels, from 0 to 1: the network sees colours; alpha goes through it as grey."""
@@ -140,12 +181,7 @@ class UpscaleEngine(Engine):
         above, before = max(0, top - _OVERLAP), max(0, left - _OVERLAP)
         below, behind = min(height, bottom + _OVERLAP), min(width, right + _OVERLAP)
         piece = numpy.ascontiguousarray(colours[above:below, before:behind].transpose(2, 0, 1))
-        extractor = self._network.create_extractor()
-        extractor.input(self._input, self._ncnn.Mat(piece))
-        status, found = extractor.extract(self._output)
-        if status != 0:
-            raise engine_failed("the network failed at a tile")
-        larger = numpy.array(found).transpose(1, 2, 0)
+        larger = self._of_network(piece).transpose(1, 2, 0)
         factor = self._factor
         inner = larger[
             (top - above) * factor : (bottom - above) * factor,

@@ -31,9 +31,10 @@ class StreamInterruptedError(_AnswerError, _SystemError, ConnectionError):
         text: The text so far, of the first choice; empty where none came.
         chunks: How many chunks were delivered before.
         offset_bytes: Where in the answer, in bytes from its beginning.
-        retry_safe: Whether asking again is known to do no harm: no chunk was delivered, and the
-            server honours idempotency keys, as a polymux server does, or
-            `Retry(repeatable=True)` was given. Of a job's events always True: they are only read.
+        retry_safe: Whether asking again is known to do no harm: no chunk was delivered, and
+            `Retry(repeatable=True)` was given, or the server is one of polymux, which ends a chat
+            whose caller has left: at most work is begun twice. Of a job's events always True: they
+            are only read.
     """
 
     code = "stream_interrupted"

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from polymux.mcp.desks import Call
     from polymux.mcp.files import Input
     from polymux.service.dispatch import Service
-    from polymux.service.media_store import Draft, StoredFile
+    from polymux.service.drafts import Draft
+    from polymux.service.media_store import StoredFile
     from polymux.service.records import Job
     from polymux.service.work import Caller
 

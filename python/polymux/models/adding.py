@@ -68,7 +68,7 @@ def add(
                 license=license,
                 source=("a copy of " if copy else "") + display_name(os.fspath(path.absolute())),
                 paths=layout.paths,
-                options=layout.options,
+                options={},
                 files=kept,
                 folder=None if copy else layout.folder,
             )

@@ -35,6 +35,7 @@ _MOST_FOLDERS = 4
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
 _SHOWN_DIGITS = 12
+_QUERY = re.compile("[?#].*", re.DOTALL)
 _PROJECT = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _VERSION = re.compile(r"[0-9][0-9a-z.]*")
 _WHEEL = re.compile(r"[A-Za-z0-9_.]+(-[A-Za-z0-9_.]+){4,5}\.whl")
@@ -76,10 +77,9 @@ class Source:
         return str(self)
 
     def __str__(self) -> str:
-        """As people are told of it when it fails."""
-        if self.repository:
-            return f"{self.path} of {self.repository}"
-        return self.url or f"the wheel {self.file} of {self.project} {self.version}"
+        """As people are told of it: an address without its query, which may hold a secret."""
+        place = f"{self.path} of {self.repository}" if self.repository else _QUERY.sub("", self.url)
+        return place or f"the wheel {self.file} of {self.project} {self.version}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from polymux._text import display_name, shown
 from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
@@ -60,7 +60,6 @@ _SPEECH_MAY_HAVE = ("preprocessor_config.json", "vocabulary.json", "vocabulary.t
 _GGUF_MAGIC = b"GGUF"
 #: Large models come in pieces, of which the first is named to the engine.
 _PIECE = re.compile(r"(?P<stem>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
-_FACTOR = re.compile(r"(?<![0-9a-z])(?:x([2-8])(?![0-9])|([2-8])x(?![0-9a-z]))", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +71,12 @@ class Layout:
         folder: Where its files are.
         files: Their names, with ``/`` where they lie in folders of it.
         paths: Which of them the engine's options of these names are; ``"."`` is the folder.
-        options: Further options that the engine needs for it.
     """
 
     family: str
     folder: Path
     files: tuple[str, ...]
     paths: Mapping[str, str]
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def is_name(text: object) -> bool:
@@ -217,10 +214,8 @@ def _upscale(path: Path) -> Layout | None:
     param = found[0]
     weights = param.with_suffix(".bin").name
     _all_there(param.parent, [weights])
-    # The file does not say by how much it enlarges; by custom its name does.
-    factor = _FACTOR.search(param.stem)
-    options = {} if factor is None else {"factor": int(factor[1] or factor[2])}
-    return Layout("upscale", param.parent, (param.name, weights), {"model": param.name}, options)
+    # By how much it enlarges, the engine learns of the network: a name may say anything.
+    return Layout("upscale", param.parent, (param.name, weights), {"model": param.name})
 
 
 def _diffusion(path: Path) -> Layout | None:

@@ -148,7 +148,7 @@ class ModelsFolder:
                 continue
             manifest = Manifest(
                 name, found.family, "", "put into the folder of models by hand", found.paths,
-                found.options, kept,
+                {}, kept,
             )  # fmt: skip
             return Installed(manifest, found.folder, "found", _problem(manifest, found.folder))
         return None

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from polymux._text import display_name, size
+from polymux._text import display_name, shown, size
 from polymux.errors import InvalidRequestError, OutputFailedError
 from polymux.models.catalogue import File, Model, Part, Source
 from polymux.models.failures import ModelError, writing
@@ -37,6 +38,7 @@ _DAY_MS = 24 * 3600 * 1000
 _PIECE_BYTES = 1 << 20
 #: What is left free on the disk where nobody knows how long a file is.
 _SPARE_BYTES = 1 << 30
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _CONVERTED = "; weights that were pickles there, converted to safetensors"
 
 
@@ -91,7 +93,14 @@ def of_url(name: str, url: str, sha256: str, *, license: str = "") -> Model:  # 
         url: Where it is.
         sha256: Of the file, in hexadecimal digits.
         license: As SPDX has it, or words.
+
+    Raises:
+        InvalidRequestError: `sha256` is no SHA-256.
     """
+    if not _SHA256.fullmatch(sha256):
+        raise InvalidRequestError(
+            f"sha256={shown(sha256)}: the SHA-256 of a file has 64 hexadecimal digits"
+        )
     file = f"{name}.gguf"
     source = Source(file, sha256.lower(), None, url=url)
     part = Part(source, "", source.sha256, None)

@@ -2,13 +2,16 @@
 
 It lies in the workspace of a pull, whose lock one process holds, and is named by the hash that it
 shall have in the end. Beside it a note says what to ask for its rest by: without one it is begun
-anew. Neither is believed: only the hash of the whole file says that it is what it should be.
+anew. Of the address it has a hash alone, as queries hold secrets. Neither is believed: only the
+hash of the whole file says that it is what it should be.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import shutil
 from typing import TYPE_CHECKING, Any, Self
 
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 _NOTE = ".json"
 _PART_ALONE = 206
 _MOST_NOTE_BYTES = 1 << 16
+#: A SHA-256, or git's SHA-1.
+_DIGEST = re.compile(r"[0-9a-f]{64}|[0-9a-f]{40}")
 
 
 class UnfinishedFile:
@@ -38,6 +43,7 @@ class UnfinishedFile:
         refusal: Makes the error for a status that brings no file.
 
     Raises:
+        ValueError: `digest` is no hash, and would be a path elsewhere.
         OutputFailedError: It cannot be written.
     """
 
@@ -50,9 +56,11 @@ class UnfinishedFile:
         refusal: Callable[[int], Exception],
     ) -> None:
         """Opens nothing yet."""
+        if not _DIGEST.fullmatch(digest):
+            raise ValueError(f"{digest!r} is no hash")
         self.path = folder / digest
         self._note = folder / f"{digest}{_NOTE}"
-        self._url = url
+        self._url_sha256 = hashlib.sha256(url.encode("utf-8", "surrogatepass")).hexdigest()
         self._refusal = refusal
         self.descriptor = -1
         self.whole_bytes = whole_bytes
@@ -75,11 +83,11 @@ class UnfinishedFile:
         noted = _read(self._note)
         length = os.fstat(self.descriptor).st_size
         if noted is not None:
-            url, etag, whole = noted
+            url_sha256, etag, whole = noted
             if self.whole_bytes is None:
                 self.whole_bytes = whole
             # An entity tag says nothing of what lies at another address.
-            self.etag = etag if url == self._url else ""
+            self.etag = etag if url_sha256 == self._url_sha256 else ""
         is_too_long = self.whole_bytes is not None and length > self.whole_bytes
         if noted is None or is_too_long:
             self._clear()
@@ -106,7 +114,11 @@ class UnfinishedFile:
         with writing(self.path):
             self._clear()
             if not start.is_encoded:
-                noted = {"url": self._url, "etag": start.etag, "bytes": start.whole_bytes}
+                noted = {
+                    "url_sha256": self._url_sha256,
+                    "etag": start.etag,
+                    "bytes": start.whole_bytes,
+                }
                 write_atomically(self._note, json.dumps(noted).encode(), overwrite=True)
 
     def _clear(self) -> None:
@@ -174,14 +186,14 @@ def tidy(folder: Path, digests: Collection[str]) -> None:
 
 
 def _read(note: Path) -> tuple[str, str, int | None] | None:
-    """URL, entity tag and length of all; None where there is no such note."""
+    """SHA-256 of the URL, entity tag and length of all; None where there is no such note."""
     try:
         with note.open("rb") as file:
             plain: Any = json.loads(file.read(_MOST_NOTE_BYTES))
-        url, etag, whole = plain["url"], plain["etag"], plain["bytes"]
+        url_sha256, etag, whole = plain["url_sha256"], plain["etag"], plain["bytes"]
     except (OSError, ValueError, TypeError, LookupError, RecursionError):
         return None
     is_length = whole is None or (type(whole) is int and 0 <= whole < 1 << 63)
-    if isinstance(url, str) and isinstance(etag, str) and etag.isascii() and is_length:
-        return url, etag, whole
+    if isinstance(url_sha256, str) and isinstance(etag, str) and etag.isascii() and is_length:
+        return url_sha256, etag, whole
     return None

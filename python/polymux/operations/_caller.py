@@ -99,7 +99,7 @@ class Caller:
             extra_body: Fields that the contract does not have.
             timeout: Seconds that everything may take, or all deadlines.
             on_upload: Told how much of the body was sent, and its length.
-            on_progress: Told of a job that goes on.
+            on_progress: Told of a job, while it goes on and of its end.
             wait: False: a job comes back as it is.
 
         Returns:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from polymux.call_options import Timeout
     from polymux.chat_stream import ChatStream
     from polymux.operations.types import ChatMessage, ChatReasoningEffort, Function, FunctionName, NamedToolChoice, ResponseFormat, StreamOptions, TextMessage, Tool
-    from polymux.responses import ChatCompletion, TextResponse
+    from polymux.responses import AnswerMessage, ChatCompletion, TextResponse
 
 
 class ChatOperations(Caller):
@@ -21,7 +21,7 @@ class ChatOperations(Caller):
     @overload
     def chat(
         self,
-        messages: str | Sequence[ChatMessage | Mapping[str, Any]],
+        messages: str | Sequence[AnswerMessage | ChatMessage | Mapping[str, Any]],
         *,
         model: str | None = None,
         stream: Literal[False] = False,
@@ -64,7 +64,7 @@ class ChatOperations(Caller):
     @overload
     def chat(
         self,
-        messages: str | Sequence[ChatMessage | Mapping[str, Any]],
+        messages: str | Sequence[AnswerMessage | ChatMessage | Mapping[str, Any]],
         *,
         model: str | None = None,
         stream: Literal[True],
@@ -106,7 +106,7 @@ class ChatOperations(Caller):
 
     def chat(
         self,
-        messages: str | Sequence[ChatMessage | Mapping[str, Any]],
+        messages: str | Sequence[AnswerMessage | ChatMessage | Mapping[str, Any]],
         *,
         model: str | None = None,
         stream: bool = False,
@@ -252,7 +252,7 @@ class ChatOperations(Caller):
     @overload
     def free_chat(
         self,
-        messages: str | Sequence[TextMessage | Mapping[str, Any]],
+        messages: str | Sequence[AnswerMessage | TextMessage | Mapping[str, Any]],
         *,
         model: Literal["gpt-4o", "gpt-3.5-turbo", "gpt-4"] | None = None,
         stream: Literal[False] = False,
@@ -266,7 +266,7 @@ class ChatOperations(Caller):
     @overload
     def free_chat(
         self,
-        messages: str | Sequence[TextMessage | Mapping[str, Any]],
+        messages: str | Sequence[AnswerMessage | TextMessage | Mapping[str, Any]],
         *,
         model: Literal["gpt-4o", "gpt-3.5-turbo", "gpt-4"] | None = None,
         stream: Literal[True],
@@ -279,7 +279,7 @@ class ChatOperations(Caller):
 
     def free_chat(
         self,
-        messages: str | Sequence[TextMessage | Mapping[str, Any]],
+        messages: str | Sequence[AnswerMessage | TextMessage | Mapping[str, Any]],
         *,
         model: Literal["gpt-4o", "gpt-3.5-turbo", "gpt-4"] | None = None,
         stream: bool = False,

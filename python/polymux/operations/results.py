@@ -17,6 +17,23 @@ RESULTS = {
     "convert_to_mp3": "MediaFile",
     "read_text": "OcrText",
 }
+#: Where servers of the interface have them, below ``/api/v1/``.
+PATHS = {
+    "chat": "fastllm/chatcompletion",
+    "free_chat": "freellm",
+    "search_music": "musicsearch",
+    "generate_image": "modelhost/imagegeneration",
+    "upscale_image": "modelhost/imageupscale",
+    "transcribe": "modelhost/stt",
+    "generate_video": "modelhost/videogeneration",
+    "generate_music": "modelhost/musicgeneration",
+    "identify_song": "songid",
+    "download_video": "downloadvideo",
+    "summarize_video": "videosummarization",
+    "download_music": "downloadmusic",
+    "convert_to_mp3": "convert2mp3",
+    "read_text": "image2text",
+}
 #: Operations of which a server makes a job, which can be read, watched and cancelled.
 JOBS = frozenset(
     {

@@ -101,6 +101,9 @@ class Result:
 
     def __repr__(self) -> str:
         """The telling members, shortened."""
+        if not hasattr(self, "_value"):
+            # In the frames of a failed `__init__`, which tools print with their variables.
+            return f"<{type(self).__name__} of an answer that is none>"
         shown_members = ", ".join(f"{name}={shown(getattr(self, name))}" for name in self._shown)
         return hidden(f"{type(self).__name__}({shown_members})")
 

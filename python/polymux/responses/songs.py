@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from polymux._text import shown
 from polymux.responses._base import Answered, Response, parsed, restored
 from polymux.responses._members import fresh, joined, member, wrong
 
@@ -123,7 +124,7 @@ class SongList(Sequence[Song], Answered):
 
     def __repr__(self) -> str:
         """The telling members, shortened."""
-        names = ", ".join(repr(song.name) for song in self._songs[:3])
+        names = ", ".join(shown(song.name) for song in self._songs[:3])
         more = ", ..." if len(self._songs) > 3 else ""
         return f"SongList([{names}{more}])"
 

@@ -56,6 +56,7 @@ class MediaWork(Backend):
     def refuse(self, work: Work) -> None:
         """Addresses are no files."""
         refuse_addresses(work, "file")
+        super().refuse(work)
 
     async def estimate(self, work: Work) -> Estimate:
         """By the recording's length."""
@@ -98,8 +99,9 @@ _READABLE = (
     "/dev/urandom",
     "/sys/devices/system/cpu",
 )
-#: How long work that is cancelled may take to stop, where models take long to load again.
-_GRACE = {"diffusion": {"grace_s": 10.0}}
+#: How long work that is cancelled may take to stop, where models take long to load again; and how
+#: long what opens strangers' files may neither tell nor write anything: a decoder may be in a loop.
+_PATIENCE = {"diffusion": {"grace_s": 10.0}, "media": {"stalled_s": 120.0}}
 _MEDIA_ADDRESS_SPACE_BYTES = 8 << 30
 #: Of a second of sound, until conversions were measured.
 _CONVERSION_S = 0.01
@@ -290,7 +292,7 @@ def _engine(name: str, engine: EngineSettings, settings: ServerSettings, places:
         threads=engine.threads,
         idle_s=engine.idle_s,
         confinement=confinement,
-        **_GRACE.get(engine.family, {}),
+        **_PATIENCE.get(engine.family, {}),
     )
     operations = engine.operations or OPERATIONS.get(engine.family, ())
     if places.cluster is not None and places.cluster.has(name):

@@ -6,10 +6,11 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import MultipartParser, parse_options_header
+from python_multipart.multipart import MultipartParser
 
 from polymux import errors
 from polymux.server.gate import too_large
+from polymux.server.parameters import parameters
 from polymux.service.failures import invalid, refusal
 from polymux.service.work import Upload
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
     from polymux.server.answers import Receive
     from polymux.server.settings import Limits
-    from polymux.service.media_store import Draft, MediaStore
+    from polymux.service.drafts import Draft
+    from polymux.service.media_store import MediaStore
 
 _MOST_PARTS = 1_000
 _MOST_PART_HEADERS = 20
@@ -31,6 +33,8 @@ _MOST_TEXT_BYTES = 4 << 20
 #: Each is open until it is written.
 _MOST_FILES = 16
 _LONGEST_BOUNDARY = 70
+#: Of a part's header: what decides, of which two readers would believe different ones.
+_ONCE = (b"content-disposition", b"content-type")
 _RESERVED_STEP_BYTES = 8 << 20
 _SPOOLED_PIECE_BYTES = 256 << 10
 
@@ -187,11 +191,11 @@ async def read_form(
 
 
 def _boundary(content_type: str) -> bytes:
-    _, options = parse_options_header(content_type.encode("latin-1"))
-    boundary = options.get(b"boundary", b"")
+    _, options = parameters(content_type.encode("latin-1"), "the form")
+    boundary = options.get("boundary", b"")
     if not 1 <= len(boundary) <= _LONGEST_BOUNDARY:
         raise invalid("the form's boundary is missing, or longer than RFC 2046 allows")
-    return bytes(boundary)
+    return boundary
 
 
 class _FormReader:
@@ -276,23 +280,27 @@ class _FormReader:
             raise invalid("a part's header is too long")
 
     def _header_ends(self) -> None:
-        self._headers[self._name.lower()] = self._value
+        name = self._name.lower()
+        if name in self._headers and name in _ONCE:
+            raise invalid(f"a part has the field {name.decode('latin-1')} more than once")
+        self._headers[name] = self._value
         if len(self._headers) > _MOST_PART_HEADERS:
             raise invalid("a part has too many header fields")
         self._name = self._value = b""
 
     def _headers_finished(self) -> None:
-        kind, options = parse_options_header(self._headers.get(b"content-disposition"))
-        if kind != b"form-data" or b"name" not in options:
+        disposition = self._headers.get(b"content-disposition", b"")
+        kind, options = parameters(disposition, "a part of the form")
+        if kind != "form-data" or "name" not in options:
             raise invalid("a part of the form has no name")
         try:
-            self._field = options[b"name"].decode()
+            self._field = options["name"].decode()
         except UnicodeDecodeError:
             raise invalid("the name of a part is not in UTF-8") from None
-        if b"filename" not in options:
+        if "filename" not in options:
             self._text = bytearray()
             return
-        name = options[b"filename"].decode("utf-8", "backslashreplace")
+        name = _without_folders(options["filename"].decode("utf-8", "backslashreplace"))
         if len(self.form.drafts) >= _MOST_FILES:
             raise invalid(f"the form has more than {_MOST_FILES} files")
         draft = self._store.draft()
@@ -331,6 +339,12 @@ class _FormReader:
 
     def _ends(self) -> None:
         self._ended = True
+
+
+def _without_folders(name: str) -> str:
+    """A file's name, where a client sends the whole path of Windows."""
+    is_path = name[1:3] == ":\\" or name.startswith("\\\\")
+    return name.rpartition("\\")[2] if is_path else name
 
 
 class _Spooled:

@@ -64,6 +64,8 @@ class Endpoint:
         public: Whether it needs no key.
         loopback_public: Whether it needs none from this machine, where nobody else can ask.
         every_key: Whether any key will do, whatever its scopes.
+        begins_work: Whether a ``POST`` of it begins work, for which a key must have a place beside
+            its jobs that go on without a request. To look at those needs none.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Endpoint:
     public: bool = False
     loopback_public: bool = False
     every_key: bool = False
+    begins_work: bool = False
 
     def __init__(self, state: ServerState) -> None:
         """Of a server."""
@@ -89,7 +92,7 @@ class Endpoint:
         try:
             access = self._admit(scope, request_id)
             key = None if access.key is None else access.key.id
-            with self.state.gate.place(access):
+            with self.state.gate.place(access, self._jobs_of(access, scope)):
                 await self.handle(Asked(access, scope, receive, watched))
         except ClientGoneError:
             watched.status = 499
@@ -119,6 +122,19 @@ class Endpoint:
             gate.check_origin(headers)
             return Access(Caller("", ""), None, request_id, headers)
         return gate.admit(headers, None if self.every_key else self.name, request_id, now)
+
+    def _jobs_of(self, access: Access, scope: Scope) -> int:
+        """How many jobs of a key have a place of it beside its requests."""
+        key = access.key
+        if key is None or key.concurrent is None:
+            return 0
+        if not (self.begins_work and scope["method"] == "POST"):
+            return 0
+        jobs = self.state.service.jobs.unattended(key.id)
+        again = access.headers.get(b"idempotency-key", b"").decode("latin-1")
+        if again and any(one.idempotency and one.idempotency[0] == again for one in jobs):
+            return 0  # It asks once more for one that it has, and begins none.
+        return len(jobs)
 
     def described(self, error: BaseException) -> dict[str, Any]:
         """What a caller is told of a failure, as `failures.described` has it."""

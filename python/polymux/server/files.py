@@ -126,6 +126,8 @@ def _is_known(field: bytes | None, tag: bytes) -> bool:
 
 
 async def _send_part(send: Send, descriptor: int, start: int, end: int) -> None:
+    if start == end:
+        await send({"type": "http.response.body", "body": b""})
     while start < end:
         size = min(_PIECE_BYTES, end - start)
         piece = await asyncio.to_thread(os.pread, descriptor, size, start)

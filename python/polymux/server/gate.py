@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import logging
 import re
-import secrets
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from polymux import contract, errors
+from polymux.server.early_refusals import new_request_id
 from polymux.server.quotas import Quotas
 from polymux.service.failures import invalid, refusal
 from polymux.service.work import Caller
@@ -32,7 +32,12 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}", re.ASCII)
 _HOST = re.compile(rb"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?", re.ASCII)
 _TOKEN = re.compile(rb"bearer ([\x21-\x7e]{1,512})", re.ASCII | re.IGNORECASE)
 _LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
-_FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip")
+#: By which proxies say for whom they ask, and that they do.
+_FORWARDED = re.compile(
+    rb"forwarded|x-forwarded(?:-.*)?|via|x-real-ip|x-client-ip|x-cluster-client-ip|true-client-ip|"
+    rb"cf-connecting-ip(?:v6)?|fastly-client-ip|x-original-.*",
+    re.ASCII,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ def request_id_of(scope: Scope) -> str:
     for name, value in scope.get("headers", ()):
         if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
             return bytes(value).decode("ascii")
-    return f"req_{secrets.token_hex(12)}"
+    return new_request_id()
 
 
 class Gate:
@@ -169,7 +174,7 @@ class Gate:
         return (
             self._settings.loopback_only
             and bare in _LOOPBACK_HOSTS
-            and not any(one in headers for one in _FORWARDED)
+            and not any(_FORWARDED.fullmatch(one) for one in headers)
         )
 
     def key_of(self, headers: Mapping[bytes, bytes], now: float) -> Key:
@@ -221,8 +226,12 @@ class Gate:
         return Access(caller, key, request_id, headers, _declared(headers))
 
     @contextmanager
-    def place(self, access: Access) -> Iterator[None]:
+    def place(self, access: Access, jobs: int = 0) -> Iterator[None]:
         """Room among what the key may ask for.
+
+        Args:
+            access: Who asks.
+            jobs: How many of the key's jobs go on without a request. Default: 0.
 
         Raises:
             RateLimitError: There is none.
@@ -230,7 +239,7 @@ class Gate:
         if access.key is None:
             yield
             return
-        with self.quotas.request(access.key):
+        with self.quotas.request(access.key, jobs):
             yield
 
 

@@ -56,6 +56,7 @@ class OperationEndpoint(Endpoint):
     """``POST /api/v1/...`` of one operation."""
 
     methods = ("POST",)
+    begins_work = True
 
     def __init__(self, state: ServerState, operation: Operation) -> None:
         """Of a server."""
@@ -90,6 +91,10 @@ class OperationEndpoint(Endpoint):
             if encoding == "json":
                 checked = await self._read_json(asked.receive, model)
             else:
+                if model is None and len(self.operation.variants) == 1:
+                    self.state.service.routes.check_operation(
+                        self.name
+                    )  # Two gigabytes may follow.
                 checked = await self._read_form(asked.access, asked.receive, model, files)
             work = Work.of(checked, asked.access.caller, asked.access.request_id)
             if work.streamed:
@@ -176,7 +181,7 @@ class OperationEndpoint(Endpoint):
         *,
         stays: bool = False,
     ) -> Job:
-        """Begins a job and waits for it; when whoever asked goes meanwhile, it ends.
+        """Begins a job and waits for it; when all who have asked for it go meanwhile, it ends.
 
         Args:
             work: What is to be done.
@@ -184,7 +189,8 @@ class OperationEndpoint(Endpoint):
             receive: ASGI's.
             files: Those of the request, which become the job's.
             wait_s: How long to wait. Default: until it has ended.
-            stays: Whether it goes on without its caller. Default: False.
+            stays: Whether it goes on without its callers, as it does once one of them was given the
+                job before its end. Default: False.
 
         Raises:
             BadRequestError: The request's Idempotency-Key is none.
@@ -195,12 +201,15 @@ class OperationEndpoint(Endpoint):
         if new:
             # The files belong to the job now, which may go on when this answer is given.
             jobs.when_over(job, files.pop_all().close)
+        if stays:
+            jobs.keep(job)
         try:
             job = await unless_gone(jobs.wait(job, wait_s), receive)
         except BaseException:
-            if new and not stays:
-                await jobs.abandon(job)
+            await jobs.abandon(job)
             raise
+        if not job.ended:
+            jobs.keep(job)  # They are told where to look for it.
         return job
 
     async def _send_job(self, job: Job, access: Access, send: Send) -> None:

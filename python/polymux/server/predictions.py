@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 PATH = "/api/v1/predictions"
 _ON_A_PAGE = 100
+#: Letters of one text of a job's input in a list; alone the job has all of them.
+_LONGEST_LISTED = 2_000
 
 
 def linked(state: ServerState, job: Job, value: Any) -> Any:
@@ -49,6 +51,23 @@ def described_job(state: ServerState, job: Job) -> dict[str, Any]:
     return shapes.prediction(job, lambda name: link(state, job, name), urls)
 
 
+def _in_list(state: ServerState, job: Job) -> dict[str, Any]:
+    """A job among others: long texts of its input are cut. A hundred may have a megabyte each."""
+    told = described_job(state, job)
+    told["input"] = _cut(told["input"])
+    return told
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= _LONGEST_LISTED else f"{value[:_LONGEST_LISTED]}…"
+    if isinstance(value, list):
+        return [_cut(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _cut(one) for name, one in value.items()}
+    return value
+
+
 class PredictionList(Endpoint):
     """``GET /api/v1/predictions``."""
 
@@ -70,7 +89,7 @@ class PredictionList(Endpoint):
         page = {
             "previous": None,
             "next": address,
-            "results": [described_job(self.state, service.jobs.current(one)) for one in jobs],
+            "results": [_in_list(self.state, service.jobs.current(one)) for one in jobs],
         }
         await send_json(asked.send, 200, page, request_id=asked.access.request_id)
 

@@ -8,16 +8,13 @@ a connection whose body is not wanted is closed only when the answer can have be
 from __future__ import annotations
 
 import fcntl
-import json
-import resource
 import sys
 import termios
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
-
-from polymux._version import __version__
+from polymux.server.crowds import Crowd
+from polymux.server.early_refusals import early_refusal
 from polymux.server.upgrades import OffersLeftAlone
 
 if TYPE_CHECKING:
@@ -44,13 +41,7 @@ _FRAMING_TIMES = 16
 #: In that time a peer must take so many bytes of what waits for it.
 _WRITE_S = 60.0
 _LEAST_TAKEN_BYTES_PER_S = 256
-_MOST_DESCRIPTORS = 1 << 16
-_REASONS = {
-    400: ("invalid_request", "the request is none of HTTP/1.1, or not for this server"),
-    408: ("too_slow", "the request's header came too slowly"),
-    431: ("header_too_large", "the request's header is too large"),
-    503: ("overloaded", "there are more connections than this server takes; ask again later"),
-}
+_VERSIONS = ("1.0", "1.1")
 #: Longer ones are not copied.
 _JOINED_BYTES = 64 << 10
 #: What is read at once before somebody has looked at the header, and of a body that is wanted.
@@ -107,7 +98,7 @@ class BoundedProtocol(OffersLeftAlone):
 
     #: Given to a subclass by `protocol_with`.
     limits: Limits
-    most_connections: int
+    crowd: Crowd
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """The deadline of the first header begins."""
@@ -119,13 +110,15 @@ class BoundedProtocol(OffersLeftAlone):
         self._in_body = False
         self._framing_bytes = 0
         self._lingered_bytes = -1
+        self._ignored_bytes = -1
         self._half_closed = False
         self.sends_events = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
         super().connection_made(_Transport(transport, self))  # type: ignore[arg-type]
         self._read_at_once(_FIRST_READ_BYTES)
-        if len(self.connections) > self.most_connections:
-            self._plain.write(_refusal(503))
+        self._address, welcome = self.crowd.enter(self.client[0] if self.client else None)
+        if not welcome or len(self.connections) > self.crowd.most:
+            self._plain.write(early_refusal(503))
             self.close_soon()
             return
         self._arm("header", self.limits.header_s)
@@ -175,6 +168,7 @@ class BoundedProtocol(OffersLeftAlone):
         """All deadlines end."""
         for name in list(self._timers):
             self._disarm(name)
+        self.crowd.leave(self._address)
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]
@@ -230,8 +224,9 @@ class BoundedProtocol(OffersLeftAlone):
 
     @property
     def is_receiving(self) -> bool:
-        """Whether the peer has more of its request to send."""
-        return self._in_body and not self._plain.is_closing()
+        """Whether the peer has more to send, of its request or of what is none."""
+        more = self._in_body or self._ignored_bytes >= 0
+        return more and not self._plain.is_closing()
 
     def linger(self) -> None:
         """Ends the answer, and reads on for a while: a reset would take the answer with it."""
@@ -250,6 +245,11 @@ class BoundedProtocol(OffersLeftAlone):
             self._lingered_bytes += len(data)
             if self._lingered_bytes > _LINGER_BYTES:
                 self.close_soon()
+            return
+        if self._ignored_bytes >= 0:
+            self._ignored_bytes += len(data)
+            if self._ignored_bytes > _LINGER_BYTES:
+                self._plain.abort()
             return
         if self._in_body and self.cycle is not None and self.cycle.response_complete:
             self.linger()  # It was answered already: what still comes is nobody's.
@@ -288,6 +288,8 @@ class BoundedProtocol(OffersLeftAlone):
         self._disarm("header")
         if not self.url.startswith(b"/") and self.url != b"*":
             self._refused = 400
+        if self.parser.get_http_version() not in _VERSIONS:
+            self._refused = 505
         self._in_header = False
         self._in_body = True
         if self._refused:
@@ -334,17 +336,23 @@ class BoundedProtocol(OffersLeftAlone):
     def _refuse(self, status: int) -> None:
         if self._plain.is_closing() or self.is_lingering:
             return
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete and not cycle.more_body:
+            # All of it has come, so it is answered, and those before it. What follows is not.
+            cycle.keep_alive = False
+            self._ignored_bytes = 0
+            return
         if self.pipeline:
             self._plain.abort()  # Whose answer it would be, nobody could tell.
             return
-        if self.cycle is not None and not self.cycle.response_complete:
-            if self.cycle.response_started:
+        if cycle is not None and not cycle.response_complete:
+            if cycle.response_started:
                 self.close_soon()
                 return
             # The parser gave up behind the header: what has begun there is over.
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
-        self._plain.write(_refusal(status))
+            cycle.disconnected = True
+            cycle.message_event.set()
+        self._plain.write(early_refusal(status))
         if status == 408:
             self.close_soon()  # All that came was read: nothing resets the answer.
             return
@@ -371,29 +379,7 @@ class _Unframed:
         await self._send(message)
 
 
-def _refusal(status: int) -> bytes:
-    """An answer in the interface's form, of a server that has not read a request."""
-    code, message = _REASONS[status]
-    body = json.dumps({"error": message, "code": code}).encode()
-    lines = (
-        STATUS_LINE[status],
-        b"content-type: application/json\r\n",
-        b"content-length: %d\r\n" % len(body),
-        b"polymux-version: %s\r\n" % __version__.encode(),
-        b"retry-after: 5\r\n" if status == 503 else b"",
-        b"connection: close\r\n\r\n",
-        body,
-    )
-    return b"".join(lines)
-
-
 def protocol_with(limits: Limits) -> type[BoundedProtocol]:
     """A class of connections with these limits, as uvicorn wants it."""
-    members = {"limits": limits, "most_connections": _most_connections()}
+    members = {"limits": limits, "crowd": Crowd(of_one=limits.connections_per_address)}
     return type("BoundedProtocol", (BoundedProtocol,), members)
-
-
-def _most_connections() -> int:
-    """What the process's limit on descriptors leaves when files and engines have theirs."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(8, min(soft, _MOST_DESCRIPTORS) * 3 // 4)

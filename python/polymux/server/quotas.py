@@ -22,9 +22,10 @@ class _Use:
 
     __slots__ = ("filled_at", "left", "running")
 
-    def __init__(self, left: float, now: float) -> None:
-        self.left = left
-        self.filled_at = now
+    def __init__(self) -> None:
+        #: Requests that may come now; None until the key had a rate.
+        self.left: float | None = None
+        self.filled_at = 0.0
         self.running = 0
 
 
@@ -41,19 +42,23 @@ class Quotas:
         self._uses: dict[str, _Use] = {}
 
     @contextmanager
-    def request(self, key: Key) -> Iterator[None]:
+    def request(self, key: Key, jobs: int = 0) -> Iterator[None]:
         """Room for one request.
+
+        Args:
+            key: Whose.
+            jobs: How many of its jobs go on without a request, and have a place each. Default: 0.
 
         Raises:
             RateLimitError: The key has had too many of late, or has too many at once.
         """
         use = self._use(key)
         self._take(key, use)
-        if key.concurrent is not None and use.running >= key.concurrent:
+        if key.concurrent is not None and use.running + jobs >= key.concurrent:
             raise refusal(
                 errors.RateLimitError,
-                f"this key may have {key.concurrent} requests at once, and has them: ask again "
-                "when one has ended",
+                f"this key may have {key.concurrent} requests and jobs at once, and has them: ask "
+                "again when one has ended",
                 retry_after_s=1,
             )
         use.running += 1
@@ -67,16 +72,17 @@ class Quotas:
         if use is None:
             if len(self._uses) >= _MOST_KEPT:
                 self._uses = {name: one for name, one in self._uses.items() if one.running}
-            use = self._uses[key.id] = _Use(key.requests_per_minute or 0.0, self._clock())
+            use = self._uses[key.id] = _Use()
         return use
 
     def _take(self, key: Key, use: _Use) -> None:
         rate = key.requests_per_minute
         if rate is None:
             return
-        now = self._clock()
-        use.left = min(max(rate, 1.0), use.left + (now - use.filled_at) * rate / 60)
-        use.filled_at = now
+        now, most = self._clock(), max(rate, 1.0)
+        # Who has had no rate until now begins with all that this one gives.
+        left = most if use.left is None else use.left + (now - use.filled_at) * rate / 60
+        use.left, use.filled_at = min(most, left), now
         if use.left < 1:
             wait_s = (1 - use.left) * 60 / rate
             raise refusal(

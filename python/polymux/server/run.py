@@ -19,6 +19,7 @@ import uvicorn
 
 from polymux._text import display_name
 from polymux.errors import InvalidRequestError, PolymuxError
+from polymux.server import early_hangup
 from polymux.server.app import create_app, front_of
 from polymux.server.logs import JsonFormatter, PatientHandler, PlainFormatter
 from polymux.server.protocol import protocol_with
@@ -78,7 +79,24 @@ class _Server(uvicorn.Server):
             await asyncio.sleep(_LOOK_EVERY_S)
         left_s = 0.0 if self.force_exit else max(0.0, until - time.monotonic())
         self.config.timeout_graceful_shutdown = left_s  # type: ignore[assignment]
-        await super().shutdown(sockets)
+        late = asyncio.create_task(
+            self._close_late(set(self.server_state.connections)), name="polymux late connections"
+        )
+        try:
+            await super().shutdown(sockets)
+        finally:
+            late.cancel()
+
+    async def _close_late(self, known: set[object]) -> None:
+        """Closes who was taken up before the door was shut, and is told of only after it.
+
+        uvicorn closes those that are known in that moment, and then waits for all.
+        """
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            for connection in self.server_state.connections - known:
+                known.add(connection)
+                connection.shutdown()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Tells that it is ready when it is, signals included."""
@@ -136,6 +154,8 @@ class _Server(uvicorn.Server):
         self._loop = asyncio.get_running_loop()
         if threading.current_thread() is threading.main_thread():
             self._loop.add_signal_handler(signal.SIGHUP, self._reload)
+            if early_hangup.came():
+                self._reload()
         if not self.should_exit:
             await super().serve(sockets)
 
@@ -144,6 +164,8 @@ class _Server(uvicorn.Server):
             self._state.reload()
         except PolymuxError as error:
             _log.error("the configuration stays as it was: %s", error)
+        except Exception:
+            _log.exception("the configuration stays as it was")
 
 
 def serve(

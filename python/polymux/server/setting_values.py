@@ -5,6 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+#: Times, rates and shares. Clocks and timers take no more than this, and nobody means less.
+_LEAST_NUMBER, _LARGEST_NUMBER = 1e-9, 1e10
+#: Of 64 bits, as databases, files and the system have them.
+_LARGEST_INTEGER = (1 << 63) - 1
+
 
 def right_for(kind: str) -> str:
     """A type, in words."""
@@ -17,9 +22,11 @@ def right_for(kind: str) -> str:
     if "Mapping" in kind:
         return "a table"
     if "float" in kind:
-        return "a number above 0"
+        return f"a number above 0, up to {_LARGEST_NUMBER:.0e}"
     if "int" in kind:
-        return "a whole number, 0 or above"
+        return f"a whole number from 0 to {_LARGEST_INTEGER}"
+    if "Path" in kind:
+        return "the path of a file or folder"
     return "a text"
 
 
@@ -37,10 +44,19 @@ def converted(kind: str, value: object) -> tuple[bool, Any]:
         return isinstance(value, dict), value
     if "float" in kind:
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return number and value > 0, value  # type: ignore[operator]
+        return number and _LEAST_NUMBER <= value <= _LARGEST_NUMBER, value  # type: ignore[operator]
     if "int" in kind:
         whole = isinstance(value, int) and not isinstance(value, bool)
-        return whole and value >= 0, value  # type: ignore[operator]
+        return whole and 0 <= value <= _LARGEST_INTEGER, value  # type: ignore[operator]
     if "Path" in kind:
-        return isinstance(value, str), Path(value).expanduser() if isinstance(value, str) else None
+        return _path(value)
     return isinstance(value, str), value
+
+
+def _path(value: object) -> tuple[bool, Path | None]:
+    if not isinstance(value, str) or "\0" in value:
+        return False, None
+    try:
+        return True, Path(value).expanduser()
+    except RuntimeError:  # There is nobody whose home folder is meant.
+        return False, None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import tomllib
 from dataclasses import dataclass, field, fields
@@ -16,9 +15,12 @@ from polymux.downloads.settings import DownloadSettings
 from polymux.errors import InvalidRequestError
 from polymux.fetching import FetchPolicy
 from polymux.server.doors.settings import DoorSettings
+from polymux.server.engine_options import option_problems
+from polymux.server.route_checks import route_problems
+from polymux.server.setting_checks import is_every_address, problems_with
 from polymux.server.setting_values import converted, right_for
 from polymux.server.upstream_settings import UpstreamSettings, read_upstreams
-from polymux.service.dispatch import Route
+from polymux.service.routes import Route
 from polymux.songs.serving import SongSettings
 from polymux.summaries.settings import SummaryOptions
 from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
-_LARGEST_PORT = 65535
+#: Where no end is meant by ``inf``.
+_ENDLESS = ("longest_generation_s",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class Limits:
         song_bytes: Longest form of recordings whose song is to be named. Default: 30 MiB.
         form_bytes: Longest of other forms. Default: 200 MiB.
         queue: How many requests may wait for one engine. Default: 32.
+        connections_per_address: Connections of one address, or of one network of 64 bits of IPv6.
+            Default: half of all that are taken, and from this machine itself as many as these.
         streams_keep_alive_s: After how long a silent stream is told that it goes on. Default: 15.
         event_bytes: Longest event of a stream that is sent; a longer one ends it. Default: 1 MiB.
         wait_s: Most that ``Prefer: wait`` can ask for. Default: 60.
@@ -71,6 +76,7 @@ class Limits:
     song_bytes: int = 30 << 20
     form_bytes: int = 200 << 20
     queue: int = 32
+    connections_per_address: int | None = None
     streams_keep_alive_s: float = 15.0
     event_bytes: int = 1 << 20
     wait_s: float = 60.0
@@ -201,10 +207,7 @@ class ServerSettings:
     @property
     def listens_everywhere(self) -> bool:
         """Whether it listens on all addresses, so that none of them is the one that callers use."""
-        try:
-            return ipaddress.ip_address(self.host).is_unspecified
-        except ValueError:
-            return False
+        return is_every_address(self.host)
 
     @property
     def base_url(self) -> str:
@@ -234,10 +237,11 @@ def read_settings(path: Path) -> ServerSettings:
         raise InvalidRequestError(
             f"cannot read the configuration {name}: {error.strerror}"
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # Also of numbers with thousands of digits.
         raise InvalidRequestError(f"the configuration {name} is no TOML: {error}") from None
     problems: list[str] = []
     settings = _Reader(problems).server(plain)
+    problems += [] if problems else route_problems(settings)
     if problems:
         raise InvalidRequestError(f"the configuration {name}: {'; '.join(problems[:20])}")
     return settings
@@ -280,7 +284,9 @@ class _Reader:
             values["routes"] = self._routes(self._table(plain, "routes"))
         for name in plain.keys() - own.keys() - {*groups, "engines", "upstreams", "routes"}:
             self._problems.append(f"{name} is not known")
-        self._check(values)
+        hosts = values.get("allowed_hosts", ())
+        values.update({"allowed_hosts": tuple(one.lower() for one in hosts)} if hosts else {})
+        self._problems += problems_with(values)
         return ServerSettings() if self._problems else ServerSettings(**values)
 
     def _table(self, plain: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -298,6 +304,8 @@ class _Reader:
                 self._problems.append(f"{prefix}{name} is not known")
                 continue
             right, made = converted(known[name], value)
+            if value == float("inf") and name in _ENDLESS:
+                right, made = True, value
             if right:
                 found[name] = made
             else:
@@ -320,6 +328,8 @@ class _Reader:
                     f"engines.{name}.family={shown(family)}: must be one of {known}"
                 )
             self._check_operations(name, family, values.get("operations", ()))
+            for problem in option_problems(family, values.get("options", {})):
+                self._problems.append(f"engines.{name}.options.{problem}")
             found[name] = EngineSettings(**values)
         return found
 
@@ -361,28 +371,3 @@ class _Reader:
             "`backend` and `models`"
         )
         return Route("")
-
-    def _check(self, values: dict[str, Any]) -> None:
-        port = values.get("port", 1)
-        if not 0 <= port <= _LARGEST_PORT:
-            self._problems.append(f"port={port}: must be from 0 to {_LARGEST_PORT}")
-        hosts = values.get("allowed_hosts", ())
-        values.update({"allowed_hosts": tuple(one.lower() for one in hosts)} if hosts else {})
-        for origin in values.get("allowed_origins", ()):
-            if origin.count("/") != 2 or not origin.startswith(("http://", "https://")):
-                self._problems.append(
-                    f"allowed_origins: {shown(origin)} is no origin, such as https://site.example"
-                )
-        for name, one in (values.get("engines") or {}).items():
-            if one.slots < 1 or one.threads < 1:
-                self._problems.append(f"engines.{name}: slots and threads must be 1 or more")
-        if (values.get("tls_cert") is None) != (values.get("tls_key") is None):
-            self._problems.append("tls_cert and tls_key are given together")
-        url = values.get("public_url")
-        if url is not None:
-            from polymux.config import checked_base_url
-
-            try:
-                checked_base_url(url)
-            except InvalidRequestError as error:
-                self._problems.append(f"public_url: {error}")

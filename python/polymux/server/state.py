@@ -206,7 +206,10 @@ class ServerState:
             if self._keeps_origins:
                 settings = replace(settings, allowed_origins=old.allowed_origins)
             keys = KeyFile(settings.key_file)
-            keys.keys()
+            if not keys.keys() and settings.key_file != old.key_file:
+                # A missing file has no keys: nobody would be let in any more.
+                name = display_name(os.fspath(settings.key_file))
+                raise InvalidRequestError(f"keys: there are none in {name}")
             self.settings, self.keys = settings, keys
             self.gate = Gate(settings, keys, self.gate.quotas)
         _log.info("the configuration was read again")

@@ -15,6 +15,7 @@ from polymux.config import checked_base_url, checked_key
 from polymux.errors import InvalidRequestError
 from polymux.upstreams.names import CHATS, OPENAI_OPERATIONS, ModelNames
 from polymux.upstreams.replicate_models import operations_of, targets_of
+from polymux.upstreams.transcripts import FORMS, TIMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +28,7 @@ KINDS = ("openai", "polymux", "replicate")
 _KEYS = ("key", "api_key", "token", "authorization", "password", "secret")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}", re.ASCII)
 _LONGEST_KEY_BYTES = 10_000
+_MOST_EVENT_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class UpstreamSettings:
         certificates: File of the certificates that it is trusted by, PEM. Default: the system's.
         max_tokens: Whether it knows the longest answer of a chat by that name only. Default: False.
         response_format: Whether it takes that member for images. Default: True.
+        transcript_format: What its transcripts come in: ``"verbose_json"``, or ``"json"``, which
+            has no times. Default: ``"verbose_json"``.
         image_fields: Fields of image generation that it takes by our names. Default: none.
     """
 
@@ -70,6 +74,7 @@ class UpstreamSettings:
     certificates: Path | None = None
     max_tokens: bool = False
     response_format: bool = True
+    transcript_format: str = TIMED
     image_fields: tuple[str, ...] = ()
 
     @property
@@ -182,6 +187,7 @@ def _backend(name: str, one: UpstreamSettings, policy: FetchPolicy) -> Backend:
         slots=one.slots,
         max_tokens=one.max_tokens,
         response_format=one.response_format,
+        transcript_format=one.transcript_format,
         image_fields=one.image_fields,
         policy=policy,
     )
@@ -281,6 +287,12 @@ def _kind(value: object) -> str:
     return str(value)
 
 
+def _form(value: object) -> str:
+    if value not in FORMS:
+        raise ValueError
+    return str(value)
+
+
 def _url(value: object) -> str:
     # Not `InvalidRequestError`, whose text is of another field.
     try:
@@ -303,7 +315,10 @@ def _variable(value: object) -> str:
 
 
 def _path(value: object) -> Path:
-    return Path(_text(value)).expanduser()
+    try:
+        return Path(_text(value)).expanduser()
+    except RuntimeError:  # There is nobody whose home folder is meant.
+        raise ValueError from None
 
 
 def _texts(value: object) -> tuple[str, ...]:
@@ -322,6 +337,13 @@ def _count(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ValueError
     return value
+
+
+def _event_bytes(value: object) -> int:
+    count = _count(value)
+    if count > _MOST_EVENT_BYTES:
+        raise ValueError
+    return count
 
 
 def _seconds(value: object) -> float:
@@ -351,8 +373,10 @@ _FIELDS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "first_byte_s": _A_TIME,
     "idle_s": _A_TIME,
     "total_s": _A_TIME,
+    "event_bytes": (f"a whole number from 1 to {_MOST_EVENT_BYTES}", _event_bytes),
     "certificates": _A_FILE,
     "max_tokens": ("true or false", _boolean),
     "response_format": ("true or false", _boolean),
+    "transcript_format": (f"one of {', '.join(FORMS)}", _form),
     "image_fields": ("an array of texts", _texts),
 }

@@ -59,6 +59,7 @@ class Backend(ABC):
         Raises:
             NoBackendError: It lacks a model, or a part of itself.
             BadRequestError: What is asked for is nothing that it can do.
+            OverloadedError: It can do nothing for a while.
         """
 
     async def estimate(self, work: Work) -> Estimate:  # noqa: ARG002 - for those who know
@@ -80,6 +81,10 @@ class Backend(ABC):
     def window_tokens(self) -> int | None:
         """How much its chat model reads and writes in one chat. Default: nobody knows."""
         return None
+
+    async def listed_models(self) -> tuple[str, ...]:
+        """What chats may call its models, where it takes any name. Default: nobody knows."""
+        return ()
 
     @abstractmethod
     async def run(self, work: Work, sink: Sink) -> Product:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     #: A chunk's JSON as a dict, or an upstream's chunk, which nobody has parsed.
     Chunk: TypeAlias = "dict[str, Any] | ChatChunk"
 
+#: Of one answer; what an upstream tells beyond it is a mistake, and no sum can be made with it.
+_MOST_TOKENS = 1 << 40
+
 
 def plain_of(chunk: Chunk) -> dict[str, Any]:
     r"""A chunk's members; none of a chunk that is no JSON object.
@@ -52,15 +55,21 @@ def text_of(plain: Mapping[str, Any]) -> str:
 def counts_of(plain: Mapping[str, Any]) -> dict[str, float]:
     """How many tokens there were, of a chunk that tells it: as numbers of a job.
 
+    What can be no count of tokens is left out.
+
     Example:
-        >>> counts_of({"usage": {"prompt_tokens": 3, "completion_tokens": 9}})
-        {'input_token_count': 3, 'output_token_count': 9}
+        >>> counts_of({"usage": {"prompt_tokens": 3, "completion_tokens": 10**400}})
+        {'input_token_count': 3}
     """
     usage = plain.get("usage")
     if not isinstance(usage, dict):
         return {}
     names = {"prompt_tokens": "input_token_count", "completion_tokens": "output_token_count"}
-    return {own: usage[name] for name, own in names.items() if type(usage.get(name)) is int}
+    return {
+        own: usage[name]
+        for name, own in names.items()
+        if type(usage.get(name)) is int and 0 <= usage[name] <= _MOST_TOKENS
+    }
 
 
 def line_of(chunk: ChatChunk) -> bytes:

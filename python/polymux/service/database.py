@@ -12,7 +12,7 @@ from polymux._text import display_name
 from polymux.service.failures import StoreError, storage_full
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 #: Of one version, the newest.
@@ -53,6 +53,14 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE files ADD COLUMN metadata TEXT NOT NULL DEFAULT '{}';
     CREATE INDEX files_of_owner ON files (owner, created_at) WHERE job = ''
+    """,
+    """
+    CREATE TABLE times (
+        boot TEXT NOT NULL,
+        since_boot_s REAL NOT NULL,
+        now REAL NOT NULL,
+        began REAL NOT NULL
+    ) STRICT
     """,
 )
 _FULL = (sqlite3.SQLITE_FULL,)
@@ -150,7 +158,7 @@ class Database:
     def _is_within_one(self) -> bool:
         return self._connection.in_transaction
 
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> int:
+    def execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> int:
         """Runs one statement; gives how many rows it changed."""
         with self._reported():
             return self._connection.execute(statement, values).rowcount

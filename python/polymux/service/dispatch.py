@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import time
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from polymux import errors
@@ -15,8 +13,14 @@ from polymux.operations.results import JOBS
 from polymux.service.admission import Admission, Bounds, Promise
 from polymux.service.chunks import counts_of, plain_of
 from polymux.service.deadlines import answer_timeout_s, in_time, ready, too_late
-from polymux.service.failures import StoreError, all_failed, draining, refusal, unknown_model
+from polymux.service.failures import (
+    StoreError,
+    all_failed,
+    draining,
+    is_of_upstream,
+)
 from polymux.service.pieces import told_in_pieces
+from polymux.service.routes import NOT_FOR_IT, Routes
 from polymux.service.running import Jobs
 from polymux.service.work import Sink
 
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from polymux.service.backend import Backend
     from polymux.service.chunks import Chunk
     from polymux.service.records import Job
+    from polymux.service.routes import Route
     from polymux.service.store import Store
     from polymux.service.work import Product, Work
 
@@ -36,21 +41,6 @@ _log = logging.getLogger("polymux.service")
 _SWEEP_EVERY_S = 30.0
 #: What is no fault of the request: another backend may do it.
 _NOT_THE_CALLERS = (errors.InternalServerError, errors.RateLimitError)
-#: What a client asks for that was told no model (`contracts.md` G.2.5).
-_FIRST_MODEL = "default"
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """A backend for an operation.
-
-    Attributes:
-        backend: Its name.
-        models: The model selectors, or chat models, that go there; empty for all.
-    """
-
-    backend: str
-    models: tuple[str, ...] = ()
 
 
 class Service:
@@ -58,9 +48,7 @@ class Service:
 
     Args:
         backends: All there are.
-        routes: Operation to backends, in the order in which they are tried. Default, and for
-            operations that it does not name: every backend for all that it can do, in the order
-            given.
+        routes: As `Routes` takes them.
         store: Where jobs and files are kept.
         queue: How many may wait for one backend.
         bounds: What work may come to. Default: anything.
@@ -85,25 +73,11 @@ class Service:
         """Nothing runs."""
         self.store = store
         self._on_spent = on_spent
-        self.backends = {one.name: one for one in backends}
-        if len(self.backends) < len(backends):
-            names = [one.name for one in backends]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise errors.InvalidRequestError(
-                f"two engines or upstreams have the name {twice}: call one of them otherwise"
-            )
+        self.routes = Routes(backends, routes)
+        self.backends = self.routes.backends
         self.places = {one.name: Admission(one, queue) for one in backends}
         self.jobs = Jobs(store, self._do_job)
-        self._routes = _all_routes(backends) | dict(routes or {})
         self._bounds = bounds or Bounds()
-        for operation, wanted in self._routes.items():
-            for route in wanted:
-                backend = self.backends.get(route.backend)
-                if backend is None or operation not in backend.operations:
-                    raise errors.InvalidRequestError(
-                        f"routes.{operation}: no engine or upstream of the name {route.backend} "
-                        "does that"
-                    )
         self._sweeper: asyncio.Task[None] | None = None
         self._draining = False
         for backend in backends:
@@ -142,60 +116,14 @@ class Service:
         await asyncio.to_thread(self.store.close)
 
     def backends_of(self, work: Work) -> list[Backend]:
-        """The backends that can do it, in the order in which they are tried.
+        """The backends that can do it now; see `Routes.backends_of`.
 
         Raises:
-            NoBackendError: There is none, or none that has what this needs.
-            BadRequestError: No chat model has that name, or it cannot do what is asked.
-            OverloadedError: The service is about to stop.
+            OverloadedError: The service is about to stop; and as there.
         """
         if self._draining:
             raise draining()
-        routes = self._routes.get(work.operation, ())
-        named = [route for route in routes if self._is_meant(route, work)]
-        if routes and not named and work.operation == "chat":
-            raise unknown_model(_selector(work), self.chat_models())
-        found: list[Backend] = []
-        reasons: list[errors.APIStatusError] = []
-        for route in named:
-            backend = self.backends[route.backend]
-            try:
-                backend.refuse(work)
-            except (errors.NoBackendError, errors.BadRequestError) as reason:
-                reasons.append(reason)
-            else:
-                found.append(backend)
-        if found:
-            if work.operation == "free_chat" and work.values.get("shuffle") is True:
-                random.shuffle(found)
-            return found
-        if reasons:
-            raise reasons[0]
-        from polymux.models.choosing import remedy
-
-        steps = remedy(work.operation, work.variant, work.values)
-        raise refusal(
-            errors.NoBackendError,
-            f"nothing here can do {work.operation}: {steps}{'; ' if steps else ''}`polymux doctor` "
-            "tells which engines there are and what each of them needs",
-        )
-
-    def _is_meant(self, route: Route, work: Work) -> bool:
-        """Whether a request's model, a selector or a chat model, leads here."""
-        model = _selector(work)
-        if work.operation == "chat" and model == _FIRST_MODEL:
-            return True
-        if route.models:
-            return model in route.models
-        own = self.backends[route.backend].models
-        return work.operation != "chat" or own is None or model in own
-
-    def chat_models(self) -> list[str]:
-        """The names that chats can ask for, in the order of their backends."""
-        found: dict[str, None] = {}
-        for route in self._routes.get("chat", ()):
-            found |= dict.fromkeys(route.models or self.backends[route.backend].models or ())
-        return list(found)
+        return self.routes.backends_of(work)
 
     async def call(self, work: Work, sink: Sink | None = None) -> Product:
         """Does work that is no job, whole.
@@ -219,18 +147,12 @@ class Service:
         except TimeoutError:
             raise too_late(work) from None
 
-    def behind(self, backend: Backend, work: Work) -> list[Backend]:
-        """The backends that come after one, whether they would refuse the work or not."""
-        routes = self._routes.get(work.operation, ())
-        names = [route.backend for route in routes if self._is_meant(route, work)]
-        return [self.backends[name] for name in names[names.index(backend.name) + 1 :]]
-
     async def do_behind(self, backend: Backend, work: Work, sink: Sink) -> Product | None:
         """Has the first of those do it that does not refuse; None where there is none."""
-        for other in self.behind(backend, work):
+        for other in self.routes.behind(backend, work):
             try:
                 other.refuse(work)
-            except (errors.NoBackendError, errors.BadRequestError):
+            except NOT_FOR_IT:
                 continue
             preparing = other.prepared(work, sink)
             if preparing is not None:
@@ -285,8 +207,8 @@ class Service:
                 if preparing is not None:
                     return await self._do_prepared(preparing, backend, sink, started, promise)
                 return await self._run(backend, work, sink, promise, started)
-            except _NOT_THE_CALLERS as error:
-                if not _fails_over(work):
+            except errors.APIStatusError as error:
+                if not _fails_over(work, error):
                     raise
                 failures[backend.name] = error
         raise all_failed(failures)
@@ -361,9 +283,9 @@ class Service:
                         yield chunk
                     if chunk is not None:
                         counts |= counts_of(plain_of(chunk))  # The last one tells it.
-            except _NOT_THE_CALLERS as error:
+            except errors.APIStatusError as error:
                 late = until is not None and asyncio.get_running_loop().time() >= until
-                if chunk is not None or late or not _fails_over(work):
+                if chunk is not None or late or not _fails_over(work, error):
                     raise
                 failures[backend.name] = error
             else:
@@ -412,20 +334,13 @@ async def _nothing() -> None:
     pass
 
 
-def _selector(work: Work) -> str:
-    if work.model:
-        return work.model
-    named = work.values.get("model")
-    return named if isinstance(named, str) else ""
-
-
-def _fails_over(work: Work) -> bool:
-    return work.operation == "free_chat"
-
-
-def _all_routes(backends: Sequence[Backend]) -> dict[str, Sequence[Route]]:
-    routes: dict[str, list[Route]] = {}
-    for backend in backends:
-        for operation in sorted(backend.operations):
-            routes.setdefault(operation, []).append(Route(backend.name))
-    return dict(routes)
+def _fails_over(work: Work, error: errors.APIStatusError) -> bool:
+    """Whether the next backend is asked. What this server itself refuses, all would get."""
+    if work.operation != "free_chat":
+        return False
+    # A model that is gone, or too small for this chat, is the backend's own and not the request's.
+    return (
+        isinstance(error, _NOT_THE_CALLERS)
+        or is_of_upstream(error)
+        or error.code == "context_length_exceeded"
+    )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 Failure = TypeVar("Failure", bound=APIStatusError)
+AnyFailure = TypeVar("AnyFailure", bound=PolymuxError)
 
 _STATUS_OF: Mapping[type[APIStatusError], int] = {
     errors.BadRequestError: 400,
@@ -33,6 +34,8 @@ _STATUS_OF: Mapping[type[APIStatusError], int] = {
 }
 
 
+#: In the `vars` of a failure that an upstream has answered with.
+_OF_UPSTREAM = "of_upstream"
 #: What a machine lacks for a while: descriptors, processes, memory.
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM, errno.ENOBUFS)
 
@@ -96,6 +99,17 @@ def storage_full(message: str) -> InternalServerError:
     return refusal(InternalServerError, message, code="storage_full", status=507)
 
 
+def of_upstream(error: AnyFailure) -> AnyFailure:
+    """The same failure, marked as another server's word: the next may take what it has refused."""
+    vars(error)[_OF_UPSTREAM] = True
+    return error
+
+
+def is_of_upstream(error: BaseException) -> bool:
+    """Whether a failure is another server's word, and none of this one's."""
+    return _OF_UPSTREAM in vars(error)
+
+
 def all_failed(failures: Mapping[str, APIStatusError]) -> APIStatusError:
     """The failure of work that several backends were asked for, one after another.
 
@@ -103,18 +117,23 @@ def all_failed(failures: Mapping[str, APIStatusError]) -> APIStatusError:
         failures: Backend to its failure; one at least.
 
     Returns:
-        The only one as it is; of several one that lists them (502).
+        The first as it is where it is the only one, or where all say that the request is wrong; of
+        several others one that lists them (502).
 
     Example:
         >>> from polymux.service.failures import all_failed, engine_failed
         >>> print(all_failed({"one": engine_failed("it crashed"), "two": engine_failed("no")}))
         none of the 2 models answered: one: it crashed; two: no
     """
-    if len(failures) == 1:
+    if len(failures) == 1 or all(_is_about_request(one) for one in failures.values()):
         return next(iter(failures.values()))
     reasons = "; ".join(f"{name}: {error}" for name, error in failures.items())
     message = f"none of the {len(failures)} models answered: {reasons}"
     return refusal(InternalServerError, message, code="upstream_failed", status=502)
+
+
+def _is_about_request(error: APIStatusError) -> bool:
+    return 400 <= error.status < 500 and not isinstance(error, errors.RateLimitError)
 
 
 def engine_failed(message: str) -> InternalServerError:

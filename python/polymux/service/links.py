@@ -17,7 +17,8 @@ from urllib.parse import urlencode
 from polymux._atomic import remove_private_drafts, write_private
 from polymux._secrets import keep_secret
 from polymux._text import display_name
-from polymux.service.media_store import reported
+from polymux.service.clock import LARGEST_STEP_S
+from polymux.service.drafts import reported
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,11 +77,14 @@ class LinkSecrets:
             InternalServerError: The disk is full (code ``storage_full``).
             StoreError: It cannot be written; the old ones count on.
         """
-        age_s = self._clock() - self._made_at
-        # A clock that was put back makes no secret older than it is.
-        if self._secrets and not now and age_s < self._period_s:
-            return
-        made_at, found = self._clock(), [secrets.token_bytes(_SECRET_BYTES), *self._secrets[:1]]
+        moment = self._clock()
+        if not self._secrets or now or moment - self._made_at >= self._period_s:
+            self._keep(moment, [secrets.token_bytes(_SECRET_BYTES), *self._secrets[:1]])
+        elif self._made_at - moment > LARGEST_STEP_S:
+            # By a clock that was put back since: it would serve for as much longer.
+            self._keep(moment, self._secrets)
+
+    def _keep(self, made_at: float, found: list[bytes]) -> None:
         lines = [f"{made_at:.0f}", *(one.hex() for one in found)]
         name = display_name(self._path.as_posix())
         with reported(f"the secrets of the store's links cannot be kept in {name}"):

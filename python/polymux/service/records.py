@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import secrets
 from dataclasses import asdict, dataclass, field
@@ -11,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.service.failures import described, refusal
+from polymux.service.work import Upload
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable
 
     from polymux.service.database import Database
+    from polymux.service.work import Work
 
 STARTING, PROCESSING = "starting", "processing"
 SUCCEEDED, FAILED, CANCELED = "succeeded", "failed", "canceled"
@@ -251,3 +254,24 @@ def _job(row: sqlite3.Row) -> Job:
 def failed(job: Job, error: BaseException, now: float) -> None:
     """Ends a job by what went wrong."""
     job.status, job.error, job.completed_at = FAILED, described(error), now
+
+
+def digest_of(work: Work) -> str:
+    """What makes two requests the same: operation, model and all that was given.
+
+    Of files their names, as results are named by them, and what is in them.
+
+    Blocks while files are read.
+    """
+    digest = hashlib.sha256()
+    plain: dict[str, Any] = {"operation": work.operation, "model": work.model}
+    if work.asked is not None:
+        plain["asked"] = work.asked
+    for name in sorted(work.given):
+        value = work.values[name]
+        if isinstance(value, Upload):
+            with value.path.open("rb") as file:
+                value = [value.file_name, hashlib.file_digest(file, "sha256").hexdigest()]
+        plain[name] = value
+    digest.update(json.dumps(plain, sort_keys=True, default=str).encode())
+    return digest.hexdigest()

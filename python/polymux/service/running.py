@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import logging
 from contextlib import suppress
 from dataclasses import replace
@@ -14,8 +12,8 @@ from polymux import errors
 from polymux.errors import PolymuxError
 from polymux.service import records
 from polymux.service.failures import StoreError, described, refusal
-from polymux.service.records import Job, new_id
-from polymux.service.work import Made, Sink, Upload
+from polymux.service.records import Job, digest_of, new_id
+from polymux.service.work import Made, Sink
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -49,6 +47,8 @@ class _Running:
         self.callbacks: list[Callable[[], object]] = []
         self.began = False
         self.waiters = 0
+        #: Whether it goes on without them.
+        self.stays = False
         self.leaving = False
 
     def tell(self) -> None:
@@ -344,13 +344,28 @@ class Jobs:
         await running.over.wait()
         return running.job
 
-    async def abandon(self, job: Job) -> None:
-        """Cancels a job whose caller has gone away, unless another waits for it.
+    def keep(self, job: Job) -> None:
+        """Has a job go on without whoever waits: somebody was promised that it does."""
+        running = self._running.get(job.id)
+        if running is not None:
+            running.stays = True
 
-        The same request may come again under its key.
+    def unattended(self, owner: str) -> list[Job]:
+        """The jobs of a key that go on while no request of it waits for them."""
+        return [
+            one.job
+            for one in self._running.values()
+            if one.job.owner == owner and one.stays and not one.waiters
+        ]
+
+    async def abandon(self, job: Job) -> None:
+        """Cancels a job that nobody waits for any more, unless somebody was promised its end.
+
+        Called by each of its callers that leaves: the last of them ends it, whoever began it. The
+        same request may come again under its key.
         """
         running = self._running.get(job.id)
-        if running is None or running.waiters:
+        if running is None or running.waiters or running.stays or running.leaving:
             return
         running.leaving = True
         ended = await self.cancel(job)
@@ -371,24 +386,3 @@ class Jobs:
         await asyncio.gather(*(self.cancel(one.job) for one in list(self._running.values())))
         with suppress(PolymuxError):
             await self.write_again()
-
-
-def digest_of(work: Work) -> str:
-    """What makes two requests the same: operation, model and all that was given.
-
-    Of files their names, as results are named by them, and what is in them.
-
-    Blocks while files are read.
-    """
-    digest = hashlib.sha256()
-    plain: dict[str, Any] = {"operation": work.operation, "model": work.model}
-    if work.asked is not None:
-        plain["asked"] = work.asked
-    for name in sorted(work.given):
-        value = work.values[name]
-        if isinstance(value, Upload):
-            with value.path.open("rb") as file:
-                value = [value.file_name, hashlib.file_digest(file, "sha256").hexdigest()]
-        plain[name] = value
-    digest.update(json.dumps(plain, sort_keys=True, default=str).encode())
-    return digest.hexdigest()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from polymux._text import display_name
 from polymux.errors import InternalServerError
+from polymux.service.ages import ages_of
 from polymux.service.clock import SteadyClock
 from polymux.service.database import Database
 from polymux.service.failures import StoreError
@@ -39,7 +40,8 @@ class Store:
         folder: Made where there is none.
         cap_bytes: Most that all files may take. Default: 20 GiB.
         life_s: How long jobs that have ended, and their files, are kept. Default: a day.
-        clock: Seconds since 1970.
+        clock: Seconds since 1970. Of a `SteadyClock`, the default, leaps between two servers are
+            found out, see `polymux.service.ages.Ages`; any other is believed.
 
     Raises:
         StoreError: Another process has it open; it is damaged; it cannot be written.
@@ -62,6 +64,7 @@ class Store:
             set_aside_files_of_none(folder)
             self._database = Database(folder / CATALOGUE)
             try:
+                self._ages = ages_of(self._database, self.clock)
                 self.jobs = JobTable(self._database, life_s=life_s, clock=self.clock)
                 self.media = MediaStore(
                     folder, self._database, cap_bytes=cap_bytes, life_s=life_s, clock=self.clock
@@ -101,6 +104,8 @@ class Store:
         if over:
             self.forget(*over)
         self.links.rotate()
+        if self._ages is not None:
+            self._ages.note()
         return removed + len(over)
 
     def forget(self, *jobs: str) -> None:

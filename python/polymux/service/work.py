@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.contract import CheckedRequest
-    from polymux.service.media_store import Draft
+    from polymux.service.drafts import Draft
 
     #: Gives the work that is done in the place of another, ready for its backend.
     Prepare = Callable[["Work", "Sink"], AbstractAsyncContextManager["Work"]]

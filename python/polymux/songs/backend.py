@@ -94,7 +94,7 @@ class CatalogueBackend(Backend):
         except errors.InvalidRequestError as error:
             raise invalid(f"song: {error}", "song") from None
         if work.values.get("proxy"):
-            for other in self._service.behind(self, work):
+            for other in self._service.routes.behind(self, work):
                 try:
                     other.refuse(work)
                 except errors.NoBackendError:

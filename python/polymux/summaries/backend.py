@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from polymux import contract, errors
 from polymux.service.backend import Backend
 from polymux.service.failures import refusal
-from polymux.service.work import Product, Upload, Work
-from polymux.summaries.captions import LONGEST_BYTES, Said, read_captions
+from polymux.service.work import Product, Work
+from polymux.summaries.captions import LONGEST_BYTES, Said, has_words, read_captions
 from polymux.summaries.parts import Chapter
 from polymux.summaries.writing import Writer
 
@@ -60,7 +60,7 @@ class SummaryBackend(Backend):
         Raises:
             NoBackendError: There is none, or none of that name.
         """
-        if self._service is None or not self._service.chat_models():
+        if self._service is None or not self._service.routes.chat_models():
             raise refusal(
                 errors.NoBackendError,
                 "summaries are written by a chat model, and there is none: `polymux models` pulls "
@@ -105,7 +105,7 @@ class SummaryBackend(Backend):
         url = str(work.values["url"])
         async with self._pages.downloaded(url, kind, sink.part(0, _FETCHING)) as found:
             said = await self._said(found, work, sink)
-        if not any(one.text.strip() for one in said):
+        if not any(has_words(one.text) for one in said):
             raise refusal(
                 errors.UnprocessableEntityError,
                 "nothing is said in this video",
@@ -124,8 +124,7 @@ class SummaryBackend(Backend):
             sink.log(f"the video's captions are read ({found.captions})")
             return await asyncio.to_thread(_captions_of, path)
         sink.log("the video's speech is written down, as there are no captions to read")
-        size_bytes = (await asyncio.to_thread(path.stat)).st_size
-        upload = Upload(path, path.name, "", size_bytes)
+        upload = await asyncio.to_thread(found.upload, path)
         listening = sink.part(_FETCHING, _LISTENING)
         product = await self._asked("transcribe", {"audio": upload}, work, listening)
         chunks = product.output.get("chunks") or [{"text": product.output.get("text", "")}]

@@ -19,11 +19,23 @@ if TYPE_CHECKING:
 _TIMES = re.compile(
     r"(?:(\d{1,4}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})\s*-->\s*(?:(\d{1,4}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
 )
+_HEARD = re.compile(r"\[[^\[\]]{0,200}\]|\([^()]{0,200}\)")
+_FORMS = ("vtt", "srt")
+#: What yt-dlp says of a form that it cannot tell: what the file holds is looked at then.
+_UNTOLD = (None, "", "unknown_video")
 _TAGS = re.compile(r"<[^<>]{0,200}>")
 _MOST_CUES = 200_000
 _LONGEST_LINE = 2_000
 #: Of a file, what is read.
 LONGEST_BYTES = 16 << 20
+#: Of the letters of a file, those that its encoding may leave unknown. In another encoding of eight
+#: bits, which nothing names, Western words keep most of theirs, and others none.
+_MOST_UNKNOWN = 0.1
+#: What a text is of that is written without blanks: Thai to Lao, Burmese, Khmer, Chinese, Japanese.
+_NO_BLANKS = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff9f"
+    "\U00020000-\U0003ffff]"
+)
 #: Notes, styles and regions are blocks that are not shown (WebVTT, 4.1).
 _NOT_SHOWN = ("NOTE", "STYLE", "REGION", "WEBVTT")
 
@@ -67,7 +79,17 @@ def says_anything(path: Path) -> bool:
     """
     with path.open("rb") as file:
         cues = _cues(_decoded(file.read(LONGEST_BYTES)))
-    return any(lines for _, lines in cues)
+    return any(has_words(line) for _, lines in cues for line in lines)
+
+
+def has_words(text: str) -> bool:
+    """Whether a text says anything: what stands in brackets is heard, and not said.
+
+    Example:
+        >>> [has_words(one) for one in ("[Music]", "(door) ...", "[Anna] Come in")]
+        [False, False, True]
+    """
+    return any(map(str.isalnum, _HEARD.sub("", text)))
 
 
 def chosen_captions(info: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
@@ -84,7 +106,7 @@ def chosen_captions(info: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | Non
     """
     for kind in ("subtitles", "automatic_captions"):
         found = {
-            str(language): next((one for one in forms if one.get("ext") in ("vtt", "srt")), None)
+            str(language): _readable(forms)
             for language, forms in (info.get(kind) or {}).items()
             if language != "live_chat"
         }
@@ -99,25 +121,51 @@ def chosen_captions(info: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | Non
     return None
 
 
+def _readable(forms: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """WebVTT or SubRip; else what may be it: yt-dlp tells a track's form by its address alone."""
+    known = list(forms)
+    for wanted in (_FORMS, _UNTOLD):
+        for one in known:
+            if one.get("ext") in wanted:
+                return dict(one)
+    return None
+
+
 def _decoded(data: bytes) -> str:
-    """UTF-8 as WebVTT has it, and UTF-16 where it says so, in which old SubRip files are."""
+    """UTF-8 as WebVTT has it, and UTF-16 where it says so, in which old SubRip files are.
+
+    Empty where it is in an encoding that nothing names.
+    """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", "replace")
-    return data.decode("utf-8", "replace").removeprefix("\ufeff")
+    text = data.decode("utf-8", "replace").removeprefix("\ufeff")
+    unknown = text.count("\ufffd")
+    if unknown and unknown > _MOST_UNKNOWN * (unknown + sum(map(str.isalpha, text))):
+        return ""
+    return text
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    """Lines between blank ones, whatever their line ends are; all but the first part of long ones.
+    """Lines between empty ones, whatever their line ends are; all but the first part of long ones.
+
+    A line of times begins a block, too, with or without an empty line before it: the number that
+    old files have above it is no words of the block before. One of blanks ends none in WebVTT.
 
     One by one: a pattern over the whole would hold the interpreter's lock until it is through.
     """
     block: list[str] = []
+    timed = False
     for line in io.StringIO(text, newline=None):
-        if line.strip(" \t\n"):
-            block.append(line[:_LONGEST_LINE].rstrip("\n"))
-        elif block:
+        line = line[:_LONGEST_LINE].rstrip("\n")
+        begins = "-->" in line and _TIMES.match(line.lstrip(" \t")) is not None
+        if block and (not line or (begins and timed)):
+            if begins and block[-1].strip().isdecimal():
+                block.pop()
             yield block
-            block = []
+            block, timed = [], False
+        if line.strip(" \t") or timed:
+            block.append(line)
+            timed = timed or begins
     if block:
         yield block
 
@@ -144,6 +192,14 @@ def _plain(line: str) -> str:
     return " ".join(html.unescape(_TAGS.sub("", line)).split())
 
 
+def _goes_on(last: str, line: str) -> bool:
+    """Whether a line is another and whole words more."""
+    if not last or not line.startswith(last) or len(line) == len(last):
+        return False
+    following = line[len(last)]
+    return following == " " or bool(_NO_BLANKS.match(following) or _NO_BLANKS.match(last[-1]))
+
+
 def _rolled_up(cues: Iterable[tuple[float, list[str]]]) -> list[Said]:
     """Each line where it comes first: captions that roll up show a line again under the next.
 
@@ -158,9 +214,7 @@ def _rolled_up(cues: Iterable[tuple[float, list[str]]]) -> list[Said]:
         for line in lines:
             if line in before:
                 continue
-            if last and line.startswith(f"{last} "):
-                line = line[len(last) :].strip()
-            new.append(line)
+            new.append(line[len(last) :].strip() if _goes_on(last, line) else line)
         if new:
             said.append(Said(start_s, " ".join(new)))
         if lines:

@@ -3,29 +3,44 @@
 from __future__ import annotations
 
 import base64
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from polymux import errors, responses
+from polymux import errors
+from polymux._answers import told_error
+from polymux._json import finite
+from polymux._secrets import hidden_in
+from polymux.chat_stream import ChatChunk
 from polymux.engines.conversations import MOST_PICTURES, param_of, picture_data, pictures_of
-from polymux.service.failures import invalid
-from polymux.upstreams.failing import failed
+from polymux.service.failures import invalid, refusal
+from polymux.upstreams.completions import mended
+from polymux.upstreams.failing import failed, told_at_once
 from polymux.upstreams.results import picture_type
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import AsyncIterator, Iterator
 
-    from polymux.chat_stream import AsyncChatStream, ChatChunk
+    from polymux.chat_stream import AsyncChatStream
     from polymux.fetching import FetchPolicy
     from polymux.service.chunks import Chunk
     from polymux.service.work import Work
     from polymux.upstreams.server import UpstreamServer
 
+#: Of one chat's pictures, wherever they come from. As they are sent they are a third longer, and
+#: they are held until the upstream answers; what a request itself may bring is less.
+_PICTURES_BYTES = 32 << 20
 #: Of freellm's fields, those that are for this server.
 _FREE_ONLY = ("timeout", "shuffle", "image_url")
 
 
 async def chat_body(
-    work: Work, model: str, policy: FetchPolicy, *, max_tokens: bool
+    work: Work,
+    model: str,
+    policy: FetchPolicy,
+    *,
+    max_tokens: bool,
+    fetching: asyncio.Semaphore,
 ) -> dict[str, Any]:
     """The request as OpenAI has it: what the caller gave, and nothing of ours.
 
@@ -34,9 +49,11 @@ async def chat_body(
         model: What the upstream calls its model.
         policy: What pictures may be fetched from beyond the public Internet.
         max_tokens: Whether the longest answer goes by its older name.
+        fetching: For how many chats pictures are fetched at once; others wait.
 
     Raises:
         BadRequestError: A picture is none, or cannot be fetched.
+        RequestTooLargeError: One is larger than 20 MiB, or all together than 32.
         URLRefusedError: A picture's address leads where it may not.
     """
     free = work.operation == "free_chat"
@@ -48,11 +65,13 @@ async def chat_body(
     body["model"] = model
     if max_tokens and "max_completion_tokens" in body:
         body["max_tokens"] = body.pop("max_completion_tokens")
-    body["messages"] = await _with_pictures(work, body["messages"], policy)
+    body["messages"] = await _with_pictures(work, body["messages"], policy, fetching)
     return body
 
 
-async def _with_pictures(work: Work, messages: list[Any], policy: FetchPolicy) -> list[Any]:
+async def _with_pictures(
+    work: Work, messages: list[Any], policy: FetchPolicy, fetching: asyncio.Semaphore
+) -> list[Any]:
     """The messages with every picture in them.
 
     Addresses are fetched here, behind the guard: who knows where an upstream's own network leads.
@@ -63,15 +82,36 @@ async def _with_pictures(work: Work, messages: list[Any], policy: FetchPolicy) -
     if len(urls) > MOST_PICTURES:
         message = f"{len(urls)} pictures are more than the {MOST_PICTURES} that are taken"
         raise invalid(message, param_of(work))
-    inline = [await _inline(url, param_of(work), policy) for url in urls]
+    async with fetching if any(map(_is_elsewhere, urls)) else nullcontext():
+        inline = await _all_inline(urls, param_of(work), policy)
     if work.operation == "free_chat":
         return _attached(messages, inline[0])
     pictures = iter(inline)
     return [_replaced(one, pictures) for one in messages]
 
 
-async def _inline(url: object, param: str, policy: FetchPolicy) -> str:
-    data = await picture_data(url, param, policy)
+def _is_elsewhere(url: object) -> bool:
+    return isinstance(url, str) and url[:5].lower() != "data:"
+
+
+async def _all_inline(urls: list[object], param: str, policy: FetchPolicy) -> list[str]:
+    """All pictures of a chat as they are sent, one after the other."""
+    inline = []
+    left_bytes = _PICTURES_BYTES
+    for url in urls:
+        data = await picture_data(url, param, policy)
+        left_bytes -= len(data)
+        if left_bytes < 0:
+            message = (
+                f"the pictures are larger than the {_PICTURES_BYTES >> 20} MiB that are taken of "
+                "one chat, all together: make them smaller, or send fewer"
+            )
+            raise refusal(errors.RequestTooLargeError, message, param=param)
+        inline.append(_inline(data, param))
+    return inline
+
+
+def _inline(data: bytes, param: str) -> str:
     content_type = picture_type(data)
     if content_type is None:
         raise invalid("that is no picture: PNG, JPEG, WebP and GIF are taken", param)
@@ -108,22 +148,28 @@ def _replaced(message: Any, pictures: Iterator[str]) -> Any:
     return {**message, "content": parts}
 
 
-def completion(name: str, value: Any, seconds: float) -> dict[str, Any]:
-    """A whole answer, all its members kept, with how long it took where that is not told.
+def completion(name: str, value: Any, seconds: float, operation: str = "chat") -> dict[str, Any]:
+    """A whole answer, its members kept, with how long it took where that is not told.
 
     Args:
         name: The upstream's.
         value: What it answered.
         seconds: How long that took.
+        operation: What was asked for. Default: ``"chat"``.
 
     Raises:
         InternalServerError: It is no chat completion.
+        APIStatusError: It tells of a failure, whose code is a status.
     """
+    if isinstance(value, dict) and isinstance(value.get("error"), dict) and "choices" not in value:
+        from polymux._native_core import core
+
+        error = told_error(core.write_json(value))
+        raise told_at_once(name, error, operation=operation)
     try:
-        responses.ChatCompletion(value)
+        whole = mended(value)
     except errors.DecodeError:
         raise failed(name, "its answer is no chat completion") from None
-    whole: dict[str, Any] = value
     usage, timings = whole.get("usage"), whole.get("timings")
     if isinstance(usage, dict) and usage.get("total_time") is None:
         whole["usage"] = usage | _times(timings, seconds)
@@ -133,8 +179,8 @@ def completion(name: str, value: Any, seconds: float) -> dict[str, Any]:
 def _times(timings: object, seconds: float) -> dict[str, float]:
     """The seconds that the interface tells: as llama.cpp measured them, else all together."""
     if isinstance(timings, dict):
-        prompt_ms, answer_ms = timings.get("prompt_ms"), timings.get("predicted_ms")
-        if isinstance(prompt_ms, (int, float)) and isinstance(answer_ms, (int, float)):
+        prompt_ms, answer_ms = finite(timings.get("prompt_ms")), finite(timings.get("predicted_ms"))
+        if prompt_ms is not None and answer_ms is not None:
             prompt_s, answer_s = round(prompt_ms / 1e3, 6), round(answer_ms / 1e3, 6)
             return {
                 "prompt_time": prompt_s,
@@ -170,25 +216,46 @@ async def passed_on(
             async for chunk in chunks:
                 if as_texts:
                     if chunk.content:
-                        yield {"response": chunk.content}
+                        first = False
+                        yield {"response": _without_key(server, chunk).content}
                     continue
-                yield _as_chunk(chunk) if first else chunk
+                one = _without_key(server, chunk)
+                yield _as_chunk(one) if first else one
                 first = False
     except errors.PolymuxError as error:
+        if first:
+            raise told_at_once(server.name, error, operation=work.operation) from None
         raise server.told(error, work.operation) from None
 
 
+def _without_key(server: UpstreamServer, chunk: ChatChunk) -> ChatChunk:
+    """A chunk as it came, unless it repeats this server's key."""
+    if not server.repeats_key(chunk.raw):
+        return chunk
+    from polymux._native_core import core
+
+    return ChatChunk(core.write_json(hidden_in(chunk.json())))
+
+
 def _as_chunk(chunk: ChatChunk) -> Chunk:
-    """The first chunk; a whole answer that came in its place becomes one."""
+    """The first chunk; a whole answer that came in its place becomes one.
+
+    Raises:
+        DecodeError: It is neither.
+    """
     if b'"message"' not in chunk.raw:
         return chunk
     value = chunk.json()
     choices = value.get("choices")
-    if not isinstance(choices, list) or not any("message" in one for one in choices):
+    if not isinstance(choices, list) or not any(_is_whole(one) for one in choices):
         return chunk
-    for choice in choices:
-        delta = choice.pop("message", None) or {}
+    for choice in mended(value)["choices"]:
+        delta = choice.pop("message")
         for number, call in enumerate(delta.get("tool_calls") or ()):
             call.setdefault("index", number)
         choice.setdefault("delta", delta)
     return value | {"object": "chat.completion.chunk"}
+
+
+def _is_whole(choice: object) -> bool:
+    return isinstance(choice, dict) and choice.get("message") is not None

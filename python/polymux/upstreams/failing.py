@@ -7,12 +7,17 @@ or of what the upstream says to its customer.
 from __future__ import annotations
 
 import re
+import time
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from math import ceil
 from typing import TYPE_CHECKING, TypeVar
 
 from polymux import errors
+from polymux._answers import told_in
 from polymux._secrets import hidden
 from polymux._text import printable, shortened
-from polymux.service.failures import refusal
+from polymux.service.failures import of_upstream, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,8 +46,24 @@ _PRIVATE = re.compile(
 )
 #: Words of an error within a stream that concern this server's account and not the caller.
 _ACCOUNT = re.compile(r"rate|quota|billing|limit|auth|key|permission|account", re.IGNORECASE)
+#: Statuses that are told as the code of such an error.
+_CODED = {str(one): one for one in (400, 401, 402, 403, 404, 413, 422, 429, 503, 529)}
+_ACCOUNT_CODES = ("401", "402", "403", "429")
+_TOO_LONG = "context_length_exceeded"
 _WORD = re.compile(r"[A-Za-z_][\w.\[\]-]{0,80}", re.ASCII)
+#: A refusal of this server's key by a status that is for requests, as Google's server has it.
+_KEY = re.compile(r"\bAPI[ _-]?key\b", re.IGNORECASE | re.ASCII)
+_NO_MODEL_CODES = ("model_not_found", "model_decommissioned")
+#: How servers say so that have no code for it: OpenRouter by 400; vLLM, Ollama and Google by 404.
+_NO_MODEL = re.compile(
+    r"\bnot a valid model\b|\bno such model\b|\bunknown model\b", re.IGNORECASE | re.ASCII
+)
+_MODEL_NOT_FOUND = re.compile(
+    r"\bmodels?\b.*(?:\bnot found\b|\bnot exist\b|n't exist\b)",
+    re.IGNORECASE | re.ASCII | re.DOTALL,
+)
 _RETRY_FIELDS = ("retry-after-ms", "retry-after")
+_LONGEST_DATE = 100
 _BUSY = (498, 503, 529)
 #: Statuses by which any upstream says that the request itself is wrong.
 _CALLERS: Mapping[int, type[errors.APIStatusError]] = {
@@ -93,10 +114,25 @@ def told(
     if isinstance(error, errors.RequestTimeoutError):
         return late(name)
     if isinstance(error, errors.APIStatusError):
-        return _of_status(name, error, operation, ours=ours)
+        return of_upstream(_of_status(name, error, operation, ours=ours))
     if isinstance(error, errors.APIError):
         return failed(name, _words_of(error))
     return failed(name, reason_of(error)) if isinstance(error, _UNANSWERED) else error
+
+
+def told_at_once(name: str, error: errors.PolymuxError, *, operation: str) -> errors.PolymuxError:
+    """A failure that came in the place of an answer, as callers get it.
+
+    Some servers answer by 200 and tell the status as the failure's code, as OpenRouter does.
+    """
+    if isinstance(error, errors.APIError) and not isinstance(error, errors.APIStatusError):
+        status = 400 if error.code == _TOO_LONG else _CODED.get(error.code)
+        if status is not None:
+            found = errors.APIStatusError(str(error))
+            found.status, found.code, found.param = status, error.code, error.param
+            found.body = {"error": {"message": str(error)}}
+            error = found
+    return told(name, error, operation=operation)
 
 
 def failed(name: str, reason: str) -> errors.InternalServerError:
@@ -155,7 +191,7 @@ def reason_of(error: errors.PolymuxError) -> str:
 def _words_of(error: errors.APIError) -> str:
     """What it says of a failure within a stream."""
     kinds = f"{error.code} {error.type or ''}"
-    if _ACCOUNT.search(kinds):
+    if _ACCOUNT.search(kinds) or error.code in _ACCOUNT_CODES:
         return "it broke off its answer, for a reason that concerns this server's account with it"
     return f"it broke off its answer: {cleaned(str(error))}"
 
@@ -173,7 +209,8 @@ def _of_status(
     if status == 504:
         return late(name)
     chat = operation in _CHATS
-    if chat and error.code == "model_not_found" and status in (400, 404):
+    said = _said(error)
+    if chat and status in (400, 404) and _lacks_model(error, said):
         message = f"the upstream {name} has no such model"
         return refusal(
             errors.BadRequestError, message, code="model_not_found", status=400, param="model"
@@ -181,17 +218,30 @@ def _of_status(
     if ours and _OWN_CODES.get(error.code) == status:
         return of_code(name, error.code, str(error))
     kind = _CALLERS.get(status)
-    if kind is None:
+    if kind is None or (status == 400 and not ours and _KEY.search(said)):
         return failed(name, f"it answered with status {status}")
     if status == 422:
         # Of others it means no more than 400 does.
         kind, status = errors.BadRequestError, 400
     code = "too_large" if status == 413 else "invalid_request"
-    if chat and status == 400 and error.code == "context_length_exceeded":
+    if chat and status == 400 and error.code == _TOO_LONG:
         code = error.code
     param = error.param if error.param and _WORD.fullmatch(error.param) else None
-    words = f"the upstream {name} refuses this: {cleaned(str(error))}"
+    words = f"the upstream {name} refuses this{f': {cleaned(said)}' if said else ''}"
     return refusal(kind, words, code=code, status=status, param=param)
+
+
+def _said(error: errors.APIStatusError) -> str:
+    """Its message; empty where its answer has none, whatever else it holds."""
+    message = told_in(error.body).get("message")
+    return shortened(message.strip(), 2 * _MOST_CHARACTERS) if isinstance(message, str) else ""
+
+
+def _lacks_model(error: errors.APIStatusError, said: str) -> bool:
+    """Whether it has no model of the name that this server knows it by."""
+    if error.code in _NO_MODEL_CODES or _NO_MODEL.search(said):
+        return True
+    return error.status == 404 and _MODEL_NOT_FOUND.search(said) is not None
 
 
 def _later(found: Failure, error: errors.APIStatusError) -> Failure:
@@ -199,9 +249,22 @@ def _later(found: Failure, error: errors.APIStatusError) -> Failure:
     wait_s: float = _USUAL_WAIT_S
     for field in _RETRY_FIELDS:
         value = error.headers.get(field, "")
-        if re.fullmatch(r"-?\d{1,12}(\.\d{1,6})?", value, re.ASCII):
+        if re.fullmatch(r"-?\d{1,100}(\.\d{1,100})?", value, re.ASCII):
             wait_s = float(value) / (1000 if field.endswith("-ms") else 1)
             break
-    wait_s = max(_SHORTEST_WAIT_S, min(_LONGEST_WAIT_S, round(wait_s)))
-    found.headers["retry-after"] = str(wait_s)
+        until = _date(value)
+        if until is not None:
+            wait_s = until.timestamp() - time.time()
+            break
+    wait_s = max(_SHORTEST_WAIT_S, min(_LONGEST_WAIT_S, wait_s))
+    found.headers["retry-after"] = str(ceil(wait_s))
     return found
+
+
+def _date(value: str) -> datetime | None:
+    """A moment as HTTP writes it."""
+    try:
+        found = parsedate_to_datetime(value[:_LONGEST_DATE])
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None

@@ -13,9 +13,11 @@ from polymux.service.backend import Backend, Health
 from polymux.service.failures import invalid, refusal
 from polymux.service.work import Product
 from polymux.upstreams.chats import chat_body, completion, passed_on, text_of
+from polymux.upstreams.listing import ModelListing
 from polymux.upstreams.names import CHATS, OPENAI_OPERATIONS, ModelNames
 from polymux.upstreams.pictures import image_request, images, refuse_image
 from polymux.upstreams.transcripts import (
+    TIMED,
     refuse_transcription,
     seconds_of,
     transcript,
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 _KIND = "openai"
 _COMPLETIONS = "/chat/completions"
+#: Of chats, whose pictures are fetched at once; others wait.
+_FETCHING_AT_ONCE = 4
 
 
 class OpenAIUpstream(Backend):
@@ -47,6 +51,8 @@ class OpenAIUpstream(Backend):
         slots: How much is asked of it at once. Default: 16.
         max_tokens: Whether it knows the longest answer by its older name only. Default: False.
         response_format: Whether it takes that member for images. Default: True.
+        transcript_format: What its transcripts come in: ``"verbose_json"``, or ``"json"``, which
+            has no times. Default: ``"verbose_json"``.
         image_fields: Fields of image generation that it takes beside those that OpenAI has, such
             as ``("seed", "negative_prompt")``. Default: none.
         policy: What may be fetched beyond the public Internet and its own host. Default: nothing.
@@ -71,6 +77,7 @@ class OpenAIUpstream(Backend):
         slots: int = 16,
         max_tokens: bool = False,
         response_format: bool = True,
+        transcript_format: str = TIMED,
         image_fields: Sequence[str] = (),
         policy: FetchPolicy | None = None,
     ) -> None:
@@ -81,10 +88,13 @@ class OpenAIUpstream(Backend):
         self._names = ModelNames(models or {})
         self.models = self._names.of_chats
         self._server = server
+        self._listing = ModelListing(server)
         self._max_tokens = max_tokens
         self._response_format = response_format
+        self._transcript_format = transcript_format
         self._image_fields = tuple(image_fields)
         self._policy = policy or FetchPolicy()
+        self._fetching = asyncio.Semaphore(_FETCHING_AT_ONCE)
         unable = sorted(self.operations - set(OPENAI_OPERATIONS))
         lacking = self._names.lacking(self.operations)
         if unable or lacking:
@@ -104,9 +114,15 @@ class OpenAIUpstream(Backend):
                 param="model",
             )
         if work.operation == "transcribe":
-            refuse_transcription(self.name, work)
+            refuse_transcription(self.name, work, form=self._transcript_format)
         elif work.operation == "generate_image":
             refuse_image(self.name, work)
+
+    async def listed_models(self) -> tuple[str, ...]:
+        """What it lists by itself, where the settings name no models."""
+        if self.models is not None or "chat" not in self.operations:
+            return ()
+        return await self._listing.names()
 
     def health(self) -> Health:
         """Whether it was reached lately."""
@@ -134,15 +150,19 @@ class OpenAIUpstream(Backend):
         began = asyncio.get_running_loop().time()
         value = await self._server.ask_json(work.operation, "POST", _COMPLETIONS, body)
         took_s = asyncio.get_running_loop().time() - began
-        whole = completion(self.name, value, took_s)
+        whole = completion(self.name, value, took_s, work.operation)
         return Product(whole if work.operation == "chat" else {"response": text_of(whole)})
 
     async def _chat_body(self, work: Work) -> dict[str, Any]:
         model = self._model_of(work)
-        return await chat_body(work, model, self._policy, max_tokens=self._max_tokens)
+        return await chat_body(
+            work, model, self._policy, max_tokens=self._max_tokens, fetching=self._fetching
+        )
 
     async def _transcribe(self, work: Work, sink: Sink) -> Product:
-        path, form = transcription_request(work, self._model_of(work), sink)
+        path, form = transcription_request(
+            work, self._model_of(work), sink, form=self._transcript_format
+        )
         answer = await self._server.ask(
             work.operation, "POST", path, form, content_type=form.content_type, usual=SLOW
         )

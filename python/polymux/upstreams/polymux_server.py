@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from polymux import contract, errors, responses
 from polymux._answers import warnings_of
+from polymux._json import finite
 from polymux.call_options import SLOW
 from polymux.downloads.bringing import failure_of
 from polymux.fetching import FetchLimits, FetchPolicy, ajudged
@@ -20,8 +21,9 @@ from polymux.service.backend import Backend, Health
 from polymux.service.failures import refusal
 from polymux.service.work import Made, Product, Upload
 from polymux.upstreams.chats import passed_on
-from polymux.upstreams.failing import failed, late, of_code
-from polymux.upstreams.names import ModelNames
+from polymux.upstreams.failing import cleaned, failed, late, of_code
+from polymux.upstreams.listing import ModelListing
+from polymux.upstreams.names import ModelNames, selectors
 from polymux.upstreams.results import fetched, type_of
 
 if TYPE_CHECKING:
@@ -39,6 +41,9 @@ _AT_ONCE = "Prefer: wait=0"
 _ACCEPTED = 202
 _ENDED = ("succeeded", "failed", "canceled", "aborted")
 _MEDIA = "/media/"
+_MODELS = "/v1/models"
+#: What that door calls a model of transcriptions besides its selectors.
+_WHISPER = "whisper-1"
 #: Jobs whose output names no file.
 _WITHOUT_FILES = ("transcribe", "summarize_video")
 _MOST_INTERRUPTIONS = 5
@@ -88,6 +93,7 @@ class PolymuxUpstream(Backend):
         self._names = ModelNames(models or {})
         self.models = self._names.of_chats
         self._server = server
+        self._listing = ModelListing(server, _MODELS)
         self._policy = policy or FetchPolicy()
 
     def refuse(self, work: Work) -> None:
@@ -98,6 +104,13 @@ class PolymuxUpstream(Backend):
                 f"the upstream {self.name} has no model for {work.values.get('model')}",
                 param="model",
             )
+
+    async def listed_models(self) -> tuple[str, ...]:
+        """What it lists at its OpenAI door, where it has that and the settings name no models."""
+        if self.models is not None or "chat" not in self.operations:
+            return ()
+        others = selectors() | {_WHISPER}
+        return tuple(one for one in await self._listing.names() if one not in others)
 
     def health(self) -> Health:
         """Whether it was reached lately."""
@@ -117,7 +130,7 @@ class PolymuxUpstream(Backend):
             content_type=request.content_type,
         )
         for line in warnings_of(answer.headers):
-            sink.log(line)
+            sink.log(cleaned(line))
         value = self._server.parsed(answer)
         try:
             getattr(responses, RESULTS[work.operation])(value)
@@ -131,7 +144,7 @@ class PolymuxUpstream(Backend):
         path = contract.operation(work.operation).path
         answer = await self._server.stream_chat(work.operation, path, self._values(work))
         for line in warnings_of({} if answer.response is None else answer.response.headers):
-            sink.log(line)
+            sink.log(cleaned(line))
         async with aclosing(passed_on(self._server, work, answer, as_texts=False)) as chunks:  # type: ignore[type-var]
             async for chunk in chunks:
                 yield chunk
@@ -262,9 +275,9 @@ class PolymuxUpstream(Backend):
             output = {"response": output, **more}
         metrics = value.get("metrics")
         numbers = {
-            str(name): float(one)
+            str(name): number
             for name, one in (metrics.items() if isinstance(metrics, dict) else ())
-            if isinstance(one, (int, float)) and name != "total_time"
+            if name != "total_time" and (number := finite(one)) is not None
         }
         version = value.get("version")
         return Product(output, version if isinstance(version, str) else "hidden", numbers)
@@ -327,11 +340,11 @@ class _Told:
 
     def is_end(self, value: dict[str, Any]) -> bool:
         """Takes a prediction; whether it is the last."""
-        progress, logs = value.get("progress"), value.get("logs")
-        if isinstance(progress, (int, float)):
-            self._sink.report(float(progress))
+        progress, logs = finite(value.get("progress")), value.get("logs")
+        if progress is not None:
+            self._sink.report(progress)
         lines = logs.split("\n") if isinstance(logs, str) and logs else []
         for line in lines[self._lines :]:
-            self._sink.log(line)
+            self._sink.log(cleaned(line))
         self._lines = max(self._lines, len(lines))
         return value.get("status") in _ENDED

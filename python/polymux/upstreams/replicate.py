@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
+from polymux._json import finite
 from polymux.call_options import SLOW
 from polymux.downloads.bringing import failure_of
 from polymux.engines.prepared import refuse_addresses
@@ -189,10 +190,7 @@ def _deadline_fields(limit_s: float) -> list[str]:
 def _numbers(metrics: object) -> dict[str, float]:
     """What was measured there, but for the time of all, which is another here."""
     return {
-        name: float(one)
+        name: number
         for name, one in (metrics.items() if isinstance(metrics, dict) else ())
-        if isinstance(one, (int, float))
-        and not isinstance(one, bool)
-        and name != "total_time"
-        and _METRIC.fullmatch(name)
+        if name != "total_time" and _METRIC.fullmatch(name) and (number := finite(one)) is not None
     }

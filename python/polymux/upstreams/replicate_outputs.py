@@ -106,11 +106,13 @@ class Outputs:
             {"text": one.text, "timestamp": [time_of(name, at) for at in one.timestamp]}
             for one in parts
         ]
+        answer: dict[str, Any] = {"text": text.strip(), "chunks": chunks}
         if not chunks and text.strip():
             sink.log("timestamp: the upstream tells no times")
-            chunks = [{"text": text, "timestamp": [0.0, None]}]
-        answer: dict[str, Any] = hidden_in({"text": text.strip(), "chunks": chunks})
-        return answer
+            answer["chunks"] = [{"text": text, "timestamp": [0.0, None]}]
+            answer["timestamp"] = "none"
+        clean: dict[str, Any] = hidden_in(answer)
+        return clean
 
     async def _file(self, value: Any, kind: str, stem: str, sink: Sink) -> Made:
         """What an address names; by its own bytes, whatever it is called."""

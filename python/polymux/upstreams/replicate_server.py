@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: For one read, which is asked for again: none that hangs is waited for as long as for the work.
 _READ_S = 30.0
+#: Of all the time that the work has: an answer that drips leaves some for another look.
+_READ_SHARE = 0.25
 _CLEANING_S = 2.0
 _MOST_PAGES = 100
 _LONGEST_FILE_NAME_BYTES = 200
@@ -81,7 +83,7 @@ class ReplicateServer(UpstreamServer):
             APIStatusError: As `ask`; it may be had later.
         """
         try:
-            async with asyncio.timeout(_READ_S):
+            async with asyncio.timeout(min(_READ_S, self.total_s(SLOW) * _READ_SHARE)):
                 value = await self.ask_json(operation, "GET", path, repeatable=True)
         except TimeoutError:
             raise late(self.name) from None
@@ -112,7 +114,10 @@ class ReplicateServer(UpstreamServer):
         query = ""
         for _ in range(_MOST_PAGES):
             page = await self.read(operation, f"{path}{query}")
-            ids = [one.get("id") for one in page.get("results") or () if isinstance(one, dict)]
+            listed = page.get("results")
+            if listed is not None and not isinstance(listed, list):
+                raise failed(self.name, "its list of versions is none")
+            ids = [one.get("id") for one in listed or () if isinstance(one, dict)]
             found = [one for one in ids if isinstance(one, str) and one.startswith(target.version)]
             if len(found) == 1 and _VERSION.fullmatch(found[0]):
                 return found[0]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from polymux import _loop, errors
 from polymux._answers import Answer, status_error
 from polymux._calls import SUCCESSES
 from polymux._connection import host_of
-from polymux._secrets import keep_secret
+from polymux._secrets import hidden_in, keep_secret
 from polymux.call_options import NEVER, QUICK, STREAMED, Retry, Timeout, native_options
 from polymux.chat_stream import opened_async_stream
 from polymux.config import checked_base_url, checked_key
@@ -28,6 +29,10 @@ _ONCE = Retry(0)
 _TWICE = Retry(1, first_backoff=0.1, longest_backoff=0.2, longest_retry_after=0.0, repeatable=True)
 LONGEST_EVENT_BYTES = 1 << 20
 _API = "/api/v1"
+#: Escapes that a letter of a key can have. Most answers have none, which is found out quickly.
+_ESCAPED = re.compile(rb"\\(?:/|u00[2-7])")
+#: All escapes, one after the other: a backslash that is escaped begins no other.
+_ESCAPE = re.compile(rb"\\(?:u00([2-7][0-9A-Fa-f])|.)", re.DOTALL)
 
 
 class UpstreamServer:
@@ -79,6 +84,7 @@ class UpstreamServer:
         self.host = host_of(self.base_url)
         self.certificates = certificates
         self._key_fields: list[str] = []
+        self._key_written = _written(key.encode()) if key else None
         if key is not None:
             self._key_fields.append(f"Authorization: Bearer {checked_key(key)}")
             keep_secret(key)
@@ -146,19 +152,29 @@ class UpstreamServer:
         return self.parsed(await self.ask(operation, method, path, body, **how))
 
     def parsed(self, answer: Answer) -> Any:
-        """The JSON of an answer.
+        """The JSON of an answer, without this server's key where it is repeated in it.
 
         Raises:
             InternalServerError: It is none, or none that could be told to others.
         """
-        from polymux._native_core import core
-
         try:
-            value = core.parse_json(answer.body)
-            core.write_json(value)
+            return self._read(answer.body)
         except (errors.DecodeError, errors.InvalidRequestError):
             raise failed(self.name, "its answer is no JSON") from None
-        return value
+
+    def _read(self, data: bytes) -> Any:
+        from polymux._native_core import core
+
+        value = core.parse_json(data)
+        return hidden_in(value) if self.repeats_key(core.write_json(value)) else value
+
+    def repeats_key(self, data: bytes) -> bool:
+        """Whether JSON has this server's key in it; of a stream, what comes in one chunk."""
+        if self._key_written is None:
+            return False
+        if self._key_written in data:
+            return True
+        return _ESCAPED.search(data) is not None and self._key_written in _unescaped(data)
 
     async def stream_chat(
         self,
@@ -219,10 +235,12 @@ class UpstreamServer:
                 await _loop.news(exchange)
                 ended = exchange.ended
                 for kind, data in splitter.feed(exchange.take_bytes()):
-                    yield kind, core.parse_json(data)
+                    yield kind, self._read(data)
             answer = Answer(exchange.outcome())
             if answer.status not in SUCCESSES:
                 raise status_error(answer)
+        except errors.InvalidRequestError:
+            raise failed(self.name, "its answer is no JSON") from None
         except errors.PolymuxError as error:
             raise self.told(error, operation, counted=exchange is not None) from None
         finally:
@@ -306,3 +324,19 @@ class UpstreamServer:
         """Closes all connections; requests that run end with an error. Idempotent."""
         if self._made is not None:
             self._made.close()
+
+
+def _written(text: bytes) -> bytes:
+    """How a key looks in JSON: looking for so many bytes costs next to nothing."""
+    return text.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+
+
+def _unescaped(data: bytes) -> bytes:
+    """JSON without the escapes that it need not have: any letter of a key may be written as one."""
+    return _ESCAPE.sub(_plain, data)
+
+
+def _plain(escape: re.Match[bytes]) -> bytes:
+    if escape[1] is not None:
+        return _written(bytes.fromhex(escape[1].decode()))
+    return b"/" if escape[0] == b"\\/" else escape[0]

@@ -23,7 +23,8 @@ HOMES = {
     "polymux.media_file": ("MediaFile",),
     "polymux.operations.types": (),
     "polymux.responses": (
-        "ChatCompletion", "OcrText", "Prediction", "Song", "SongList", "TextResponse",
+        "AnswerMessage", "ChatCompletion", "OcrText", "Prediction", "Song", "SongList",
+        "TextResponse",
     ),
 
 }  # fmt: skip
@@ -42,11 +43,13 @@ def files(contract: Contract) -> dict[str, str]:
 
 def _results_file(contract: Contract) -> str:
     results = "".join(f'    "{one.name}": "{one.result}",\n' for one in contract.operations)
+    paths = "".join(f'    "{one.name}": "{one.path}",\n' for one in contract.operations)
     jobs = "".join(f'        "{one.name}",\n' for one in contract.operations if one.job)
     head = python_types.HEAD.format(title="What comes back from each operation.")
     return (
         f"{head}\n"
         f"#: Names of the classes of `polymux` that answers become.\nRESULTS = {{\n{results}}}\n"
+        f"#: Where servers of the interface have them, below ``/api/v1/``.\nPATHS = {{\n{paths}}}\n"
         "#: Operations of which a server makes a job, which can be read, watched and cancelled.\n"
         f"JOBS = frozenset(\n    {{\n{jobs}    }}\n)\n"
     )

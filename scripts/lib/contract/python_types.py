@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from contract.model import Contract, Field, ObjectType, Operation, Variant
 
+#: Objects in the place of which stands what a model has answered.
+_MESSAGES = ("ChatMessage", "TextMessage")
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 #: Longer lists of choices get a name of their own.
 LONGEST_LITERAL = 4
@@ -60,7 +62,9 @@ def _item(one: Field) -> str:
 
 def _object(name: str) -> str:
     # A plain dict that a checker knows less of will do as well.
-    return f"{name} | Mapping[str, Any]"
+    # What a model said goes back into its conversation.
+    answered = "AnswerMessage | " if name in _MESSAGES else ""
+    return f"{answered}{name} | Mapping[str, Any]"
 
 
 def types_file(contract: Contract) -> str:

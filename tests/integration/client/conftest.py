@@ -23,7 +23,9 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFac
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
-    monkeypatch.setenv("POLYMUX_CONFIG", str(tmp_path_factory.getbasetemp() / "no.toml"))
+    empty = tmp_path_factory.getbasetemp() / "no.toml"
+    empty.touch()
+    monkeypatch.setenv("POLYMUX_CONFIG", str(empty))
 
 
 @pytest.fixture

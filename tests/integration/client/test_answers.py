@@ -46,7 +46,9 @@ def refused(
     [b"SSH-2.0-OpenSSH_9.2\r\n", bytes(100_000), b"<html>", b"HTTP", b"\r\n\r\n\r\n",
      b"ICY 200 OK\r\n\r\n{}", b"HTTP/1.1 99999 x\r\n\r\n", b"HTTP/9.9 200 OK\r\n\r\n{}",
      b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n{}",
-     b"HTTP/1.1 200 OK\r\nContent-Length: abc\r\n\r\n{}"],
+     b"HTTP/1.1 200 OK\r\nContent-Length: abc\r\n\r\n{}",
+     b'HTTP/1.1 200 OK\r\nContent-Length: 20\r\nContent-Length: 19\r\n\r\n{"response":"fine"} ',
+     b'HTTP/1.1 200 OK\r\ncontent-length: 19\r\nContent-Length: 20\r\n\r\n{"response":"fine"} '],
 )  # fmt: skip
 def test_what_is_no_http(data: bytes, server: MisbehavingServer, client: polymux.Client) -> None:
     """K14: bytes that are no HTTP, or wrong HTTP."""
@@ -198,6 +200,7 @@ def test_encodings_in_a_chain(server: MisbehavingServer, client: polymux.Client)
     refused(client, server, errors.DecodeError, broken, steps.close())
 
 
+CHOICE = b'{"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"},'
 MEASURED = """
 client = polymux.Client(url, key, retry=0, timeout=60)
 client.free_chat("hello")
@@ -223,6 +226,16 @@ def without_length(server: MisbehavingServer) -> Iterator[MisbehavingServer]:
         ("declared", [steps.head(200, [("Content-Length", 1 << 40)]), steps.stall()]),
         ("endless", [steps.head(200), steps.repeat_forever(b" ")]),
         ("chunks", [steps.chunked_head(), steps.repeat_forever(b"8\r\n        \r\n")]),
+        ("choices", [steps.head(200), steps.send(b'{"choices": ['), steps.repeat_forever(CHOICE)]),
+        (
+            "trailers",
+            [
+                steps.chunked_head(),
+                steps.chunk(b'{"response":"fine"}'),
+                steps.send(b"0\r\n"),
+                steps.repeat_forever(b"X-Filler: %b\r\n" % (b"x" * 1000)),
+            ],
+        ),
         ("gzip bomb", [steps.gzip_bomb()]),
         ("gzip bomb twice packed", [steps.gzip_bomb(1 << 30, layers=2)]),
     ],
@@ -230,7 +243,7 @@ def without_length(server: MisbehavingServer) -> Iterator[MisbehavingServer]:
 def test_memory_under_answers_without_end(
     name: str, play: list[Step], without_length: MisbehavingServer
 ) -> None:
-    """K14, C12, C13: refused with at most 64 MiB more memory (I6), and the client lives on.
+    """K14, C11, C12, C13: refused with at most 64 MiB more memory (I6), and the client lives on.
 
     The interpreter and its allocator take pages of their own meanwhile.
     """

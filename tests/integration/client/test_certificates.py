@@ -20,6 +20,7 @@ from servers.misbehaving import MisbehavingServer
 from support.client_children import KEY, run_json
 from support.client_children import run as run_child
 from support.commands import run
+from support.hostile_check import SANITIZED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -243,6 +244,7 @@ assert set(ends) == {0}, ends
 """
 
 
+@pytest.mark.skipif(SANITIZED, reason="a child waits for locks of the sanitizer's own malloc")
 def test_authorities_in_many_threads_and_in_children(authority: Authority) -> None:
     with MisbehavingServer(tls=authority.certificate().context()) as server:
         server.script(GOOD, times=None)

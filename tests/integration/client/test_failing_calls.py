@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from servers import steps
-from support import programs
 from support.client_under_faults import BODY, NAMES
 from support.hostile_check import PATIENCE
+from support.preloads import compiled, preloaded
 from support.supervised import TESTS
 
 if TYPE_CHECKING:
@@ -41,10 +41,8 @@ FAULTS = {
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("library") / "failing_calls.so"
     source = TESTS / "support" / "failing_calls.c"
-    programs.run("gcc", "-shared", "-fPIC", "-O1", "-o", made, source, "-ldl")
-    return made
+    return compiled(source, tmp_path_factory.mktemp("library"), source.stem)
 
 
 def found(
@@ -64,11 +62,10 @@ def found(
     server.script(steps.redirect(302, "/file.bin"), path="/moved", times=None)
     (folder / "saved").mkdir()
     (folder / "a.png").write_bytes(b"x" * 300_000)
-    preloaded = f"{os.environ.get('LD_PRELOAD', '')} {library}".strip()
     done = subprocess.run(
         [sys.executable, "-m", "support.client_under_faults", server.url, str(folder), call, error,
          str(most)],
-        env={**os.environ, "PYTHONPATH": str(TESTS), "LD_PRELOAD": preloaded},
+        env={**os.environ, "PYTHONPATH": str(TESTS), **preloaded(library)},
         capture_output=True, text=True, check=False, timeout=600 * PATIENCE,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]

@@ -163,3 +163,58 @@ def test_a_field_of_an_awaited_call(
     asyncio.run(main())
     assert len(everywhere.calls) == before + 1
     check(everywhere, operation, variant, values)
+
+
+def names_of(operation: Operation) -> list[str]:
+    """All by which an operation may be called."""
+    path = operation.path
+    dashed = operation.name.replace("_", "-")
+    return [operation.name, dashed, path, path.removeprefix("/api/v1/"), path.rpartition("/")[2]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_request_by_every_name(
+    name: str, everywhere: ReferenceServer, walking: polymux.Client
+) -> None:
+    """An operation is the same by its name, command, path and last segment, in both clients."""
+    operation = contract.operation(name)
+    variant = operation.variants[0]
+    field = variant.field(operation.first)
+    values = {one: value for one, value in given(variant, field).items() if one != "model"}
+
+    async def main(called: str) -> object:
+        async with polymux.AsyncClient(everywhere.url, KEY, timeout=60, retry=0) as client:
+            return await client.request(called, values, model=variant.model)
+
+    for called in names_of(operation):
+        for answer in (
+            walking.request(called, values, model=variant.model),
+            asyncio.run(main(called)),
+        ):
+            assert type(answer).__name__ == RESULTS.get(operation.result, operation.result)
+            assert everywhere.calls[-1].request.path == operation.path
+    large = walking.with_options(chat_model="large")
+    if name == "chat":
+        for called in names_of(operation):
+            large.request(called, values)
+            assert everywhere.calls[-1].body.get("model") == "large"
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", [polymux.Client, polymux.AsyncClient])
+def test_all_but_the_first_parameter_go_by_name(kind: type, name: str) -> None:
+    """A field of tomorrow may stand anywhere then."""
+    _, first, *others = inspect.signature(getattr(kind, name)).parameters.values()
+    assert first.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    assert {one.kind for one in others} == {inspect.Parameter.KEYWORD_ONLY}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_paths_by_every_name(name: str) -> None:
+    """What is no operation is refused when the client is made."""
+    for called in names_of(contract.operation(name)):
+        client = polymux.Client("http://127.0.0.1:1", paths={called: "/elsewhere"})
+        assert client._settings.paths == ((name, "/elsewhere"),)
+    for wrong in ("chatt", "Chat", "", "/api/v1/", "v1"):
+        with pytest.raises(polymux.InvalidRequestError, match="there is no operation"):
+            polymux.Client("http://127.0.0.1:1", paths={wrong: "/elsewhere"})

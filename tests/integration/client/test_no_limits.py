@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 from servers.listeners import full_port
-from support import programs
 from support.client_children import run_json
+from support.preloads import compiled, preloaded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,11 +36,7 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
 
 @pytest.fixture(scope="module")
 def hasty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("hasty")
-    (folder / "hasty.c").write_text(HASTY)
-    command = [programs.find("gcc"), "-shared", "-fPIC", "-o", folder / "hasty.so"]
-    subprocess.run([*command, folder / "hasty.c", "-ldl"], check=True)
-    return folder / "hasty.so"
+    return compiled(HASTY, tmp_path_factory.mktemp("hasty"), "hasty")
 
 
 @pytest.mark.parametrize("connect", [math.inf, (2**32 + 50) / 1000], ids=["inf", "beyond 32 bits"])
@@ -57,8 +51,7 @@ try:
 except polymux.RequestTimeoutError as error:
     say(json.dumps([error.limit, time.monotonic() - begun]))
 """
-    preloaded = f"{os.environ.get('LD_PRELOAD', '')} {hasty}".strip()
     with full_port() as port:
         url = f"http://127.0.0.1:{port}"
-        limit, taken = run_json(code, url, connect, environment={"LD_PRELOAD": preloaded})
+        limit, taken = run_json(code, url, connect, environment=preloaded(hasty))
     assert (limit, taken >= 990) == ("total", True), taken

@@ -8,12 +8,14 @@ import math
 import os
 import pickle
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
 from polymux import Timeout, errors, remote_file
 from polymux.fetching import FetchPolicy, fetch
+from polymux.local_file import LocalFile
 from servers import steps
 from servers.misbehaving import MisbehavingServer
 from support import programs
@@ -291,3 +293,84 @@ def test_the_same_verification_as_the_calls(authority: Authority) -> None:
             trusted = named(client, server, f"{server.url}/a.png")[0]
         with pytest.raises(errors.TLSError):
             remote_file.RemoteFile(trusted.url, host=trusted._host).read()
+
+
+def test_a_refusal_is_the_same_by_every_way(server: MisbehavingServer, tmp_path: Path) -> None:
+    """Code, message and body of the server's, wherever the bytes of the file would have gone."""
+    body = {"error": {"message": "it was removed", "code": "gone", "type": "not_found"}}
+    refused = steps.answer(404, json.dumps(body).encode())
+    server.script(refused, times=None, path="/a.png")
+    file = picture(server)
+
+    async def pieces() -> None:
+        async for _ in file:
+            raise AssertionError
+
+    ways: list[Callable[[], object]] = [
+        file.read,
+        lambda: file.save(tmp_path / "a.png"),
+        lambda: list(file),
+        lambda: asyncio.run(file.aread()),
+        lambda: asyncio.run(file.asave(tmp_path / "a.png")),
+        lambda: asyncio.run(pieces()),
+    ]
+    for way in ways:
+        with pytest.raises(errors.NotFoundError) as caught:
+            way()
+        error = caught.value
+        assert (error.code, error.message, error.type) == ("gone", "it was removed", "not_found")
+        assert error.body == body
+    assert not os.listdir(tmp_path)  # noqa: PTH208
+
+
+def test_one_face_for_all_files(server: MisbehavingServer, tmp_path: Path) -> None:
+    """A program may take a file of a server, of `Local` and of a conversion here alike."""
+    server.script(FILE, times=None, path="/a.png")
+    remote = picture(server)
+    (tmp_path / "b.mp3").write_bytes(b"a picture")
+    local = LocalFile(tmp_path / "b.mp3", "audio/mpeg")
+    report: Any = SimpleNamespace(bytes=9)
+    here = polymux.MediaFile(report=report, data=b"a picture")
+    files: list[polymux.MediaFile] = [remote, local, here]
+
+    async def pieces(file: polymux.MediaFile) -> bytes:
+        return b"".join([piece async for piece in file])
+
+    for number, file in enumerate(files):
+        told: list[tuple[int, int | None]] = []
+        target = tmp_path / f"{number}"
+        file.save(target, on_progress=lambda *one, told=told: told.append(one), timeout=60)
+        assert target.read_bytes() == b"a picture"
+        assert told[-1][0] == 9
+        assert asyncio.run(pieces(file)) == file.read(limit_bytes=9) == b"a picture"
+        with pytest.raises(errors.AnswerTooLargeError):
+            file.read(limit_bytes=8)
+        with pytest.raises(errors.AnswerTooLargeError):
+            asyncio.run(file.asave(tmp_path / "none", limit_bytes=8))
+        assert file.url == (None if file is here else file.url)
+    for made in (remote, local):
+        assert not hasattr(made, "report")
+        with pytest.raises(AttributeError, match="has no report"):
+            made.report.frames  # noqa: B018
+        assert pickle.loads(pickle.dumps(made)) == made
+    assert local.url == (tmp_path / "b.mp3").as_uri()
+    assert sorted(os.listdir(tmp_path)) == ["0", "1", "2", "b.mp3"]  # noqa: PTH208
+
+
+@pytest.mark.parametrize("address", ["http://[bad/x.png?a#b", "http://[::1/x.png", "[/x.png"])
+def test_addresses_that_are_none_have_a_type(address: str) -> None:
+    """What a server names need not be an address; its end says what it would have been."""
+    file = remote_file.RemoteFile(address)
+    assert file.content_type == "image/png"
+    assert "x.png" in file._repr_html_() or "refused" in file._repr_html_()
+    with pytest.raises(errors.URLRefusedError):
+        file.read()
+
+
+def test_a_video_has_a_player(server: MisbehavingServer) -> None:
+    """In a notebook, whose page has the bytes itself."""
+    server.script(steps.answer(200, b"moving", content_type="video/mp4"), path="/a.mp4")
+    with polymux.Client(server.url, KEY, retry=0) as client:
+        shown = named(client, server, f"{server.url}/a.mp4")[0]._repr_html_()
+    assert "<video controls" in shown
+    assert "data:video/mp4;base64,bW92aW5n" in shown

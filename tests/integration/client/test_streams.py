@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 import json
 import time
 from typing import TYPE_CHECKING, Any
@@ -11,7 +13,7 @@ import pytest
 from polymux import errors
 from servers import steps
 from support.client_children import KEY, MIB, run_json
-from support.hostile_check import SANITIZED
+from support.hostile_check import PATIENCE, SANITIZED
 
 if TYPE_CHECKING:
     from servers.misbehaving import MisbehavingServer
@@ -345,6 +347,28 @@ asyncio.run(main())
     server.wait_closed(server.connections[-1])
 
 
+async def reads_stop(server: MisbehavingServer) -> None:
+    """The server cannot send on, beyond the stream's 1 MiB and what both kernels hold."""
+    async with polymux.AsyncClient(server.url, KEY, retry=0) as client:
+        stream = await client.chat("hello", stream=True)
+        await anext(stream)
+        sent = -1
+        while sent != (sent := server.connections[-1].sent_bytes):
+            await asyncio.sleep(0.5)
+        assert sent <= 16 * MIB
+        for _ in range(40_000):
+            await anext(stream)
+        assert server.connections[-1].sent_bytes > sent
+        await stream.aclose()
+
+
+def test_a_server_is_made_to_wait(server: MisbehavingServer) -> None:
+    """C35: what nobody reads is not taken from the socket; it is again when somebody does."""
+    server.script(steps.event_stream(), steps.repeat_forever(event("x" * 1000)))
+    asyncio.run(asyncio.wait_for(reads_stop(server), 30 * PATIENCE))
+    server.wait_closed(server.connections[-1])
+
+
 def test_a_hundred_thousand_small_chunks(server: MisbehavingServer) -> None:
     """C46: each byte by itself, and each letter an event: no work grows with the square."""
     body = b"".join(event("x") for _ in range(100_000)) + event("", finish_reason="stop") + DONE
@@ -361,3 +385,15 @@ def test_a_hundred_thousand_small_chunks(server: MisbehavingServer) -> None:
         with pytest.raises(errors.StreamInterruptedError) as caught:
             list(client.chat("hello", stream=True))
         assert caught.value.text == "x" * 1000
+
+
+def test_a_compressed_stream_is_told_as_such(server: MisbehavingServer) -> None:
+    """RFC 9110, 12.5.3: who names no coding may get any; a proxy's is not a broken connection."""
+    packed = gzip.compress(b"data: [DONE]\n\n")
+    server.script(steps.event_stream([("Content-Encoding", "gzip")]), steps.send(packed))
+    with (
+        polymux.Client(server.url, KEY, retry=0) as client,
+        pytest.raises(errors.DecodeError, match="the stream is compressed, which it was asked not"),
+    ):
+        list(client.chat("hello", stream=True))
+    assert server.requests[0].header("accept-encoding") == "identity"

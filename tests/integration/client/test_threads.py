@@ -168,6 +168,23 @@ def test_closing_in_the_middle_of_a_flood(server: MisbehavingServer) -> None:
     assert eventually(lambda: not server.open_connections)
 
 
+def test_closing_as_another_thread_begins_to_read(server: MisbehavingServer) -> None:
+    """K18: the reader is told at once, and not a turn of its wait later."""
+    server.script(steps.event_stream(), steps.send(CHUNK), steps.stall(), times=None)
+    client = polymux.Client(server.url, KEY, retry=0, timeout=30)
+    late = 0
+    for _ in range(60):
+        stream = client.chat("x", stream=True)
+        next(stream)
+        begun = time.monotonic()
+        outcome = outcome_in_thread(lambda: next(stream))  # noqa: B023
+        stream.close()
+        assert isinstance(outcome.exception(5 * PATIENCE), CLOSED)
+        late += time.monotonic() - begun >= 0.09
+    client.close()
+    assert late <= 10 * PATIENCE
+
+
 def test_use_after_close(server: MisbehavingServer) -> None:
     """K18: a clear error from everything, however often it was closed, used before or not."""
     server.script(steps.answer(200, b'{"response":"fine"}'), times=None)

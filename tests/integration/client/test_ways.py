@@ -311,7 +311,7 @@ def test_faults_over_http_2(authority: Authority, tmp_path: Path) -> None:
         nghttpx(server.port, authority.certificate(), tmp_path) as proxy,
     ):
         server.script(steps.chunked_head(content_type="text/event-stream"), steps.chunk(CHUNK),
-                      steps.sleep(0.3), steps.reset(), path="/cut", times=None)  # fmt: skip
+                      steps.sleep(0.9), steps.reset(), path="/cut", times=None)  # fmt: skip
         server.script(steps.event_stream(), steps.send(CHUNK), steps.stall(), path="/stall",
                       times=None)  # fmt: skip
         server.script(steps.sleep(1), GOOD, path="/good", times=None)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import re
 import socket
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux import mcp
 from polymux.errors import InvalidRequestError
+from polymux.server.doors.mcp_sessions import OpenSessions
 from polymux.server.settings import DoorSettings, Limits, ServerSettings, read_settings
 from support.mcp_clients import PATH, TYPES, VERSION, events, handshake, message, post
 from support.polymux_server import Box, PolymuxServer, form, read_answer
+from support.served import until
 from support.services import Scripted
 
 if TYPE_CHECKING:
@@ -213,6 +217,57 @@ def test_a_session_is_that_of_its_key(server: PolymuxServer) -> None:
     assert post(server, listing, fields).status == 200
     assert server.ask("DELETE", PATH, b"", fields).status == 200
     assert post(server, listing, fields).status == 404
+
+
+def test_a_key_has_its_share_of_sessions(
+    server: PolymuxServer, box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One more ends the longest idle of its own, none in which a call runs, and none of others."""
+    few = partial(OpenSessions, most=4, most_of_one=2)
+    monkeypatch.setattr("polymux.server.doors.mcp.OpenSessions", few)
+    key, _ = server.keys.add("other")
+    others = session_of(server, key)
+    first, second = session_of(server), session_of(server)
+    listing = message("tools/list")
+    assert post(server, listing, first).status == 200
+    third = session_of(server)
+    assert [post(server, listing, one).status for one in (first, second, third)] == [200, 404, 200]
+    assert post(server, listing, others, key=key).status == 200
+    server.loop.call_soon_threadsafe(box.backend.gate.clear)
+    given = {"name": "convert_to_mp3", "arguments": {"file": "QUJD"}}
+    call = message("tools/call", given, number=7)
+    with ThreadPoolExecutor(2) as threads:
+        running = [threads.submit(post, server, call, one) for one in (first, third)]
+        try:
+            until(lambda: len(box.backend.began) == 2)
+            answer = post(server, handshake())
+            assert (answer.status, answer.headers["retry-after"]) == (503, "5")
+            assert post(server, listing, first).status == 200
+            session_of(server, key)
+        finally:
+            server.loop.call_soon_threadsafe(box.backend.gate.set)
+        assert [one.result().status for one in running] == [200, 200]
+    assert server.ask("DELETE", PATH, b"", first).status == 200
+    session_of(server)
+    assert post(server, listing, third).status == 200
+
+
+def test_all_keys_share_the_sessions(
+    server: PolymuxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes first is begun anew; a request that begins no session ends none."""
+    few = partial(OpenSessions, most=2, most_of_one=2)
+    monkeypatch.setattr("polymux.server.doors.mcp.OpenSessions", few)
+    keys = [server.keys.add(name)[0] for name in "abc"]
+    sessions = [session_of(server, key) for key in keys[:2]]
+    listing = message("tools/list")
+    assert post(server, listing, key=keys[2]).status == 400
+    assert post(server, listing, sessions[0], key=keys[0]).status == 200
+    assert post(server, listing, sessions[1], key=keys[2]).status == 404
+    sessions.append(session_of(server, keys[2]))
+    both = zip(sessions, keys, strict=True)
+    told = [post(server, listing, fields, key=key).status for fields, key in both]
+    assert told == [200, 404, 200]
 
 
 def test_what_a_session_may_is_asked_of_each_request(server: PolymuxServer) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux import contract
+from polymux import contract, errors
 from polymux.server.doors.replicate.models import models
+from polymux.service.failures import invalid, refusal
 from replicate.exceptions import ReplicateError
 from support.polymux_server import Box, PolymuxServer
 from support.replicate_door import ScriptedModels, closed_clients, of, scripted_door
@@ -14,6 +15,8 @@ from support.replicate_door import ScriptedModels, closed_clients, of, scripted_
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from polymux.service.work import Work
 
 BASE = "/replicate/v1/models"
 
@@ -160,3 +163,21 @@ def test_only_what_can_be_done_is_listed(tmp_path: Path) -> None:
         with pytest.raises(ReplicateError) as forbidden:
             narrow.models.get("polymux/convert-to-mp3")
         assert (forbidden.value.status, forbidden.value.title) == (403, "Forbidden")
+
+
+def test_models_that_refuse_an_empty_text(tmp_path: Path) -> None:
+    """They are listed: nobody asks for one. What has no model or no backend is not."""
+
+    class Careful(ScriptedModels):
+        def refuse(self, work: Work) -> None:
+            if work.operation == "generate_image":
+                raise refusal(errors.NoBackendError, "no weights")
+            if "" in work.values.values():
+                raise invalid("that is empty", "query")
+            if work.operation == "free_chat" and work.values["model"] != "gpt-4o":
+                raise refusal(errors.NoBackendError, "no such model")
+
+    with PolymuxServer(tmp_path / "s", lambda: [Careful()]) as server, closed_clients():
+        names = {f"{one.owner}/{one.name}" for one in of(server).models.list()}
+    assert {"polymux/free-chat", "polymux/download-music", "polymux/search-music"} <= names
+    assert "bytedance/sdxl-lightning-4step" not in names

@@ -5,22 +5,27 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
 from polymux import Client, errors
+from polymux.downloads.bringing import Bringer
 from polymux.fetching import FetchPolicy
 from polymux.server.settings import Limits
+from polymux.service.store import Store
+from polymux.service.work import Sink, Upload
 from support.commands import run
 from support.conversions import wav
-from support.fetches import wait_until
+from support.fetches import answering, wait_until
 from support.polymux_server import PolymuxServer, form
 from support.web import Server
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from polymux.service.drafts import Draft
     from support.web import Exchange
 
 CONVERT = "/api/v1/convert2mp3"
@@ -152,6 +157,38 @@ def test_a_caller_who_leaves_ends_the_fetch(tmp_path: Path) -> None:
         wait_until(gone.is_set)
         assert time.monotonic() - began < 2
         wait_until(lambda: list((tmp_path / "s" / "drafts").iterdir()) == [])
+
+
+@pytest.mark.parametrize(
+    ("blanks", "begins", "is_page"),
+    [(1_500, b"<html>", True), (60_000, b"#EXTM3U", True), (1_500, b"RIFF", False),
+     (70_000, b"<html>", False)],
+)  # fmt: skip
+def test_pages_begin_behind_many_blanks(
+    tmp_path: Path, blanks: int, begins: bytes, is_page: bool
+) -> None:
+    """As templates leave them. What a reader makes of them, each site's own decides."""
+
+    class Reader:
+        has_proxy = False
+        asked: list[str]
+
+        async def audio(self, url: str, sink: Sink, drafts: list[Draft]) -> Upload:
+            self.asked.append(url)
+            return Upload(drafts[0].path, "sound", "", 0)
+
+    async def bring() -> tuple[Upload, list[str]]:
+        pages = Reader()
+        pages.asked = []
+        bringer = Bringer(policy(web), 1 << 20, pages=pages)
+        sink = Sink(lambda: None, store.media.draft)
+        return await bringer.bring(web.url("/a.wav"), sink, []), pages.asked
+
+    answer = answering(200, b"\r\n" * (blanks // 2) + begins)
+    with Server(answer) as web, closing(Store(tmp_path / "s")) as store:
+        brought, asked = asyncio.run(bring())
+        assert brought.file_name == ("sound" if is_page else "a.wav")
+        assert asked == ([web.url("/a.wav")] if is_page else [])
 
 
 def test_a_slow_address_holds_nobodys_place(tmp_path: Path) -> None:

@@ -21,12 +21,15 @@ CUE = "00:01.000 --> 00:02.000\n"
 
 
 class Captioned(Site):
-    """``/shows/ADDRESS`` is a page whose video's captions are there; ``/given.vtt`` is `given`."""
+    """``/shows/ADDRESS`` is a page whose video's captions are there; ``/given.vtt`` is `given`.
+
+    So is ``/given?id=5``.
+    """
 
     given: tuple[int, bytes] = 200, b""
 
     async def answer(self, exchange: Exchange) -> None:
-        if exchange.target == "/given.vtt":
+        if exchange.target in ("/given.vtt", "/given?id=5"):
             status, data = self.given
             await exchange.answer(status, data, "Content-Type: text/vtt")
         elif exchange.target.startswith("/shows/"):
@@ -51,9 +54,10 @@ def captioned(site_folder: Path) -> Iterator[tuple[Captioned, Server]]:
         (404, b"<html>nothing here</html>"),
         (200, b"<!doctype html><html>nothing here</html>"),
         (200, b""),
+        (200, b"WEBVTT\n\n" + CUE.encode() + "Река несёт камни".encode("cp1251")),
         (200, b"WEBVTT\n\nNOTE nothing is said\n\n" + CUE.encode() + b"<c> </c>\n"),
     ],
-    ids=["not there", "a page", "empty", "without words"],
+    ids=["not there", "a page", "empty", "in another encoding", "without words"],
 )
 def test_captions_that_say_nothing(
     captioned: tuple[Captioned, Server], tmp_path: Path, status: int, data: bytes
@@ -73,6 +77,21 @@ def test_captions_of_old_programs(captioned: tuple[Captioned, Server], tmp_path:
     with Served(tmp_path, web) as server, Client(server.url, server.key) as client:
         assert client.summarize_video(web.url("/shows//given.vtt")).text == "summary 1"
         assert server.model.material(0).startswith("The river carries stones. They become round.")
+
+
+@pytest.mark.parametrize("form", ["WebVTT", "SubRip", "a page"])
+def test_captions_whose_address_tells_no_form(
+    captioned: tuple[Captioned, Server], tmp_path: Path, form: str
+) -> None:
+    """What the file holds does; what is no captions is nothing to read."""
+    site, web = captioned
+    cues = CAPTIONS.removeprefix("WEBVTT").lstrip()
+    data = {"WebVTT": CAPTIONS, "SubRip": f"1\n{cues}", "a page": "<html>none</html>"}[form]
+    site.given = 200, data.encode()
+    with Served(tmp_path, web) as server, Client(server.url, server.key) as client:
+        assert client.summarize_video(web.url("/shows//given?id=5")).text == "summary 1"
+        said = "Somebody speaks." if form == "a page" else "The river carries stones. They"
+        assert server.model.material(0).startswith(said)
 
 
 @pytest.mark.parametrize("redirected", [False, True], ids=["named", "redirected"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import time
@@ -170,7 +171,7 @@ def test_the_smallest_above_where_none_is_below(
     [
         ("/page/missing.mp4", 404, "gone"),
         ("/frame/http%3A%2F%2F127.0.0.1%3A9%2Fa.mp4", 400, "url_refused"),
-        ("/frame/file%3A%2F%2F%2Fetc%2Fpasswd", 502, "upstream_failed"),
+        ("/frame/file%3A%2F%2F%2Fetc%2Fpasswd", 415, "unsupported_media"),
         ("/find/nothing-at-all", 404, "gone"),
     ],
 )
@@ -241,3 +242,32 @@ def test_cancelled_its_processes_are_gone(site: Server, tmp_path: Path) -> None:
         assert time.monotonic() - began < 4
         wait_until(lambda: processes() == [])
         wait_until(lambda: list((tmp_path / "s" / "drafts").iterdir()) == [])
+
+
+@pytest.mark.parametrize("then", ["stalls", "drips"])
+def test_cancelled_while_the_page_is_read(tmp_path: Path, then: str) -> None:
+    """yt-dlp hears of nothing while it waits for a site: its process is ended."""
+
+    async def script(exchange: Exchange) -> None:
+        await exchange.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html>")
+        while then == "drips":
+            await exchange.send(b" ")
+            await asyncio.sleep(0.1)
+        await exchange.closed()
+
+    with (
+        Server(script) as web,
+        served(tmp_path, web) as server,
+        Client(server.url, server.key) as client,
+    ):
+        body = {"url": web.url("/page")}
+        begun = server.json("/api/v1/downloadvideo", body, [("Prefer", "respond-async")])
+        wait_until(lambda: web.requests)
+        time.sleep(0.3)
+        assert len(processes()) == 2
+        began = time.monotonic()
+        assert client.predictions.cancel(begun.json()["id"]).status == "canceled"
+        assert time.monotonic() - began < 4
+        wait_until(lambda: processes() == [])
+        wait_until(lambda: list((tmp_path / "s" / "drafts").iterdir()) == [])
+        assert len(web.requests) == 1

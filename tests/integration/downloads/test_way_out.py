@@ -302,4 +302,4 @@ def test_nobody_is_there(tmp_path: Path) -> None:
     policy = FetchPolicy(allowed_hosts=(f"127.0.0.1:{port}",))
     request = f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\n\r\n".encode()
     data, _ = through(tmp_path, policy, request)
-    assert data.startswith(b"HTTP/1.1 502")
+    assert data.startswith(b"HTTP/1.1 502 nobody takes the connection\r\n")

@@ -138,6 +138,20 @@ def test_what_it_cannot_do(client: polymux.Client) -> None:
     assert client.chat("x", max_completion_tokens=2).choices
 
 
+def test_a_schema_that_would_hold_up_everybody_is_refused(client: polymux.Client) -> None:
+    many = {"enum": [f"x{number}" for number in range(5000)]}
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": many}}
+    began = time.monotonic()
+    with pytest.raises(BadRequestError, match=r"5000 choices .* than the 500") as refused:
+        client.chat("x", response_format=form, timeout=30)
+    assert refused.value.param == "response_format"
+    parameters = {"type": "object", "properties": {"word": many}}
+    tool = {"type": "function", "function": {"name": "say", "parameters": parameters}}
+    with pytest.raises(BadRequestError, match="5000 choices"):
+        client.chat("x", tools=[tool], tool_choice="required", timeout=30)
+    assert time.monotonic() - began < 5
+
+
 def test_fields_that_it_does_not_know_are_told(
     server: PolymuxServer, client: polymux.Client
 ) -> None:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
 import os
+import socket
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+from polymux.engines import confinement
 from polymux.engines.supervisor import EngineBackend, Supervision
+from support.programs import find
 from support.supervised import QUICK, TESTS, asked, engine, go
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
+#: Run by a shell, in a user namespace of its own: no program after it makes namespaces.
+NO_NETWORKS = (
+    "echo 0 > /proc/sys/user/max_net_namespaces && echo 0 > /proc/sys/user/max_user_namespaces "
+    '&& exec "$@"'
+)
 
 
 def test_what_a_process_inherits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,14 +75,14 @@ def test_a_confined_process(tmp_path: Path) -> None:
             str(TESTS),
             str(TESTS.parent),
         ]
-        confinement = {
+        wanted = {
             "readable": readable,
             "writable": [str(allowed)],
             "network": False,
             "limits": {"CORE": 0, "FSIZE": 1 << 20},
         }
         paths = f"{allowed / 'file'},{secret / 'file'}"
-        how = QUICK._replace(confinement=confinement)
+        how = QUICK._replace(confinement=wanted)
         async with engine(tmp_path, how, port=port) as (service, backend):
             done = (await service.call(asked(f"try {paths}"))).output
             assert backend.process is not None
@@ -120,6 +129,82 @@ def test_a_process_with_a_model_has_no_network_and_all_files(tmp_path: Path) -> 
         assert done[f"read {file}"]
 
     go(body())
+
+
+#: What a process with a model gives up, where its kernel lets nobody leave the network.
+STAYING = """
+import json, os, socket, sys
+from pathlib import Path
+from polymux.engines import confinement
+from polymux.server.backends import media_confinement, model_confinement
+from polymux.server.settings import ServerSettings, StoreSettings
+kind, folder, port = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+settings = ServerSettings(store=StoreSettings(folder))
+wanted = {"media": media_confinement, "model": model_confinement}[kind](settings)
+in_force = confinement.confine(confinement.Confinement(**wanted))
+done = {}
+def tried(name, what):
+    try:
+        what()
+        done[name] = True
+    except OSError:
+        done[name] = False
+tried("connect", lambda: socket.create_connection(("127.0.0.1", port), 5).close())
+tried("listen", lambda: socket.create_server(("127.0.0.1", 0)).close())
+tried("move", lambda: os.rename(folder / "file", folder / "other" / "file"))
+print(json.dumps({"in_force": in_force, "done": done}))
+"""
+
+
+def without_namespaces(*command: str) -> bytes:
+    """What a program says that can make no namespaces, as in a container."""
+    limited = [find("unshare"), "--user", "--map-root-user", "sh", "-c", NO_NETWORKS, "sh"]
+    done = subprocess.run([*limited, *command], capture_output=True, check=True, timeout=60)
+    return done.stdout
+
+
+@pytest.mark.parametrize("kind", ["model", "media"])
+def test_who_cannot_leave_the_network_has_no_tcp_there(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "file").touch()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        words = [sys.executable, "-c", STAYING, kind, str(tmp_path), str(port)]
+        found = json.loads(without_namespaces(*words))
+    assert confinement.NO_NETWORK not in found["in_force"]
+    if landlock_version() >= 4:
+        assert confinement.NO_TCP in found["in_force"]
+        assert not found["done"]["connect"]
+        assert not found["done"]["listen"]
+    else:
+        assert confinement.NO_TCP not in found["in_force"]
+    # Files stay as they are, for a model.
+    assert found["done"]["move"] == (kind == "model")
+
+
+def test_doctor_tells_of_both_kinds_of_processes() -> None:
+    def told(said: bytes) -> list[str]:
+        lines = said.decode().splitlines()
+        wanted = ("opens strangers' files", "processes without a network")
+        return [one for one in lines if any(words in one for words in wanted)]
+
+    doctor = [sys.executable, "-m", "polymux", "doctor"]
+    here = told(subprocess.run(doctor, capture_output=True, check=True).stdout)
+    assert [one.split()[0] for one in here] == ["ok", "ok"]
+    assert all("own network namespace" in one for one in here)
+    staying = told(without_namespaces(*doctor))
+    assert len(staying) == 2
+    if landlock_version() >= 4:
+        assert [one.split()[0] for one in staying] == ["partly", "partly"]
+        assert all("no TCP" in one for one in staying)
+        assert "UDP is open" in staying[0]
+    else:
+        assert [one.split()[0] for one in staying] == ["absent", "absent"]
+
+
+def landlock_version() -> int:
+    found: int = ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1)
+    return found
 
 
 def test_doctor_tells_what_is_in_force(tmp_path: Path) -> None:

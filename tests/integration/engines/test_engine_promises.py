@@ -26,7 +26,7 @@ from support.weights import upscaler, whisper
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-    from polymux.service.media_store import Draft
+    from polymux.service.drafts import Draft
 
     Drafts = Callable[[int], Draft]
 

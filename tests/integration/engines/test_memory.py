@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import struct
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from polymux.engines.memory import (
     resident_bytes,
 )
 from polymux.engines.supervisor import EngineBackend, Supervision
-from polymux.errors import NoBackendError, OverloadedError
+from polymux.errors import NoBackendError, OverloadedError, UnprocessableEntityError
 from polymux.server.backends import backends_of
 from polymux.server.settings import EngineSettings, Limits, ServerSettings, StoreSettings
 from support.chat_model import model_path
@@ -25,6 +26,7 @@ from support.supervised import alive, asked, go, until
 from support.weights import upscaler, whisper
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 MIB = 1 << 20
@@ -85,6 +87,43 @@ def test_others_at_work_are_left_alone(tmp_path: Path) -> None:
                 await working
             await service.call(asked("echo", model="b"))
             assert engines[0].process is None
+
+    go(body())
+
+
+def test_engines_that_are_loaded_at_once_share_the_memory() -> None:
+    """One has it from the moment that it was told so; the other has it when that has failed."""
+
+    async def body() -> None:
+        budget = MemoryBudget(limit_bytes=150 * MIB, free=lambda: 1 << 40)
+        first, second = (engine(name, budget, 100 * MIB) for name in "ab")
+        found = await asyncio.gather(first._ready(), second._ready(), return_exceptions=True)
+        assert first.process is found[0]
+        assert isinstance(found[1], OverloadedError)
+        assert "b needs about 100 MiB" in str(found[1])
+        assert found[1].headers["retry-after"] == "30"
+        await asyncio.gather(first.close(), second.close())
+
+    go(body())
+
+
+def test_memory_that_was_promised_and_is_not_wanted_is_the_next_one_s() -> None:
+    async def body() -> None:
+        budget = MemoryBudget(free=lambda: 150 * MIB)
+        broken = EngineBackend(
+            "broken", FAMILY, ["chat"], {"load": "raise"}, supervision=HOW,
+            before_load=budget.make_room, needed_bytes=100 * MIB,
+        )  # fmt: skip
+        budget.add(broken)
+        other = engine("other", budget, 100 * MIB)
+        loading = asyncio.create_task(broken._ready())
+        await until(lambda: broken.loading is not None and broken.loading.pid is not None)
+        with pytest.raises(OverloadedError, match="while others work"):
+            await other._ready()
+        with pytest.raises(UnprocessableEntityError):
+            await loading
+        assert await other._ready() is other.process
+        await asyncio.gather(broken.close(), other.close())
 
     go(body())
 
@@ -170,7 +209,64 @@ def test_files_that_are_no_models(tmp_path: Path, head: bytes) -> None:
     assert needed_bytes("chat", {"model": str(path)}) is None
 
 
+#: A shape of a model; what is odd stands in the place of one of these.
+SHAPE = {"attention.head_count": 2, "attention.head_count_kv": 1, "embedding_length": 64,
+         "block_count": 3}  # fmt: skip
+ODD = [
+    ("attention.head_count", 0), ("attention.head_count", -1), ("attention.head_count", 2**63 - 1),
+    ("attention.head_count", "two"), ("attention.head_count", []),
+    ("attention.head_count", [0, 0]), ("attention.head_count", [2, -2]),
+    ("attention.head_count", True), ("attention.head_count", 2.0),
+    ("attention.head_count", math.inf), ("attention.head_count", math.nan),
+    ("attention.head_count_kv", 0), ("attention.head_count_kv", "one"),
+    ("attention.key_length", 0), ("attention.key_length", -64), ("attention.key_length", "long"),
+    ("attention.key_length", math.inf), ("embedding_length", math.nan),
+    ("block_count", 2**62), ("block_count", [math.inf]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), ODD)
+def test_shapes_that_no_model_has(tmp_path: Path, name: str, value: object) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(gguf(SHAPE))
+    assert context_bytes_per_token(path) == 3 * 1 * 32 * 2 * 2
+    path.write_bytes(gguf(SHAPE | {name: value}))
+    assert needed_bytes("chat", {"model": str(path)}) is None
+
+
+def test_layers_of_several_shapes(tmp_path: Path) -> None:
+    """Some of which may have no heads at all."""
+    path = tmp_path / "model.gguf"
+    path.write_bytes(gguf(SHAPE | {"attention.head_count_kv": [0, 4, 2]}))
+    assert context_bytes_per_token(path) == 3 * 4 * 32 * 2 * 2
+
+
+def gguf(shape: Mapping[str, object]) -> bytes:
+    """A file that says so of its model, and holds none."""
+    facts = {"general.architecture": "llama"} | {f"llama.{one}": shape[one] for one in shape}
+    head = struct.pack("<4sIQQ", b"GGUF", 3, 0, len(facts))
+    return head + b"".join(_text(name) + _typed(value) for name, value in facts.items())
+
+
+def _text(words: str) -> bytes:
+    return struct.pack("<Q", len(words)) + words.encode()
+
+
+def _typed(value: object) -> bytes:
+    """With GGUF's number of its type before it."""
+    if isinstance(value, str):
+        return struct.pack("<I", 8) + _text(value)
+    if isinstance(value, list):
+        kind, letter = (12, "d") if any(isinstance(one, float) for one in value) else (11, "q")
+        return struct.pack(f"<IIQ{len(value)}{letter}", 9, kind, len(value), *value)
+    if isinstance(value, bool):
+        return struct.pack("<I?", 7, value)
+    if isinstance(value, float):
+        return struct.pack("<Id", 12, value)
+    return struct.pack("<Iq", 11, value)
+
+
 def _route(name: str) -> Any:
-    from polymux.service.dispatch import Route
+    from polymux.service.routes import Route
 
     return Route(name, (name,))

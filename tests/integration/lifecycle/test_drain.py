@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -136,8 +137,8 @@ def test_fifty_streams_and_five_conversions(tmp_path: Path) -> None:
     slots = SLOTS.replace("slots = 24", "slots = 50").replace("slots = 1", "slots = 4", 1)
     settings = f"grace_s = {grace_s}\n{slots}"
     with (
+        ThreadPoolExecutor(60) as pool,  # Outside: its threads end with the server's streams.
         ServedProgram(tmp_path, settings, whole=True).start() as program,
-        ThreadPoolExecutor(60) as pool,
     ):
         streams = streaming(program, pool, "endless 0.2", 50)
         assert program.metric("polymux_running", "chat") == 50
@@ -149,10 +150,17 @@ def test_fifty_streams_and_five_conversions(tmp_path: Path) -> None:
             found += program.metric("polymux_running", "media")
             return found + program.metric("polymux_waiting", "media")
 
-        # One behind the other: as many are at work at once as there are processors.
+        def are_at_work() -> bool:
+            """A slot is no processor: the long ones must not be taken up before the short ones."""
+            listed = program.request("GET", JOBS).json()["results"]
+            jobs = [program.request("GET", f"{JOBS}/{one['id']}").json() for one in listed]
+            return all(one.get("progress") or one.get("completed_at") for one in jobs)
+
         for hours in (0.2, 0.2, 3.9, 3.9, 3.9):
             calls.append(pool.submit(program.convert, silence(hours)))
             until(lambda: come() >= len(calls), 30)
+            if len(calls) == 2:
+                until(are_at_work, 30)
         began = time.monotonic()
         program.signal(signal.SIGTERM)
         for one in streams:
@@ -185,6 +193,32 @@ def test_with_nothing_to_do_it_is_gone_at_once(program: ServedProgram) -> None:
         assert time.monotonic() - began < SLACK_S
         assert idle.recv(10) == b""
     assert program.family() == []
+
+
+def test_callers_who_come_in_the_moment_of_stopping(program: ServedProgram) -> None:
+    """Who is taken up while the door is shut says nothing, and holds nobody up."""
+    program.start()
+    come: list[socket.socket] = []
+    shut = threading.Event()
+
+    def knock() -> None:
+        while not shut.is_set() and len(come) < 400:
+            with suppress(OSError):
+                come.append(socket.create_connection(("127.0.0.1", program.port), 5))
+            time.sleep(0.001)
+
+    knocking = threading.Thread(target=knock)
+    knocking.start()
+    until(lambda: len(come) > 20)
+    began = time.monotonic()
+    try:
+        assert program.stop() == 0, program.told
+        assert time.monotonic() - began < SLACK_S
+    finally:
+        shut.set()
+        knocking.join()
+        for one in come:
+            one.close()
 
 
 def test_a_job_that_ends_within_the_grace(program: ServedProgram) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.service.database import MIGRATIONS
-from support import programs
+from support.preloads import compiled, preloaded
 from support.supervised import TESTS
 
 if TYPE_CHECKING:
@@ -34,18 +34,15 @@ def place(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("library") / "failing_disk.so"
     source = TESTS / "support" / "failing_disk.c"
-    programs.run("gcc", "-shared", "-fPIC", "-O1", "-o", made, source, "-ldl")
-    return made
+    return compiled(source, tmp_path_factory.mktemp("library"), source.stem)
 
 
 def rounds(library: Path, folder: Path, *what: str) -> Iterator[dict[str, Any]]:
     """What became of it at each call."""
-    preloaded = f"{os.environ.get('LD_PRELOAD', '')} {library}".strip()
     done = subprocess.run(
         [sys.executable, "-m", "support.store_under_faults", str(folder), *what],
-        env={**os.environ, "PYTHONPATH": str(TESTS), "LD_PRELOAD": preloaded},
+        env={**os.environ, "PYTHONPATH": str(TESTS), **preloaded(library)},
         capture_output=True,
         text=True,
         check=False,

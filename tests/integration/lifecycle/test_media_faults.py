@@ -16,6 +16,7 @@ from polymux.server.backends import media_confinement
 from polymux.server.settings import ServerSettings, StoreSettings
 from support import programs
 from support.engines import FAMILY
+from support.hostile_check import PATIENCE
 from support.hostile_flac import silence
 from support.kill_rounds import JOBS, sound
 from support.polymux_server import CONVERT, PolymuxServer, form
@@ -35,7 +36,7 @@ def server(tmp_path: Path) -> Iterator[PolymuxServer]:
     settings = ServerSettings(store=StoreSettings(tmp_path / "s"))
     confinement = media_confinement(settings)
     confinement["limits"]["AS"] = LIMIT_BYTES
-    how = Supervision(threads=1, grace_s=0.5, silence_s=2.5, confinement=confinement)
+    how = Supervision(threads=1, grace_s=0.5, silence_s=2.5, stalled_s=3.0, confinement=confinement)
 
     def make() -> list[EngineBackend]:
         return [EngineBackend("media", FAMILY, ["convert_to_mp3"], supervision=how)]
@@ -68,6 +69,7 @@ def check_well(server: PolymuxServer) -> None:
         ("abort", 500, "engine_failed"),
         ("exit 0", 500, "engine_failed"),
         ("freeze", 500, "engine_failed"),
+        ("deaf 60", 500, "engine_failed"),
         (f"grow {4 << 30}", 503, "overloaded"),
         ("raise broken", 422, "undecodable"),
         ("raise defect", 500, "engine_failed"),
@@ -173,8 +175,10 @@ def test_a_client_that_leaves_a_real_conversion(
     else:
         curl.send_signal(signal.SIGKILL if how == "killed" else signal.SIGTERM)
         curl.wait()
-    until(lambda: program.metric("polymux_running", "media") == 0, 3)
-    until(lambda: not any(drafts.iterdir()), 2)
+    left = time.monotonic()
+    until(lambda: program.metric("polymux_running", "media") == 0)
+    until(lambda: not any(drafts.iterdir()))
+    assert time.monotonic() - left <= 1.0 * PATIENCE
     newest, *_ = program.request("GET", JOBS).json()["results"]
     assert (newest["status"], newest.get("output")) == ("canceled", None)
     assert len(list(media.glob("*/*"))) == files

@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.errors import ConnectionLostError, InputNotFoundError, URLRefusedError
+from polymux.errors import (
+    ConnectionLostError,
+    InputNotFoundError,
+    InvalidRequestError,
+    URLRefusedError,
+)
 from polymux.fetching import FetchPolicy
 from polymux.models import pulling
 from polymux.models.failures import ModelError
 from polymux.models.folder import ModelsFolder
+from polymux.models.unfinished import UnfinishedFile
 from support.models import GGUF, contents, cut, sha256
 from support.web import Exchange, Server
 
@@ -70,6 +76,24 @@ def test_addresses_without_a_model(
     assert contents(folder.path).keys() <= ({".mine.part/lock"} | kept if path == "/cut" else set())
     with pytest.raises(InputNotFoundError):
         folder.get("mine")
+
+
+@pytest.mark.parametrize(
+    "digest", ["../../escaped", "{elsewhere}/escaped", "", "0" * 63, "g" * 64, sha256(GGUF) + "\n"]
+)
+def test_hashes_that_are_none(
+    web: Server, folder: ModelsFolder, tmp_path: Path, digest: str
+) -> None:
+    """A file that is being fetched is named by it: nothing is written anywhere."""
+    (tmp_path / "elsewhere").mkdir()
+    wanted = digest.format(elsewhere=tmp_path / "elsewhere")
+    policy = FetchPolicy(allowed_hosts=(web.authority,))
+    with pytest.raises(InvalidRequestError, match=r"sha256=.*64 hexadecimal"):
+        pulling.pull(pulling.of_url("mine", web.url("/cut"), wanted), folder, policy=policy)
+    assert [one.name for one in tmp_path.rglob("*")] == ["elsewhere"]
+    assert web.connections == 0
+    with pytest.raises(ValueError, match="no hash"):
+        UnfinishedFile(tmp_path, wanted, "", None, ModelError)
 
 
 def test_addresses_pass_the_guard(web: Server, folder: ModelsFolder) -> None:

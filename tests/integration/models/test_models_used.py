@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import shutil
+import struct
 import subprocess
+import wave
 from typing import TYPE_CHECKING
 
 import polymux
@@ -69,13 +72,15 @@ def test_local_without_settings(folder: ModelsFolder, tmp_path: Path) -> None:
             local.chat("Hi")
 
 
-def test_an_engine_is_told_a_name(folder: ModelsFolder) -> None:
-    adding.add("twice", weights.upscaler(), folder, copy=True)
+def test_an_engine_is_told_a_name(folder: ModelsFolder, tmp_path: Path) -> None:
+    """Also of a network whose file's name tells another factor than its own."""
+    for suffix in (".param", ".bin"):
+        shutil.copy(weights.upscaler().with_suffix(suffix), tmp_path / f"net-x8{suffix}")
+    adding.add("twice", tmp_path / "net-x8.param", folder, copy=True)
     engines = {"up": EngineSettings("upscale", {"model": "twice"})}
     with polymux.Local(engines=engines) as local:
         made = local.upscale_image(picture(), model=UPSCALER, scale=2)
         assert Image.open(io.BytesIO(made.images[0].read())).size == (80, 60)
-        # The factor of this network is 2, and came with its name.
         assert made.version == folder.get("twice").manifest.files[1].sha256
     engines = {"up": EngineSettings("upscale", {"model": "thrice"}), "chat": EngineSettings("chat")}
     with polymux.Local(engines=engines) as local:
@@ -84,3 +89,24 @@ def test_an_engine_is_told_a_name(folder: ModelsFolder) -> None:
         assert refused.value.status == 501
         with pytest.raises(polymux.NoBackendError, match="no chat model is installed"):
             local.chat("Hi")
+
+
+def test_a_file_that_is_no_model_stops_nothing_else(folder: ModelsFolder, tmp_path: Path) -> None:
+    """It lies in the folder and says that its model has no heads."""
+
+    def text(words: bytes) -> bytes:
+        return struct.pack("<Q", len(words)) + words
+
+    names = (b"attention.head_count", b"attention.head_count_kv", b"block_count")
+    facts = text(b"general.architecture") + struct.pack("<I", 8) + text(b"llama")
+    facts += b"".join(text(b"llama." + one) + struct.pack("<II", 4, 0) for one in names)
+    facts += text(b"llama.embedding_length") + struct.pack("<II", 4, 64)
+    folder.path.mkdir()
+    head = struct.pack("<4sIQQ", b"GGUF", 3, 0, 2 + len(names))
+    (folder.path / "odd.gguf").write_bytes(head + facts)
+    sound = tmp_path / "silence.wav"
+    with wave.open(str(sound), "wb") as file:
+        file.setparams((1, 2, 16000, 0, "NONE", ""))
+        file.writeframes(bytes(32000))
+    with polymux.Local() as local:
+        assert local.convert_to_mp3(sound).read()

@@ -259,9 +259,12 @@ def test_what_is_there_is_damaged(place: Place, damage: str) -> None:
     "note",
     [
         None, b"", b"{", b"[]", b"{}", b"5", b"[" * 100_000, b"\xff",
-        b'{"url": 5, "etag": "", "bytes": null}', b'{"url": "", "etag": null, "bytes": null}',
-        b'{"url": "", "etag": "", "bytes": "5"}', b'{"url": "", "etag": "", "bytes": -1}',
-        b'{"url": "", "etag": "", "bytes": true}', b'{"url": "", "etag": "\\ud800", "bytes": 1}',
+        b'{"url_sha256": 5, "etag": "", "bytes": null}',
+        b'{"url_sha256": "", "etag": null, "bytes": null}',
+        b'{"url_sha256": "", "etag": "", "bytes": "5"}',
+        b'{"url_sha256": "", "etag": "", "bytes": -1}',
+        b'{"url_sha256": "", "etag": "", "bytes": true}',
+        b'{"url_sha256": "", "etag": "\\ud800", "bytes": 1}',
     ],
 )  # fmt: skip
 def test_a_note_that_is_none(place: Place, note: bytes | None) -> None:
@@ -272,6 +275,26 @@ def test_a_note_that_is_none(place: Place, note: bytes | None) -> None:
     place.pull()
     place.check()
     assert place.there.asked[1:] == [("", "")]
+
+
+def test_no_file_holds_the_query_of_an_address(place: Place) -> None:
+    """It may hold a secret, and what lies in the folder may be read by anybody."""
+    path = "/m.gguf?token=very-secret#part"
+    place.there.stops = [HALF]
+    with pytest.raises(ConnectionLostError):
+        place.pull(path)
+    assert not [one for one, data in contents(place.folder.path).items() if b"secret" in data]
+    made = place.pull(path)
+    place.check()
+    assert place.there.asked[1:] == [(REST, '"one"')]
+    assert not [one for one, data in contents(place.folder.path).items() if b"secret" in data]
+    assert made.manifest.source == place.web.url("/m.gguf")
+
+
+def test_no_message_holds_the_query_of_an_address(place: Place) -> None:
+    with pytest.raises(ModelError, match=r"/m\.gguf is not what") as failed:
+        place.pull("/m.gguf?token=very-secret", b"another")
+    assert "secret" not in str(failed.value)
 
 
 def test_only_what_belongs_there_stays(place: Place, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux.server.settings import Limits
 from polymux.service.failures import engine_failed
-from support.polymux_server import CHAT, HELLO, Box, PolymuxServer, form, parsed
+from support.polymux_server import CHAT, CONVERT, HELLO, Box, PolymuxServer, form, parsed
 from support.services import Scripted
 
 if TYPE_CHECKING:
@@ -99,6 +99,12 @@ def test_failures_have_their_status_and_say_no_more_than_they_should(
     assert "canary" not in answer.body.decode()
 
 
+#: By which a proxy says that it asks for another (`contracts.md` G.3.2).
+FORWARDED = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto",
+             "X-Forwarded-Port", "X-Forwarded-Server", "X-Real-IP", "X-Client-IP",
+             "CF-Connecting-IP", "True-Client-IP")  # fmt: skip
+
+
 def test_facts(server: PolymuxServer) -> None:
     """A17."""
     ready = server.ask("GET", "/readyz", key=None).json()
@@ -108,8 +114,9 @@ def test_facts(server: PolymuxServer) -> None:
     assert len(operations) == 14
     for path in ("/metrics", "/openapi.json", "/docs"):
         assert server.ask("GET", path, key=None).status == 200  # From this machine.
-        outside = [("X-Forwarded-For", "192.0.2.1")]
-        assert server.ask("GET", path, headers=outside, key=None).status == 401
+        for name in FORWARDED:
+            outside = [(name, "192.0.2.1")]
+            assert server.ask("GET", path, headers=outside, key=None).status == 401, name
         rebound = [("Host", "evil.example")]
         assert server.ask("GET", path, headers=rebound, key=None).status == 421
     server.json(CHAT, HELLO)
@@ -162,6 +169,54 @@ def test_quotas(tmp_path: Path) -> None:
         assert [one.status for one in seen] == [200, 200, 429]
         assert 1 <= int(seen[2].headers["retry-after"]) <= 30
         assert server.json(CHAT, HELLO).status == 200
+
+
+def test_jobs_that_outlive_their_request_have_a_place(tmp_path: Path) -> None:
+    """Of a key's places at once; looking at them, and asking for one again, takes none."""
+    box = Box()
+
+    def make() -> list[Scripted]:
+        box.backend = Scripted(slots=4)
+        box.backend.gate.clear()
+        return [box.backend]
+
+    with PolymuxServer(tmp_path / "s", make) as server:
+        limited, _ = server.keys.add("limited", concurrent=1)
+        body, headers = form(("file", ("a.wav", b"x")))
+        later = [*headers, ("Prefer", "respond-async")]
+
+        def convert(name: str, key: str = limited) -> Any:
+            return server.ask("POST", CONVERT, body, [*later, ("Idempotency-Key", name)], key=key)
+
+        first = convert("a")
+        refused = convert("b")
+        assert (first.status, refused.status) == (202, 429)
+        assert refused.headers["retry-after"] == "1"
+        assert server.ask("POST", CONVERT, body, later, key=limited).status == 429
+        assert server.json(CHAT, HELLO, key=limited).status == 429
+        assert convert("b", key=server.key).status == 202
+        again = convert("a")
+        assert (again.status, again.json()["id"]) == (202, first.json()["id"])
+        place = first.json()["urls"]["get"].removeprefix(server.url)
+        assert server.ask("GET", place, key=limited).json()["status"] == "processing"
+        server.loop.call_soon_threadsafe(box.backend.gate.set)
+        while server.ask("GET", place, key=limited).json()["status"] == "processing":
+            time.sleep(0.02)
+        assert convert("b").status == 202
+
+
+def test_a_rate_begins_with_a_request(tmp_path: Path) -> None:
+    """With one below one a minute, and with one that a key has got while it was used."""
+    with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:
+        slow, _ = server.keys.add("slow", requests_per_minute=0.5)
+        seen = [server.json(CHAT, HELLO, key=slow) for _ in range(2)]
+        assert [one.status for one in seen] == [200, 429]
+        assert 100 < int(seen[1].headers["retry-after"]) <= 120
+        used, _ = server.keys.add("used")
+        assert server.json(CHAT, HELLO, key=used).status == 200
+        server.keys.change("used", requests_per_minute=2.0)
+        statuses = [server.json(CHAT, HELLO, key=used).status for _ in range(3)]
+        assert statuses == [200, 200, 429]
 
 
 def test_scopes_and_ends_of_keys(server: PolymuxServer) -> None:
@@ -275,3 +330,30 @@ def test_jobs_over_http(server: PolymuxServer, box: Box) -> None:
     assert server.ask("DELETE", one).status == 204
     assert server.ask("GET", one).status == 404
     assert server.ask("GET", path, key=None).status == 404
+
+
+def test_lists_cut_what_is_long(tmp_path: Path) -> None:
+    """A page of a hundred jobs has no megabyte of each; one alone has all that was asked for."""
+    made = Scripted(operations=("generate_image",))
+    made.data = b""
+    with PolymuxServer(tmp_path / "s", lambda: [made]) as server:
+        value = {"prompt": "é" * 10_000, "negative_prompt": "x" * 2_000}
+        answer = server.json("/api/v1/modelhost/imagegeneration", value)
+        assert answer.status == 200
+        [listed] = server.ask("GET", "/api/v1/predictions").json()["results"]
+        assert listed["input"]["prompt"] == "é" * 2_000 + "…"
+        assert listed["input"]["negative_prompt"] == "x" * 2_000
+        alone = server.ask("GET", f"/api/v1/predictions/{listed['id']}").json()
+        assert alone["input"]["prompt"] == "é" * 10_000
+
+
+def test_what_nothing_can_do_is_refused_before_it_is_sent(server: PolymuxServer) -> None:
+    """Whoever waits for leave to send a gigabyte is told at once, and sends nothing."""
+    with server.connect() as connection:
+        connection.settimeout(10)
+        lines = ["POST /api/v1/modelhost/stt HTTP/1.1", "Host: localhost",
+                 f"Authorization: Bearer {server.key}", "Expect: 100-continue",
+                 "Content-Type: multipart/form-data; boundary=b", "Content-Length: 1073741824",
+                 "", ""]  # fmt: skip
+        connection.sendall("\r\n".join(lines).encode())
+        assert connection.recv(65536).startswith(b"HTTP/1.1 501")

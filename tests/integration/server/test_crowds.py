@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
+from support.hostile_check import PATIENCE
 from support.polymux_server import CHAT, HELLO, parsed
 from support.served import ServedProcess, until
 
@@ -128,13 +129,16 @@ def test_a_thousand_idle_connections(tmp_path: Path, keep_alive_s: float, idle_s
                 one.setblocking(False)
             assert server.descriptors() >= 1000
             busy_s, began = server.cpu_s(), time.monotonic()
-            asked = 0
-            while asked < 100 or time.monotonic() - began < idle_s:
+            waits: list[float] = []
+            while len(waits) < 100 or time.monotonic() - began < idle_s:
+                sent = time.monotonic()
                 assert server.json(CHAT, HELLO).status == 200
-                asked += 1
-            # What idles costs no time: a request takes no more of the processor than alone.
-            each_s = (server.cpu_s() - busy_s) / asked
+                waits.append(time.monotonic() - sent)
+            # What idles costs no time: a request takes no more of the processor than alone, and
+            # 99 of 100 wait for it no longer than this.
+            each_s = (server.cpu_s() - busy_s) / len(waits)
             assert each_s < 2 * alone_s + 0.005
+            assert sorted(waits)[(len(waits) - 1) * 99 // 100] <= 0.1 * PATIENCE
             assert server.memory_bytes() - before < 64 << 20
             assert len(ended(connections, keep_alive_s + 20)) == 1000
         until(lambda: server.descriptors() <= descriptors + 2)

@@ -33,6 +33,7 @@ HOUR_S = 3600.0
 OTHERS = {
     "deadline_s": 30.0, "provider_s": 10.0, "cache_s": 6 * HOUR_S, "cache_empty_s": 600.0,
 }  # fmt: skip
+EVERY = tuple(one.name for one in contract.operations())
 #: Every number of the settings. Whoever adds one, or changes one, says it here too.
 DEFAULTS: dict[type[Any], dict[str, float | None]] = {
     ServerSettings: {"port": 8000, "grace_s": 10.0},
@@ -42,7 +43,8 @@ DEFAULTS: dict[type[Any], dict[str, float | None]] = {
         "upload_bytes": 2 * GIB, "image_bytes": 20 * MIB, "song_bytes": 30 * MIB,
         "form_bytes": 200 * MIB, "queue": 32, "streams_keep_alive_s": 15.0, "event_bytes": MIB,
         "wait_s": 60.0, "memory_bytes": None, "longest_generation_s": 300.0,
-        "engines_memory_bytes": None, "duration_s": 4 * HOUR_S, "pixels": 40_000_000,
+        "engines_memory_bytes": None, "connections_per_address": None,
+        "duration_s": 4 * HOUR_S, "pixels": 40_000_000,
     },
     # Results and Idempotency-Keys: a day.
     StoreSettings: {"bytes": 20 * GIB, "keep_s": 24 * HOUR_S},
@@ -119,7 +121,8 @@ def test_descriptions_tell_them(kind: type[Any]) -> None:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
     """With the default limits."""
-    with PolymuxServer(tmp_path_factory.mktemp("caps") / "s", lambda: [Scripted()]) as running:
+    folder = tmp_path_factory.mktemp("caps") / "s"
+    with PolymuxServer(folder, lambda: [Scripted(operations=EVERY)]) as running:
         yield running
 
 

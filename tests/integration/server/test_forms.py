@@ -213,6 +213,15 @@ def test_unknown_parts_are_left_out_and_said(server: PolymuxServer) -> None:
     "disposition",
     ["form-data; name=\"file\"; filename*=UTF-8''x.wav", 'attachment; name="file"; filename="a"',
      'form-data; name="file"; name="url"; filename="a.wav"',
+     'form-data; name="file"; filename="a.wav"; FileName="b.wav"',
+     'form-data; name="file"; filename="a.wav\r\nContent-Disposition: form-data; name="url"',
+     'form-data; name="file"; filename="a.wav"\r\ncontent-disposition: form-data; name="file"; '
+     'filename="b.wav"',
+     'form-data; name="file"; filename="a.wav"\r\nContent-Type: a/b\r\nContent-Type: a/b',
+     'form-data; name="file"; filename="a' + "a" * 5000 + '"',
+     'form-data; name="file"; filename="a.wav"' + "; a" * 20,
+     'form-data; name="file"; filename="a.wav"' + ";" * 20,
+     'form-data; name="file"; filename="a"b.wav"',
      "form-data; name*=UTF-8''file; filename=\"a.wav\"",
      "form-data", 'form-data; name="\xff"; filename="a"', "x" * 100],
 )  # fmt: skip
@@ -220,6 +229,33 @@ def test_dispositions_that_smuggle(server: PolymuxServer, disposition: str) -> N
     """M16: only the plain forms count."""
     part = f"--bbbb\r\nContent-Disposition: {disposition}\r\n\r\nx\r\n--bbbb--\r\n"
     assert send(server, part.encode("latin-1")).status == 400
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["boundary=cccc; boundary=bbbb", "boundary=bbbb; Boundary=cccc", 'boundary="bbbb"; boundary=',
+     "boundary=bbbb" + ";" * 60_000, "boundary=bbbb" + "; a=b" * 20],
+)  # fmt: skip
+def test_types_of_forms_that_smuggle(server: PolymuxServer, kind: str) -> None:
+    """Of two boundaries servers and proxies believe different ones."""
+    body, _ = form(("file", ("a.wav", b"x")))
+    fields = [("Content-Type", f"multipart/form-data; {kind}")]
+    answer = server.ask("POST", CONVERT, body, fields)
+    assert (answer.status, answer.json()["code"]) == (400, "invalid_request")
+
+
+def test_dispositions_that_are_plain(server: PolymuxServer, box: HashingBox) -> None:
+    """M16: as clients write them."""
+    for disposition, name in (
+        ('form-data; name="file"; filename="a;b.wav"', "a;b.wav"),
+        ("Form-Data;name=file;FILENAME=a.wav;", "a.wav"),
+        (r'form-data; name="file" ; filename="a\"b\\c.wav"', 'a"b\\c.wav'),
+        (r'form-data; name="file"; filename="C:\music\a.wav"', "a.wav"),
+        ('form-data; name="file"; filename="a.wav"; filename*=utf-8\'\'b.wav', "a.wav"),
+    ):
+        part = f"--bbbb\r\nContent-Disposition: {disposition}\r\n\r\nx\r\n--bbbb--\r\n"
+        assert send(server, part.encode()).status == 200, disposition
+        assert box.backend.began[-1].values["file"].file_name == name
 
 
 @pytest.mark.parametrize("coding", ["base64", "quoted-printable", "x"])

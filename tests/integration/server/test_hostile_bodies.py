@@ -22,6 +22,13 @@ MIB = 1 << 20
 PART = b'--bbbb\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n'
 FILE = PART % (b"file", b'; filename="a.png"')
 END = b"\r\n--bbbb--\r\n"
+
+
+def _parts(more: bytes) -> bytes:
+    """As many parts as a form may have, that say more of what they are."""
+    return b"\r\n".join(PART % (b"a%d" % n, more) + b"x" for n in range(999)) + END
+
+
 #: Each with the statuses that it may have. What is read to its end is no picture, so 415.
 FORMS: dict[str, tuple[Callable[[], bytes], tuple[int, ...]]] = {
     "M07, line ends before": (lambda: b"\r\n" * (4 * MIB) + FILE + b"x" + END, (400, 415)),
@@ -29,6 +36,9 @@ FORMS: dict[str, tuple[Callable[[], bytes], tuple[int, ...]]] = {
     "M09, headers": (lambda: b"--bbbb\r\n" + b"a: b\r\n" * 20_000 + b"\r\nx" + END, (400,)),
     "M10, one header": (lambda: b"--bbbb\r\na: " + b"b" * (8 * MIB) + b"\r\n\r\nx" + END, (400,)),
     "M11, parts": (lambda: b"\r\n".join([PART % (b"a", b"")] * 100_000) + END, (400, 413)),
+    "many parameters": (lambda: _parts(b"; a=b" * 800), (400,)),
+    "many semicolons": (lambda: _parts(b";" * 4000), (400,)),
+    "many in quotes": (lambda: _parts(b'; b="%s"' % (b";" * 4000)), (400,)),
     "M12, a field": (lambda: PART % (b"url", b"") + b"x" * (100 * MIB) + END, (413,)),
     "M18, returns": (lambda: FILE + b"\r" * (8 * MIB) + END, (415,)),
     "M18, near boundaries": (lambda: FILE + b"\r\n--" * (2 * MIB) + END, (415,)),

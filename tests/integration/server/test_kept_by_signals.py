@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support import commands, serving
 from support.polymux_server import PolymuxServer
 from support.served import until
 from support.services import Scripted
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAGE = ("Origin", "https://site.example")
 
@@ -49,6 +46,25 @@ def test_origins_of_the_command_line_outlive_a_reload(
         program.signal(signal.SIGHUP)
         until(lambda: "read again" in program.told, 60)
         assert program.request("GET", "/api/v1/operations", headers=[PAGE]).status == 200
+
+
+def test_a_reload_before_it_serves(tmp_path: Path) -> None:
+    """It does not end what is being started, and is not lost: others may have changed the file."""
+    program = serving.ServedProgram(tmp_path)
+    program.start(ready=False)
+    with program:
+        handled = f"/proc/{program.process.pid}/status"
+        until(lambda: int(_caught(handled), 16) >> (signal.SIGHUP - 1) & 1, 60)
+        program.signal(signal.SIGHUP)
+        until(lambda: "read again" in program.told, 60)
+        until(lambda: program.url, 60)
+        assert program.request("GET", "/api/v1/operations").status == 200
+
+
+def _caught(path: str) -> str:
+    """The signals that a process handles, as proc(5) has them."""
+    (line,) = (one for one in Path(path).read_text().splitlines() if one.startswith("SigCgt"))
+    return line.split()[1]
 
 
 @pytest.mark.parametrize(

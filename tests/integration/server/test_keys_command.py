@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from polymux.server.keys import KeyFile
 from support import commands
 from support.polymux_server import CHAT, HELLO, PolymuxServer
 from support.services import Scripted
@@ -145,6 +146,11 @@ def test_a_key_whose_time_is_over(server: PolymuxServer, keys: Keys) -> None:
         (("add", "x", "--requests-per-minute", "nan"), "--requests-per-minute nan"),
         (("add", "x", "--expires", "-1"), "--expires -1"),
         (("add", "x", "--scope", "all", "--scope", "chat"), "--scope 'all'"),
+        (("add", ""), "1 to 100 characters"),
+        (("add", " "), "1 to 100 characters"),
+        (("add", "x" * 5000), "1 to 100 characters"),
+        (("add", "a\x1b[31mred"), "can be printed"),
+        (("change", "twice", "--name", ""), "1 to 100 characters"),
         (("change", "nobody", "--name", "x"), "no key"),
         (("change", "twice", "--name", "x"), "2 keys"),
         (("change", "twice"), "nothing is to be changed"),
@@ -176,7 +182,8 @@ def test_keys_of_the_settings_file(tmp_path: Path, keys: Keys) -> None:
 
 
 def test_a_name_that_would_drive_a_terminal(keys: Keys) -> None:
-    keys.made("add", "a\x1b[31mred\nb")
+    """The command takes none; whoever writes the file by a program may."""
+    KeyFile(keys.file).add("a\x1b[31mred\nb")
     (line,) = keys("list").splitlines()
     assert "\x1b" not in keys.said
     assert "red" in line

@@ -367,26 +367,6 @@ def test_a_byte_behind_an_answer_does_not_keep_a_connection(tmp_path: Path) -> N
         assert time.monotonic() - began < 4
 
 
-def test_a_second_caller_keeps_the_job_alive(tmp_path: Path) -> None:
-    """The connection of the first breaks, and it has asked again under the same key already."""
-    box = Box()
-    with PolymuxServer(tmp_path / "s", held(box, hold=True)) as server:
-        body, headers = form(("file", ("a.wav", b"x")))
-        lines = (f"{headers[0][0]}: {headers[0][1]}", f"Content-Length: {len(body)}",
-                 "Idempotency-Key: k", "Connection: close")  # fmt: skip
-        first, second = server.connect(), server.connect()
-        first.sendall(head(server, CONVERT, *lines) + body)
-        until(lambda: box.backend.began)
-        second.sendall(head(server, CONVERT, *lines) + body)
-        time.sleep(0.3)
-        first.close()
-        time.sleep(0.3)
-        server.loop.call_soon_threadsafe(box.backend.gate.set)
-        assert read_answer(second).status == 200
-        second.close()
-        assert len(box.backend.began) == 1
-
-
 def test_a_reload_changes_who_may_ask_and_not_where(tmp_path: Path) -> None:
     path = tmp_path / "polymux.toml"
     path.write_text("")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from support import programs
+from support import commands, programs, serving
 from support.fetches import wait_until
 from support.polymux_server import CONVERT, form
 
@@ -111,6 +111,17 @@ BAD_SETTINGS = [
     (f"[upstreams.x]\nkey = '{CANARY}'\nnonsense = '{CANARY}'", "x"),
     (f"key = {CANARY}", "polymux.toml"),
     ("\0", "polymux.toml"),
+    ("[limits]\nkeep_alive_s = inf", "keep_alive_s"),
+    ("grace_s = inf", "grace_s"),
+    ("grace_s = 1e300", "grace_s"),
+    ("[limits]\nbody_bytes_per_s = 1e-320", "body_bytes_per_s"),
+    ("[limits]\nqueue = 9223372036854775808", "queue"),
+    ("[limits]\nconnections_per_address = 0", "connections_per_address"),
+    (f"[limits]\nqueue = {'9' * 5000}", "polymux.toml"),
+    (f"a = {'[' * 5000}", "polymux.toml"),
+    ("keys = '~nosuchuser/keys.json'", "keys"),
+    ("[routes]\nchat = ['nothing']", "nothing"),
+    ("[engines.media]\n[routes]\nchat = ['media']", "media"),
 ]
 
 
@@ -186,6 +197,31 @@ def test_settings_that_are_none(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "polymux.toml"
     path.write_text(text)
     refused(started(tmp_path, "--config", str(path)), words)
+    checked = commands.run("config", "check", path, cwd=tmp_path, code=None)
+    assert checked.returncode not in (0, None)
+    for told in (checked.stdout, checked.stderr):
+        assert b"Traceback" not in told
+        assert CANARY.encode() not in told
+    assert words.encode() in checked.stderr
+
+
+def test_settings_that_are_none_at_a_reload(tmp_path: Path) -> None:
+    """P06: the server stays as it was, whatever is wrong, and says so."""
+    with serving.ServedProgram(tmp_path).start() as program:
+        key = program.key
+        gone = f"keys = '{tmp_path / 'nothing.json'}'", "nothing.json"
+        for number, (text, words) in enumerate([*BAD_SETTINGS, gone], 1):
+            program.settings.write_text(text)
+            program.signal(signal.SIGHUP)
+            wait_until(lambda wanted=number: program.told.count("as it was") == wanted)
+            assert words in program.log[-1], program.log[-1]
+            assert program.request("GET", "/api/v1/operations").status == 200
+        assert program.key == key
+        assert "Traceback" not in program.told
+        assert CANARY not in program.told
+        program.settings.write_text("")
+        program.signal(signal.SIGHUP)
+        wait_until(lambda: "was read again" in program.told)
 
 
 @pytest.mark.parametrize("how", ["folder", "garbage", "bytes", "forbidden"])

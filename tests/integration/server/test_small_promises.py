@@ -128,7 +128,7 @@ def test_a_key_has_so_many_requests_at_once(server: PolymuxServer, box: Box) -> 
         refused = server.json(CHAT, HELLO, key=limited)
         assert (refused.status, refused.json()["code"]) == (429, "rate_limited")
         assert int(refused.headers["retry-after"]) >= 1
-        assert "2 requests at once" in refused.json()["error"]
+        assert "2 requests and jobs at once" in refused.json()["error"]
         # Whatever the address; and other keys have places of their own.
         assert server.ask("GET", "/api/v1/predictions", key=limited).status == 429
         assert server.ask("GET", "/api/v1/predictions").status == 200
@@ -253,3 +253,20 @@ def test_files_that_were_sent_are_saved(server: PolymuxServer, said: str, kept: 
     answer = server.ask("GET", path)
     assert answer.body == page
     assert is_saved_and_never_run(answer, kept)
+
+
+def test_a_file_of_no_bytes_is_an_answer(tmp_path: Path) -> None:
+    """Whole: what is asked for next on its connection is answered too."""
+    with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:
+        body, headers = form(("content", ("empty.txt", b"")))
+        made = server.ask("POST", FILES, body, headers).json()
+        path = made["urls"]["download"].removeprefix(server.url)
+        asked = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.key}\r\n"
+        with server.connect() as connection:
+            connection.settimeout(10)
+            connection.sendall(f"{asked}\r\n".encode())
+            first = read_until(connection, lambda data: data.endswith(b"\r\n\r\n"))
+            assert first.startswith(b"HTTP/1.1 200")
+            assert b"content-length: 0" in first
+            connection.sendall(f"{asked}Connection: close\r\n\r\n".encode())
+            assert rest_of(connection, b"").status == 200

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from polymux.service.dispatch import Route
+from polymux.service.routes import Route
 from servers.song_catalogues import SongCatalogues
 from servers.song_recogniser import NO_MATCH, SONG, SongRecogniser
 from support import catalogue_songs

@@ -85,7 +85,22 @@ def test_songs_are_identified(filled: Path, snippets: list[Path]) -> None:
     assert "no song" in said
     assert polymux("identify-song", "--catalogue", filled)[0] == 2
     code, _, said = polymux("identify-song", "x", "--catalogue", filled, "--server", "http://x")
-    assert code == 2
+    assert (code, "no use for --server:" in said) == (2, True)
+
+
+@pytest.mark.parametrize("words", [("identify-song", "x"), ("search-music", "x")])
+@pytest.mark.parametrize(
+    "option",
+    [("--timeout", "5"), ("--retries", "0"), ("--ca-file", "x"), ("--server-proxy", "http://x")],
+)
+def test_options_that_the_catalogue_has_no_use_for(
+    filled: Path, words: tuple[str, ...], option: tuple[str, str]
+) -> None:
+    """Also where --local alone is said, and the catalogue is the usual one."""
+    for how in (("--catalogue", filled), ("--local",)):
+        code, told, said = polymux(*words, *how, *option, POLYMUX_CATALOGUE=str(filled))
+        assert (code, told) == (2, "")
+        assert f"no use for {option[0]}: the catalogue of this computer" in said
 
 
 def test_songs_are_searched(filled: Path, tmp_path: Path) -> None:

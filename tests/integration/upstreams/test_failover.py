@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.service.dispatch import Route
+from polymux.service.routes import Route
 from servers import listeners, steps
 from servers.misbehaving import MisbehavingServer
 from support.upstreams import (
@@ -92,13 +92,65 @@ def test_when_all_have_failed(tmp_path: Path, streamed: bool) -> None:
         assert "127.0.0.1" not in told
 
 
-def test_what_is_the_caller_s_is_no_reason_for_the_next(tmp_path: Path) -> None:
+def refuses(status: int, **error: Any) -> steps.Step:
+    return steps.answer(status, json.dumps({"error": error}).encode())
+
+
+#: What a server says whose own model is gone, or is too small for this chat.
+REFUSALS: dict[str, steps.Step] = {
+    "odd": refuses(400, message="too odd"),
+    "no such model": refuses(404, message="The model `x` does not exist", code="model_not_found"),
+    "decommissioned": refuses(400, message="It is gone", code="model_decommissioned"),
+    "too long": refuses(400, message="8192 at most", code="context_length_exceeded"),
+    "tokens a minute": refuses(413, message="Limit 6000", code="rate_limit_exceeded"),
+    "unprocessable": refuses(422, message="no pictures"),
+    "a wrong key": steps.answer(
+        400, b'[{"error": {"code": 400, "message": "API key not valid. Pass a valid one."}}]'
+    ),
+}
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_what_one_refuses_the_next_may_take(tmp_path: Path, refusal: str, streamed: bool) -> None:
+    """Models differ, and nobody has asked for this one."""
     with three(tmp_path) as (server, servers):
-        servers["one"].script(steps.answer(400, b'{"error": {"message": "too odd"}}'))
-        answer = free(server)
-        assert answer.status == 400
-        assert "too odd" in answer.json()["error"]
-        assert servers["two"].requests == []
+        servers["one"].script(REFUSALS[refusal])
+        servers["two"].script(answers("two"))
+        answer = free(server, stream=streamed)
+        assert answer.status == 200
+        assert b"I am two" in answer.body
+        assert servers["three"].requests == []
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_what_all_refuse_is_told_as_the_first_has_said_it(tmp_path: Path, streamed: bool) -> None:
+    """The request is wrong: 400, and no failure of three servers."""
+    with three(tmp_path) as (server, servers):
+        servers["one"].script(refuses(400, message="too odd"))
+        servers["two"].script(REFUSALS["too long"])
+        servers["three"].script(REFUSALS["no such model"])
+        answer = free(server, stream=streamed)
+        assert (answer.status, answer.json()["code"]) == (400, "invalid_request")
+        assert answer.json()["error"] == "the upstream one refuses this: too odd"
+        servers["one"].script(refuses(400, message="too odd"))
+        servers["two"].script(steps.answer(500, b"{}"))
+        servers["three"].script(REFUSALS["no such model"])
+        answer = free(server, stream=streamed)
+        assert (answer.status, answer.json()["code"]) == (502, "upstream_failed")
+        assert "one: the upstream one refuses this: too odd" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_what_this_server_refuses_is_no_reason_for_the_next(tmp_path: Path, streamed: bool) -> None:
+    """Its own word about a request is the same whoever would be asked."""
+    with three(tmp_path) as (server, servers):
+        for url in ("http://127.0.0.1:1/x.png", "data:image/png;base64,AAAA"):
+            answer = free(server, stream=streamed, image_url=url)
+            assert answer.status == 400
+            assert "none of the" not in answer.json()["error"]
+        assert free(server, stream=streamed, model="other").status == 400
+        assert all(servers[name].requests == [] for name in NAMES)
 
 
 def test_a_stream_that_has_begun_is_not_begun_again(tmp_path: Path) -> None:

@@ -86,6 +86,38 @@ BEFORE: dict[str, tuple[list[Step], int, str]] = {
     "404 model": (
         [steps.answer(404, error(code="model_not_found"))], 400, "model_not_found",
     ),
+    "404 of vLLM": (
+        [steps.answer(404, error("The model `x` does not exist.", type="NotFoundError",
+                                 param=None, code=404))], 400, "model_not_found",
+    ),
+    "404 of an older vLLM": (
+        [steps.answer(404, b'{"object": "error", "message": "The model `x` does not exist.", '
+                           b'"type": "NotFoundError", "param": null, "code": 404}')],
+        400, "model_not_found",
+    ),
+    "404 of Ollama": (
+        [steps.answer(404, error("model 'x' not found, try pulling it first", code=None))],
+        400, "model_not_found",
+    ),
+    "404 of Ollama's own": (
+        [steps.answer(404, b'{"error": "model \'x\' not found"}')], 400, "model_not_found",
+    ),
+    "404 of a path": ([steps.answer(404, b"404 page not found")], 502, "upstream_failed"),
+    "400 model gone": (
+        [steps.answer(400, error(code="model_decommissioned"))], 400, "model_not_found",
+    ),
+    "400 key": (
+        [steps.answer(400, error(f"API key not valid: {CANARY}", status="INVALID_ARGUMENT"))],
+        502, "upstream_failed",
+    ),
+    "400 key, in a list": (
+        [steps.answer(400, b'[{"error": {"code": 400, "message": "API key not valid. Please '
+                           b'pass a valid API key.", "status": "INVALID_ARGUMENT"}}]')],
+        502, "upstream_failed",
+    ),
+    "400 without words": (
+        [steps.answer(400, f"<html>{SECRETS}".encode())], 400, "invalid_request",
+    ),
     "413": ([steps.answer(413, error())], 413, "too_large"),
     "415": ([steps.answer(415, error())], 502, "upstream_failed"),
     "422": ([steps.answer(422, error())], 400, "invalid_request"),
@@ -176,6 +208,14 @@ def test_words_about_the_request_are_told(server: PolymuxServer, bad: Misbehavin
     assert_tells_nothing(answer, bad)
 
 
+@pytest.mark.parametrize("body", [b"<html>Sign in", b'{"oops": "x"}', b"", b"[]", b"[3]"])
+def test_what_is_no_message_is_not_quoted(
+    server: PolymuxServer, bad: MisbehavingServer, body: bytes
+) -> None:
+    bad.script(steps.answer(400, body))
+    assert chat(server).json()["error"] == "the upstream groq refuses this"
+
+
 @pytest.mark.parametrize("fault", BODIES)
 def test_in_the_body(server: PolymuxServer, bad: MisbehavingServer, fault: str) -> None:
     """C09 to C14, C30: never half an answer."""
@@ -243,7 +283,9 @@ def test_an_early_hint(server: PolymuxServer, bad: MisbehavingServer) -> None:
     ("field", "value", "told"),
     [
         ("Retry-After", "2", "2"),
-        ("Retry-After", "Wed, 21 Oct 2026 07:28:00 GMT", "5"),
+        ("Retry-After", "Wed, 21 Oct 2015 07:28:00 GMT", "1"),
+        ("Retry-After", "Fri, 31 Dec 2999 23:59:59 GMT", "3600"),
+        ("Retry-After", "1.2", "2"),
         ("Retry-After", "-1", "1"),
         ("Retry-After", "1e9", "5"),
         ("Retry-After", "999999999", "3600"),
@@ -393,3 +435,22 @@ def test_keys_are_nowhere_but_in_requests(
     logged = "\n".join(f"{one.getMessage()} {one.exc_text}" for one in caplog.records).encode()
     for data in (*bodies, *kept, logged):
         assert CANARY.encode() not in data
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("number", "status"), [(401, 502), (402, 502), (403, 502), (429, 429), (400, 400)]
+)
+def test_a_status_as_the_code_of_an_error(
+    server: PolymuxServer, bad: MisbehavingServer, number: int, status: int, streamed: bool
+) -> None:
+    """Behind a good status, as OpenRouter has it: told as that status, while nothing was sent."""
+    error = {"error": {"message": "what Acme asks for", "code": number}}
+    if streamed:
+        bad.script(steps.event_stream(), steps.send(event(error)), steps.close())
+    else:
+        bad.script(steps.answer(200, json.dumps(error).encode()))
+    answer = chat(server, stream=streamed)
+    assert answer.status == status
+    assert ("Acme" in answer.json()["error"]) == (status == 400)
+    assert ("retry-after" in answer.headers) == (status == 429)

@@ -107,20 +107,50 @@ def test_words(server: PolymuxServer, groq: MisbehavingServer) -> None:
     told = transcribed(server, ("timestamp", "word")).json()
     assert told["output"]["chunks"] == [
         {"text": "Guten", "timestamp": [0.1, 0.9]},
-        {"text": "Tag.", "timestamp": [1, 2]},
+        {"text": " Tag.", "timestamp": [1, 2]},
     ]
+    assert "timestamp" not in told["output"]
     assert received(groq)[0]["timestamp_granularities[]"] == "word"
-    groq.script(answers({**VERBOSE, "words": None}))
+    for words in (None, []):
+        groq.script(answers({**VERBOSE, "words": words}))
+        told = transcribed(server, ("timestamp", "word")).json()
+        assert [one["text"] for one in told["output"]["chunks"]] == [" Guten", " Tag."]
+        assert told["output"]["timestamp"] == "chunk"
+        assert "no times of words" in told["logs"]
+    groq.script(answers({"text": "", "words": [], "segments": []}))
     told = transcribed(server, ("timestamp", "word")).json()
-    assert len(told["output"]["chunks"]) == 2
-    assert "no times of words" in told["logs"]
+    assert told["output"] == {"text": "", "chunks": []}
 
 
 def test_an_upstream_without_times(server: PolymuxServer, groq: MisbehavingServer) -> None:
     groq.script(answers({"text": "Hello"}))
     told = transcribed(server).json()
     assert told["output"]["chunks"] == [{"text": "Hello", "timestamp": [0.0, None]}]
+    assert told["output"]["timestamp"] == "none"
     assert "no times" in told["logs"]
+
+
+def test_a_model_that_tells_no_times(groq: MisbehavingServer, tmp_path: Path) -> None:
+    """It is asked for text alone; what cannot be told is said, or refused before it is asked."""
+    made = upstream(
+        tmp_path, groq.url, models={SPEECH: "text-only"}, operations=("transcribe",),
+        transcript_format="json",
+    )  # fmt: skip
+    with gateway(tmp_path, {"groq": made}) as server:
+        groq.script(answers({"text": " Hello."}))
+        told = transcribed(server, ("language", "en")).json()
+        assert told["output"] == {
+            "text": "Hello.",
+            "chunks": [{"text": " Hello.", "timestamp": [0.0, None]}],
+            "timestamp": "none",
+        }
+        assert "no times" in told["logs"]
+        fields, _, _ = received(groq)
+        assert fields == {"model": "text-only", "response_format": "json", "language": "en"}
+        before = len(groq.requests)
+        refused = transcribed(server, ("timestamp", "word"))
+        assert (refused.status, refused.json()["param"]) == (501, "timestamp")
+        assert len(groq.requests) == before
 
 
 def test_times_that_no_recording_has(server: PolymuxServer, groq: MisbehavingServer) -> None:

@@ -363,6 +363,13 @@ def test_lists_that_go_on_elsewhere(service: ReplicateService, tmp_path: Path, m
         assert decoy.connections == []
 
 
+@pytest.mark.parametrize("listed", [5, "x", {"id": "0" * 64}, True])
+def test_lists_that_are_none(service: ReplicateService, tmp_path: Path, listed: Any) -> None:
+    service.script(steps.answer(200, json.dumps({"results": listed}).encode()), path=VERSIONS)
+    with gateway(tmp_path, {"replicate": replicate(tmp_path, service, **LIMITS)}) as server:
+        assert_good_failure(server, service, drawn(server), 502, "upstream_failed")
+
+
 def test_lists_without_an_end(service: ReplicateService, tmp_path: Path) -> None:
     text = json.dumps({"next": f"{service.url}{VERSIONS}?cursor=1", "results": []})
     service.script(steps.answer(200, text.encode()), path=VERSIONS, times=None)

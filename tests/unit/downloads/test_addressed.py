@@ -32,7 +32,7 @@ def test_chats_of_an_engine_that_hears_too(tmp_path: Path) -> None:
         inner, outer = both("chat", "transcribe")
         inner.chunks = [{"choices": []}]
         async with running(tmp_path / "s", outer) as service:
-            assert service.chat_models() == ["mine"]
+            assert service.routes.chat_models() == ["mine"]
             assert (await service.call(chat_of(model="mine"))).output == {"text": "read"}
             streamed = chat_of(model="mine", stream=True)
             assert [one async for one in service.stream(streamed)] == [{"choices": []}]

@@ -46,8 +46,8 @@ def test_a_name_becomes_a_path(folder: ModelsFolder, tmp_path: Path) -> None:
     # Nothing said is the default: the first by name.
     for options in ({}, {"model": None}, {"model": ""}):
         assert chosen("chat", **options)["model"] == str(folder.path / "a" / "m.gguf")
-    # What is known of a model comes with it, and what is said counts before it.
-    net = {"model": str(tmp_path / "net-x2.param"), "factor": 2}
+    # What is said comes with a model.
+    net = {"model": str(tmp_path / "net-x2.param")}
     assert chosen("upscale") == net
     assert chosen("upscale", model="net", factor=4, tile=64) == {**net, "factor": 4, "tile": 64}
 

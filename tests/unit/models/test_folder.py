@@ -90,13 +90,11 @@ def test_own_files_are_copied(folder: ModelsFolder, tmp_path: Path) -> None:
     assert list(folder.path.iterdir()) == []
 
 
-def test_a_network_s_factor_is_in_its_name(folder: ModelsFolder, tmp_path: Path) -> None:
-    names = {"a-x2": 2, "b-x4plus": 4, "3x_c": 3, "up_X8_d": 8, "x16": None, "matrix4": None}
-    for name, factor in names.items():
+def test_a_network_s_name_tells_no_factor(folder: ModelsFolder, tmp_path: Path) -> None:
+    for name in ("a-x2", "b-x4plus", "3x_c"):
         path = network(tmp_path / "own", name)
         made = adding.add(f"m{name}", path, folder)
-        wanted = {"model": str(path)} | ({} if factor is None else {"factor": factor})
-        assert (made.family, made.engine_options()) == ("upscale", wanted)
+        assert (made.family, made.engine_options()) == ("upscale", {"model": str(path)})
 
 
 def test_a_model_in_pieces_and_one_that_sees(folder: ModelsFolder, tmp_path: Path) -> None:
@@ -181,7 +179,7 @@ def test_what_people_put_there(folder: ModelsFolder, tmp_path: Path) -> None:
         "whisper": ("speech", "found"),
     }
     assert found["assistant"].engine_options() == {"model": str(folder.path / "assistant.gguf")}
-    assert found["up"].engine_options()["factor"] == 2
+    assert found["up"].engine_options() == {"model": str(folder.path / "up" / "net-x2.param")}
     before = contents(folder.path)
     for name, one in found.items():
         with pytest.raises(OutputRefusedError, match="by hand"):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib
+import re
+from pathlib import Path
 
 import pytest
+from polymux.engines.families import FAMILIES
 from polymux.errors import InvalidRequestError
 from polymux.server.app import create_app
 from polymux.server.doors.settings import DoorSettings
+from polymux.server.engine_options import option_problems
 from polymux.server.settings import ServerSettings, StoreSettings, read_settings
 from support.commands import run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def written(folder: Path, text: str) -> Path:
@@ -71,3 +72,127 @@ def test_the_command_knows_doors(tmp_path: Path) -> None:
     done = run("config", "check", "polymux.toml", cwd=tmp_path, code=None)
     assert done.returncode != 0
     assert b"doors.openai=2: must be true or false" in done.stdout + done.stderr
+
+
+OPTIONS = [
+    ("chat", "contxt = 256", "contxt is not known: there is model, mmproj, names, context"),
+    ("chat", "context = 'x'", "context='x': must be a whole number, 1 or more"),
+    ("chat", "context = true", "context=True: must be a whole number, 1 or more"),
+    ("chat", "names = 'a'", "names='a': must be an array of texts"),
+    ("media", "most_pixel = 5", "most_pixel is not known: there is slots, limits"),
+    ("speech", "beam = 0", "beam=0: must be a whole number, 1 or more"),
+    ("rapidocr", "language = 'deu'", "language is not known: rapidocr has none"),
+    ("tesseract", "language = ['deu']", "language=['deu']: must be a text"),
+    ("upscale", "tile = 0", "tile=0: must be a whole number, 1 or more"),
+    ("upscale", "factor = 'two'", "factor='two': must be a whole number, 1 or more"),
+    ("diffusion", "non_commercial = 'yes'", "non_commercial='yes': must be true or false"),
+    ("diffusion", "models = 'a'", "models='a': must be a table"),
+]
+
+
+@pytest.mark.parametrize(("family", "line", "told"), OPTIONS)
+def test_options_of_engines_that_are_none(
+    tmp_path: Path, family: str, line: str, told: str
+) -> None:
+    text = f"[engines.own]\nfamily = '{family}'\n[engines.own.options]\n{line}\n"
+    with pytest.raises(InvalidRequestError) as refused:
+        read_settings(written(tmp_path, text))
+    assert f"engines.own.options.{told}" in str(refused.value)
+
+
+def test_options_of_engines(tmp_path: Path) -> None:
+    """What the documentation shows, and anything for an engine of one's own."""
+    text = """
+    [engines.chat.options]
+    model = "~/models/assistant.gguf"
+    names = ["assistant"]
+    context = 4096
+    gpu_layers = -1
+    device = "auto"
+    [engines.diffusion.options]
+    tiny_decoder = false
+    models = { "picture:A" = "sd-turbo" }
+    loras = { more = "/models/more.safetensors" }
+    [engines.mine]
+    family = "own.module:Engine"
+    operations = ["chat"]
+    [engines.mine.options]
+    contxt = 256
+    """
+    engines = read_settings(written(tmp_path, text)).engines
+    assert engines is not None
+    assert engines["mine"].options == {"contxt": 256}
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES.keys() - {"rapidocr"}))
+def test_all_options_that_engines_read_are_known(family: str) -> None:
+    """By their source: of each `load`, and of what else reads the options."""
+    module = importlib.import_module(FAMILIES[family][0])
+    assert module.__file__ is not None
+    folder, own = Path(module.__file__).parent, Path(module.__file__)
+    files = folder.glob("*.py") if family == "diffusion" else [own]
+    read = {
+        name
+        for file in files
+        for name in re.findall(r"""options(?:\.get\(|\[)"(\w+)\"""", file.read_text())
+    }
+    unknown = {one for one in read if "not known" in option_problems(family, {one: None})[0]}
+    assert read
+    # Of a request's `stream_options`.
+    assert unknown <= {"include_usage"}
+
+
+@pytest.mark.parametrize(
+    ("host", "everywhere"),
+    [
+        ("0.0.0.0", True), ("0", True), ("0.0", True), ("0x0", True), ("00.0x0.0", True),
+        ("", True), ("::", True), ("0:0::0", True), ("::ffff:0.0.0.0", True),
+        ("127.0.0.1", False), ("127.1", False), ("1", False), ("::1", False),
+        ("localhost", False), ("0.example", False), ("0 x", False), ("b\u00fccher.example", False),
+    ],
+)  # fmt: skip
+def test_listening_everywhere(host: str, *, everywhere: bool) -> None:
+    settings = ServerSettings(host=host)
+    assert settings.listens_everywhere is everywhere
+    if everywhere:
+        assert settings.base_url in ("http://127.0.0.1:8000", "http://[::1]:8000")
+
+
+@pytest.mark.parametrize(
+    "host", ["", " ", "http://tools.example", "tools.example/", "a b", "a:b", "*", "a:", "\u00fc"]
+)
+def test_allowed_hosts_that_are_none(tmp_path: Path, host: str) -> None:
+    with pytest.raises(InvalidRequestError, match=r"is no host, such as tools\.example"):
+        read_settings(written(tmp_path, f'allowed_hosts = ["tools.example", "{host}"]\n'))
+
+
+def test_allowed_hosts(tmp_path: Path) -> None:
+    text = 'allowed_hosts = ["Tools.example", "a:8443", "127.0.0.1", "[::1]", "[::1]:8000"]\n'
+    hosts = read_settings(written(tmp_path, text)).allowed_hosts
+    assert hosts == ("tools.example", "a:8443", "127.0.0.1", "[::1]", "[::1]:8000")
+
+
+def test_files_of_tls_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    text = f'tls_cert = "{cert}"\ntls_key = "{key}"\n'
+    cert.mkdir()
+    with pytest.raises(InvalidRequestError) as refused:
+        read_settings(written(tmp_path, text))
+    for name, path in {"tls_cert": cert, "tls_key": key}.items():
+        assert f"{name}={str(path)!r}: there is no such file" in str(refused.value)
+    cert.rmdir()
+    cert.touch()
+    key.touch()
+    read_settings(written(tmp_path, text))
+    monkeypatch.setattr("os.access", lambda path, _: path != key)
+    with pytest.raises(InvalidRequestError, match=r"tls_key=.*: it may not be read"):
+        read_settings(written(tmp_path, text))
+
+
+def test_the_documentation_names_all_options() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "engines.md").read_text()
+    table = page.partition("### Options\n")[2].partition("## Models")[0]
+    for family in FAMILIES:
+        (row,) = re.findall(rf"^\| `{family}` \| (.+) \|$", table, re.MULTILINE)
+        names = re.findall(r"`(\w+)`", row)
+        assert option_problems(family, {"\0": None})[0].endswith(", ".join(names) or "none")

@@ -50,7 +50,7 @@ def test_the_catalogue_comes_before_others(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("[songs]\ncatalogue = 1\n", "songs.catalogue=1: must be a text"),
+        ("[songs]\ncatalogue = 1\n", "songs.catalogue=1: must be the path of a file or folder"),
         ("[songs]\nempty_when_unknown = 'yes'\n", "must be true or false"),
         ("[songs]\nleast_confidence = 0.4\n", "songs.least_confidence=0.4: must be from 0.5"),
         ("[songs]\nleast_confidence = '1'\n", "songs.least_confidence='1': must be"),

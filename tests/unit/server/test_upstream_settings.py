@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from dataclasses import fields
+from pathlib import Path
 
 import pytest
 from polymux.errors import InvalidRequestError
 from polymux.server.backends import backends_of
 from polymux.server.settings import ServerSettings, StoreSettings, read_settings
-from polymux.server.upstream_settings import UpstreamSettings
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from polymux.server.upstream_settings import _FIELDS, UpstreamSettings
 
 CANARY = "gsk-canary-0123456789"
 GROQ = 'kind = "openai"\nbase_url = "https://api.example/openai/v1"\n'
@@ -35,9 +34,11 @@ connect_s = 2
 first_byte_s = 10
 idle_s = 5.5
 total_s = 60
+event_bytes = 65536
 certificates = "ca.pem"
 max_tokens = true
 response_format = false
+transcript_format = "json"
 image_fields = ["seed"]
 
 [upstreams.attic]
@@ -50,11 +51,22 @@ models = ["one", "two"]
     groq, attic = found["groq"], found["attic"]
     assert groq.models == {"fast": "llama", "turian/insanely-fast-whisper-with-video": "whisper"}
     assert (groq.slots, groq.idle_s, groq.max_tokens) == (4, 5.5, True)
+    assert (groq.event_bytes, attic.event_bytes) == (65536, 1 << 20)
     assert (groq.response_format, groq.image_fields) == (False, ("seed",))
+    assert (groq.transcript_format, attic.transcript_format) == ("json", "verbose_json")
     assert groq.key_file is not None
     assert "~" not in str(groq.key_file)
     assert attic.base_url == "http://attic.example:8000/"
     assert attic.models == {"one": "one", "two": "two"}
+
+
+def test_what_the_documentation_names_can_be_said() -> None:
+    """The table, the settings, and what is read from a file have the same names."""
+    text = (Path(__file__).parents[3] / "docs" / "upstreams.md").read_text()
+    table = text.partition("| setting | meaning | default |")[2].partition("\n\n")[0]
+    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    documented = {name for cell in cells for name in re.findall("`([a-z_]+)`", cell)}
+    assert documented == set(_FIELDS) == {one.name for one in fields(UpstreamSettings)}
 
 
 @pytest.mark.parametrize(
@@ -63,6 +75,8 @@ models = ["one", "two"]
         (f'{GROQ}key = "{CANARY}"', "upstreams.x.key: a key is not kept in this file"),
         (f'{GROQ}api_key = "{CANARY}"', "key_environment"),
         (f'{GROQ}key_environment = "{CANARY}"', "must be the name of a variable"),
+        (f"{GROQ}event_bytes = 0", "event_bytes=0: must be a whole number from 1 to 1073741824"),
+        (f"{GROQ}event_bytes = 1073741825", "must be a whole number from 1 to 1073741824"),
         (f'{GROQ}{CANARY} = "x"', "is not known"),
         (f'kind = "openai"\nbase_url = "https://me:{CANARY}@api.example"', "base_url: must be"),
         ('kind = "openai"', "base_url is missing"),
@@ -76,8 +90,11 @@ models = ["one", "two"]
         (f"{GROQ}models = 'one'", "models='one': must be an array of names, or a table"),
         (f"{GROQ}models = {{ one = 1 }}", "must be an array of names"),
         (f"{GROQ}slots = 0", "slots=0: must be a whole number, 1 or above"),
+        (f"{GROQ}key_file = '~nosuchuser/k'", "key_file='~nosuchuser/k': must be the path of"),
         (f"{GROQ}total_s = -1", "total_s=-1: must be a number above 0"),
         (f"{GROQ}max_tokens = 'yes'", "must be true or false"),
+        (f"{GROQ}transcript_format = 'text'", "must be one of verbose_json, json"),
+        (f"{GROQ}transcript_format = true", "must be one of verbose_json, json"),
         (f"{GROQ}key_file = 'a'\nkey_environment = 'B'", "give one of them"),
     ],
 )  # fmt: skip

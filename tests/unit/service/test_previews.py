@@ -9,7 +9,7 @@ from polymux.service.records import Job, _job, _record
 from polymux.service.work import LARGEST_PREVIEW_BYTES, Sink
 
 if TYPE_CHECKING:
-    from polymux.service.media_store import Draft
+    from polymux.service.drafts import Draft
 
 JPEG = b"\xff\xd8\xff\xe0 a picture"
 

@@ -17,8 +17,9 @@ from polymux.errors import (
     OverloadedError,
     UnprocessableEntityError,
 )
-from polymux.service.dispatch import Route, Service
+from polymux.service.dispatch import Service
 from polymux.service.failures import engine_failed, refusal
+from polymux.service.routes import Route
 from polymux.service.store import Store
 from polymux.service.work import Caller, Estimate
 from support.services import ALICE, BOB, Scripted, chat_of, running, work_of
@@ -193,7 +194,7 @@ def test_models_of_backends_are_their_own(tmp_path: Path) -> None:
         small, large = Scripted("small"), Scripted("large")
         small.models, large.models = ("s", "both"), ("l", "both")
         async with running(tmp_path / "s", small, large) as service:
-            assert service.chat_models() == ["s", "both", "l"]
+            assert service.routes.chat_models() == ["s", "both", "l"]
             for model, counts in (("l", (0, 1)), ("both", (1, 1)), ("default", (2, 1))):
                 await service.call(chat_of(model=model))
                 assert (len(small.began), len(large.began)) == counts

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import pytest
 from polymux.errors import ConflictError, InternalServerError
 from polymux.service import database
-from polymux.service.clock import SteadyClock
 from polymux.service.failures import StoreError
 from polymux.service.links import LinkSecrets
 from polymux.service.records import Job, new_id
@@ -344,11 +343,11 @@ def test_a_job_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 def test_what_ran_in_a_process_that_is_gone_has_failed(tmp_path: Path) -> None:
-    store = Store(tmp_path / "s")
+    store = Store(tmp_path / "s", clock=Clock(1_800_000_002.0))
     job = store.jobs.add(job_of(status="processing", idempotency=("k", "h")))
     done = store.jobs.add(job_of(status="succeeded", completed_at=1_800_000_001.0))
     store.close()
-    store = Store(tmp_path / "s")
+    store = Store(tmp_path / "s", clock=Clock(1_800_000_002.0))
     found = store.jobs.find(job.id)
     assert found is not None
     assert (found.status, found.error and found.error["code"]) == ("failed", "interrupted")
@@ -420,16 +419,6 @@ def test_a_broken_file_of_secrets_makes_new_ones(tmp_path: Path) -> None:
         links = LinkSecrets(path, clock=Clock())
         query = dict(one.split("=") for one in links.query("/a", 1_800_000_060.0).split("&"))
         assert links.accepts("/a", query["exp"], query["sig"])
-
-
-@pytest.mark.parametrize(("leap", "followed"), [(86400.0, 0.0), (-86400.0, 0.0), (30.0, 30.0)])
-def test_the_clock_makes_no_leaps(leap: float, followed: float) -> None:
-    now = {"wall": 1000.0, "monotonic": 5.0}
-    clock = SteadyClock(lambda: now["wall"], lambda: now["monotonic"])
-    assert clock() == 1000.0
-    now["monotonic"] += 10
-    now["wall"] += 10 + leap
-    assert clock() == 1010.0 + followed
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

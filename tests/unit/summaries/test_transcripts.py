@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.errors import InvalidRequestError
-from polymux.summaries.captions import Said, read_captions
+from polymux.summaries.captions import Said, has_words, read_captions, says_anything
 from polymux.summaries.parts import Chapter, parts_of
 from polymux.summaries.settings import SummaryOptions
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def texts(data: str) -> list[str]:
@@ -55,6 +58,86 @@ def test_lines_that_roll_up_are_told_once() -> None:
         "so this is", "the first line", "and another", "one that goes on", "something else",
         "so this is",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (["今日", "今日は", "今日は天気"], ["今日", "は", "天気"]),
+        (["วันนี้", "วันนี้อากาศดี"], ["วันนี้", "อากาศดี"]),
+        (["AI", "AIの話", "AIの話、続き"], ["AI", "の話", "、続き"]),
+        (["the car", "the carpet"], ["the car", "the carpet"]),
+        (["오늘", "오늘은"], ["오늘", "오늘은"]),
+    ],
+)
+def test_lines_that_roll_up_without_blanks(lines: list[str], told: list[str]) -> None:
+    """Where words have none between them, a line goes on with anything; elsewhere with a word."""
+    cues = [
+        f"00:{number:02d}.000 --> 00:{number + 1:02d}.000\n{line}"
+        for number, line in enumerate(lines)
+    ]
+    assert texts("WEBVTT\n\n" + "\n\n".join(cues)) == told
+
+
+T1, T2, T3 = (f"00:00:0{n},000 --> 00:00:0{n + 1},000" for n in range(3))
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (f"WEBVTT\n\n{T1}\n \nhello\n\n{T2}\n\t\n\nlost", ["hello"]),
+        (f"1\n{T1}\nOne\n2\n{T2}\nTwo\n3 men\n{T3}\nThree", ["One", "Two 3 men", "Three"]),
+        (f"{T1}\nOne\n{T2}\nTwo", ["One", "Two"]),
+        (f"1\n{T1}\nOne\n \n2\n{T2}\nTwo\n  \n\n3\n  {T3}\nThree", ["One", "Two", "Three"]),
+        (f" \n \n\t\n \n1\n{T1}\n1984\n\n", ["1984"]),
+        (f"{T1}\nOne\n2\n{T2}\n3\n{T3}\nThree", ["One", "Three"]),
+        (f"WEBVTT\n\n{T1}\nOne\n \nNOTE two\n\nNOTE\n \nthree", ["One NOTE two"]),
+    ],
+    ids=["blank", "no empty lines", "no numbers", "blanks between", "before", "silent", "note"],
+)
+def test_where_cues_end(data: str, told: list[str]) -> None:
+    """At an empty line, and none of blanks (WebVTT, 6.1); old files lack those altogether."""
+    assert texts(data) == told
+    assert texts(data.replace("\n", "\r\n")) == told
+
+
+@pytest.mark.parametrize(
+    ("encoding", "words"),
+    [
+        ("cp1251", "Река несёт камни"),
+        ("koi8-r", "Река несёт камни"),
+        ("shift-jis", "川は石を運ぶ"),
+        ("gbk", "河流带来石头"),
+        ("cp1255", "הנהר נושא אבנים"),
+    ],
+)
+def test_encodings_that_nothing_names(tmp_path: Path, encoding: str, words: str) -> None:
+    """Nothing can be read, which is told, and speech is used: not a summary of what is no word."""
+    data = f"1\n{T1}\n{words}\n\n2\n{T2}\nOK, <i>{words}</i>\n".encode(encoding)
+    (tmp_path / "a.srt").write_bytes(data)
+    assert read_captions(data) == []
+    assert not says_anything(tmp_path / "a.srt")
+
+
+@pytest.mark.parametrize("text", ["[Music]", "♪ ♪", "...", "(door) [BLANK_AUDIO]", "[Applause] -"])
+def test_captions_without_a_word(tmp_path: Path, text: str) -> None:
+    assert not has_words(text)
+    (tmp_path / "a.vtt").write_text(f"WEBVTT\n\n00:01.000 --> 00:02.000\n{text}\n")
+    assert not says_anything(tmp_path / "a.vtt")
+
+
+@pytest.mark.parametrize("text", ["[Anna] Come in", "(door) 7", "♪ la la ♪", "川", "a [", ") b ("])
+def test_captions_with_a_word(tmp_path: Path, text: str) -> None:
+    assert has_words(text)
+    (tmp_path / "a.vtt").write_text(f"WEBVTT\n\n00:01.000 --> 00:02.000\n{text}\n")
+    assert says_anything(tmp_path / "a.vtt")
+
+
+def test_western_encodings_lose_few_letters() -> None:
+    data = f"1\n{T1}\nDer Fluß trägt runde Steine herab\n".encode("latin-1")
+    assert [one.text for one in read_captions(data)] == [
+        "Der Flu\ufffd tr\ufffdgt runde Steine herab"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from email.utils import formatdate
 
 import pytest
 from polymux import errors
 from polymux.service.failures import refusal
 from polymux.upstreams.breaker import Breaker
-from polymux.upstreams.failing import cleaned, told
+from polymux.upstreams.failing import cleaned, told, told_at_once
 from polymux.upstreams.names import ModelNames
 from polymux.upstreams.server import UpstreamServer
 
@@ -78,6 +79,57 @@ def test_codes_of_a_polymux_mean_what_ours_do() -> None:
     wrong = told("x", status(500, "no_speech"), operation="transcribe", ours=True)
     assert isinstance(wrong, errors.APIStatusError)
     assert wrong.status == 502
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "number"),
+    [
+        ("401", errors.InternalServerError, 502), ("402", errors.InternalServerError, 502),
+        ("403", errors.InternalServerError, 502), ("429", errors.RateLimitError, 429),
+        ("400", errors.BadRequestError, 400), ("503", errors.OverloadedError, 503),
+        ("context_length_exceeded", errors.BadRequestError, 400),
+        ("server_error", errors.InternalServerError, 502),
+    ],
+)  # fmt: skip
+def test_codes_in_the_place_of_an_answer(
+    code: str, kind: type[errors.APIStatusError], number: int
+) -> None:
+    """Are told as if they were statuses; in the middle of one, too, no account is told of."""
+    error = errors.APIError("Add credits for Acme")
+    error.code = code
+    found = told_at_once("x", error, operation="chat")
+    assert isinstance(found, kind)
+    assert found.status == number
+    assert ("Acme" in str(found)) == (number == 400 or code == "server_error")
+    assert ("retry-after" in found.headers) == (number in (429, 503))
+    late = told("x", error, operation="chat")
+    assert isinstance(late, errors.APIStatusError)
+    assert late.status == 502
+    assert ("Acme" in str(late)) == (code not in ("401", "402", "403", "429"))
+
+
+@pytest.mark.parametrize(
+    ("field", "seconds"),
+    [
+        ("1.2", "2"), ("0.1", "1"), ("-3", "1"), ("9" * 40, "3600"), ("1." + "0" * 30, "1"),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", "1"), ("Fri, 31 Dec 2999 23:59:59 GMT", "3600"),
+        ("soon", "5"), ("Wed, 99 Oct 2015", "5"), ("", "5"),
+    ],
+)  # fmt: skip
+def test_when_to_come_again(field: str, seconds: str) -> None:
+    busy = status(429)
+    busy.headers["retry-after"] = field
+    found = told("x", busy, operation="chat")
+    assert isinstance(found, errors.RateLimitError)
+    assert found.headers["retry-after"] == seconds
+
+
+def test_when_to_come_again_by_a_date() -> None:
+    busy = status(429)
+    busy.headers["retry-after"] = formatdate(time.time() + 100, usegmt=True)
+    found = told("x", busy, operation="chat")
+    assert isinstance(found, errors.RateLimitError)
+    assert 90 <= int(found.headers["retry-after"]) <= 100
 
 
 def test_what_is_no_failure_of_an_exchange_stays() -> None:

@@ -84,6 +84,8 @@ struct ResponseHead {
 
     /// The first field of that name, whatever its case; empty where there is none.
     [[nodiscard]] std::string_view field(std::string_view name) const noexcept;
+    /// Whether there are several fields of that name that differ.
+    [[nodiscard]] bool contradicts_itself(std::string_view name) const noexcept;
 };
 
 /// How an exchange ended.

@@ -82,10 +82,13 @@ public:
     ~Lease();
 
     [[nodiscard]] explicit operator bool() const noexcept { return engine_ != nullptr; }
+    /// True where the end has nothing to cancel and nothing to wait for.
+    [[nodiscard]] bool idle() const noexcept;
     void start(const std::shared_ptr<Exchange>& exchange);
     /// Works until there is news of the exchange, a signal, or `longest` has passed.
     Stopped run(const Exchange& exchange, milliseconds longest);
-    /// Gives the engine back.
+    /// Gives the engine back. A stream that has ended gets up to 20 ms for the rest of its answer,
+    /// with which its connection is free for the next; else that is closed.
     void end() noexcept;
 
 private:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from polymux.downloads.bringing import Bringer
     from polymux.models.casting import Cast
-    from polymux.service.media_store import Draft
+    from polymux.service.drafts import Draft
     from polymux.service.work import Work
 
 _PICTURES = ("image", "mask")
@@ -102,6 +102,7 @@ class DiffusionBackend(Backend):
                     f"{name}: {words}; an upstream may ('polymux doctor' tells of those)",
                     param=name,
                 )
+        self._engine.refuse(work)
 
     def _problem(self, role: str) -> str:
         """Why a role cannot be played, and what to do; empty where it can."""

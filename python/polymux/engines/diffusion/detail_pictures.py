@@ -51,23 +51,24 @@ class Enlarger:
     Args:
         options: The studio's: ``enlarger``, path of the ``.param`` file of one of Real-ESRGAN's
             networks for ncnn, its ``.bin`` beside it (default: Lanczos' filter enlarges), and
-            ``enlarger_factor``, the network's own (4).
+            ``enlarger_factor``, the network's own, which is learned where it is not given.
         sink: Where it says what it does.
         token: Looked at between tiles.
 
     Raises:
-        NoBackendError: The network or its package is missing.
+        NoBackendError: The network or its package is missing, or the factor is another one.
     """
 
     def __init__(self, options: Mapping[str, Any], sink: EngineSink, token: Token) -> None:
         """Loads the network."""
         self._sink, self._token = sink, token
         path = options.get("enlarger")
-        self._factor = int(options.get("enlarger_factor", 4))
+        self._factor = 1
         self._network: _Network | None = None
         if path:
             self._network = _Network()
-            self._network.load({"model": str(path), "factor": self._factor})
+            told = {"model": str(path), "factor": options.get("enlarger_factor")}
+            self._factor = self._network.load(told)["factor"]
             sink.log(f"{Path(str(path)).stem} enlarges before detail is painted")
 
     def enlarged(self, pixels: Pixels, size: Size, *, around: bool = False) -> Pixels:

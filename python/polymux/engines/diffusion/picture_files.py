@@ -62,9 +62,16 @@ def png(picture: Image, words: Mapping[str, str], sink: EngineSink, file_name: s
 
 
 def written(data: bytes, content_type: str, file_name: str, sink: EngineSink) -> Produced:
-    """A file of these bytes."""
+    """A file of these bytes.
+
+    Raises:
+        InternalServerError: The disk is full (code ``storage_full``).
+        StoreError: It cannot be written.
+    """
+    from polymux.engines.media import write_new
+
     path = sink.draft(len(data))
-    path.write_bytes(data)
+    write_new(path, data)
     return Produced(path, content_type, file_name)
 
 

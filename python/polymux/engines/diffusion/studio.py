@@ -76,7 +76,7 @@ class Studio:
             ``non_commercial`` (whether such weights may be used: false), ``tiny_decoder`` (whether
             the role ``picture:decoder`` decodes: false), ``previews`` (true), ``enlarger`` (path of
             a network of ncnn, a .param file, by which detail begins; Lanczos' filter without) and
-            ``enlarger_factor`` (4), ``most_detail_pixels`` of what detail makes (64 million).
+            ``enlarger_factor`` (its own), ``most_detail_pixels`` of what detail makes (64 million).
 
     Raises:
         NoBackendError: A package is missing, or the device is not there.

@@ -19,8 +19,8 @@ from polymux.engines.diffusion.previews import Previews
 from polymux.engines.diffusion.prompt_length import tell_of_length
 from polymux.engines.diffusion.steps import Steps
 from polymux.models.roles import needed_roles
+from polymux.service.drafts import reported
 from polymux.service.failures import invalid, refusal
-from polymux.service.media_store import reported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,6 +12,7 @@ from polymux.mcp import REMEDY, is_installed
 from polymux.operations.results import RESULTS
 from polymux.server import body as bodies
 from polymux.server.answers import JSON_TYPE, VERSION_FIELD
+from polymux.server.doors.mcp_sessions import OpenSessions
 from polymux.server.endpoint import Endpoint
 from polymux.server.gate import check_body
 from polymux.server.operations import OperationEndpoint
@@ -21,6 +22,7 @@ from polymux.service.failures import draining, refusal
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from mcp_types import CallToolRequestParams
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from polymux.mcp.files import Input
     from polymux.mcp.protocol import Context, Visitor
     from polymux.server.answers import Message, Receive, Scope, Send
+    from polymux.server.doors.mcp_sessions import OpenSession
     from polymux.server.endpoint import Asked
     from polymux.server.gate import Access
     from polymux.server.state import ServerState
@@ -37,13 +40,13 @@ if TYPE_CHECKING:
 
 PATH = "/mcp"
 _log = logging.getLogger("polymux.server")
-_MOST_SESSIONS = 1000
 _IDLE_S = 600.0
 #: Bodies were measured before the SDK sees them.
 _NO_LIMIT = 1 << 62
 _LONGEST_READ_REQUEST = 64 << 10
 #: Of a request's scope: who asks, and when they have left.
 _ACCESS, _LEFT = "polymux.access", "polymux.left"
+_SESSION = b"mcp-session-id"
 
 
 def routes(state: ServerState) -> list[tuple[str, Endpoint]]:
@@ -113,7 +116,7 @@ def _loaded() -> Callable[[ServerState], StreamableHTTPSessionManager]:
             make_server(desk, _HttpDoor(state)),
             session_idle_timeout=_IDLE_S,
             max_request_body_size=_NO_LIMIT,
-            max_sessions=_MOST_SESSIONS,
+            max_sessions=None,  # `OpenSessions` counts them, for each key.
         )
 
     return make
@@ -139,6 +142,7 @@ class _Sessions:
 
     def __init__(self, manager: StreamableHTTPSessionManager) -> None:
         self._manager = manager
+        self._open = OpenSessions()
         self._closing = asyncio.Event()
         self._ready = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -162,13 +166,27 @@ class _Sessions:
             await self._task
 
     async def handle(self, asked: Asked, body: bytes) -> None:
+        owner = asked.access.caller.id
+        name = _field_of(asked.scope, _SESSION)
+        if name is not None:
+            with self._open.used(name, owner):
+                answered = await self._answer(asked, body)
+            ended = asked.scope["method"] == "DELETE" and answered.status < 400
+            if ended or answered.status == 404:
+                self._open.remove(name, owner)
+            return
+        if _begins(asked.scope):
+            self._open.check(owner)
+        answered = await self._answer(asked, body)
+        if answered.session is not None:
+            for one in self._open.add(answered.session, owner):
+                await self._end(one)
+
+    async def _answer(self, asked: Asked, body: bytes) -> _Stamped:
         import anyio
-        from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
-        from mcp.server.auth.provider import AccessToken
 
         left = asyncio.Event()
-        # By this the SDK gives a session to nobody but the key that has begun it.
-        user = AuthenticatedUser(AccessToken(token="", client_id=asked.access.caller.id, scopes=[]))
+        user = _user(asked.access.caller.id)
         scope = {**asked.scope, "user": user, _ACCESS: asked.access, _LEFT: left}
         stamped = _Stamped(asked.send, asked.access)
         send = _OneEvent(stamped) if _reads(body) else stamped
@@ -179,6 +197,42 @@ class _Sessions:
                 raise
         finally:
             left.set()
+        return stamped
+
+    async def _end(self, session: OpenSession) -> None:
+        """As its own client would."""
+        fields = [(_SESSION, session.name.encode()), (b"accept", b"application/json")]
+        scope: Scope = {"type": "http", "method": "DELETE", "path": PATH, "query_string": b"",
+                        "headers": fields, "user": _user(session.owner)}  # fmt: skip
+        await self._manager.handle_request(scope, _replayed(b"", _nothing), _unread)
+
+
+def _user(owner: str) -> AuthenticatedUser:
+    """By this the SDK gives a session to nobody but the key that has begun it."""
+    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+    from mcp.server.auth.provider import AccessToken
+
+    return AuthenticatedUser(AccessToken(token="", client_id=owner, scopes=[]))
+
+
+def _field_of(scope: Scope, name: bytes) -> str | None:
+    return next((value.decode("latin-1") for one, value in scope["headers"] if one == name), None)
+
+
+def _begins(scope: Scope) -> bool:
+    """Whether a request without a session can begin one: newer clients have none."""
+    from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+    version = _field_of(scope, b"mcp-protocol-version")
+    return scope["method"] == "POST" and (version is None or version in HANDSHAKE_PROTOCOL_VERSIONS)
+
+
+async def _nothing() -> Message:
+    return {"type": "http.disconnect"}
+
+
+async def _unread(message: Message) -> None:
+    """Nobody waits for this answer."""
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
@@ -243,17 +297,24 @@ class _Stamped:
 
     Attributes:
         complete: Whether all was sent.
+        status: Of the answer; 0 before.
+        session: The session that a good answer names, which one without any has begun.
     """
 
     def __init__(self, send: Send, access: Access) -> None:
         self._send = send
         self._fields = [VERSION_FIELD, (b"x-request-id", access.request_id.encode())]
         self.complete = False
+        self.status = 0
+        self.session: str | None = None
 
     async def __call__(self, message: Message) -> None:
         if self.complete:
             return  # The SDK answers twice where a session ends meanwhile.
         if message["type"] == "http.response.start":
+            self.status = message["status"]
+            if self.status < 400:
+                self.session = _field_of(message, _SESSION)
             message = {**message, "headers": [*message["headers"], *self._fields]}
         else:
             self.complete = not message.get("more_body", False)

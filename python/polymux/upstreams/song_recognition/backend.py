@@ -21,7 +21,7 @@ from polymux.upstreams.song_recognition.shazam import ShazamRecognition, Signatu
 from polymux.upstreams.song_search.cache import SongCache
 
 if TYPE_CHECKING:
-    from polymux.service.media_store import Draft
+    from polymux.service.drafts import Draft
     from polymux.service.work import Work
     from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
     from polymux.upstreams.song_search.songs import Song

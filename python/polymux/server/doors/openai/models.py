@@ -33,13 +33,13 @@ class ModelEndpoint(OpenAiEndpoint):
         # Nobody keeps when a model was made: since then it can be asked for here.
         self._created = int(time.time())
 
-    def models(self, asked: Asked) -> list[dict[str, Any]]:
+    async def models(self, asked: Asked) -> list[dict[str, Any]]:
         """As OpenAI describes models."""
         key = asked.access.key
         found: dict[str, None] = {}
         for operation in ("chat", *_SELECTED):
             if key is None or key.allows(operation):
-                found |= dict.fromkeys(there(self.state.service, operation))
+                found |= dict.fromkeys(await there(self.state.service, operation))
         return [
             {"id": name, "object": "model", "created": self._created, "owned_by": "polymux"}
             for name in found
@@ -51,7 +51,7 @@ class ModelList(ModelEndpoint):
 
     async def handle(self, asked: Asked) -> None:
         """All of them."""
-        body = {"object": "list", "data": self.models(asked)}
+        body = {"object": "list", "data": await self.models(asked)}
         await send_json(asked.send, 200, body, request_id=asked.access.request_id)
 
 
@@ -65,7 +65,7 @@ class ModelItem(ModelEndpoint):
             NotFoundError: There is none of that name (code ``model_not_found``).
         """
         wanted = asked.scope["path_params"]["model"]
-        for one in self.models(asked):
+        for one in await self.models(asked):
             if one["id"] == wanted:
                 await send_json(asked.send, 200, one, request_id=asked.access.request_id)
                 return
@@ -77,10 +77,10 @@ class ModelItem(ModelEndpoint):
         )
 
 
-def there(service: Service, operation: str) -> list[str]:
+async def there(service: Service, operation: str) -> list[str]:
     """The names of an operation's models that something here can do now, without repeats."""
     if operation == "chat":
-        names = service.chat_models() or [FIRST_MODEL]
+        names = await service.routes.listed_chat_models() or [FIRST_MODEL]
         return [one for one in names if _is_done(service, Work("chat", "", "", {"model": one},
                                                                frozenset()))]  # fmt: skip
     variants = {one.model: one.id for one in contract.operation(operation).variants}
@@ -95,5 +95,7 @@ def there(service: Service, operation: str) -> list[str]:
 def _is_done(service: Service, work: Work) -> bool:
     try:
         return bool(service.backends_of(work))
+    except errors.OverloadedError:
+        return True  # It is there, and has to wait.
     except (errors.NoBackendError, errors.BadRequestError):
         return False

@@ -53,11 +53,12 @@ class Transcript(NamedTuple):
 
         Raises:
             InternalServerError: Subtitles are wanted, and nobody has told any times.
+            NoBackendError: Words are wanted, and nobody has told theirs.
         """
         if form == "text":
             return _TYPES[form], f"{self.job.text.strip()}\n".encode("utf-8", "replace")
         if form in ("srt", "vtt"):
-            if self.job.text and not self.job.chunks:
+            if self.job.text and (not self.job.chunks or self._told() == "none"):
                 raise refusal(
                     errors.InternalServerError,
                     f"what was said came without times, of which no {form} can be made: ask for "
@@ -76,13 +77,25 @@ class Transcript(NamedTuple):
             value["usage"] = {"type": "duration", "seconds": round(seconds, 3)}
         return b"application/json", to_json(value)
 
+    def _told(self) -> str | None:
+        """What the chunks are where they are not what was asked for; see `polymux.upstreams`."""
+        output = self.job.output
+        told = output.get("timestamp") if isinstance(output, dict) else None
+        return told if isinstance(told, str) else None
+
     def _measured_s(self) -> float | None:
         seconds = (self.job.metrics or {}).get("audio_seconds")
         return float(seconds) if isinstance(seconds, (int, float)) else None
 
     def _verbose(self) -> dict[str, Any]:
+        if "word" in self.wanted and self._told() is not None:
+            raise refusal(
+                errors.NoBackendError,
+                "what was said came without times of its words: ask for segment",
+                param="timestamp_granularities",
+            )
         measured_s = self._measured_s()
-        spoken = spans(self.job.chunks, measured_s)
+        spoken = [] if self._told() == "none" else spans(self.job.chunks, measured_s)
         ends = max((one.end_s for one in spoken), default=0.0)
         value: dict[str, Any] = {
             "task": "translate" if self.translated else "transcribe",

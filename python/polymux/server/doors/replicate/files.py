@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from polymux.server.body import Form
     from polymux.server.endpoint import Asked
     from polymux.server.state import ServerState
-    from polymux.service.media_store import Draft, StoredFile
+    from polymux.service.drafts import Draft
+    from polymux.service.media_store import StoredFile
 
 _LONGEST_NAME_BYTES = 255
 _LONGEST_METADATA = 16 << 10

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from polymux.server.doors.replicate.models import Model
     from polymux.server.gate import Access
     from polymux.server.state import ServerState
-    from polymux.service.media_store import Draft, MediaStore, StoredFile
+    from polymux.service.drafts import Draft
+    from polymux.service.media_store import MediaStore, StoredFile
     from polymux.service.work import Prepare, Sink
 
 _DATA = "data:"

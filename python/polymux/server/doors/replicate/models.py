@@ -17,6 +17,7 @@ from polymux.server.doors.replicate.chats import CHATS, chat_schema
 from polymux.server.doors.replicate.schema import PIECES, document, input_schema, output_schema
 from polymux.service.failures import refusal
 from polymux.service.work import Upload, Work
+from polymux.upstreams.names import FREE_NAMES
 
 if TYPE_CHECKING:
     from polymux.contract import Variant
@@ -121,7 +122,7 @@ def all_models(service: Service) -> dict[str, Model]:
             model's already, is asked for by ``polymux/chat`` and its input alone.
     """
     found = dict(models())
-    for chat in service.chat_models():
+    for chat in service.routes.chat_models():
         if _CHAT_NAME.fullmatch(chat) and not set(chat.split("/")) & {".", ".."}:
             owner, _, name = chat.rpartition("/")
             one = Model(owner or OWNER, name, "chat", "", "", chat)
@@ -136,12 +137,19 @@ def is_there(service: Service, model: Model) -> bool:
         for one in model.shape.fields
         if one.required or one.type == "file"
     }
-    values |= {"model": model.chat or "default", "messages": []} if model.iterates else {}
+    if model.iterates:
+        first = "default" if model.operation == "chat" else FREE_NAMES[0]
+        values |= {"model": model.chat or first, "messages": []}
     work = Work(model.operation, model.variant, model.selector, values, frozenset())
     try:
         return bool(service.backends_of(work))
-    except (errors.NoBackendError, errors.BadRequestError):
+    except errors.OverloadedError:
+        return True  # It is there, and has to wait.
+    except errors.NoBackendError:
         return False
+    except errors.BadRequestError as refused:
+        # Nobody asks for an empty text, which is refused by what would do any other.
+        return refused.code != "model_not_found"
 
 
 def named(service: Service, owner: str, name: str) -> Model:
@@ -171,7 +179,7 @@ def of_version(service: Service, version: object) -> Model:
 
     Example:
         >>> from types import SimpleNamespace
-        >>> service = SimpleNamespace(chat_models=list)
+        >>> service = SimpleNamespace(routes=SimpleNamespace(chat_models=list))
         >>> of_version(service, models()["riffusion/riffusion"].version).operation
         'generate_music'
     """

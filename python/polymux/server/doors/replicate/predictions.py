@@ -42,6 +42,7 @@ class CreatingEndpoint(ReplicateEndpoint):
     """
 
     name = "predictions"
+    begins_work = True
 
     def __init__(self, state: ServerState, inputs: Inputs, webhooks: Webhooks) -> None:
         """Of a server."""
@@ -90,6 +91,7 @@ class CreatingEndpoint(ReplicateEndpoint):
         service = self.state.service
         job, new = await service.begin(work, idempotency_key_of(asked.access))
         if new:
+            service.jobs.keep(job)
             # The files belong to the job now, which goes on when this answer is given.
             service.jobs.when_over(job, files.pop_all().close)
             self._webhooks.watch(job)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from polymux._atomic import remove_private_drafts, write_private
 from polymux._secrets import keep_secret
 from polymux._text import display_name
-from polymux.service.media_store import reported
+from polymux.service.drafts import reported
 
 if TYPE_CHECKING:
     from pathlib import Path

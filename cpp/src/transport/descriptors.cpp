@@ -1,0 +1,78 @@
+#include "transport/descriptors.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <new>
+
+#include "transport/process.hpp"
+
+namespace polymux::transport {
+
+namespace {
+
+/// By number, in blocks that are made when they are needed and never freed. A fork may come between
+/// any two instructions of another thread: so there is no lock, and nothing is ever moved.
+constexpr std::size_t block_size = 1024;
+constexpr std::size_t block_count = 1024;
+using Block = std::array<std::atomic<std::uint64_t>, block_size>;
+
+std::array<std::atomic<Block*>, block_count> blocks;
+
+/// The process in the upper half, the inode in the lower one: libcurl closes a socket that never
+/// connected without a word, and its number may be that of something else by now. 0 is nobody's.
+std::uint64_t mark_of(int descriptor) noexcept {
+    constexpr std::uint64_t lower = 0xffffffffU;
+    struct stat state{};
+    if (::fstat(descriptor, &state) != 0) return 0;
+    return ((std::uint64_t{process_generation()} + 1) << 32U) | (state.st_ino & lower);
+}
+
+/// Null where there is none, and memory is out.
+std::atomic<std::uint64_t>* place_of(int descriptor, bool make) noexcept {
+    const auto number = static_cast<std::size_t>(descriptor);
+    if (descriptor < 0 || number >= block_size * block_count) return nullptr;
+    std::atomic<Block*>& place = blocks[number / block_size];
+    Block* block = place.load(std::memory_order_acquire);
+    if (block == nullptr && make) {
+        std::unique_ptr<Block> made(new (std::nothrow) Block{});
+        if (made && place.compare_exchange_strong(block, made.get())) block = made.release();
+    }
+    return block == nullptr ? nullptr : &(*block)[number % block_size];
+}
+
+}  // namespace
+
+void own(int descriptor) noexcept {
+    if (auto* const place = place_of(descriptor, true)) place->store(mark_of(descriptor));
+}
+
+void disown(int descriptor) noexcept {
+    if (auto* const place = place_of(descriptor, false)) place->store(0);
+}
+
+void close_inherited() noexcept {
+    static std::atomic<unsigned> closed_for = 0;  // The process that no fork has made has none.
+    const unsigned process = process_generation();
+    if (closed_for.exchange(process) == process) return;
+    for (std::size_t i = 0; i < block_size * block_count; ++i) {
+        if (blocks[i / block_size].load(std::memory_order_acquire) == nullptr) {
+            i += block_size - 1;
+            continue;
+        }
+        const int descriptor = static_cast<int>(i);
+        auto* const place = place_of(descriptor, false);
+        std::uint64_t mark = place->load();
+        if (mark == 0 || (mark >> 32U) == std::uint64_t{process} + 1) continue;
+        // Where another thread of this process has the number meanwhile, it is not the parent's.
+        if (!place->compare_exchange_strong(mark, 0)) continue;
+        constexpr std::uint64_t lower = 0xffffffffU;
+        if (((mark_of(descriptor) ^ mark) & lower) == 0) ::close(descriptor);
+    }
+}
+
+}  // namespace polymux::transport

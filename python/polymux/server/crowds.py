@@ -1,0 +1,72 @@
+"""How many connections there may be: of all peers together, and of one address."""
+
+from __future__ import annotations
+
+import ipaddress
+import resource
+
+_MOST_DESCRIPTORS = 1 << 16
+_LEAST_CONNECTIONS = 8
+#: What one address may have where nothing is said is so much of all.
+_SHARE = 2
+
+
+class Crowd:
+    """The connections of a server, by who has them.
+
+    An address of IPv6 stands for its network of 64 bits, which is what one line has.
+
+    Args:
+        most: Of all peers. Default: what the process's limit on descriptors leaves when files and
+            engines have theirs.
+        of_one: Of one address. Default: half of all, and as many as there may be from this machine
+            itself, where proxies are.
+    """
+
+    def __init__(self, most: int | None = None, of_one: int | None = None) -> None:
+        """Nobody is there."""
+        self.most = _most_connections() if most is None else most
+        self._of_one = of_one
+        self._counts: dict[str, int] = {}
+
+    def enter(self, address: str | None) -> tuple[str, bool]:
+        """Counts a connection in.
+
+        Args:
+            address: Its peer's; None where it has none.
+
+        Returns:
+            By what `leave` counts it out, and whether its address may have it.
+        """
+        name, is_here = _network(address or "")
+        count = self._counts[name] = self._counts.get(name, 0) + 1
+        most = self._of_one
+        if most is None:
+            most = self.most if is_here or not name else max(1, self.most // _SHARE)
+        return name, count <= most
+
+    def leave(self, name: str) -> None:
+        """Counts a connection out."""
+        count = self._counts.get(name, 0) - 1
+        if count > 0:
+            self._counts[name] = count
+        else:
+            self._counts.pop(name, None)
+
+
+def _network(address: str) -> tuple[str, bool]:
+    """What counts as one address, and whether that is this machine."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address, False
+    if isinstance(found, ipaddress.IPv6Address):
+        if found.ipv4_mapped is None:
+            return found.exploded[:19], found.is_loopback
+        found = found.ipv4_mapped
+    return str(found), found.is_loopback
+
+
+def _most_connections() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(_LEAST_CONNECTIONS, min(soft, _MOST_DESCRIPTORS) * 3 // 4)

@@ -1,0 +1,70 @@
+"""Which options the engines of polymux know: others would do nothing, and nobody would be told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from polymux._text import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_TEXT, _TEXTS = "a text", "an array of texts"
+_FLAG, _TABLE = "true or false", "a table"
+_COUNT, _WHOLE = "a whole number, 1 or more", "a whole number"
+
+#: Family to its options: each as `load` of its engine reads it, or `polymux.models.choosing`.
+_KNOWN: Mapping[str, Mapping[str, str]] = {
+    "media": {"slots": _COUNT, "limits": _TABLE, "most_pixels": _COUNT},
+    "chat": {
+        "model": _TEXT, "mmproj": _TEXT, "names": _TEXTS, "context": _COUNT, "batch": _COUNT,
+        "slots": _COUNT, "device": _TEXT, "gpu_layers": _WHOLE,
+    },
+    "speech": {
+        "model": _TEXT, "device": _TEXT, "compute": _TEXT, "beam": _COUNT, "batch": _COUNT,
+    },
+    "rapidocr": {},
+    "tesseract": {"program": _TEXT, "language": _TEXT},
+    "diffusion": {
+        "models": _TABLE, "loras": _TABLE, "slots": _COUNT, "device": _TEXT, "dtype": _TEXT,
+        "offload": _TEXT, "attention": _TEXT, "most_pixels": _COUNT, "untiled_pixels": _COUNT,
+        "non_commercial": _FLAG, "tiny_decoder": _FLAG, "previews": _FLAG, "enlarger": _TEXT,
+        "enlarger_factor": _COUNT, "most_detail_pixels": _COUNT,
+    },
+    "upscale": {
+        "model": _TEXT, "factor": _COUNT, "input": _TEXT, "output": _TEXT, "tile": _COUNT,
+        "most_pixels": _COUNT,
+    },
+}  # fmt: skip
+
+
+def option_problems(family: str, options: Mapping[str, Any]) -> list[str]:
+    """What is wrong with an engine's options; nothing of an engine of one's own, nobody knows it.
+
+    Example:
+        >>> from polymux.server.engine_options import option_problems
+        >>> option_problems("tesseract", {"language": 5})
+        ['language=5: must be a text']
+        >>> option_problems("tesseract", {"lang": "deu"})
+        ['lang is not known: there is program, language']
+    """
+    known = _KNOWN.get(family)
+    if known is None:
+        return []
+    problems = []
+    for name, value in options.items():
+        if name not in known:
+            there = f"there is {', '.join(known)}" if known else f"{family} has none"
+            problems.append(f"{shown(name)[1:-1]} is not known: {there}")
+        elif not _is_right(known[name], value):
+            problems.append(f"{name}={shown(value)}: must be {known[name]}")
+    return problems
+
+
+def _is_right(kind: str, value: object) -> bool:
+    if kind == _TEXTS:
+        return isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value)
+    if kind == _COUNT:
+        return type(value) is int and value >= 1
+    plain = {_TEXT: str, _FLAG: bool, _TABLE: dict, _WHOLE: int}
+    return type(value) is plain[kind]

@@ -1,0 +1,73 @@
+"""Which models an upstream with a list in OpenAI's form has, where the settings name none."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from polymux.upstreams.server import UpstreamServer
+
+_PATH = "/models"
+#: For the answer: whoever asks for a list of models waits as long at most.
+_LONGEST_S = 3.0
+_KEPT_S, _KEPT_AFTER_FAILURE_S = 60.0, 10.0
+_MOST_NAMES = 1000
+_LONGEST_NAME = 200
+
+
+class ModelListing:
+    """What an upstream lists, asked for when it is wanted and kept for a minute.
+
+    One that does not answer is asked again after ten seconds; what it listed before stays.
+
+    Args:
+        server: Where it is.
+        path: Of its list, behind the server's address. Default: ``"/models"``.
+        clock: Seconds that never go back. Default: `time.monotonic`.
+    """
+
+    def __init__(
+        self,
+        server: UpstreamServer,
+        path: str = _PATH,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Nothing is asked for."""
+        self._server = server
+        self._path = path
+        self._clock = clock
+        self._asking = asyncio.Lock()
+        self._names: tuple[str, ...] = ()
+        self._until = float("-inf")
+
+    async def names(self) -> tuple[str, ...]:
+        """Their names; of very many the first thousand, and none where it lists nothing."""
+        async with self._asking:
+            if self._clock() >= self._until:
+                kept_s = _KEPT_S
+                try:
+                    async with asyncio.timeout(_LONGEST_S):
+                        value = await self._server.ask_json("models", "GET", self._path)
+                    self._names = _names_in(value)
+                except (errors.PolymuxError, TimeoutError):
+                    kept_s = _KEPT_AFTER_FAILURE_S
+                self._until = self._clock() + kept_s
+            return self._names
+
+
+def _names_in(value: Any) -> tuple[str, ...]:
+    told = value.get("data") if isinstance(value, dict) else None
+    found: dict[str, None] = {}
+    for one in told if isinstance(told, list) else ():
+        name = one.get("id") if isinstance(one, dict) else None
+        if isinstance(name, str) and 0 < len(name) <= _LONGEST_NAME and name.isprintable():
+            found[name] = None
+            if len(found) == _MOST_NAMES:
+                break
+    return tuple(found)

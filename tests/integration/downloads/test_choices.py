@@ -1,0 +1,147 @@
+"""Which of a page's forms is taken: the highest, then what plays everywhere; of sound the best."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from support.addressed_server import AddressedServer
+from support.programs import find, run
+from support.video_site import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.web import Exchange, Server
+
+_PICTURE = "testsrc2=size={size}:rate=10:duration=2"
+_TONE = ("-f", "lavfi", "-i", "sine=frequency=440:duration=2")
+_HLS = ("-f", "hls", "-hls_time", "1", "-hls_playlist_type", "vod")
+_MASTER = """#EXTM3U
+#EXT-X-STREAM-INF:BANDWIDTH=300000,RESOLUTION=192x144,CODECS="avc1.42e00a,mp4a.40.2"
+avc/list.m3u8
+#EXT-X-STREAM-INF:BANDWIDTH=300000,RESOLUTION=320x240,CODECS="vp09.00.10.08,mp4a.40.2"
+vp9/list.m3u8
+"""
+#: Of the same size, what plays everywhere is taken, though it is said to be worse.
+_TIED = (
+    _MASTER.replace("avc/", "absent/")
+    .replace("192x144", "320x240")
+    .replace("avc1.42e00a", "av01.0.00M.08")
+    .replace("vp09.00.10.08", "avc1.42e00a")
+    .replace("300000", "900000", 1)
+)
+#: Picture and sound apart, each of byte ranges of one file.
+_APART = """#EXTM3U
+#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="English",LANGUAGE="en",DEFAULT=YES,URI="sound/list.m3u8"
+#EXT-X-STREAM-INF:BANDWIDTH=300000,RESOLUTION=192x144,CODECS="avc1.42e00a,mp4a.40.2",AUDIO="a"
+picture/list.m3u8
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("choices")
+    for name in ("avc", "vp9", "picture", "sound", "sounds"):
+        (folder / name).mkdir()
+    small = ("-f", "lavfi", "-i", _PICTURE.format(size="192x144"))
+    large = ("-f", "lavfi", "-i", _PICTURE.format(size="320x240"))
+    codecs = ("-c:v", "mpeg2video", "-c:a", "aac")
+    # What the master says of their codecs counts, and what the encoders of this machine know.
+    _ffmpeg(*small, *_TONE, *codecs, *_HLS, str(folder / "avc" / "list.m3u8"))
+    _ffmpeg(*large, *_TONE, *codecs, *_HLS, str(folder / "vp9" / "list.m3u8"))
+    ranges = ("-hls_flags", "single_file")
+    _ffmpeg(*small, "-c:v", "mpeg2video", *_HLS, *ranges, str(folder / "picture" / "list.m3u8"))
+    _ffmpeg(*_TONE, "-c:a", "aac", *_HLS, *ranges, str(folder / "sound" / "list.m3u8"))
+    (folder / "master.m3u8").write_text(_MASTER)
+    (folder / "tied.m3u8").write_text(_TIED)
+    (folder / "apart.m3u8").write_text(_APART)
+    _ffmpeg(*_TONE, "-map", "0:a", "-map", "0:a", "-c:a:0", "aac", "-b:a:0", "32k",
+            "-c:a:1", "libopus", "-b:a:1", "160k", "-f", "dash",
+            "-adaptation_sets", "id=0,streams=0 id=1,streams=1", "-seg_duration", "1",
+            str(folder / "sounds" / "list.mpd"))  # fmt: skip
+    return folder
+
+
+def _ffmpeg(*words: str) -> None:
+    subprocess.run([find("ffmpeg"), "-nostdin", "-v", "error", "-y", *words], check=True)
+
+
+class Ranged(Site):
+    """Gives the ranges that are asked for; each is written down."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.ranges: list[str] = []
+
+    async def answer(self, exchange: Exchange) -> None:
+        asked = {name.lower(): value for name, value in exchange.headers}.get("range")
+        if asked is None:
+            await super().answer(exchange)
+            return
+        self.ranges.append(asked)
+        data = (self.folder / exchange.target.lstrip("/")).read_bytes()
+        first, last = map(int, asked.removeprefix("bytes=").split("-"))
+        field = f"Content-Range: bytes {first}-{last}/{len(data)}"
+        await exchange.answer(206, data[first : last + 1], field, "Content-Type: video/mp2t")
+
+
+@pytest.fixture
+def ranged(made: Path) -> Iterator[tuple[Ranged, Server]]:
+    site = Ranged(made)
+    with site.server() as running:
+        yield site, running
+
+
+def streams(server: AddressedServer, answer: Any, path: Path) -> list[dict[str, Any]]:
+    assert answer.status == 200, answer.body
+    address = answer.json()["response"].removeprefix(server.url)
+    path.write_bytes(server.ask("GET", address, key=None).body)
+    words = ("-v", "error", "-show_entries", "stream=codec_type,height", "-of", "json")
+    found: list[dict[str, Any]] = json.loads(run("ffprobe", *words, path).stdout)["streams"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "resolution", "height"),
+    [("master", "", 240), ("master", "best", 240), ("master", "144p", 144), ("master", "240p", 240),
+     ("tied", "", 240), ("tied", "240p", 240)],
+)  # fmt: skip
+def test_the_highest_before_what_plays_everywhere(
+    ranged: tuple[Ranged, Server], tmp_path: Path, name: str, resolution: str, height: int
+) -> None:
+    """A codec that some players lack makes 320x240 no worse than 192x144 (`contracts.md` G.2.9)."""
+    _, web = ranged
+    with AddressedServer(tmp_path, web) as server:
+        body = {"url": web.url(f"/{name}.m3u8"), "resolution": resolution}
+        answer = server.json("/api/v1/downloadvideo", body)
+        found = streams(server, answer, tmp_path / "kept")
+    assert [one["height"] for one in found if one["codec_type"] == "video"] == [height]
+
+
+def test_the_best_sound(ranged: tuple[Ranged, Server], tmp_path: Path) -> None:
+    """Opus of 160 kbit/s before AAC of 32: it is converted whatever it is."""
+    _, web = ranged
+    with AddressedServer(tmp_path, web) as server:
+        answer = server.fetches("convert_to_mp3", web.url("/sounds/list.mpd"))
+        assert answer.status == 200, answer.body
+    asked = [one.target for one in web.requests if "stream" in one.target]
+    assert asked
+    assert {one.partition("stream")[2][0] for one in asked} == {"1"}
+
+
+def test_picture_and_sound_of_lists_apart_and_of_ranges(
+    ranged: tuple[Ranged, Server], tmp_path: Path
+) -> None:
+    site, web = ranged
+    with AddressedServer(tmp_path, web) as server:
+        answer = server.fetches("download_video", web.url("/apart.m3u8"))
+        found = streams(server, answer, tmp_path / "kept")
+    assert {one["codec_type"] for one in found} == {"video", "audio"}
+    assert polymux.probe(tmp_path / "kept").duration_s == pytest.approx(2, abs=0.3)
+    assert len(site.ranges) >= 4
+    assert len({one.target for one in web.requests if "list" in one.target}) == 4

@@ -1,0 +1,57 @@
+"""What is wrong with what a page shows is told by its name there, not by a folder of ours."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import TYPE_CHECKING
+
+import polymux
+import pytest
+from polymux.downloads.settings import DownloadSettings
+from polymux.fetching import FetchPolicy
+from support.addressed_server import MUSIC, AddressedServer
+from support.web import Server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.web import Exchange
+
+TEXT = b"<html>this is no video</html>"
+
+
+async def script(exchange: Exchange) -> None:
+    """``/page`` is text that is called a video, ``/shows`` a page that shows it."""
+    if exchange.target == "/shows":
+        page = b'<!doctype html><title>Rivers</title><video src="/page"></video>'
+        await exchange.answer(200, page, "Content-Type: text/html")
+    else:
+        await exchange.answer(200, TEXT, "Content-Type: video/mp4")
+
+
+@pytest.mark.parametrize("operation", ["download_video", "convert_to_mp3", MUSIC])
+@pytest.mark.parametrize("path", ["/page", "/shows"])
+def test_on_a_server(tmp_path: Path, operation: str, path: str) -> None:
+    """Its folders count as secrets: no answer may have one in it."""
+    with Server(script) as web, AddressedServer(tmp_path, web) as server:
+        status, code, words = server.failure(operation, web.url(path))
+        assert (status, code) == (415, "unsupported_media")
+        assert str(server.settings.store.folder) not in words
+        assert "page" in words or "Rivers" in words
+
+
+def test_without_one() -> None:
+    with Server(script) as web:
+        policy = FetchPolicy(allowed_hosts=(web.authority,))
+        search = DownloadSettings(music_search=web.url("/{query}"))
+        with polymux.Local(fetch=policy, download=search) as local:
+            for ask in (
+                lambda: local.download_video(web.url("/shows")),
+                lambda: local.download_music("shows"),
+                lambda: local.convert_to_mp3(url=web.url("/shows")),
+            ):
+                with pytest.raises(polymux.PolymuxError) as caught:
+                    ask()
+                told = f"{caught.value} {caught.value.to_dict()}"
+                assert tempfile.gettempdir() not in told
+                assert "Rivers" in told

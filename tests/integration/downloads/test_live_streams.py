@@ -1,0 +1,95 @@
+"""Live streams, of which a page does not say that they are: no piece of one is a video."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polymux
+import pytest
+from support.addressed_server import AddressedServer
+from support.web import Server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.web import Exchange, Script
+
+HTML = "Content-Type: text/html; charset=utf-8"
+M3U8 = "Content-Type: application/vnd.apple.mpegurl"
+PARTS = "#EXTM3U\n#EXT-X-TARGETDURATION:3\n{more}#EXTINF:3,\n/part.ts\n"
+MASTER = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=300000,RESOLUTION=192x144\n/live.m3u8\n"
+APART = (
+    '#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="a",DEFAULT=YES,URI="/live.m3u8"\n'
+    '#EXT-X-STREAM-INF:BANDWIDTH=300000,RESOLUTION=192x144,CODECS="avc1.42e00a,mp4a.40.2",'
+    'AUDIO="a"\n/whole.m3u8\n'
+)
+MANIFEST = (
+    '<?xml version="1.0"?><!-- <MPD> --><MPD xmlns="urn:mpeg:dash:schema:mpd:2011"\n type="{kind}" '
+    'availabilityStartTime="2026-01-01T00:00:00Z" mediaPresentationDuration="PT3S"><Period>'
+    '<AdaptationSet mimeType="audio/mp4"><Representation id="1" bandwidth="1"><SegmentList '
+    'duration="3"><SegmentURL media="/part.m4s"/></SegmentList></Representation></AdaptationSet>'
+    "</Period></MPD>"
+)
+SOURCE = '<html><video><source src="{}"></video></html>'
+LIVE = {
+    "list": SOURCE.format("/live.m3u8"),
+    "master": SOURCE.format("/master.m3u8"),
+    "sound apart": SOURCE.format("/apart.m3u8"),
+    "event": SOURCE.format("/event.m3u8"),
+    "player": '<html><script>jwplayer("a").setup({"file": "/live.m3u8"});</script></html>',
+    "manifest": SOURCE.format("/dynamic.mpd"),
+}
+
+
+def site(page: str, part: bytes = b"") -> Script:
+    files = {
+        "/page": (page, HTML),
+        "/live.m3u8": (PARTS.format(more=""), M3U8),
+        "/event.m3u8": (PARTS.format(more="#EXT-X-PLAYLIST-TYPE:EVENT\n"), M3U8),
+        "/demand.m3u8": (PARTS.format(more="#EXT-X-PLAYLIST-TYPE:VOD\n"), M3U8),
+        "/whole.m3u8": (PARTS.format(more="") + "#EXT-X-ENDLIST\n", M3U8),
+        "/master.m3u8": (MASTER, M3U8),
+        "/apart.m3u8": (APART, M3U8),
+        "/dynamic.mpd": (MANIFEST.format(kind="dynamic"), "Content-Type: application/dash+xml"),
+        "/static.mpd": (MANIFEST.format(kind="static"), "Content-Type: application/dash+xml"),
+    }
+
+    async def script(exchange: Exchange) -> None:
+        if exchange.target.startswith("/part"):
+            await exchange.answer(200, part, "Content-Type: video/mp2t")
+        elif exchange.target == "/moved":
+            await exchange.answer(302, b"", "Location: /whole.m3u8")
+        else:
+            text, kind = files[exchange.target]
+            await exchange.answer(200, text.encode(), kind)
+
+    return script
+
+
+@pytest.mark.parametrize("name", LIVE)
+def test_no_piece_of_it_is_fetched(tmp_path: Path, name: str) -> None:
+    with Server(site(LIVE[name])) as web, AddressedServer(tmp_path, web) as server:
+        status, code, words = server.failure("download_video", web.url("/page"))
+        assert (status, code) == (422, "undecodable"), words
+        assert "live stream" in words
+        assert [one.target for one in web.requests if one.target.startswith("/part")] == []
+
+
+@pytest.mark.parametrize("operation", ["convert_to_mp3", "summarize_video"])
+def test_nor_for_its_sound(tmp_path: Path, operation: str) -> None:
+    with Server(site(LIVE["list"])) as web, AddressedServer(tmp_path, web) as server:
+        status, code, words = server.failure(operation, web.url("/page"))
+        assert (status, code) == (422, "undecodable"), words
+
+
+@pytest.mark.parametrize("path", ["/whole.m3u8", "/demand.m3u8", "/static.mpd"])
+def test_what_ends_is_fetched(site_folder: Path, tmp_path: Path, path: str) -> None:
+    """And its list is asked for no more often than before."""
+    part = (site_folder / "hls" / "list0.ts").read_bytes()
+    with Server(site(SOURCE.format(path), part)) as web, AddressedServer(tmp_path, web) as server:
+        answer = server.fetches("convert_to_mp3", web.url("/page"))
+        assert answer.status == 200, answer.body
+        address = answer.json()["response"].removeprefix(server.url)
+        (tmp_path / "made").write_bytes(server.ask("GET", address, key=None).body)
+        assert polymux.probe(tmp_path / "made").duration_s > 0.5
+        assert [one.target for one in web.requests].count(path) <= 2

@@ -1,0 +1,154 @@
+"""D10: the time of day is set under a server, and between two of them."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.kill_rounds import JOBS, path_of, sound
+from support.preloads import compiled, preloaded
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.serving import ServedProgram
+
+DAY_S = 86400
+YEAR_S = 365 * DAY_S
+#: The time of day, and no other clock, is off by the seconds that the file of MOVED_BY holds.
+MOVED = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <time.h>
+static int64_t moved(void) {
+    static const volatile int64_t* seconds;
+    if (!seconds) {
+        const char* path = getenv("MOVED_BY");
+        int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+        if (file < 0) return 0;
+        void* found = mmap(0, sizeof(int64_t), PROT_READ, MAP_SHARED, file, 0);
+        if (found == MAP_FAILED) return 0;
+        seconds = found;
+    }
+    return *seconds;
+}
+int clock_gettime(clockid_t clock, struct timespec* now) {
+    static int (*real)(clockid_t, struct timespec*);
+    if (!real) *(void**)&real = dlsym(RTLD_NEXT, "clock_gettime");
+    int result = real(clock, now);
+    if (!result && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
+        now->tv_sec += moved();
+    return result;
+}
+int gettimeofday(struct timeval* restrict now, void* restrict zone) {
+    static int (*real)(struct timeval*, void*);
+    if (!real) *(void**)&real = dlsym(RTLD_NEXT, "gettimeofday");
+    int result = real(now, zone);
+    if (!result) now->tv_sec += moved();
+    return result;
+}
+time_t time(time_t* now) {
+    struct timespec found;
+    clock_gettime(CLOCK_REALTIME, &found);
+    if (now) *now = found.tv_sec;
+    return found.tv_sec;
+}
+"""
+
+
+class TimeOfDay:
+    """What a server that is started by `start` takes for it."""
+
+    def __init__(self, program: ServedProgram, folder: Path) -> None:
+        self.program = program
+        self.moved_s = 0
+        self._library = compiled(MOVED, folder, "moved")
+        self._path = folder / "moved"
+        self._path.write_bytes(bytes(8))
+        with self._path.open("r+b") as file:
+            self._seconds = mmap.mmap(file.fileno(), 8)
+
+    def move(self, seconds: int) -> None:
+        self.moved_s += seconds
+        self._seconds[:] = struct.pack("=q", self.moved_s)
+
+    def now(self) -> float:
+        return time.time() + self.moved_s
+
+    def start(self) -> None:
+        own = preloaded(self._library) | {"MOVED_BY": str(self._path)}
+        self.program.start(environment=self.program.environment | own)
+
+    def start_again(self) -> None:
+        assert self.program.stop() == 0, self.program.told
+        self.start()
+
+
+@pytest.fixture
+def clock(program: ServedProgram, tmp_path_factory: pytest.TempPathFactory) -> TimeOfDay:
+    made = TimeOfDay(program, tmp_path_factory.mktemp("clock"))
+    made.start()
+    return made
+
+
+def job(program: ServedProgram, name: str) -> dict[str, Any]:
+    answer = program.request("GET", f"{JOBS}/{name}")
+    assert answer.status == 200, answer.body
+    found: dict[str, Any] = answer.json()
+    assert found["status"] == "succeeded"
+    return found
+
+
+def moments(found: dict[str, Any]) -> list[float]:
+    names = ("created_at", "started_at", "completed_at")
+    return [datetime.fromisoformat(found[one]).timestamp() for one in names]
+
+
+def check_is_fresh(clock: TimeOfDay, name: str) -> None:
+    """The job and its file are there, and no older than they are, by the clock of today."""
+    program = clock.program
+    found = job(program, name)
+    before = clock.now()
+    created, started, completed = moments(found)
+    assert before - 300 < created <= started <= completed <= before
+    assert program.request("GET", path_of(found["output"])).body[:1] == b"\xff"
+
+
+@pytest.mark.parametrize("leap_s", [-DAY_S, YEAR_S])
+def test_the_clock_is_set_and_set_right_again(
+    program: ServedProgram, clock: TimeOfDay, leap_s: int
+) -> None:
+    asked = program.convert(sound(0.2, 1))
+    assert asked.status == 200, asked.body
+    link = path_of(asked.json()["response"])
+    (first,) = program.request("GET", JOBS).json()["results"]
+    check_is_fresh(clock, first["id"])
+
+    clock.move(leap_s)  # While it runs: nothing is over, and what is made now is made after that.
+    assert program.request("GET", link).status == 200
+    assert program.convert(sound(0.2, 2)).status == 200
+    second, again = program.request("GET", JOBS).json()["results"]
+    assert again == first
+    assert 0 <= moments(second)[0] - moments(first)[0] < 300
+
+    clock.start_again()  # It believes the clock now, and the jobs are as old as they were.
+    check_is_fresh(clock, first["id"])
+    check_is_fresh(clock, second["id"])
+
+    assert program.stop() == 0
+    clock.move(-leap_s)  # While none runs.
+    clock.start()
+    check_is_fresh(clock, first["id"])
+    check_is_fresh(clock, second["id"])
+    assert program.request("GET", link).status == 200
+    assert program.stop() == 0
+    assert len([one for one in program.log if "the clock was set by" in one]) == 2, program.told

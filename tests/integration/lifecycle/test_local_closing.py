@@ -1,0 +1,206 @@
+"""Closing `Local` and `AsyncLocal` while calls run: nobody waits for ever, and nothing is left."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux.engines.supervisor import EngineBackend
+from polymux.errors import OperationCancelledError
+from support.engines import FAMILY
+from support.services import Scripted
+from support.supervised import QUICK, alive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CHUNK = {"choices": [{"index": 0, "delta": {"content": "Hello"}}]}
+
+
+def held(slots: int = 4) -> Scripted:
+    """A backend that comes to no end."""
+    made: Any = Scripted(slots=slots)
+    made.gate = asyncio.Event()
+    made.chunks = [CHUNK]
+    return made
+
+
+def until(condition: Callable[[], object], longest_s: float = 10) -> None:
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < longest_s
+        time.sleep(0.01)
+
+
+class Caller(threading.Thread):
+    """A call in a thread of its own, and how it ended."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        super().__init__(daemon=True)
+        self._call = call
+        self.error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._call()
+        except BaseException as error:
+            self.error = error
+
+    def check_ended(self) -> None:
+        self.join(5)
+        assert not self.is_alive()
+        assert isinstance(self.error, OperationCancelledError)
+        assert "closed" in str(self.error)
+
+
+def test_callers_in_other_threads_are_told() -> None:
+    """At work, in the queue, in a job, and in the midst of a stream."""
+    backend = held(slots=3)
+    local = polymux.Local(backends=[backend])
+    callers = [
+        Caller(lambda: local.chat("Hi")),
+        Caller(lambda: local.convert_to_mp3(b"x")),
+        Caller(lambda: list(local.chat("Hi", stream=True))),
+    ]
+    until(lambda: len(backend.began) == 3)
+    callers.append(Caller(lambda: local.chat("Behind")))
+    time.sleep(0.2)
+    began = time.monotonic()
+    local.close()
+    assert time.monotonic() - began < 5
+    for one in callers:
+        one.check_ended()
+    assert len(backend.began) == 3
+
+
+def test_streams_that_nobody_reads_are_ended() -> None:
+    backend = held()
+    local = polymux.Local(backends=[backend])
+    stream = local.chat("Hi", stream=True)
+    assert next(stream).content == "Hello"
+    local.close()
+    assert backend.ended == ["closed"]
+    with pytest.raises(OperationCancelledError, match="closed"):
+        next(stream)
+    stream.close()
+    assert local._session is None  # Nothing was opened anew for that.
+
+
+@pytest.mark.parametrize(("load", "what"), [("", "deaf 30"), ("slow", "echo x")])
+def test_processes_at_work_and_in_the_making_are_ended(load: str, what: str) -> None:
+    engine = EngineBackend("faulty", FAMILY, ["chat"], {"load": load}, supervision=QUICK)
+    local = polymux.Local(backends=[engine])
+    caller = Caller(lambda: local.chat(what))
+    until(lambda: engine.loading and engine.loading.pid)
+    process = engine.loading
+    assert process is not None
+    if not load:
+        until(lambda: process.busy)
+        time.sleep(0.2)
+    local.close()
+    caller.check_ended()
+    assert not alive(process.pid or 0)
+    assert engine.process is None
+
+
+def test_threads_that_call_while_it_is_closed() -> None:
+    """Each call has a result or an error, whatever the moment."""
+    local = polymux.Local(backends=[Scripted(slots=8)])
+    over = threading.Event()
+
+    def call_on() -> None:
+        while not over.is_set():
+            try:
+                assert local.read_text(b"x").text == "read"
+            except polymux.PolymuxError as error:
+                assert "closed" in str(error) or "stopping" in str(error), error  # noqa: PT017
+
+    callers = [Caller(call_on) for _ in range(4)]
+    for _ in range(20):
+        time.sleep(0.02)
+        local.close()
+    over.set()
+    for one in callers:
+        one.join(5)
+        assert not one.is_alive()
+        assert one.error is None, one.error
+    local.close()
+
+
+def test_asynchronous_calls_are_told() -> None:
+    async def main() -> None:
+        backend = held()
+        local = polymux.AsyncLocal(backends=[backend])
+        calls = [
+            asyncio.create_task(local.chat("Hi")),
+            asyncio.create_task(local.convert_to_mp3(b"x")),
+        ]
+        stream = await local.chat("Hi", stream=True)
+        assert (await anext(stream)).content == "Hello"
+        reading = asyncio.create_task(anext(stream))
+        idle = await local.chat("Hi", stream=True)
+        await anext(idle)
+        while len(backend.began) < 4:
+            await asyncio.sleep(0.01)
+        await asyncio.wait_for(local.aclose(), 10)
+        for one in [*calls, reading]:
+            assert one.done()
+            assert isinstance(one.exception(), OperationCancelledError)
+            assert one.cancelling() == 0
+        with pytest.raises(OperationCancelledError):
+            await anext(idle)
+        assert sorted(backend.ended) == ["cancelled"] * 2 + ["closed"] * 2
+        await local.aclose()
+
+    asyncio.run(main())
+
+
+def test_who_cancels_a_call_itself_sees_that() -> None:
+    async def main() -> None:
+        local = polymux.AsyncLocal(backends=[held()])
+        call = asyncio.create_task(local.chat("Hi"))
+        await asyncio.sleep(0.1)
+        call.cancel()
+        await local.aclose()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    asyncio.run(main())
+
+
+def test_a_process_that_is_loaded_when_it_is_closed() -> None:
+    """Its library holds the interpreter: it hears nothing, and is ended all the same."""
+
+    async def main() -> None:
+        engine = EngineBackend("faulty", FAMILY, ["chat"], {"load": "silent"}, supervision=QUICK)
+        call = asyncio.create_task(engine._ready())
+        while engine.loading is None or engine.loading.pid is None:
+            await asyncio.sleep(0.01)
+        pid = engine.loading.pid
+        await asyncio.wait_for(engine.close(), 5)
+        with pytest.raises(polymux.OverloadedError, match="closed"):
+            await call
+        assert not alive(pid)
+        assert engine.process is engine.loading is None
+
+    asyncio.run(main())
+
+
+def test_an_engine_that_is_closed_before_its_process_is_there() -> None:
+    async def main() -> None:
+        engine = EngineBackend("faulty", FAMILY, ["chat"], supervision=QUICK)
+        call = asyncio.create_task(engine._ready())
+        while engine.loading is None:
+            await asyncio.sleep(0)
+        assert engine.loading.pid is None
+        await asyncio.wait_for(engine.close(), 5)
+        with pytest.raises(polymux.OverloadedError, match="closed"):
+            await call
+        assert engine.process is engine.loading is None
+
+    asyncio.run(main())

@@ -1,0 +1,67 @@
+"""Work that never comes to its end, in a process that lives: what counts as going on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from polymux.errors import InternalServerError
+from support.supervised import QUICK, asked, engine, go, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STALLED_S = 1.0
+HOW = QUICK._replace(stalled_s=STALLED_S)
+
+
+def test_what_tells_or_writes_goes_on(tmp_path: Path) -> None:
+    """However long it takes."""
+
+    async def body() -> None:
+        async with engine(tmp_path, HOW) as (service, backend):
+            loop = asyncio.get_running_loop()
+            for what in ("tell 0.4 5", "write 0.4 5"):
+                began = loop.time()
+                assert (await service.call(asked(what))).output["text"] == "done", what
+                assert loop.time() - began > 1.5 * STALLED_S
+            assert backend.health().state == "ready"
+
+    go(body())
+
+
+def test_what_waits_for_its_turn_is_not_stalled(tmp_path: Path) -> None:
+    """A process does one thing after another, as far as it is asked beside the places."""
+
+    async def body() -> None:
+        async with engine(tmp_path, HOW) as (service, backend):
+            from polymux.service.work import Sink
+
+            sink = Sink(lambda: None, service.store.media.draft)
+            first = asyncio.create_task(backend.run(asked("tell 0.4 6"), sink))
+            await until(lambda: backend.process is not None and backend.process.busy == 1)
+            second = asyncio.create_task(backend.run(asked("echo later"), sink))
+            assert (await first).output["text"] == "done"
+            assert (await second).output["text"] == "later"
+
+    go(body())
+
+
+def test_it_is_no_crash_and_not_tried_again(tmp_path: Path) -> None:
+    """More often than crashes are allowed."""
+
+    async def body() -> None:
+        async with engine(tmp_path, HOW) as (service, backend):
+            for _ in range(4):
+                mark = tmp_path / "begun"
+                with pytest.raises(InternalServerError) as failed:
+                    await service.call(asked(f"touch {mark}"))
+                assert (failed.value.status, failed.value.code) == (500, "engine_failed")
+                mark.unlink()
+                await asyncio.sleep(0.1)
+                assert not mark.exists()
+            assert (await service.call(asked("echo x"))).output["text"] == "x"
+            assert backend.health().state == "ready"
+
+    go(body())

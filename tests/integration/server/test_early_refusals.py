@@ -1,0 +1,114 @@
+"""What a connection refuses by itself: what is no request, and connections that are too many."""
+
+from __future__ import annotations
+
+import json
+import socket
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+from polymux.server.crowds import Crowd
+from polymux.server.settings import Limits
+from support.polymux_server import CHAT, HELLO, Box, PolymuxServer, read_answer
+from support.served import until
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+
+def held(box: Box) -> Callable[[], list[Scripted]]:
+    def make() -> list[Scripted]:
+        box.backend = Scripted(slots=4)
+        box.backend.gate.clear()
+        return [box.backend]
+
+    return make
+
+
+@pytest.mark.parametrize("version", ["0.9", "1.2", "2.0", "3.0"])
+def test_other_versions_of_http(tmp_path: Path, version: str) -> None:
+    """They would be read otherwise than they were meant."""
+    with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:
+        answer = server.raw(HEALTH.replace(b"HTTP/1.1", b"HTTP/" + version.encode()))
+        assert answer.status in (400, 505), answer.body
+        assert server.raw(HEALTH.replace(b"HTTP/1.1", b"HTTP/1.0")).status == 200
+
+
+def test_refusals_have_a_name(tmp_path: Path) -> None:
+    """As all answers: by it they are found in a log of whoever asked."""
+    with PolymuxServer(tmp_path / "s", lambda: [Scripted()], limits=Limits(header_s=0.5)) as server:
+        long = b"GET / HTTP/1.1\r\nx: " + b"y" * 70_000
+        for data, status in ((b"\0\r\n\r\n", 400), (HEALTH[:20], 408), (long, 431)):
+            answer = server.raw(data)
+            assert answer.status == status
+            assert answer.json()["request_id"] == answer.headers["x-request-id"]
+            assert answer.headers["x-request-id"].startswith("req_")
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [b"\0garbage\r\n\r\n", HEALTH.replace(b"1.1", b"2.0"), b"POST http://a/ HTTP/1.1\r\n"
+     b"Content-Length: 5\r\n\r\n", b"GET / HTTP/1.1\r\nx: " + b"y" * 70_000, b"\0" * 100_000],
+)  # fmt: skip
+@pytest.mark.parametrize("pipelined", [False, True])
+def test_what_is_no_request_takes_no_answer(tmp_path: Path, behind: bytes, pipelined: bool) -> None:
+    """Requests that have come whole before it are answered, and the connection is closed."""
+    box = Box()
+    body = json.dumps(HELLO).encode()
+    with PolymuxServer(tmp_path / "s", held(box)) as server, server.connect() as connection:
+        head = (
+            f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.key}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        connection.sendall((head.encode() + body) * (2 if pipelined else 1))
+        until(lambda: box.backend.began)
+        connection.sendall(behind)
+        until(
+            lambda: any(one._ignored_bytes >= 0 for one in server.server.server_state.connections)
+        )
+        assert box.backend.ended == []
+        server.loop.call_soon_threadsafe(box.backend.gate.set)
+        answer = read_answer(connection)
+        assert answer.status == 200
+        assert answer.body.count(b"HTTP/1.1 200") == (1 if pipelined else 0)
+        assert len(box.backend.began) == (2 if pipelined else 1)
+
+
+def test_one_address_does_not_take_all_connections(tmp_path: Path) -> None:
+    """S25: others are served, and its own as soon as it gives some back."""
+    limits = Limits(connections_per_address=5, header_s=30)
+    with (
+        PolymuxServer(tmp_path / "s", lambda: [Scripted()], limits=limits) as server,
+        ExitStack() as stack,
+    ):
+        taken = [stack.enter_context(server.connect()) for _ in range(5)]
+        until(lambda: len(server.server.server_state.connections) == 5)
+        refused = server.raw(HEALTH)
+        assert (refused.status, refused.json()["code"]) == (503, "overloaded")
+        assert refused.headers["retry-after"] == "5"
+        with socket.create_connection(server.address, 10, ("127.0.0.2", 0)) as other:
+            other.sendall(HEALTH)
+            assert read_answer(other).status == 200
+        taken[0].close()
+        until(lambda: server.raw(HEALTH).status == 200)
+
+
+def test_who_counts_as_one_address() -> None:
+    crowd = Crowd(most=8)
+    assert [crowd.enter("192.0.2.1")[1] for _ in range(5)] == [True] * 4 + [False]
+    assert crowd.enter("192.0.2.2")[1]
+    # A line has a network of 64 bits; and an address of IPv4 may come in the form of IPv6.
+    assert [crowd.enter(f"2001:db8::{n}")[1] for n in range(5)] == [True] * 4 + [False]
+    assert crowd.enter("2001:db8:0:1::1")[1]
+    assert not crowd.enter("::ffff:192.0.2.1")[1]
+    # This machine itself, where proxies are, and peers without an address.
+    for here in ("127.0.0.1", "::1", None):
+        assert all(crowd.enter(here)[1] for _ in range(8))
+    for _ in range(6):
+        crowd.leave("192.0.2.1")
+    assert crowd.enter("192.0.2.1")[1]

@@ -1,0 +1,157 @@
+"""What is done is not lost: results of commands whose files cannot be fetched or written."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import pytest
+from servers import media, steps
+from servers.misbehaving import MisbehavingServer
+from servers.reference import ReferenceServer
+from support.client_children import eventually
+from support.commands import LONGEST_S, run, started
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def server() -> Iterator[ReferenceServer]:
+    with ReferenceServer() as server:
+        yield server
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "talk.wav").write_bytes(media.wav())
+    return tmp_path
+
+
+def test_a_transcript_that_cannot_be_written_is_not_asked_for(
+    server: ReferenceServer, folder: Path
+) -> None:
+    (folder / "folder").mkdir()
+    (folder / "link").symlink_to("talk.wav")
+    for name, word in (("none/x.txt", b"none"), ("folder", b"folder"), ("link", b"symbolic link")):
+        done = run(
+            "transcribe", "talk.wav", "-o", name, "--overwrite", cwd=folder, server=server, code=1
+        )
+        assert word in done.stderr
+        assert not server.calls
+    assert sorted(os.listdir(folder)) == ["folder", "link", "talk.wav"]  # noqa: PTH208
+
+
+def test_a_transcript_that_cannot_be_written_any_more_is_printed(folder: Path) -> None:
+    """Its folder went away while the server worked."""
+    said = json.dumps({"id": "a", "status": "succeeded", "output": {"text": "Ask not"}}).encode()
+    (folder / "gone").mkdir()
+    with MisbehavingServer() as server:
+        server.script(steps.read_body(), steps.sleep(3), steps.answer(200, said))
+        words = ("transcribe", "talk.wav", "-o", "gone/x.txt")
+        child = started(*words, cwd=folder, server=server)
+        assert eventually(lambda: server.requests, LONGEST_S)
+        (folder / "gone").rmdir()
+        out, told = child.communicate(timeout=LONGEST_S)
+    assert child.returncode == 1
+    assert out == b"Ask not\n"
+    assert b"gone/x.txt" in told
+
+
+def test_a_transcript_to_standard_output(server: ReferenceServer, folder: Path) -> None:
+    """As `convert-to-mp3 -o -` has it; no file is called so."""
+    plain = run("transcribe", "talk.wav", cwd=folder, server=server)
+    assert plain.stdout.strip()
+    for words in (("-o", "-"), ("-o", "-", "--overwrite")):
+        done = run("transcribe", "talk.wav", *words, cwd=folder, server=server)
+        assert done.stdout == plain.stdout
+    assert os.listdir(folder) == ["talk.wav"]  # noqa: PTH208
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_file_that_is_gone_keeps_no_other_from_being_saved(
+    server: ReferenceServer, folder: Path, *, as_json: bool
+) -> None:
+    server.fail(404, path="/media/000001-1.png")
+    words = ["generate-image", "x", "--num-outputs", "3", "--save", "d"]
+    done = run(*words, *(["--json"] * as_json), cwd=folder, server=server, code=5)
+    assert len(os.listdir(folder / "d")) == 2  # noqa: PTH208
+    assert done.stderr.count(b"polymux: the file is at ") == 1
+    assert b"/media/000001-1.png" in done.stderr
+    assert done.stderr.count(b"status 404") == 1
+    if not as_json:
+        assert done.stdout.splitlines() == [b"d/x.png", b"d/x-2.png"]
+
+
+def test_addresses_that_are_none_are_no_defect(folder: Path) -> None:
+    address = "http://[bad/x.png"
+    said = json.dumps({"id": "a", "status": "succeeded", "output": [address]}).encode()
+    with MisbehavingServer() as server:
+        server.script(steps.answer(200, said), times=None)
+        done = run("generate-image", "x", cwd=folder, server=server)
+        assert done.stdout.decode() == f"{address}\n"
+        done = run("generate-image", "x", "--save", "d", cwd=folder, server=server, code=1)
+        assert f"polymux: the file is at {address}" in done.stderr.decode()
+        assert b"the URL is refused" in done.stderr
+        assert b"defect" not in done.stderr
+
+
+def test_a_list_of_any_length(server: ReferenceServer, folder: Path) -> None:
+    run("generate-image", "x", "--no-wait", cwd=folder, server=server)
+    for most in ("99999999999999999999999", str(2**63), str(2**63 - 1)):
+        done = run("predictions", "list", "--limit", most, cwd=folder, server=server)
+        assert done.stdout.count(b"\n") == 1
+
+
+class _Prefixed(BaseHTTPRequestHandler):
+    """A server of one picture, below a path of its own."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        port = self.server.server_port
+        made = [f"http://[::1]:{port}/pre/a.png"]
+        job = {"id": "a", "status": "succeeded", "output": made}
+        self._answer(json.dumps(job).encode())
+
+    def do_GET(self) -> None:
+        self._answer(b"a picture")
+
+    def _answer(self, body: bytes) -> None:
+        self.server.seen.append((self.path.partition("?")[0], self.headers["authorization"]))
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class _OverIPv6(ThreadingHTTPServer):
+    address_family = socket.AF_INET6
+
+
+def test_a_server_of_ipv6_below_a_path(folder: Path) -> None:
+    """The prefix stays, however the address ends; files come without the key."""
+    with _OverIPv6(("::1", 0), _Prefixed) as server:
+        server.seen = seen = []
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            for end in ("", "/", "/api/v1", "/api/v1/"):
+                seen.clear()
+                url = f"http://[::1]:{server.server_port}/pre{end}"
+                words = ("generate-image", "x", "--server", url, "--save", f"d{len(end)}")
+                done = run(*words, cwd=folder, POLYMUX_API_KEY="a-key")
+                saved = folder / done.stdout.decode().strip()
+                assert saved.read_bytes() == b"a picture"
+                assert seen == [
+                    ("/pre/api/v1/modelhost/imagegeneration", "Bearer a-key"),
+                    ("/pre/a.png", None),
+                ]
+        finally:
+            server.shutdown()

@@ -1,0 +1,144 @@
+"""The threads of fetches in event loops: their own, so many, and nobody else waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from polymux import errors
+from polymux.fetching import FetchLimits, FetchPolicy, afetch, ajudged
+from support.fetches import OK, answering, limit_of, sending, wait_until
+from support.hostile_check import PATIENCE
+from support.web import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
+    from polymux.fetching import Fetched
+
+MOST = 64
+HELD = sending(OK + b"Content-Length: 100\r\n\r\n", then="stall")
+
+
+def fetching(server: Server, **limits: int) -> Coroutine[Any, Any, Fetched]:
+    policy = FetchPolicy(allowed_hosts=(server.authority,))
+    return afetch(server.url(), policy=policy, limits=FetchLimits(**limits))
+
+
+def own_threads() -> list[str]:
+    return [one.name for one in threading.enumerate() if one.name == "polymux-fetch"]
+
+
+def test_deadlines_hold_where_the_loop_s_executor_is_busy() -> None:
+    async def main(server: Server) -> None:
+        loop = asyncio.get_running_loop()
+        go_on = threading.Event()
+        busy = [loop.run_in_executor(None, go_on.wait) for _ in range((os.cpu_count() or 1) + 4)]
+        begun = time.monotonic()
+        try:
+            with pytest.raises(errors.RequestTimeoutError) as caught:
+                await asyncio.wait_for(fetching(server, total_ms=300), 20)
+            assert limit_of(caught.value) == "total"
+            task = asyncio.create_task(fetching(server))
+            await asyncio.sleep(0.1)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert time.monotonic() - begun < 2 * PATIENCE
+        finally:
+            go_on.set()
+            await asyncio.gather(*busy)
+
+    with Server(HELD) as server:
+        asyncio.run(main(server))
+
+
+def test_slow_addresses_hold_up_no_more_than_fetches() -> None:
+    """Not the loop's executor, and not those who only ask where an address leads."""
+
+    async def main(server: Server) -> None:
+        slow = [asyncio.create_task(fetching(server)) for _ in range(MOST + 10)]
+        while len(server.requests) < MOST:
+            await asyncio.sleep(0.01)
+        begun = time.monotonic()
+        assert await asyncio.to_thread(lambda: 2) == 2
+        with pytest.raises(errors.URLRefusedError):
+            await ajudged("http://127.0.0.1/")
+        queued = asyncio.create_task(fetching(server))
+        with pytest.raises(errors.RequestTimeoutError) as caught:
+            await fetching(server, total_ms=300)
+        assert limit_of(caught.value) == "total"
+        queued.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await queued
+        assert time.monotonic() - begun < 2 * PATIENCE
+        assert len(own_threads()) == MOST
+        assert len(server.requests) == MOST
+        for task in slow:
+            task.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
+
+    with Server(HELD) as server:
+        asyncio.run(main(server))
+        wait_until(lambda: not own_threads())
+
+
+def test_who_waits_for_a_thread_has_less_of_the_total_left() -> None:
+    async def main(server: Server) -> None:
+        slow = [asyncio.create_task(fetching(server)) for _ in range(MOST)]
+        while len(server.requests) < MOST:
+            await asyncio.sleep(0.01)
+        begun = time.monotonic()
+        queued = asyncio.create_task(fetching(server, total_ms=1500))
+        await asyncio.sleep(0.8)
+        slow[0].cancel()
+        with pytest.raises(errors.RequestTimeoutError) as caught:
+            await queued
+        assert limit_of(caught.value) == "total"
+        assert 1.4 <= time.monotonic() - begun <= 2.1 * PATIENCE
+        assert len(server.requests) == MOST + 1
+        for task in slow:
+            task.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
+
+    with Server(HELD) as server:
+        asyncio.run(main(server))
+
+
+CHILD = """
+import asyncio, os, sys, threading, time
+from polymux.fetching import FetchPolicy, afetch
+held, good = sys.argv[1:]
+def fetching(authority):
+    return afetch(f"http://{authority}/", policy=FetchPolicy(allowed_hosts=(authority,)))
+async def many():
+    await asyncio.gather(*(fetching(held) for _ in range(70)))
+threading.Thread(target=lambda: asyncio.run(many()), daemon=True).start()
+while sum(one.name == "polymux-fetch" for one in threading.enumerate()) < 64:
+    time.sleep(0.01)
+child = os.fork()
+if child == 0:
+    assert asyncio.run(fetching(good)).data == b"x"
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+print("done", flush=True)
+"""
+
+
+def test_a_program_that_forks_and_ends_while_all_are_at_work() -> None:
+    """A child has threads of its own, and nobody waits for those that fetch."""
+    with Server(HELD) as held, Server(answering(200, b"x")) as good:
+        begun = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-c", CHILD, held.authority, good.authority],
+            capture_output=True, text=True, check=False, timeout=30 * PATIENCE,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+        assert time.monotonic() - begun < 10 * PATIENCE

@@ -1,0 +1,256 @@
+"""A `Local` whose program forks, or ends without closing it. Each in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import wave
+from pathlib import Path
+
+import pytest
+from support.hostile_check import PATIENCE
+
+TESTS = Path(__file__).parents[1]
+PRELUDE = """
+import asyncio, multiprocessing, os, sys, threading, time, warnings
+import polymux
+from polymux.server.settings import EngineSettings
+from support import quick_engines
+warnings.simplefilter("ignore", DeprecationWarning)  # Of forking with threads, 3.12 on.
+engines = {
+    "media": EngineSettings("media"),
+    "quick": EngineSettings(quick_engines.FAMILY, {}, operations=("chat",)),
+}
+def children():
+    found = []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            try:
+                fields = open(f"/proc/{entry.name}/stat").read().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            if fields[1] == str(os.getpid()) and fields[0] != "Z":
+                found.append(int(entry.name))
+    return found
+def forked(work):
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        except BaseException as error:
+            print(type(error).__name__, error, file=sys.stderr)
+            os._exit(1)
+        sys.exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
+
+@pytest.fixture
+def sound(tmp_path: Path) -> Path:
+    path = tmp_path / "sound.wav"
+    with wave.open(str(path), "wb") as file:
+        file.setparams((1, 2, 8000, 0, "NONE", ""))
+        file.writeframes(bytes(16000))
+    return path
+
+
+def done(code: str, sound: Path) -> None:
+    """Runs a program to its end, which must leave nothing where temporary files are made."""
+    temporary = sound.parent / "temporary"
+    temporary.mkdir()
+    found = subprocess.run(
+        [sys.executable, "-c", PRELUDE + code, str(sound)],
+        capture_output=True, text=True, check=False, timeout=60 * PATIENCE,
+        env={"PATH": "/usr/bin:/bin", "TMPDIR": str(temporary), "PYTHONPATH": str(TESTS),
+             "HOME": str(sound.parent)},
+    )  # fmt: skip
+    assert (found.returncode, found.stdout, found.stderr) == (0, "done\n", "")
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_child_begins_anew(sound: Path) -> None:
+    """With an engine and a folder of its own; closing there ends nothing of the parent's."""
+    done(
+        """
+local = polymux.Local(engines=engines)
+first = local.convert_to_mp3(sys.argv[1])
+stream = local.chat("flood", stream=True)
+next(stream)
+engine, = children()
+def work():
+    made = local.convert_to_mp3(sys.argv[1], timeout=20)
+    assert made.path.parents[2] != first.path.parents[2]
+    assert made.read() == first.read()
+    assert local.chat("Hi", timeout=20).text
+    assert len(children()) == 1
+    try:
+        next(stream)
+    except polymux.OperationCancelledError:
+        pass
+    else:
+        raise AssertionError("a stream of the parent's")
+    local.close()
+    assert not made.path.exists()
+forked(work)
+forked(local.close)
+forked(lambda: local.convert_to_mp3(sys.argv[1]))
+assert first.path.exists()
+assert children() == [engine]
+next(stream)
+stream.close()
+assert local.chat("Hi").text
+assert children() == [engine]
+assert local.convert_to_mp3(sys.argv[1]).path.parents[2] == first.path.parents[2]
+local.close()
+assert not first.path.exists() and children() == []
+print("done")
+""",
+        sound,
+    )
+
+
+def test_a_fork_while_others_call(sound: Path) -> None:
+    """Whoever holds the lock at that moment is not in the child."""
+    done(
+        """
+local = polymux.Local(engines=engines)
+local.convert_to_mp3(sys.argv[1])
+over = threading.Event()
+def call():
+    while not over.is_set():
+        local.chat("Hi")
+callers = [threading.Thread(target=call) for _ in range(3)]
+for one in callers:
+    one.start()
+for _ in range(5):
+    forked(lambda: local.convert_to_mp3(sys.argv[1], timeout=20))
+over.set()
+for one in callers:
+    one.join()
+local.close()
+print("done")
+""",
+        sound,
+    )
+
+
+def test_workers_of_a_pool(sound: Path) -> None:
+    done(
+        """
+local = polymux.Local(engines=engines)
+def work(path):
+    return len(local.convert_to_mp3(path).read())
+mine = work(sys.argv[1])
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    assert pool.map_async(work, [sys.argv[1]] * 6).get(30) == [mine] * 6
+    pool.close()
+    pool.join()
+assert work(sys.argv[1]) == mine
+print("done")
+""",
+        sound,
+    )
+
+
+def test_a_folder_that_the_parent_uses(sound: Path) -> None:
+    """It is refused as to any other process, and is free as soon as the parent has closed it."""
+    done(
+        """
+local = polymux.Local(os.path.join(os.path.dirname(sys.argv[1]), "kept"), engines=engines)
+first = local.convert_to_mp3(sys.argv[1])
+reading, writing = os.pipe()
+refused, tells = os.pipe()
+child = os.fork()
+if child == 0:
+    os.close(writing)
+    try:
+        local.convert_to_mp3(sys.argv[1])
+    except polymux.PolymuxError as error:
+        assert f"in use by another server (process {os.getppid()})" in str(error), error
+        os.write(tells, b"x")
+        os.read(reading, 1)
+        local.convert_to_mp3(sys.argv[1])
+        local.close()
+        os._exit(0)
+    os._exit(1)
+os.close(tells)
+assert os.read(refused, 1)
+local.close()
+local.convert_to_mp3(sys.argv[1])
+local.close()
+os.write(writing, b"x")
+assert os.waitpid(child, 0)[1] == 0
+assert first.path.exists()
+print("done")
+""",
+        sound,
+    )
+
+
+def test_a_child_of_a_program_with_a_loop(sound: Path) -> None:
+    done(
+        """
+local = polymux.AsyncLocal(engines=engines)
+async def work():
+    return await local.convert_to_mp3(sys.argv[1], timeout=20)
+first = asyncio.run(work())
+def anew():
+    assert asyncio.run(work()).path.parents[2] != first.path.parents[2]
+forked(anew)
+forked(lambda: asyncio.run(local.aclose()))
+assert first.path.exists()
+print("done")
+""",
+        sound,
+    )
+
+
+ENDINGS = {
+    "returns": "print('done')",
+    "exits": "print('done'); sys.exit(0)",
+    "in the middle of calls": """
+for text in ("Hi", "flood"):
+    threading.Thread(target=lambda: [list(local.chat(text, stream=True)) for _ in range(10**6)],
+                     daemon=True).start()
+sys.excepthook = threading.excepthook = lambda *_: None
+time.sleep(0.5)
+print("done")
+""",
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_program_that_does_not_close(sound: Path, ending: str) -> None:
+    begun = """
+local = polymux.Local(engines=engines)
+made = local.convert_to_mp3(sys.argv[1])
+assert local.chat("Hi").text
+"""
+    done(begun + ENDINGS[ending], sound)
+
+
+def test_a_program_with_a_loop_that_does_not_close(sound: Path) -> None:
+    done(
+        """
+local = polymux.AsyncLocal(engines=engines)
+async def main():
+    made = await local.convert_to_mp3(sys.argv[1])
+    assert (await local.chat("Hi")).text
+    return made
+assert asyncio.run(main()).path.exists()
+print("done")
+""",
+        sound,
+    )
+
+
+def test_a_folder_of_the_user_s_stays(sound: Path) -> None:
+    done(
+        """
+local = polymux.Local(os.path.join(os.path.dirname(sys.argv[1]), "kept"), engines=engines)
+made = local.convert_to_mp3(sys.argv[1])
+print("done")
+""",
+        sound,
+    )
+    assert list((sound.parent / "kept" / "media").glob("*/*.mp3"))

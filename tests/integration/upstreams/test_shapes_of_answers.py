@@ -1,0 +1,235 @@
+"""Whole chats as servers write them: read where they can be, and 502 where they say nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import openai
+import polymux
+import pytest
+from servers import media, steps
+from support.polymux_server import form
+from support.upstreams import (
+    FREE,
+    MESSAGES,
+    STT,
+    WHOLE,
+    chat,
+    chunk,
+    event,
+    events_of,
+    gateway,
+    upstream,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from servers.misbehaving import MisbehavingServer
+    from support.polymux_server import PolymuxServer
+
+HUGE = 10**400
+FAILED = (502, "upstream_failed")
+
+
+@pytest.fixture(scope="module")
+def server(
+    bad: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PolymuxServer]:
+    folder = tmp_path_factory.mktemp("shapes")
+    with gateway(folder, {"groq": upstream(folder, bad.url, models={"fast": "m"})}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def attic(
+    bad: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PolymuxServer]:
+    folder = tmp_path_factory.mktemp("attic")
+    with gateway(folder, {"attic": upstream(folder, bad.url, kind="polymux")}) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(bad: MisbehavingServer) -> None:
+    """Of a test that failed."""
+    bad.forget(None)
+
+
+def whole(message: Any = None, **choice: Any) -> dict[str, Any]:
+    message = message or {"role": "assistant", "content": "Hi"}
+    first = {"index": 0, "message": message, "finish_reason": "stop", **choice}
+    return WHOLE | {"choices": [first]}
+
+
+def called(*calls: Any) -> dict[str, Any]:
+    message = {"role": "assistant", "content": None, "tool_calls": list(calls)}
+    return whole(message, finish_reason="tool_calls")
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": {"a": [1, "ü"]}}}
+PARTS = [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]},
+         {"type": "text", "text": "H"}, "i", {"type": "image_url"}]  # fmt: skip
+#: What servers write, and which of our own members that becomes.
+LENIENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "a float for created": (WHOLE | {"created": 1763740800.0}, {"created": 1763740800}),
+    "a fraction": (WHOLE | {"created": 1763740800.7}, {"created": 1763740800}),
+    "a text for created": (WHOLE | {"created": "1763740800"}, {"created": 1763740800}),
+    "no time": (WHOLE | {"created": [1]}, {"created": None}),
+    "a tier's number": (WHOLE | {"service_tier": 1}, {"service_tier": "1"}),
+    "an id's number": (WHOLE | {"id": 7}, {"id": "7"}),
+    "floats of usage": (
+        WHOLE | {"usage": {"prompt_tokens": 3.0, "completion_tokens": 1, "total_tokens": 4.0,
+                           "total_time": 1.0, "prompt_tokens_details": []}},
+        {"usage": {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4,
+                   "total_time": 1.0, "prompt_tokens_details": None}},
+    ),
+    "usage that is none": (WHOLE | {"usage": [3]}, {"usage": None}),
+    "x_groq that is none": (WHOLE | {"x_groq": []}, {"x_groq": None}),
+    "logprobs": (whole(logprobs=[]), whole(logprobs=None)),
+    "a numbered reason": (whole(finish_reason=1), whole(finish_reason="1")),
+    "an index": (whole(index="0"), whole(index=0)),
+    "parts": (
+        whole({"role": "assistant", "content": PARTS}),
+        whole({"role": "assistant", "content": "Hi", "reasoning": "Hm"}),
+    ),
+    "arguments": (
+        called(CALL),
+        called(CALL | {"function": {"name": "f", "arguments": '{"a":[1,"ü"]}'}}),
+    ),
+    "a call's number": (
+        called({"id": 1, "function": {"name": "f"}}),
+        called({"id": "1", "function": {"name": "f"}}),
+    ),
+}  # fmt: skip
+#: What is no answer, whatever is made of the rest.
+NOTHING: dict[str, Any] = {
+    "message text": whole("text"),
+    "message array": whole([1]),
+    "message number": whole(5),
+    "a choice that is null": WHOLE | {"choices": [None, whole()["choices"][0]]},
+    "calls of null": called(None),
+    "calls of text": called("x"),
+    "calls that are an object": whole({"content": None, "tool_calls": {"a": 1}}),
+    "a call's function": called({"function": "f"}),
+    "a content": whole({"role": "assistant", "content": {"a": 1}}),
+    "a content of true": whole({"role": "assistant", "content": True}),
+}
+
+
+@pytest.mark.parametrize("case", LENIENT)
+def test_what_can_be_read(server: PolymuxServer, bad: MisbehavingServer, case: str) -> None:
+    """By the client of this package, too; members that nobody knows stay."""
+    sent, became = LENIENT[case]
+    bad.script(steps.answer(200, json.dumps(sent).encode()), times=2)
+    answer = chat(server)
+    assert answer.status == 200, answer.body
+    got = answer.json()
+    expected = sent | became
+    if expected["usage"] == WHOLE["usage"]:
+        assert got["usage"].pop("total_time") >= 0
+    assert got == expected
+    with polymux.Client(server.url, server.key, retry=0) as client:
+        told = client.chat("Hi", model="fast")
+    assert told.choices[0].index == 0
+    assert told.extra["unknown"] == WHOLE["unknown"]
+
+
+@pytest.mark.parametrize("case", LENIENT)
+def test_what_can_be_read_by_who_wanted_pieces(
+    server: PolymuxServer, bad: MisbehavingServer, case: str
+) -> None:
+    sent, became = LENIENT[case]
+    bad.script(steps.answer(200, json.dumps(sent).encode()), times=2)
+    choice = (sent | became)["choices"][0]
+    message = choice["message"]
+    with (
+        polymux.Client(server.url, server.key, retry=0) as client,
+        client.chat("Hi", model="fast", stream=True) as stream,
+    ):
+        assert "".join(stream.texts()) == (message["content"] or "")
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key=server.key, max_retries=0) as other:
+        [told] = other.chat.completions.create(model="fast", messages=MESSAGES, stream=True)  # type: ignore[call-overload]
+    delta = told.choices[0].delta
+    assert delta.content == message["content"]
+    for number, call in enumerate(message.get("tool_calls", ())):
+        assert delta.tool_calls[number].index == number
+        assert delta.tool_calls[number].function.arguments == call["function"].get("arguments")
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("case", NOTHING)
+def test_what_says_nothing(
+    server: PolymuxServer, bad: MisbehavingServer, case: str, streamed: bool
+) -> None:
+    """Never a defect of this server's, nor half an answer."""
+    bad.script(steps.answer(200, json.dumps(NOTHING[case]).encode()))
+    answer = chat(server, stream=streamed)
+    assert (answer.status, answer.json()["code"]) == FAILED
+
+
+def test_freellm_reads_parts(server: PolymuxServer, bad: MisbehavingServer) -> None:
+    bad.script(steps.answer(200, json.dumps(LENIENT["parts"][0]).encode()))
+    assert server.json(FREE, {"messages": MESSAGES}).json() == {"response": "Hi"}
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "-5", "1" + "0" * 5000, f"{1 << 60}"])
+def test_counts_that_are_none(server: PolymuxServer, bad: MisbehavingServer, number: str) -> None:
+    """No sum has them."""
+    before = tokens(server)
+    body = json.dumps(WHOLE).replace('"prompt_tokens": 3', f'"prompt_tokens": {number}').encode()
+    bad.script(steps.answer(200, body))
+    answer = chat(server)
+    assert answer.status == 200 or answer.json()["code"] == "upstream_failed"
+    counts = f'data: {{"choices": [], "usage": {{"prompt_tokens": {number}}}}}\n\n'.encode()
+    sent = event(chunk("a", "stop")) + counts
+    bad.script(steps.event_stream(), steps.send(sent), steps.close())
+    assert events_of(chat(server, stream=True))[0] == chunk("a", "stop")
+    assert tokens(server) == before
+
+
+def tokens(server: PolymuxServer) -> list[str]:
+    lines = server.ask("GET", "/metrics").body.decode().splitlines()
+    return [one for one in lines if one.startswith("polymux_key_tokens_total") and "input" in one]
+
+
+def test_times_of_llama_cpp_that_are_none(server: PolymuxServer, bad: MisbehavingServer) -> None:
+    for timings in ({"prompt_ms": HUGE, "predicted_ms": 1}, {"prompt_ms": True, "predicted_ms": 1}):
+        bad.script(steps.answer(200, json.dumps(WHOLE | {"timings": timings}).encode()))
+        usage = chat(server).json()["usage"]
+        assert usage["total_time"] < 60
+        assert "prompt_time" not in usage
+
+
+def test_numbers_of_a_job_that_are_none(attic: PolymuxServer, bad: MisbehavingServer) -> None:
+    """Of another polymux: its progress and what it has measured."""
+    begun = {"id": "job1", "status": "processing"}
+    bad.script(steps.answer(202, json.dumps(begun).encode()), path=STT)
+    metrics = {"a": HUGE, "b": -HUGE, "c": True, "d": "1", "audio_seconds": 2}
+    end = {"id": "job1", "status": "succeeded", "output": {"text": "a", "chunks": []},
+           "metrics": metrics}  # fmt: skip
+    news = [begun | {"progress": HUGE}, begun | {"progress": True}, end]
+    sent = b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in news)
+    bad.script(
+        steps.event_stream(), steps.send(sent), steps.close(),
+        path="/api/v1/predictions/job1/events",
+    )  # fmt: skip
+    answer = attic.ask("POST", STT, *form(("audio", ("a.wav", media.wav()))))
+    assert answer.status == 200, answer.body
+    told = answer.json()["metrics"]
+    assert told["audio_seconds"] == 2
+    assert not {"a", "b", "c", "d"} & set(told)
+
+
+def test_news_that_cannot_be_told_on(attic: PolymuxServer, bad: MisbehavingServer) -> None:
+    bad.script(steps.answer(202, b'{"id": "job1", "status": "processing"}'), path=STT)
+    news = b'data: {"id": "job1", "status": "succeeded", "output": {"text": "a", "n": 1e999}}\n\n'
+    bad.script(
+        steps.event_stream(), steps.send(news), steps.close(),
+        path="/api/v1/predictions/job1/events", times=None,
+    )  # fmt: skip
+    bad.script(steps.answer(200, b"{}"), path="/api/v1/predictions/job1/cancel")
+    answer = attic.ask("POST", STT, *form(("audio", ("a.wav", media.wav()))))
+    assert (answer.status, answer.json()["code"]) == FAILED
+    bad.forget("/api/v1/predictions/job1/events")

@@ -1,0 +1,104 @@
+"""Asks the way out of downloaders for the whole corpus of URLs, in the network of the decoys.
+
+Started by `run` as `support.decoy_network` is: nothing leaves the namespace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from polymux.downloads.proxy import GuardedProxy
+from polymux.fetching import FetchPolicy
+
+from support import decoy_network
+from support.decoy_network import Decoys, Resolver, knocks, set_up_network
+from support.url_corpus import PUBLIC, urls
+
+#: What is asked for at once: a downloader's own limit is 64.
+_AT_ONCE = 16
+NAMES = (
+    "public", "private", "private6", "mapped", "mixed", "mixed-other-order", "to-localhost",
+    "chain", "127-0-0-1.wildcard", "many", "many-one-private", "servfail", "unknown",
+)  # fmt: skip
+
+
+def run() -> dict[str, Any]:
+    """What the child found; fails with its words where the namespaces cannot be made."""
+    found, _ = decoy_network.run(__name__, timeout_s=300)
+    return found
+
+
+def requests(url: str) -> dict[str, str]:
+    """The lines by which a downloader asks for a URL; of tunnels, with whatever is its host."""
+    host = url.partition("://")[2].partition("/")[0]
+    return {
+        "GET": f"GET {url} HTTP/1.1",
+        "CONNECT": f"CONNECT {host} HTTP/1.1",
+        "CONNECT 443": f"CONNECT {host}:443 HTTP/1.1",
+    }
+
+
+async def _answer(socket_path: Path, line: str) -> str:
+    """The status of the answer; empty where there is none."""
+    reader, writer = await asyncio.open_unix_connection(socket_path)
+    try:
+        # A tunnel is used at once: what it leads to would count that.
+        writer.write(f"{line}\r\nHost: h\r\n\r\n".encode("utf-8", "surrogateescape"))
+        data = await asyncio.wait_for(reader.read(), 60)
+    except ConnectionError:
+        return ""
+    finally:
+        writer.close()
+    return data.partition(b"\r\n")[0].decode("latin-1")[9:12]
+
+
+async def _asked() -> dict[str, dict[str, str]]:
+    policy = FetchPolicy(allowed_networks=("203.0.113.0/24",))
+    places = asyncio.Semaphore(_AT_ONCE)
+    found: dict[str, dict[str, str]] = {}
+
+    async def ask(kind: str, url: str, line: str) -> None:
+        async with places:
+            found.setdefault(kind, {})[url] = await _answer(out, line)
+
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out"
+        async with GuardedProxy(policy, 1 << 30, idle_s=2.0) as proxy:
+            await proxy.start(out)
+            names = [f"http://{name}.example/" for name in NAMES]
+            await asyncio.gather(
+                *(
+                    ask(kind, url, line)
+                    for url in [f"http://{PUBLIC}/", *names, *urls()]
+                    for kind, line in requests(url).items()
+                )
+            )
+    return found
+
+
+def main() -> None:
+    set_up_network()
+    decoys, resolver = Decoys(), Resolver()
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    for server in (decoys, resolver):
+        asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
+    found: dict[str, Any] = {"knocks": knocks(decoys)}
+    found["statuses"] = asyncio.run(_asked())
+    # At the public address every port is one of the public side.
+    found["hits"] = {one: n for one, n in decoys.hits.items() if not one.startswith(f"{PUBLIC} ")}
+    found["served"] = decoys.served
+    json.dump(found, sys.stdout)
+    sys.stdout.flush()
+    os._exit(0)  # The servers run for ever on a thread of their own.
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""`[download]` in a server's settings: what would let nothing through is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from polymux.downloads.settings import DownloadSettings
+from polymux.errors import InvalidRequestError
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"slots": 0}, "slots=0: must be 1 or above"),
+        ({"slots": -1}, "slots=-1: must be 1 or above"),
+        ({"most_bytes": 0}, "most_bytes=0: must be 1 or above"),
+        ({"total_s": 0.0}, "total_s=0.0: must be above 0"),
+        ({"total_s": float("nan")}, "total_s=nan: must be above 0"),
+    ],
+)
+def test_limits_that_let_nothing_through(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidRequestError, match=told):
+        DownloadSettings(**given)
+
+
+def test_the_least_limits() -> None:
+    assert DownloadSettings(slots=1, most_bytes=1, total_s=0.5).slots == 1

@@ -1,0 +1,308 @@
+"""Pictures of more than 8 bits: upright once, and no sample changed without a word in the log."""
+
+from __future__ import annotations
+
+import io
+import struct
+from typing import TYPE_CHECKING, Any
+
+import cv2
+import numpy as np
+import polymux
+import pytest
+from PIL import Image, ImageCms, ImageOps
+from polymux.engines.base import Token
+from polymux.engines.pictures import load_pictures, measured
+from polymux.service.work import Upload
+from support.hostile_pictures import chunk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+SIZE = (4, 6)
+WHITE = 0xFFFF
+SIGNATURE_AND_HEADER = 33
+
+
+class Sink:
+    """Where drafts come from; keeps what is told."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.lines: list[str] = []
+
+    def draft(self, expected_bytes: int = 0) -> Path:
+        return self._folder / f"draft of {expected_bytes}"
+
+    def log(self, line: str) -> None:
+        self.lines.append(line)
+
+    def report(self, fraction: float) -> None:
+        pass
+
+    def preview(self, data: bytes, content_type: str) -> None:
+        pass
+
+    def chunk(self, data: Any) -> None:
+        pass
+
+
+def loaded(folder: Path, data: bytes, mode: str = "any") -> tuple[NDArray[Any], list[str]]:
+    """The samples, and what was told."""
+    path = folder / "picture"
+    path.write_bytes(data)
+    sink = Sink(folder)
+    wanted = {"pages": 1, "mode": mode}
+    (made,) = load_pictures(Upload(path, "p", "", len(data)), wanted, 1_000_000, sink, Token())
+    kind = np.uint8 if made["bits"] == 8 else np.uint16
+    samples = np.fromfile(made["pixels"].path, kind)
+    made["pixels"].path.unlink()
+    return samples.reshape(made["height"], made["width"], made["channels"]), sink.lines
+
+
+def slope(channels: int) -> NDArray[np.uint16]:
+    """Samples that are all different, and of which 8 bits would make others."""
+    count = SIZE[0] * SIZE[1] * channels
+    return (np.arange(count, dtype=np.uint16) * 601 + 5003).reshape(*SIZE, channels)
+
+
+def png(samples: NDArray[np.uint16], *chunks: bytes) -> bytes:
+    """A PNG of 16 bits with further chunks."""
+    order = {1: None, 3: cv2.COLOR_RGB2BGR, 4: cv2.COLOR_RGBA2BGRA}[samples.shape[2]]
+    done, made = cv2.imencode(".png", samples if order is None else cv2.cvtColor(samples, order))
+    assert done
+    data = bytes(made)
+    return data[:SIGNATURE_AND_HEADER] + b"".join(chunks) + data[SIGNATURE_AND_HEADER:]
+
+
+def tiff(samples: NDArray[np.uint16], orientation: int) -> bytes:
+    """A TIFF of 16 bits, grey or in colours (TIFF 6.0, sections 4 and 6)."""
+    height, width, channels = samples.shape
+    data = samples.astype("<u2").tobytes()
+    bits = struct.pack(f"<{channels}H", *[16] * channels)
+    told = len(bits) > 4
+    entries = [
+        (256, 3, 1, width), (257, 3, 1, height),
+        (258, 3, channels, 8 + len(data) if told else 16),
+        (259, 3, 1, 1), (262, 3, 1, 2 if channels == 3 else 1), (273, 4, 1, 8),
+        (274, 3, 1, orientation), (277, 3, 1, channels), (278, 3, 1, height),
+        (279, 4, 1, len(data)), (284, 3, 1, 1),
+    ]  # fmt: skip
+    folder = struct.pack("<H", len(entries))
+    folder += b"".join(struct.pack("<HHII", *one) for one in entries)
+    place = 8 + len(data) + len(bits)
+    return struct.pack("<2sHI", b"II", 42, place) + data + bits + folder + bytes(4)
+
+
+def upright(samples: NDArray[np.uint16], orientation: int) -> NDArray[np.uint16]:
+    """As Pillow turns each channel."""
+    made = []
+    for channel in range(samples.shape[2]):
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        plane = Image.fromarray(samples[:, :, channel].astype(np.int32))
+        buffer = io.BytesIO()
+        plane.save(buffer, "TIFF", exif=exif)
+        made.append(np.asarray(ImageOps.exif_transpose(Image.open(buffer))))
+    return np.stack(made, axis=2).astype(np.uint16)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("form", ["PNG", "TIFF"])
+def test_pictures_of_16_bits_are_turned_once(
+    tmp_path: Path, form: str, channels: int, orientation: int
+) -> None:
+    samples = slope(channels)
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    data = tiff(samples, orientation)
+    if form == "PNG":
+        data = png(samples, chunk(b"eXIf", exif.tobytes().removeprefix(b"Exif\0\0")))
+    found, told = loaded(tmp_path, data)
+    assert np.array_equal(found, upright(samples, orientation))
+    assert told == []
+    small, _ = loaded(tmp_path, data, "rgb")
+    assert small.shape == (*found.shape[:2], 3)
+    assert np.abs(small.astype(int) - (found >> 8)).max() <= 1
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_grey_of_8_bits_is_turned_once(tmp_path: Path, orientation: int) -> None:
+    samples = slope(1)
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    buffer = io.BytesIO()
+    Image.fromarray((samples[:, :, 0] >> 8).astype(np.uint8)).save(buffer, "TIFF", exif=exif)
+    found, _ = loaded(tmp_path, buffer.getvalue())
+    assert np.array_equal(found, upright(samples, orientation) >> 8)
+
+
+@pytest.mark.parametrize("most", [WHITE, 40_000, 1023])
+@pytest.mark.parametrize("kind", ["binary", "text"])
+def test_portable_pixmaps_keep_16_bits(tmp_path: Path, kind: str, most: int) -> None:
+    samples = np.round(slope(3) * (most / WHITE)).astype(np.uint16)
+    head = f"{'P6' if kind == 'binary' else 'P3'} {SIZE[1]} {SIZE[0]} {most}\n".encode()
+    body = samples.astype(">u2").tobytes()
+    if kind == "text":
+        body = " ".join(map(str, samples.ravel())).encode() + b"\n"
+    found, told = loaded(tmp_path, head + body)
+    assert found.dtype == np.uint16
+    assert np.array_equal(found, np.round(samples * (WHITE / most)))
+    assert told == []
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_colour_that_is_transparent_stays_so(tmp_path: Path, channels: int) -> None:
+    samples = slope(channels)
+    clear = samples[2, 3].astype(">u2").tobytes()
+    data = png(samples, chunk(b"tRNS", clear))
+    found, told = loaded(tmp_path, data)
+    assert found.dtype == np.uint16
+    assert np.array_equal(found[:, :, :3], np.broadcast_to(samples, (*SIZE, 3)))
+    assert np.argwhere(found[:, :, 3] != WHITE).tolist() == [[2, 3]]
+    assert found[2, 3, 3] == 0
+    assert told == []
+    if channels == 1:
+        # For those who read text it is white.
+        _check_white(tmp_path, data)
+
+
+def _check_white(folder: Path, data: bytes) -> None:
+    small, _ = loaded(folder, data, "rgb")
+    assert small.shape == (*SIZE, 3)
+    assert small[2, 3].tolist() == [255, 255, 255]
+    assert small[2, 2].max() < 255
+
+
+@pytest.mark.parametrize(
+    ("values", "white", "words"),
+    [
+        (np.linspace(0, 1, 24, dtype=np.float32), 1, "1 is white"),
+        (np.linspace(0, 200, 24, dtype=np.float32), 255, "255 is white"),
+        (np.linspace(0, 60_000, 24, dtype=np.float32), WHITE, "65535 is white"),
+        (np.linspace(0, 1e6, 24, dtype=np.float32), 1e6, "1e+06 is white"),
+        (np.linspace(-1, 1, 24, dtype=np.float32), 1, "what is below 0 black"),
+        (np.array([0.5, np.nan, np.inf, -np.inf] * 6, np.float32), 1, "1 is white"),
+        (np.zeros(24, np.float32), 1, "1 is white"),
+        (np.arange(24, dtype=np.int32) * 1_000_000, 23_000_000, "2.3e+07 is white"),
+        (np.arange(24, dtype=np.int32) - 5, WHITE, "what is below 0 black"),
+        (np.arange(24, dtype=np.int32) * 2000, WHITE, ""),
+    ],
+)
+def test_samples_of_32_bits(tmp_path: Path, values: NDArray[Any], white: float, words: str) -> None:
+    buffer = io.BytesIO()
+    Image.fromarray(values.reshape(SIZE)).save(buffer, "TIFF")
+    found, told = loaded(tmp_path, buffer.getvalue())
+    known = np.nan_to_num(values.reshape(SIZE).astype(float), nan=0, posinf=white, neginf=0)
+    expected = np.clip(known / white, 0, 1) * WHITE
+    assert found.dtype == np.uint16
+    assert np.abs(found[:, :, 0] - expected).max() <= 1
+    assert (words in told[0]) if words else told == []
+    small, _ = loaded(tmp_path, buffer.getvalue(), "rgb")
+    assert np.abs(small[:, :, 0] - expected / 256).max() <= 1
+
+
+LONGEST_SIGNATURE = 12
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM"])
+def test_a_picture_cut_short_is_broken(tmp_path: Path, kind: str) -> None:
+    """Wherever it ends, from its format's signature on: never of a kind that is not read."""
+    buffer = io.BytesIO()
+    Image.new("RGB", (40, 30), "red").save(buffer, kind)
+    data = buffer.getvalue()
+    path = tmp_path / "picture"
+    refused = 0
+    for length in range(LONGEST_SIGNATURE, min(len(data), 400)):
+        path.write_bytes(data[:length])
+        try:
+            measured(Upload(path, "p", "", length))  # All that it needs may be there.
+        except polymux.UndecodableError as error:
+            refused += "the picture is broken" in str(error)
+    assert refused > 0 or kind == "PPM"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"RIFF\0\0\0\0WAVEfmt ", b"\xff\xd8", b"GIF", b"II", b"<svg/>"],
+)
+def test_what_is_no_picture(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(polymux.UnsupportedMediaError, match="no picture of a kind that is read"):
+        loaded(tmp_path, data)
+
+
+def fixed(*numbers: float) -> bytes:
+    return b"".join(struct.pack(">i", round(one * 65536)) for one in numbers)
+
+
+def display_p3() -> bytes:
+    """A profile of ICC with the colours of Display P3, and a gamma of 2.2."""
+    curve = b"curv\0\0\0\0" + struct.pack(">IH", 1, round(2.2 * 256)) + b"\0\0"
+    tags = {
+        b"desc": b"desc\0\0\0\0" + struct.pack(">I", 3) + b"P3\0" + bytes(78),
+        b"cprt": b"text\0\0\0\0x\0\0\0",
+        b"wtpt": b"XYZ \0\0\0\0" + fixed(0.9642, 1, 0.8249),
+        b"rXYZ": b"XYZ \0\0\0\0" + fixed(0.51512, 0.2412, -0.00105),
+        b"gXYZ": b"XYZ \0\0\0\0" + fixed(0.29198, 0.69225, 0.04189),
+        b"bXYZ": b"XYZ \0\0\0\0" + fixed(0.1571, 0.06657, 0.78407),
+        b"rTRC": curve, b"gTRC": curve, b"bTRC": curve,
+    }  # fmt: skip
+    table, data, start = struct.pack(">I", len(tags)), b"", 132 + 12 * len(tags)
+    for name, value in tags.items():
+        padded = value + bytes(-len(value) % 4)
+        table += name + struct.pack(">II", start + len(data), len(padded))
+        data += padded
+    kinds = (b"\0\0\0\0", 0x02400000, b"mntr", b"RGB ", b"XYZ ")
+    head = struct.pack(">I4sI4s4s4s", start + len(data), *kinds)
+    head += struct.pack(">6H", 2020, 1, 1, 0, 0, 0) + b"acsp"
+    head = head.ljust(68, b"\0") + fixed(0.9642, 1, 0.8249)
+    return head.ljust(128, b"\0") + table + data
+
+
+#: Of Display P3: the red of sRGB is the first.
+RED, PURE_RED = (234, 51, 35), (255, 0, 0)
+
+
+def with_profile(picture: Image.Image, kind: str, profile: bytes) -> bytes:
+    buffer = io.BytesIO()
+    picture.save(buffer, kind, icc_profile=profile, **({"quality": 100} if kind == "JPEG" else {}))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("mode", ["any", "rgb"])
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "TIFF", "WEBP"])
+def test_colours_of_a_profile(tmp_path: Path, kind: str, mode: str) -> None:
+    picture = Image.new("RGB", (16, 16), RED)
+    samples, told = loaded(tmp_path, with_profile(picture, kind, display_p3()), mode)
+    assert np.abs(samples[8, 8].astype(int) - PURE_RED).max() <= 4
+    assert told == []
+
+
+def test_colours_of_a_profile_with_transparency(tmp_path: Path) -> None:
+    clear = Image.new("RGBA", (16, 16), (*RED, 77))
+    samples, _ = loaded(tmp_path, with_profile(clear, "PNG", display_p3()))
+    assert samples[8, 8, 3] == 77
+    assert np.abs(samples[8, 8, :3].astype(int) - PURE_RED).max() <= 4
+    palette = Image.new("RGB", (16, 16), RED).quantize(4)
+    samples, _ = loaded(tmp_path, with_profile(palette, "PNG", display_p3()))
+    assert np.abs(samples[8, 8].astype(int) - PURE_RED).max() <= 4
+
+
+def test_profiles_that_change_nothing(tmp_path: Path) -> None:
+    """Of sRGB itself, broken ones, and those of other samples than the picture has."""
+    noise = np.random.default_rng(1).integers(0, 255, (16, 16, 3), np.uint8)
+    srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    whole = display_p3()
+    broken = [b"no profile", whole[:200], whole[:128] + b"\xff" * 200]
+    for profile in (srgb, *broken):
+        data = with_profile(Image.fromarray(noise), "PNG", profile)
+        samples, told = loaded(tmp_path, data)
+        assert np.array_equal(samples, noise)
+        assert any("profile is broken" in line for line in told) is (profile != srgb)
+    grey = Image.fromarray(noise[:, :, 0])
+    samples, told = loaded(tmp_path, with_profile(grey, "PNG", whole))
+    assert np.array_equal(samples[:, :, 0], noise[:, :, 0])
+    assert told == []

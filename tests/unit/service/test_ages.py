@@ -1,0 +1,354 @@
+"""Clocks that are set, while a store is open and while nobody has it: what is kept does not age."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from polymux.service.ages import Ages
+from polymux.service.clock import SteadyClock
+from polymux.service.failures import storage_full
+from polymux.service.records import Job, new_id
+from polymux.service.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from polymux.service.media_store import StoredFile
+
+DAY_S = 86400.0
+YEAR_S = 365 * DAY_S
+BEGAN = 1_800_000_000.0
+
+
+class Machine:
+    """With a clock on its wall that anybody sets, and one that only its next start sets back."""
+
+    def __init__(self) -> None:
+        self.wall = BEGAN
+        self.since_boot_s = 500.0
+        self.boot = "first"
+
+    def pass_(self, seconds: float) -> None:
+        self.wall += seconds
+        self.since_boot_s += seconds
+
+    def start_again(self) -> None:
+        self.boot += " and another"
+        self.since_boot_s = 20.0
+
+    def clock(self) -> SteadyClock:
+        return SteadyClock(lambda: self.wall, lambda: self.since_boot_s, self.boot)
+
+    def open(self, folder: Path) -> Store:
+        return Store(folder / "s", life_s=DAY_S, clock=self.clock())
+
+
+def kept(machine: Machine, store: Store) -> StoredFile:
+    """A file, and the job that took two seconds to make it."""
+    moments = [store.clock()]
+    for _ in range(2):
+        machine.pass_(1)
+        moments.append(store.clock())
+    created, started, completed = moments
+    job = Job(
+        id=new_id(), owner="alice", operation="transcribe", model="m", version="v", input={},
+        created_at=created, started_at=started, completed_at=completed, status="succeeded",
+        idempotency=("key", "digest"),
+    )  # fmt: skip
+    store.jobs.add(job)
+    draft = store.media.draft(5)
+    draft.path.write_bytes(b"bytes")
+    digest, size_bytes = draft.seal()
+    return store.media.adopt(
+        draft, job=job.id, owner="alice", sha256=digest, size_bytes=size_bytes,
+        content_type="audio/mpeg", file_name="song.mp3",
+    )  # fmt: skip
+
+
+def check_is_as_old(store: Store, file: StoredFile, age_s: float, ran_s: float = 1) -> None:
+    """D10: nothing that is fresh is over, and nothing is of the future."""
+    assert store.sweep() == 0
+    now = store.clock()
+    found, job = store.media.find(file.name), store.jobs.find(file.job)
+    assert found is not None
+    assert job is not None
+    assert (job.completed_at, job.started_at) != (None, None)
+    assert now - found.created_at == pytest.approx(age_s)
+    assert found.expires_at - now == pytest.approx(DAY_S - age_s)
+    assert now - (job.completed_at or 0) == pytest.approx(age_s)
+    assert now - (job.started_at or 0) == pytest.approx(age_s + ran_s)
+    assert now - job.created_at == pytest.approx(age_s + 2 * ran_s)
+    assert store.jobs.of_key("alice", "key", "digest") is not None
+
+
+def check_is_over_in_time(
+    machine: Machine, store: Store, file: StoredFile, age_s: float, others: int = 0
+) -> None:
+    """What has become as old as it may is removed then, and not before; others are older."""
+    machine.pass_(DAY_S - age_s - 1)
+    assert store.sweep() == 2 * others
+    machine.pass_(2)
+    assert store.sweep() == 2
+    assert store.media.find(file.name) is None
+    store.close()
+
+
+LEAPS = pytest.mark.parametrize("leap_s", [-DAY_S, YEAR_S, DAY_S, -YEAR_S, 2 * 3600.0])
+
+
+@pytest.mark.parametrize(
+    ("leap_s", "followed_s"),
+    [(DAY_S, 0.0), (-DAY_S, 0.0), (YEAR_S, 0.0), (-YEAR_S, 0.0), (30.0, 30.0)],
+)
+def test_the_clock_makes_no_leaps(leap_s: float, followed_s: float) -> None:
+    machine = Machine()
+    clock = machine.clock()
+    assert clock() == BEGAN
+    machine.pass_(10)
+    machine.wall += leap_s
+    assert clock() == BEGAN + 10 + followed_s
+
+
+@LEAPS
+def test_the_clock_is_set_while_a_store_is_open(tmp_path: Path, leap_s: float) -> None:
+    machine = Machine()
+    store = machine.open(tmp_path)
+    file = kept(machine, store)
+    machine.pass_(600)
+    machine.wall += leap_s
+    check_is_as_old(store, file, 600)
+    check_is_over_in_time(machine, store, file, 600)
+
+
+@LEAPS
+@pytest.mark.parametrize("closed_first", [True, False])
+def test_the_clock_was_set_when_a_store_is_opened(
+    tmp_path: Path, leap_s: float, closed_first: bool
+) -> None:
+    """While nobody had it, or while a server ran that passed over it."""
+    machine = Machine()
+    store = machine.open(tmp_path)
+    file = kept(machine, store)
+    machine.pass_(600)
+    if closed_first:
+        store.close()
+        machine.wall += leap_s
+    else:
+        machine.wall += leap_s
+        store.sweep()
+        store.close()
+    machine.pass_(300)
+    store = machine.open(tmp_path)
+    assert store.clock() == machine.wall
+    check_is_as_old(store, file, 900)
+    store.close()
+    # Once is enough.
+    store = machine.open(tmp_path)
+    check_is_as_old(store, file, 900)
+    check_is_over_in_time(machine, store, file, 900)
+
+
+def test_corrections_are_no_leaps(tmp_path: Path) -> None:
+    """By half an hour at most: a file may be as much older, and two of them are not one leap."""
+    machine = Machine()
+    store = machine.open(tmp_path)
+    file = kept(machine, store)
+    for _ in range(4):
+        machine.wall += 1800
+        machine.pass_(60)
+        store.sweep()
+    store.close()
+    store = machine.open(tmp_path)
+    assert store.clock() - file.created_at == pytest.approx(4 * 1860)
+    assert store.media.find(file.name) == file
+    store.close()
+
+
+@pytest.mark.parametrize("back_s", [DAY_S, YEAR_S])
+def test_a_machine_that_is_started_with_its_clock_put_back(tmp_path: Path, back_s: float) -> None:
+    """As those that have no battery: the files are of the future, and would be kept that long."""
+    machine = Machine()
+    store = machine.open(tmp_path)
+    machine.pass_(600)
+    file = kept(machine, store)
+    store.close()
+    machine.start_again()
+    machine.wall -= back_s
+    store = machine.open(tmp_path)
+    check_is_as_old(store, file, 0, ran_s=0)
+    # Set right again while it runs, and the next time as well.
+    machine.pass_(60)
+    machine.wall += back_s
+    check_is_as_old(store, file, 60, ran_s=0)
+    store.close()
+    store = machine.open(tmp_path)
+    check_is_as_old(store, file, 60, ran_s=0)
+    check_is_over_in_time(machine, store, file, 60)
+
+
+@pytest.mark.parametrize("off_s", [9 * 3600.0, -20 * 3600.0, -YEAR_S])
+def test_a_machine_whose_clock_is_set_right_after_each_start(tmp_path: Path, off_s: float) -> None:
+    """What was told by a right clock is left alone, however often that happens."""
+    machine = Machine()
+    store = machine.open(tmp_path)
+    files = [kept(machine, store)]
+    for _ in range(4):
+        store.close()
+        machine.start_again()
+        machine.pass_(60)
+        machine.wall += off_s
+        store = machine.open(tmp_path)
+        machine.pass_(60)
+        store._database.execute("UPDATE jobs SET idempotency_key = NULL")
+        files.append(kept(machine, store))
+        machine.wall -= off_s  # While it runs.
+        machine.pass_(60)
+        store.close()
+        store = machine.open(tmp_path)
+        assert store.sweep() == 0
+    ages = [store.clock() - one.created_at for one in map(store.media.find, by_name(files)) if one]
+    assert len(ages) == 5
+    # Those from before a start that was behind were just then made, by it.
+    for index, age_s in enumerate(ages):
+        true_s = (4 - index) * 182.0 + (60 if index else 0)
+        assert 0 <= age_s <= true_s + 1e-3
+        if off_s > 0 or index == 4:
+            assert age_s == pytest.approx(true_s)
+    check_is_over_in_time(machine, store, files[-1], 60, others=4)
+
+
+def by_name(files: list[StoredFile]) -> list[str]:
+    return [one.name for one in files]
+
+
+def test_one_moment_of_the_future_moves_no_others(tmp_path: Path) -> None:
+    machine = Machine()
+    machine.wall += YEAR_S
+    store = machine.open(tmp_path)
+    odd = kept(machine, store)
+    machine.wall -= YEAR_S
+    store._database.execute("DELETE FROM times")  # As of an older polymux.
+    store.close()
+    store = machine.open(tmp_path)
+    check_is_as_old(store, odd, 0, ran_s=0)
+    machine.pass_(600)
+    store._database.execute("UPDATE jobs SET idempotency_key = NULL")
+    file = kept(machine, store)
+    store.close()
+    machine.start_again()
+    machine.pass_(60)
+    store = machine.open(tmp_path)
+    check_is_as_old(store, file, 60)
+    check_is_over_in_time(machine, store, file, 60, others=1)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "back_s"),
+    [("", "", 0), ("another", "", 0), ("first", "first", 400)],
+    ids=["nobody knows", "nobody knows any more", "from a picture of its memory"],
+)
+def test_a_time_since_the_start_that_says_nothing(
+    tmp_path: Path, before: str, after: str, back_s: float
+) -> None:
+    """Then the clock is believed, if it is not behind."""
+    machine = Machine()
+    machine.boot = before
+    store = machine.open(tmp_path)
+    file = kept(machine, store)
+    store.close()
+    machine.boot = after
+    machine.pass_(60)
+    machine.since_boot_s -= back_s
+    machine.wall += 7200
+    store = machine.open(tmp_path)
+    check_is_as_old(store, file, 7260)
+    store.close()
+
+
+def test_a_record_that_cannot_be_read(tmp_path: Path) -> None:
+    """It is no reason not to start."""
+    machine = Machine()
+    store = machine.open(tmp_path)
+    file = kept(machine, store)
+    store._database.execute("UPDATE jobs SET record = '{'")
+    store.close()
+    machine.wall += YEAR_S
+    store = machine.open(tmp_path)
+    assert store.media.find(file.name) is not None
+    store.close()
+
+
+def test_a_full_disk_is_no_reason_not_to_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nor one not to sweep, which makes room; what could not be written is written later."""
+    machine = Machine()
+    store = machine.open(tmp_path)
+    file = kept(machine, store)
+    store.close()
+    keep = Ages._keep
+
+    def full(*_: object) -> None:
+        raise storage_full("the disk of the catalogue is full")
+
+    monkeypatch.setattr(Ages, "_keep", full)
+    store = machine.open(tmp_path)
+    machine.pass_(DAY_S + 1)
+    assert store.sweep() == 2
+    assert store.media.find(file.name) is None
+    assert "cannot be written down" in caplog.text
+    monkeypatch.setattr(Ages, "_keep", keep)
+    store.sweep()
+    (now,) = store._database.rows("SELECT now FROM times")
+    assert now["now"] == machine.wall
+    store.close()
+
+
+def test_secrets_of_the_future_serve_no_longer_than_others(tmp_path: Path) -> None:
+    machine = Machine()
+    machine.wall += YEAR_S
+    store = machine.open(tmp_path)
+    link = dict(one.split("=") for one in store.links.query("/a", BEGAN + DAY_S).split("&"))
+    store.close()
+    machine.start_again()
+    machine.wall -= YEAR_S
+    store = machine.open(tmp_path)
+    secrets = list(store.links._secrets)
+    assert store.links.accepts("/a", link["exp"], link["sig"])
+    machine.pass_(14 * DAY_S + 1)
+    store.sweep()
+    assert store.links._secrets[1:] == secrets
+    assert store.links._secrets[0] not in secrets
+    store.close()
+
+
+def test_a_machine_that_stood_for_a_day(tmp_path: Path) -> None:
+    machine = Machine()
+    store = machine.open(tmp_path)
+    file = kept(machine, store)
+    store.close()
+    machine.start_again()
+    machine.wall += DAY_S + 1
+    store = machine.open(tmp_path)
+    assert store.sweep() == 2
+    assert store.media.find(file.name) is None
+    store.close()
+
+
+def test_an_open_store_that_nobody_asks_writes_nothing(tmp_path: Path) -> None:
+    """A disk may sleep; once an hour it is written how late it is."""
+    machine = Machine()
+    store = machine.open(tmp_path)
+    catalogue = tmp_path / "s" / "catalogue.db"
+    before = catalogue.stat().st_mtime_ns
+    for _ in range(59):
+        machine.pass_(60)
+        store.sweep()
+    assert catalogue.stat().st_mtime_ns == before
+    time.sleep(0.01)
+    machine.pass_(61)
+    store.sweep()
+    assert catalogue.stat().st_mtime_ns > before
+    store.close()

@@ -1,0 +1,37 @@
+"""Words of transcripts with the spaces and marks of the text that they are of."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from polymux.upstreams.transcripts import spelled_in
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "expected"),
+    [
+        ("Hi there.", ["Hi", "there"], ["Hi", " there."]),
+        ("Hi there.", [" Hi", " there."], ["Hi", " there."]),
+        ("“Well-known,” she said.", ["Well", "known", "she", "said"],
+         ["“Well-", "known,”", " she", " said."]),
+        ("a a  a", ["a", "a", "a"], ["a", " a", "  a"]),
+        ("你好、世界。", ["你好", "世界"], ["你好、", "世界。"]),
+        ("It costs 5 euros today.", ["It", "costs", "five", "euros", "today"],
+         ["It", " costs", " five", " euros", " today."]),
+        ("你好世界", ["您", "世界"], ["您", "世界"]),
+        ("Hi there.", ["Hi", "", " ", "there"], ["Hi", "", "", " there."]),
+        ("", ["Hi", "there"], ["Hi", " there"]),
+        ("Hi there", [], []),
+    ],
+)  # fmt: skip
+def test_words_as_the_text_has_them(text: str, words: list[str], expected: list[str]) -> None:
+    """Where the text has all of them, they are the text when they are joined."""
+    assert spelled_in(text, words) == expected
+
+
+def test_a_long_text_takes_no_time() -> None:
+    """Words that are nowhere are not looked for in all of it."""
+    began = time.process_time()
+    assert len(spelled_in("word " * 100_000, ["other"] * 100_000)) == 100_000
+    assert time.process_time() - began < 5
