@@ -116,13 +116,9 @@ struct Callbacks {
         auto& surroundings = *static_cast<Surroundings*>(self);
         auto& sockets = surroundings.sockets;
         if (const auto found = sockets.find(socket); found != sockets.end()) {
-            // The peer's end of the connection acknowledges all that it received: where it came
-            // first, and acknowledges nothing of the request, the peer had given up before.
             const SocketUse& use = found->second;
-            if (use.user != nullptr && !use.user->has_detail()) {
-                use.user->socket_closes(use.acknowledged_bytes > 0 &&
-                                        acknowledged_bytes(socket) == use.acknowledged_bytes);
-            }
+            if (use.user != nullptr) use.user->socket_closes(socket, use);
+            surroundings.learn_from_end(socket, use);
             sockets.erase(found);
         }
         // A child of a fork may have the socket as well. Then closing it here tells the peer
@@ -169,57 +165,11 @@ bool set_callbacks(Transfer& transfer, Surroundings& surroundings) {
     return set.succeeded();
 }
 
-/// libcurl sends a request again by itself when a connection that it used before turns out to be
-/// closed. That is right only where the server has seen nothing of it.
-bool Transfer::may_send_again(int local_port) {
-    if (std::exchange(asked_before_, true) && sent_all_ && !peer_had_nothing_ && !repeatable()) {
-        own_failure_ = error_of({.code = CURLE_GOT_NOTHING, .detail = {}, .connected = true},
-                                exchange_->task().request, exchange_->task().deadlines);
-        return false;
-    }
-    peer_had_nothing_ = sent_all_ = false;
-    long new_connections = 0;
-    leave_socket();
-    curl_easy_getinfo(handle(), CURLINFO_NUM_CONNECTS, &new_connections);
-    socket_ = surroundings_.socket_at(local_port);
-    if (const auto found = surroundings_.sockets.find(socket_);
-        found != surroundings_.sockets.end() && found->second.user == nullptr) {
-        SocketUse& use = found->second;
-        use.user = this;
-        use.local_port = local_port;
-        use.acknowledged_bytes = new_connections == 0 ? acknowledged_bytes(socket_) : 0;
-    }
-    if (new_connections == 0 && is_spoiled()) {
-        spoiled_ = true;
-        return false;
-    }
-    last_sent_ = surroundings_.now;
-    phase_ = Phase::sending;
-    if (sends_at_once()) {
-        sent_all(surroundings_.now);
-    } else {
-        received_before_ = received_bytes(socket_);
-    }
-    return true;
-}
-
 bool Transfer::sends_at_once() const noexcept {
     const Request& request = exchange_->task().request;
     const auto* text = std::get_if<std::string>(&request.body);
     return std::holds_alternative<std::monostate>(request.body) ||
            (text != nullptr && text->size() <= small_body_bytes);
-}
-
-/// A kept connection on which the server has something to say before it was asked, or which it has
-/// closed: whatever comes over it next would be taken for the answer. Over TLS there may be
-/// tickets, which are no answer.
-bool Transfer::is_spoiled() const noexcept {
-    const auto found = surroundings_.sockets.find(socket_);
-    if (found == surroundings_.sockets.end() || found->second.user != this) return false;
-    char byte = 0;
-    const auto count = ::recv(socket_, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
-    if (count > 0) return url_.starts_with("http:");
-    return count == 0 || (errno != EAGAIN && errno != EINTR);
 }
 
 void Transfer::sent_all(steady_clock::time_point at) noexcept {
@@ -321,6 +271,7 @@ void Transfer::take_head() {
     const Task& task = exchange_->task();
     head_complete_ = true;
     phase_ = Phase::receiving;
+    learn_from_answer();
     head_ = std::make_shared<const ResponseHead>(std::move(building_));
     SessionCommon& session = *surroundings_.session;
     constexpr int http2 = 20;

@@ -212,6 +212,11 @@ Transfer* Engine::free_transfer() {
 }
 
 void Engine::begin_try(Transfer& transfer) {
+    if (const auto until = transfer.rests_until()) {
+        transfer.wait_until(*until);
+        arm(transfer);
+        return;
+    }
     if (auto configured = transfer.configure(); !configured) {
         end(transfer, std::move(configured.error()));
         return;

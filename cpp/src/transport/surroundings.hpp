@@ -4,7 +4,6 @@
 #include <curl/curl.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,6 +13,7 @@
 
 #include "polymux/stream/chunk_parser.hpp"
 #include "polymux/transport/session.hpp"
+#include "transport/tcp_facts.hpp"
 
 namespace polymux::transport {
 
@@ -40,6 +40,9 @@ private:
     std::vector<curl_slist> nodes_;
 };
 
+/// What a server does to a connection once a stream over it has ended.
+enum class AfterStreams : std::uint8_t { unknown, keeps, closes };
+
 /// What a session's engines have in common; it outlives them.
 struct SessionCommon {
     explicit SessionCommon(SessionOptions given);
@@ -51,13 +54,18 @@ struct SessionCommon {
     curl_slist* headers = nullptr;
     std::atomic<bool> multiplexes = true;  ///< Until the server has answered without HTTP/2.
     std::atomic<bool> repeatable = false;  ///< The server has promised it.
+    std::atomic<AfterStreams> after_streams = AfterStreams::unknown;
+    std::atomic<steady_clock::time_point> closed_after_stream;  ///< When it last did.
 };
 
-/// Of an open socket: whose request went over it last, and how much the peer had acknowledged then.
+/// Of an open socket: whose request went over it last, and what was known of it before that.
 struct SocketUse {
     Transfer* user = nullptr;
     int local_port = 0;  ///< 0: not asked for yet.
-    std::uint64_t acknowledged_bytes = 0;
+    bool kept = false;   ///< Another request went over it before.
+    TcpFacts before;
+    /// A stream ended over it then, and nothing has been answered since.
+    std::optional<steady_clock::time_point> stream_ended;
 };
 
 struct Surroundings {
@@ -69,17 +77,13 @@ struct Surroundings {
     /// The socket with that port on this side: libcurl tells nothing else of a connection before it
     /// sends. CURL_SOCKET_BAD where there is none.
     curl_socket_t socket_at(int local_port) noexcept;
+    /// A connection closes: where the server closed it as soon as a stream had ended, it will do so
+    /// again.
+    void learn_from_end(curl_socket_t socket, const SocketUse& use) noexcept;
 
-    std::vector<Transfer*> draining;  ///< Began to in this round.
+    std::vector<Transfer*> draining;                       ///< Began to in this round.
+    std::optional<steady_clock::time_point> stream_ended;  ///< The last one.
+    std::optional<steady_clock::time_point> rested;        ///< A request waited for that.
 };
-
-/// Bytes that the peer has acknowledged on this connection; 0 where that is not known.
-std::uint64_t acknowledged_bytes(curl_socket_t socket) noexcept;
-
-/// Bytes that have come on this connection; 0 where that is not known.
-std::uint64_t received_bytes(curl_socket_t socket) noexcept;
-
-/// How long nothing has come on this connection; 0 where that is not known.
-std::chrono::milliseconds since_last_byte(curl_socket_t socket) noexcept;
 
 }  // namespace polymux::transport

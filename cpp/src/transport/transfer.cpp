@@ -93,7 +93,7 @@ Result<void> Transfer::configure() {
     phase_ = Phase::connecting;
     try_began_ = surroundings_.now;
     informed_ = false;
-    spoiled_ = any_chunk_ = paused_ = sent_all_ = asked_before_ = peer_had_nothing_ =
+    spoiled_ = streamed_ = any_chunk_ = paused_ = sent_all_ = asked_before_ = peer_had_nothing_ =
         head_complete_ = false;
     head_.reset();
     building_ = {};
@@ -117,6 +117,8 @@ Result<void> Transfer::configure() {
     set(CURLOPT_BUFFERSIZE,
         task.reading == Reading::pieces ? file_buffer_bytes : stream_buffer_bytes);
     set(CURLOPT_ACCEPT_ENCODING, task.reading == Reading::whole ? "" : nullptr);
+    set(CURLOPT_FORBID_REUSE,
+        task.reading == Reading::chat && server_closes_after_streams() ? 1L : 0L);
     if (!set.succeeded()) return no_memory();
     return {};
 }
@@ -229,7 +231,7 @@ std::optional<Due> Transfer::due() const {
         consider(last_sent_, "first_byte", deadlines.first_byte);
     }
     if (in_head && !(chat && informed_)) {
-        const auto last = surroundings_.now - since_last_byte(socket_);
+        const auto last = surroundings_.now - tcp_facts(socket_).since_last_byte;
         consider(std::max(last_received_, last), "idle", deadlines.idle);
     }
     // A server may send its head at once, and think for as long as it likes about the first chunk.
@@ -274,7 +276,7 @@ bool Transfer::succeeded() const noexcept {
 bool Transfer::answers() const noexcept {
     if (head_bytes_ > 0) return true;
     if (!sends_at_once()) {
-        return url_.starts_with("http:") && received_bytes(socket_) > received_before_;
+        return url_.starts_with("http:") && tcp_facts(socket_).received_bytes > received_before_;
     }
     curl_off_t first_byte_us = 0;
     curl_easy_getinfo(handle(), CURLINFO_STARTTRANSFER_TIME_T, &first_byte_us);
@@ -345,15 +347,6 @@ void Transfer::end(std::optional<Error> failure) {
                    .tries = std::max(tries_, 1U),
                    .elapsed = surroundings_.now - began_});
     collected_ = {};
-}
-
-/// A connection that is kept has no user: whoever closes it later tells nobody of this exchange.
-void Transfer::leave_socket() noexcept {
-    const auto found = surroundings_.sockets.find(socket_);
-    if (found != surroundings_.sockets.end() && found->second.user == this) {
-        found->second.user = nullptr;
-    }
-    socket_ = CURL_SOCKET_BAD;
 }
 
 void Transfer::reset() noexcept {

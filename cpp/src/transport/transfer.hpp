@@ -85,9 +85,11 @@ public:
     /// Ready for another exchange.
     void reset() noexcept;
 
-    /// The socket closes; `unanswered` where the peer closed it without a byte.
-    void socket_closes(bool received_nothing) noexcept { peer_had_nothing_ = received_nothing; }
-    [[nodiscard]] bool has_detail() const noexcept { return detail_[0] != '\0'; }
+    /// Before a try: until when it rests, where a stream has just ended over a connection that it
+    /// may get and nobody knows yet whether the server will close that.
+    std::optional<steady_clock::time_point> rests_until() noexcept;
+    /// The socket that its request went over closes.
+    void socket_closes(curl_socket_t socket, const SocketUse& use) noexcept;
 
     /// For the engine: the slot, and whether a timer is armed for it.
     std::uint32_t slot = 0;
@@ -123,6 +125,8 @@ private:
     void sent_all(steady_clock::time_point at) noexcept;
     [[nodiscard]] bool sends_at_once() const noexcept;
     void leave_socket() noexcept;
+    void learn_from_answer() noexcept;
+    [[nodiscard]] bool server_closes_after_streams() const noexcept;
 
     EasyHandle easy_;
     Surroundings& surroundings_;
@@ -149,6 +153,7 @@ private:
     bool head_complete_ = false;
     bool informed_ = false;  // An answer before the answer has come whole, and nothing since.
     bool spoiled_ = false;   // The kept connection was no good.
+    bool streamed_ = false;  // Its answer is a stream.
     curl_socket_t socket_ = CURL_SOCKET_BAD;  // That the request went over last.
     ResponseHead building_;
     std::size_t fields_ = 0;

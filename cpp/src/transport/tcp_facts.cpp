@@ -1,0 +1,30 @@
+// Alone in its file: the C library's own header of TCP knows less, and does not go with the
+// kernel's.
+#include "transport/tcp_facts.hpp"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+namespace polymux::transport {
+
+TcpFacts tcp_facts(curl_socket_t socket) noexcept {
+    // Older kernels know fewer members: what they do not fill stays 0.
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
+    return {.sent_bytes = info.tcpi_bytes_sent,
+            .acknowledged_bytes = info.tcpi_bytes_acked,
+            .received_bytes = info.tcpi_bytes_received,
+            .since_last_byte = std::chrono::milliseconds(info.tcpi_last_data_recv)};
+}
+
+bool is_reset(curl_socket_t socket, std::chrono::milliseconds longest) noexcept {
+    // An end of the peer's alone is no POLLHUP: this side could go on.
+    pollfd watched{.fd = socket, .events = 0, .revents = 0};
+    return ::poll(&watched, 1, static_cast<int>(longest.count())) > 0 &&
+           (watched.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+}  // namespace polymux::transport

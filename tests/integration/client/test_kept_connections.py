@@ -1,0 +1,179 @@
+"""A kept connection that the server closes just as the next request comes: what was not read is
+sent again, what was read is not (K26, C19, C48)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import select
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux import errors
+from support.client_children import KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+STREAM = b'data: {"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":"stop"}]}\n\n'
+STREAM += b"data: [DONE]\n\n"
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nKeep-Alive: timeout=5, max=100\r\n"
+CHUNKED = HEAD % b"text/event-stream" + b"Transfer-Encoding: chunked\r\n\r\n"
+STREAMED = CHUNKED + b"%x\r\n%s\r\n0\r\n\r\n" % (len(STREAM), STREAM)
+_ANSWER = json.dumps({"response": "fine"}).encode()
+WHOLE = HEAD % b"application/json" + b"Content-Length: %d\r\n\r\n%s" % (len(_ANSWER), _ANSWER)
+
+
+class ClosingServer:
+    """Answers a stream first on each connection, and ends the connection when more has come: before
+    it is read or after, by `end`; or soon after the stream in any case. A request that is no
+    stream is answered while no stream came before."""
+
+    def __init__(
+        self, *, read: bool, end: Callable[[socket.socket], None], soon: bool = False
+    ) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._read, self._end, self._soon = read, end, soon
+        self.bodies: list[bytes] = []
+        self.ended = 0
+
+    def serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._listener.accept()
+                threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _answer(self, connection: socket.socket) -> None:
+        with connection:
+            while body := self._request(connection):
+                if b'"stream":true' in body.replace(b" ", b""):
+                    connection.sendall(STREAMED)
+                    self._leave(connection)
+                    return
+                connection.sendall(WHOLE)
+
+    def _leave(self, connection: socket.socket) -> None:
+        if self._soon:
+            time.sleep(0.002)
+        elif not select.select([connection], [], [], 20)[0]:
+            return
+        if self._read and not self._request(connection):
+            return
+        self.ended += 1
+        self._end(connection)
+
+    def _request(self, connection: socket.socket) -> bytes:
+        got = b""
+        while b"\r\n\r\n" not in got:
+            piece = connection.recv(65536)
+            if not piece:
+                return b""
+            got += piece
+        head, _, body = got.partition(b"\r\n\r\n")
+        length = next(
+            int(line[15:])
+            for line in head.lower().split(b"\r\n")
+            if line.startswith(b"content-length:")
+        )
+        while len(body) < length:
+            body += connection.recv(65536)
+        self.bodies.append(body)
+        return body
+
+
+def as_httplib(connection: socket.socket) -> None:
+    """The C++ library under llama.cpp and others: both ways are shut, then it closes."""
+    connection.shutdown(socket.SHUT_RDWR)
+    connection.close()
+
+
+def late(connection: socket.socket) -> None:
+    """The thread that closes has lost its processor between the two."""
+    connection.shutdown(socket.SHUT_RDWR)
+    time.sleep(0.001)
+    connection.close()
+
+
+def lingering(connection: socket.socket) -> None:
+    """It reads what comes, and throws it away, so that there is no reset."""
+    connection.shutdown(socket.SHUT_WR)
+    while connection.recv(65536):
+        pass
+
+
+@contextlib.contextmanager
+def serving(
+    *, read: bool, end: Callable[[socket.socket], None], soon: bool = False
+) -> Iterator[ClosingServer]:
+    server = ClosingServer(read=read, end=end, soon=soon)
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.close()
+        thread.join()
+
+
+def both(url: str, **chat: Any) -> None:
+    with polymux.Client(url, KEY, retry=0) as client:
+        assert "".join(client.chat("first", stream=True, **chat).texts()) == "x"
+        assert client.free_chat("second", **chat).text == "fine"
+
+
+async def both_awaited(url: str) -> None:
+    async with polymux.AsyncClient(url, KEY, retry=0) as client:
+        stream = await client.chat("first", stream=True)
+        assert "".join([text async for text in stream.texts()]) == "x"
+        assert (await client.free_chat("second")).text == "fine"
+
+
+@pytest.mark.parametrize("end", [as_httplib, late])
+def test_a_request_that_was_not_read(end: Callable[[socket.socket], None]) -> None:
+    """Its server had received it, and closed without a look: it is sent again, silently."""
+    with serving(read=False, end=end) as server:
+        for _ in range(10):
+            both(server.url)
+            asyncio.run(both_awaited(server.url))
+        assert server.ended == 20
+        assert sum(b"second" in body for body in server.bodies) == 20
+
+
+@pytest.mark.parametrize("end", [as_httplib, socket.socket.close])
+def test_a_request_that_was_read(end: Callable[[socket.socket], None]) -> None:
+    """It may be at work: it is not sent again."""
+    with serving(read=True, end=end) as server:
+        for _ in range(10):
+            with pytest.raises(errors.ConnectionLostError):
+                both(server.url)
+            with pytest.raises(errors.ConnectionLostError):
+                asyncio.run(both_awaited(server.url))
+        assert server.ended == 20
+        assert sum(b"second" in body for body in server.bodies) == 20
+
+
+def test_a_server_that_closes_after_each_stream() -> None:
+    """As llama.cpp's does, though it promises to keep them: the first request that follows a stream
+    waits for that, later streams leave no connection behind. Two of forty may still be lost, where
+    the server had no processor for long."""
+    with serving(read=False, end=lingering, soon=True) as server:
+        lost = 0
+        for _ in range(10):
+            with polymux.Client(server.url, KEY, retry=0) as client:
+                for _ in range(4):
+                    assert "".join(client.chat("first", stream=True).texts()) == "x"
+                    try:
+                        assert client.free_chat("second").text == "fine"
+                    except errors.ConnectionLostError:
+                        lost += 1
+        assert lost <= 2
