@@ -239,8 +239,8 @@ def _from_file(path: str) -> dict[str, str]:
     if len(text) > _LARGEST_FILE_BYTES:
         raise InvalidRequestError(f"the configuration file {name} is over 1 MiB")
     try:
-        found: dict[str, Any] = tomllib.loads(text.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        found: dict[str, Any] = tomllib.loads(text.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:  # Also of numbers with thousands of digits.
         # Its words do not repeat the line, which may hold the key.
         message = f"the configuration file {name} is no TOML: {error}"
         raise InvalidRequestError(message) from None

@@ -78,6 +78,15 @@ def test_a_list_of_messages_after_a_system_text(server: ReferenceServer, tmp_pat
     assert said(server) == [[("system", "s"), ("user", "a")]]
 
 
+def test_a_file_of_messages_that_is_not_there(server: ReferenceServer, tmp_path: Path) -> None:
+    """What looks like the name of one is none of the words to be sent."""
+    done = run("chat", "@nowhere.json", cwd=tmp_path, server=server, code=5)
+    assert b"nowhere.json" in done.stderr
+    assert server.requests == []
+    run("chat", "@everyone who reads nowhere.json", cwd=tmp_path, server=server)
+    assert said(server) == [[("user", "@everyone who reads nowhere.json")]]
+
+
 def test_a_whole_answer(server: ReferenceServer, tmp_path: Path) -> None:
     done = run("chat", "hi", "--no-stream", "--n", "2", cwd=tmp_path, server=server)
     assert done.stdout == b"You said: hi\n\nYou said: hi\n"

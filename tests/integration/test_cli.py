@@ -226,7 +226,8 @@ def test_the_reader_of_standard_output_goes_away(tmp_path: Path) -> None:
 
 
 def test_standard_output_is_full(folder: Path) -> None:
-    for words in (["probe", "clip.wav"], ["convert-to-mp3", "clip.wav", "-o", "-"]):
+    converting = ["convert-to-mp3", "clip.wav", "-o", "-"]
+    for words in (["probe", "clip.wav"], converting, ["--help"], ["chat", "--help"]):
         with open("/dev/full", "wb") as full:  # noqa: PTH123
             done = subprocess.run(
                 [*PROGRAM, *words],

@@ -198,7 +198,7 @@ vbr_quality number - 0..<10 +
 sample_rate integer - +
 channels integer - 1..2 +
 start number|string - 0.. +
-end number|string - 0.. +
+end number|string - >0.. +
 stream integer - 0.. +
 
 read_text

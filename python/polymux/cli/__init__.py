@@ -106,7 +106,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     main_parser = parser()
-    options = main_parser.parse_args(arguments)
+    try:
+        options = main_parser.parse_args(arguments)
+    except SystemExit:
+        sys.stdout.flush()  # Help that nobody could read was none.
+        raise
     if options.version:
         return installation.run_version(options)
     if options.command is None:

@@ -31,14 +31,15 @@ def show(result: Any, screen: Screen, *, as_json: bool = False, saver: Saver | N
     from polymux.media_file import MediaFile
 
     files = files_of(result)
+    lacks_files = saver is not None and not files and _should_have_files(result)
     if as_json:
         write_json({"url": str(result)} if isinstance(result, MediaFile) else result.json())
     elif not files:
         code = _text(result, screen)
-        if saver is None or not _should_have_files(result):
+        if not lacks_files:
             return code
     if saver is not None:
-        if not files and _should_have_files(result):
+        if lacks_files:
             screen.complain("polymux: there is no file in the answer that could be saved")
             return exit_codes.SERVER_FAILED
         return _save(files, saver, screen, as_json=as_json)

@@ -206,7 +206,10 @@ def _texts(given: list[str]) -> str | list[str]:
 
 
 def _text_or_json(text: str) -> Any:
-    if text.startswith("@") and os.path.isfile(text[1:]):  # noqa: PTH113 - no pathlib for --help
+    if text.startswith("@") and (
+        os.path.isfile(text[1:])  # noqa: PTH113 - no pathlib for --help
+        or (text.endswith(".json") and len(text.split()) == 1)  # Meant for one, and not there.
+    ):
         return _json_text(text)
     if text.lstrip().startswith(("{", "[")):
         with suppress(ValueError):  # It only looked like it.

@@ -12,6 +12,8 @@ from polymux.cli import exit_codes
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from _typeshed import SupportsWrite
+
 
 class Parser(argparse.ArgumentParser):
     """A parser that passes on no control characters, and may be described when it is needed.
@@ -40,6 +42,10 @@ class Parser(argparse.ArgumentParser):
         self.fill()
         found: tuple[Any, list[str]] = super().parse_known_args(args, namespace)
         return found
+
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        """Prints the help. argparse passes over that it could not be written, as to a full disk."""
+        (file or sys.stdout).write(self.format_help())
 
     def error(self, message: str) -> NoReturn:
         """Ends the program with the usage and the message."""

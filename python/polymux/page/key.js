@@ -36,7 +36,7 @@ export function openKeyDialog(error = null) {
 		"form.stack",
 		{ novalidate: true, onsubmit: () => tried(input, words) },
 		make("h2", { id: "key-title" }, "Your key for this server"),
-		make("p.hint", { id: "key-hint" }, "One that “polymux keys add” has printed. On this machine the first start keeps one in the file local-key, in polymux’s folder for state. It stays in this tab, until the tab is closed."),
+		make("p.hint", { id: "key-hint" }, "One that “polymux keys add” has printed. On this machine the first start keeps one in the first line of the file local-key, in polymux’s folder for state. It stays in this tab, until the tab is closed."),
 		make("label", { for: "key-input" }, "Key"),
 		make("div.row", input, show),
 		words,

@@ -232,7 +232,7 @@ def read_settings(path: Path) -> ServerSettings:
     """
     name = display_name(os.fspath(path))
     try:
-        plain = tomllib.loads(path.read_text("utf-8"))
+        plain = tomllib.loads(path.read_text("utf-8-sig"))
     except OSError as error:
         raise InvalidRequestError(
             f"cannot read the configuration {name}: {error.strerror}"

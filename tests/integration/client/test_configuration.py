@@ -92,6 +92,22 @@ def test_names_that_mean_nothing(
         assert client.free_chat("hello").text == "fine"
 
 
+@pytest.mark.parametrize("text", ["a = 1" + "0" * 5000, "a = " + "[" * 5000])
+def test_a_file_that_is_hard_to_read(
+    text: str, server: MisbehavingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "config.toml"
+    monkeypatch.setenv("POLYMUX_CONFIG", str(file))
+    file.write_text(text)
+    with polymux.Client(server.url) as client:
+        with pytest.raises(InvalidRequestError, match="is no TOML"):
+            client.free_chat("hello")
+        # As editors of Windows save it.
+        file.write_bytes(b'\xef\xbb\xbfchat_model = "m"\r\n')
+        server.script(FINE)
+        assert client.free_chat("hello").text == "fine"
+
+
 TOUCHING = """
 import polymux.client, polymux.async_client
 from polymux.call_options import Retry, Timeout  # What is given is loaded before.

@@ -22,6 +22,11 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
+def test_a_file_that_begins_with_the_mark_of_its_order(tmp_path: Path) -> None:
+    """As editors of Windows save it."""
+    assert read_settings(written(tmp_path, "\ufeffport = 1234\r\n")).port == 1234
+
+
 @pytest.mark.parametrize(
     ("text", "wanted", "there"),
     [

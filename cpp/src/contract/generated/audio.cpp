@@ -120,7 +120,7 @@ constexpr Field convert_to_mp3_fields[] = {
     {.name = "sample_rate", .types = type_integer, .extension = true, .integer_choices = convert_to_mp3_sample_rate_choices, .unit = "Hz", .documentation = "Sample rate of the MP3; the one nearest to the input's when absent."},
     {.name = "channels", .types = type_integer, .extension = true, .minimum = 1, .maximum = 2, .documentation = "Mono or stereo; as the input when absent, stereo when it has more."},
     {.name = "start", .types = type_number | type_string, .extension = true, .format = Format::time, .minimum = 0, .unit = "s", .documentation = "Leave out what comes before: seconds, or `[HH:]MM:SS[.mmm]`."},
-    {.name = "end", .types = type_number | type_string, .extension = true, .format = Format::time, .minimum = 0, .unit = "s", .documentation = "Leave out what comes after, in the same forms."},
+    {.name = "end", .types = type_number | type_string, .extension = true, .format = Format::time, .minimum = 0, .above_minimum = true, .unit = "s", .documentation = "Leave out what comes after, in the same forms."},
     {.name = "stream", .python_name = "audio_stream", .types = type_integer, .extension = true, .minimum = 0, .documentation = "Number of the stream to convert, among all streams; the best sound when absent."},
 };
 
