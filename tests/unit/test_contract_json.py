@@ -7,12 +7,15 @@ import random
 import threading
 import time
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
 from polymux import _core as core
 from polymux import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 # Generous, for a busy machine; without a bound on work these take minutes or end the process.
@@ -287,20 +290,27 @@ def test_a_long_body_is_read_as_a_short_one() -> None:
     ids=["unknown", "nested", "messages"],
 )
 def test_others_have_their_turn_while_a_long_body_is_read(body: bytes) -> None:
-    """J14: nobody waits until all of it is read; whichever reader it is."""
+    """J14: nobody waits until all of it is read; whichever reader it is. Where other programs have
+    the processors there may be few turns, so that one quiet try of several is enough: without turns
+    there is none."""
     for read in (lambda: contract.read_json("chat", body), lambda: core.parse_json(body)):
-        turns = 0
-        ended = threading.Event()
+        assert any(turns_of_others(read) >= 5 for _ in range(10))
 
-        def watch(ended: threading.Event = ended) -> None:
-            nonlocal turns
-            while not ended.wait(0.001):
-                turns += 1
 
-        watcher = threading.Thread(target=watch)
-        watcher.start()
-        with suppress(polymux.InvalidRequestError):
-            read()
-        ended.set()
-        watcher.join()
-        assert turns >= 5
+def turns_of_others(read: Callable[[], object]) -> int:
+    """How often another thread came to run meanwhile."""
+    turns = 0
+    ended = threading.Event()
+
+    def watch() -> None:
+        nonlocal turns
+        while not ended.wait(0.001):
+            turns += 1
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    with suppress(polymux.InvalidRequestError):
+        read()
+    ended.set()
+    watcher.join()
+    return turns
