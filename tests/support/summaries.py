@@ -45,6 +45,7 @@ class Model(Backend):
         self.hold.set()
         self.ended: list[str] = []
         self.window: int | None = None
+        self.finish_reason = "stop"
 
     def window_tokens(self) -> int | None:
         return self.window
@@ -62,7 +63,8 @@ class Model(Backend):
             assert work.values["audio"].path.stat().st_size > 1000
             return Product({"text": "Somebody speaks.", "chunks": self.heard})
         message = {"role": "assistant", "content": f" summary {number} "}
-        return Product({"choices": [{"index": 0, "message": message}]})
+        choice = {"index": 0, "message": message, "finish_reason": self.finish_reason}
+        return Product({"choices": [choice]})
 
     @property
     def chats(self) -> list[dict[str, Any]]:

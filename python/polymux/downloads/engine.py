@@ -41,11 +41,17 @@ _GONE = re.compile(
     r"no longer available|does not exist",
     re.IGNORECASE,
 )
-_LOCKED, _NO_MEDIA = re.compile("DRM protected"), re.compile("Unsupported URL|No video formats")
+#: What yt-dlp would leave to ffmpeg are lists whose parts are encrypted one sample at a time.
+_LOCKED = re.compile("DRM protected|m3u8 download detected but ffmpeg")
+_OF_NO_WEB = re.compile(r"file:// URLs are disabled|enable-file-urls|No connection adapters")
+_NO_MEDIA = re.compile("Unsupported URL|No video formats")
+#: Advice to whoever runs yt-dlp, which is none for callers.
+_TO_OPERATORS = re.compile(r"ffmpeg|--\w|No connection adapters")
 #: What sites say: the failure that it is, with its status, its code and its words.
 _REASONS = (
     (_GONE, errors.NotFoundError, 404, "gone", "it is not there"),
     (_LOCKED, errors.UnprocessableEntityError, 422, "encrypted", "it is protected against copies"),
+    (_OF_NO_WEB, errors.BadRequestError, 400, "url_refused", "it leads to what is not of the web"),
     (_NO_MEDIA, errors.APIStatusError, 415, "unsupported_media", "there is no media on this page"),
 )
 
@@ -370,5 +376,6 @@ def _failure(error: Any) -> errors.PolymuxError:
     reason = _told(error)
     for pattern, kind, status, code, words in _REASONS:
         if pattern.search(reason):
-            return refusal(kind, f"{words}: {reason}", code=code, status=status, param="url")
+            told = words if _TO_OPERATORS.search(reason) else f"{words}: {reason}"
+            return refusal(kind, told, code=code, status=status, param="url")
     return site_failed(f"the site does not give it: {reason}")

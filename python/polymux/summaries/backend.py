@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _FETCHING, _LISTENING, _READING = 0.3, 0.6, 0.95
 _KEPT = 128
+#: Reasons for an end that is none of the text's.
+_CUT = ("length", "content_filter")
 
 
 class SummaryBackend(Backend):
@@ -144,7 +146,13 @@ class SummaryBackend(Backend):
         if known is not None:
             sink.log("this video was summarised before")
             return known
-        text = await self._written(work, sink, writer, parts)
+        cut: list[str] = []
+        text = await self._written(work, sink, writer, parts, cut)
+        if cut:
+            sink.log(
+                "the chat model had no room left: this summary ends too early, or lacks a part"
+            )
+            return text
         self._known[key] = text
         while len(self._known) > _KEPT:
             self._known.popitem(last=False)
@@ -169,12 +177,15 @@ class SummaryBackend(Backend):
         values = {"model": self._options.model, "messages": []}
         return Work("chat", "", "", values, frozenset(values), work.caller)
 
-    async def _written(self, work: Work, sink: Sink, writer: Writer, parts: Sequence[Part]) -> str:
+    async def _written(
+        self, work: Work, sink: Sink, writer: Writer, parts: Sequence[Part], cut: list[str]
+    ) -> str:
+        """The summary; texts that the model did not end go to `cut`, too."""
         if len(parts) == 1:
-            return await self._chat(writer.whole(parts[0]), work, sink)
+            return await self._chat(writer.whole(parts[0]), work, sink, cut)
         notes = []
         for number, part in enumerate(parts, 1):
-            notes.append(await self._chat(writer.part(part, number, len(parts)), work, sink))
+            notes.append(await self._chat(writer.part(part, number, len(parts)), work, sink, cut))
             share = (_READING - _LISTENING) * number / len(parts)
             sink.log(f"part {number} of {len(parts)} is read")
             sink.report(_LISTENING + share)
@@ -182,20 +193,23 @@ class SummaryBackend(Backend):
             notes = [
                 one[0]
                 if len(one) == 1
-                else await self._chat(writer.notes(one, last=False), work, sink)
+                else await self._chat(writer.notes(one, last=False), work, sink, cut)
                 for one in groups
             ]
-        return await self._chat(writer.notes(notes), work, sink)
+        return await self._chat(writer.notes(notes), work, sink, cut)
 
-    async def _chat(self, values: dict[str, Any], work: Work, sink: Sink) -> str:
+    async def _chat(self, values: dict[str, Any], work: Work, sink: Sink, cut: list[str]) -> str:
         product = await self._asked("chat", values, work, sink.part(0, 0))
-        text = str(product.output["choices"][0]["message"].get("content") or "").strip()
+        choice = product.output["choices"][0]
+        text = str(choice["message"].get("content") or "").strip()
         if not text:
             raise refusal(
                 errors.InternalServerError,
                 "the chat model wrote nothing: choose another for summaries",
                 code="engine_failed",
             )
+        if choice.get("finish_reason") in _CUT:
+            cut.append(text)
         return text
 
     async def _asked(

@@ -50,6 +50,8 @@ _ACCOUNT = re.compile(r"rate|quota|billing|limit|auth|key|permission|account", r
 _CODED = {str(one): one for one in (400, 401, 402, 403, 404, 413, 422, 429, 503, 529)}
 _ACCOUNT_CODES = ("401", "402", "403", "429")
 _TOO_LONG = "context_length_exceeded"
+_TOO_LONG_AT_LLAMA_CPP = "exceed_context_size_error"
+_TOO_LONG_AT_VLLM = re.compile(r"\bmaximum context length is \d+ tokens", re.ASCII)
 _WORD = re.compile(r"[A-Za-z_][\w.\[\]-]{0,80}", re.ASCII)
 #: A refusal of this server's key by a status that is for requests, as Google's server has it.
 _KEY = re.compile(r"\bAPI[ _-]?key\b", re.IGNORECASE | re.ASCII)
@@ -224,8 +226,8 @@ def _of_status(
         # Of others it means no more than 400 does.
         kind, status = errors.BadRequestError, 400
     code = "too_large" if status == 413 else "invalid_request"
-    if chat and status == 400 and error.code == _TOO_LONG:
-        code = error.code
+    if chat and status == 400 and _is_too_long(error, said):
+        code = _TOO_LONG
     param = error.param if error.param and _WORD.fullmatch(error.param) else None
     words = f"the upstream {name} refuses this{f': {cleaned(said)}' if said else ''}"
     return refusal(kind, words, code=code, status=status, param=param)
@@ -235,6 +237,13 @@ def _said(error: errors.APIStatusError) -> str:
     """Its message; empty where its answer has none, whatever else it holds."""
     message = told_in(error.body).get("message")
     return shortened(message.strip(), 2 * _MOST_CHARACTERS) if isinstance(message, str) else ""
+
+
+def _is_too_long(error: errors.APIStatusError, said: str) -> bool:
+    """Whether the chat has more tokens than the model reads."""
+    if error.code == _TOO_LONG or told_in(error.body).get("type") == _TOO_LONG_AT_LLAMA_CPP:
+        return True
+    return _TOO_LONG_AT_VLLM.search(said) is not None
 
 
 def _lacks_model(error: errors.APIStatusError, said: str) -> bool:

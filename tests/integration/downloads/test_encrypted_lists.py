@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 VIDEO = "/api/v1/downloadvideo"
 KEY = b"0123456789abcdef"
+#: What only a site's own players decrypt.
+PROTECTED = {
+    "protected": 'METHOD=SAMPLE-AES,KEYFORMAT="com.apple.streamingkeydelivery",URI="skd://x"',
+    "samples": 'METHOD=SAMPLE-AES,URI="key"',
+    "counted": 'METHOD=SAMPLE-AES-CTR,URI="key"',
+}
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +48,12 @@ def encrypted(site_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     for name, key in (("wrong", b"x" * 16), ("short", b"x")):
         shutil.copytree(folder / "good", folder / name)
         (folder / name / "key").write_bytes(key)
-    shutil.copytree(folder / "good", folder / "protected")
-    path = folder / "protected" / "list.m3u8"
-    protected = 'METHOD=SAMPLE-AES,KEYFORMAT="com.apple.streamingkeydelivery",URI="skd://x"'
-    told = path.read_text().splitlines()
-    lines = [f"#EXT-X-KEY:{protected}" if "EXT-X-KEY" in line else line for line in told]
-    path.write_text("\n".join(lines))
+    for name, protected in PROTECTED.items():
+        shutil.copytree(folder / "good", folder / name)
+        path = folder / name / "list.m3u8"
+        told = path.read_text().splitlines()
+        lines = [f"#EXT-X-KEY:{protected}" if "EXT-X-KEY" in line else line for line in told]
+        path.write_text("\n".join(lines))
     return folder
 
 
@@ -82,7 +88,7 @@ def test_its_sound_is_that_of_the_video(server: PolymuxServer, web: Server, tmp_
     [
         ("wrong", {(415, "unsupported_media"), (422, "undecodable")}),
         ("short", {(502, "upstream_failed")}),
-        ("protected", {(422, "encrypted")}),
+        *((name, {(422, "encrypted")}) for name in PROTECTED),
     ],
 )
 def test_keys_that_are_none(

@@ -147,6 +147,9 @@ def test_where_pages_lead(site_folder: Path, tmp_path: Path, decoy: Server, name
     with site_of({"/page": (kind, data)}, site_folder) as site:
         error = failure(served(tmp_path, site, total_s=30), site.url("/page"))
     assert error.status in (400, 404, 415, 422, 502), error
+    assert "--" not in str(error)  # Advice of the downloader's to its operator.
+    if name in ("file segment", "file key", "file map"):
+        assert (error.status, error.code) == (400, "url_refused")
     assert "root:" not in str(error.body)
     assert decoy.connections == 0
     assert len(site.requests) < 20

@@ -34,6 +34,19 @@ def test_captions_are_read_where_there_are_any(site: Server, tmp_path: Path) -> 
         assert len(server.model.chats) == 1
 
 
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+def test_a_summary_that_was_cut_is_not_kept(site: Server, tmp_path: Path, reason: str) -> None:
+    """It is given, as it was paid for, and says so; the next caller gets a whole one."""
+    with Served(tmp_path, site) as server, Client(server.url, server.key) as client:
+        server.model.finish_reason = reason
+        assert client.summarize_video(site.url("/page/high.mp4")).text == "summary 1"
+        [job] = client.predictions.list()
+        assert "no room left" in (job.logs or "")
+        server.model.finish_reason = "stop"
+        assert client.summarize_video(site.url("/page/high.mp4")).text == "summary 2"
+        assert client.summarize_video(site.url("/page/high.mp4")).text == "summary 2"
+
+
 @pytest.mark.parametrize(
     ("path", "options"), [("/silent/high.mp4", {}), ("/page/high.mp4", {"captions": False})]
 )

@@ -79,6 +79,16 @@ BEFORE: dict[str, tuple[list[Step], int, str]] = {
     "400 too long": (
         [steps.answer(400, error(code="context_length_exceeded"))], 400, "context_length_exceeded",
     ),
+    "400 too long at llama.cpp": (
+        [steps.answer(400, error("the request exceeds the available context size", code=400,
+                                 type="exceed_context_size_error"))],
+        400, "context_length_exceeded",
+    ),
+    "400 too long at vLLM": (
+        [steps.answer(400, error("This model's maximum context length is 4096 tokens.", code=400,
+                                 type="BadRequestError"))],
+        400, "context_length_exceeded",
+    ),
     "401": ([steps.answer(401, error())], 502, "upstream_failed"),
     "402": ([steps.answer(402, error())], 502, "upstream_failed"),
     "403": ([steps.answer(403, error())], 502, "upstream_failed"),

@@ -111,3 +111,11 @@ def test_every_error_has_a_title(status: int) -> None:
     assert body["title"]
     assert (body["status"], body["detail"], body["request_id"]) == (status, "words", "req_1")
     assert "param" not in body
+
+
+@pytest.mark.parametrize(("given", "sent"), [("", None), (",", None), ("a,,b", ["a", "b"])])
+def test_texts_that_end_a_chat(given: str, sent: list[str] | None) -> None:
+    """An empty text is what many models have for none, and servers refuse an empty list."""
+    body, _ = chat_body("chat", {"prompt": "Hi", "stop_sequences": given}, None)
+    assert body.get("stop") == sent
+    assert ("stop" in body) is (sent is not None)

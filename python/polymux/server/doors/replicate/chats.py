@@ -109,8 +109,9 @@ def chat_body(
         body["stream_options"] = {"include_usage": True}
         if "max_tokens" in given:
             body["max_completion_tokens"] = given["max_tokens"]
-        if "stop_sequences" in given:
-            body["stop"] = _stops(given["stop_sequences"])
+        stops = _stops(given.get("stop_sequences", ""))
+        if stops != []:  # An empty text is what many models have for none.
+            body["stop"] = stops
     known = _names(operation, fixed=model is not None)
     body |= {name: given[name] for name in known if name in given}
     refused = set(contract.describe(operation)[0].get("refused_fields", ()))
