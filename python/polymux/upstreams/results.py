@@ -37,6 +37,11 @@ _LOOKED_AT_BYTES = 64
 _LONGEST_MS = 7 * 24 * 3600 * 1000
 #: What a kind of file is called in a sentence.
 KINDS = {"image": "picture", "video": "video", "audio": "sound"}
+#: Brands (ISO/IEC 14496-12, 4.3) of what is no film: sounds, and pictures that nobody here reads.
+_OF_BRANDS = {
+    **dict.fromkeys((b"M4A ", b"M4B "), "audio/mp4"),
+    **dict.fromkeys((b"avif", b"avis", b"heic", b"heix", b"mif1", b"msf1"), ""),
+}
 
 
 def picture_type(data: bytes) -> str | None:
@@ -65,7 +70,7 @@ def media_type(start: bytes) -> str:
     if picture is not None:
         return picture
     if start[4:8] == b"ftyp":
-        return "video/mp4"
+        return _OF_BRANDS.get(start[8:12], "video/mp4")
     if start[:4] == b"\x1a\x45\xdf\xa3":
         return "video/webm" if b"webm" in start else "video/matroska"
     if start[:4] == b"RIFF" and start[8:12] == b"WAVE":

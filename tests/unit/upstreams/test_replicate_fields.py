@@ -170,6 +170,9 @@ def test_what_cannot_be_an_upstream(
         (media.mp3(), "audio/mpeg"), (b"ID3\x04", "audio/mpeg"),
         (b"\x1a\x45\xdf\xa3\x9fB\x82\x84webm", "video/webm"),
         (b"\x1a\x45\xdf\xa3\x9fB\x82\x88matroska", "video/matroska"),
+        (b"\x00\x00\x00\x1cftypM4A \x00\x00\x02\x00", "audio/mp4"),
+        (b"\x00\x00\x00\x1cftypavif\x00\x00\x00\x00", ""),
+        (b"\x00\x00\x00\x1cftypheic\x00\x00\x00\x00", ""),
         (b"<html>", ""), (b"", ""), (b"\xff", ""), (b"RIFF1234AVI ", ""),
     ],
 )  # fmt: skip
