@@ -24,7 +24,7 @@ _LARGEST_FILE_BYTES = 1 << 20
 _LARGEST_PORT = 65535
 #: Of a header field's value, as most servers take it.
 LONGEST_HEADER = 65_536
-_LONGEST_LOCAL_KEY = 1000
+_LONGEST_LOCAL_KEY = 8192
 
 
 class Configuration(Frozen):
@@ -143,14 +143,26 @@ def local_key_path() -> Path:
     return state_folder() / "local-key"
 
 
-def _local_server() -> tuple[str, str] | None:
-    """Address and key of this account's own server; None where there was none."""
+def local_servers() -> list[tuple[str, str]]:
+    """Keys and addresses of this account's own servers, the one that was started last first."""
     try:
         with open(os.path.join(_state_folder(), "local-key"), encoding="ascii") as file:  # noqa: PTH118, PTH123
-            key, address = file.read(_LONGEST_LOCAL_KEY).split()
-        return checked_base_url(address), checked_key(key)
+            words = file.read(_LONGEST_LOCAL_KEY).split()
     except (OSError, ValueError, InvalidRequestError):
-        return None
+        return []
+    return list(zip(words[::2], words[1::2], strict=False))
+
+
+def _local_server(base_url: str | None) -> tuple[str, str] | None:
+    """Address and key of this account's own server, of several the one meant; None for none."""
+    for key, address in local_servers():
+        try:
+            found = checked_base_url(address), checked_key(key)
+        except InvalidRequestError:
+            continue
+        if not base_url or _is_same(base_url, found[0]):
+            return found
+    return None
 
 
 def configuration(
@@ -192,8 +204,8 @@ def configuration(
     if not api_key and not (base_url and api_key is not None):
         # A key of this account for a server of this machine, which both are its own.
         # Another server's key is not for it.
-        local = _local_server()
-        if local is not None and (not base_url or _is_same(base_url, local[0])):
+        local = _local_server(base_url)
+        if local is not None:
             base_url, api_key = local[0], local[1] if api_key is None else ""
     if not base_url:
         raise InvalidRequestError(

@@ -9,13 +9,25 @@ from __future__ import annotations
 import base64
 import os
 import secrets
+import struct
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.base import Engine, Output
+from polymux.engines.chat_requests import (
+    check_promises,
+    check_tools,
+    control_pattern,
+    named_tool,
+    plain_texts,
+    stops,
+    with_kept_schemas,
+)
 from polymux.engines.completions import Assembled
+from polymux.engines.gguf import TOKENS, control_tokens, gguf_facts, knows_tools
 from polymux.engines.models import context_tokens, hash_of, missing_package, threads
 from polymux.engines.schemas import check_schemas
 from polymux.service.failures import engine_failed, refusal
@@ -42,8 +54,13 @@ _OWN = frozenset(
 #: second. A GPU wants more at once, and is through them sooner.
 _BATCH, _GPU_BATCH = 64, 512
 _CHUNK = "chat.completion.chunk"
+_DEVICES = ("auto", "cpu", "gpu")
 #: What the library says of a field that it refuses.
-_FIELDS_OF_WORDS = (("logprobs", "logprobs"), ("JSON schema error", "response_format"))
+_FIELDS_OF_WORDS = (
+    ("logprobs", "logprobs"),
+    ("JSON schema", "response_format"),
+    ("failed to parse grammar", "response_format"),
+)
 
 
 class ChatEngine(Engine):
@@ -81,6 +98,9 @@ class ChatEngine(Engine):
         # It is bound, and nobody may come: without its folder nothing is left behind.
         self._folder.cleanup()
         self._version = hash_of(path)
+        facts = _facts(path)
+        self._knows_tools = knows_tools(facts)
+        self._control = control_pattern(control_tokens(facts))
         names = options.get("names") or [path.stem]
         self._names = [str(one) for one in names]
         return {
@@ -145,23 +165,26 @@ class ChatEngine(Engine):
     def _body(self, request: Request, sink: EngineSink) -> dict[str, Any]:
         values = request.values
         check_schemas(values)
+        check_tools(values, sink.log, known=self._knows_tools)
+        check_promises(values, sink.log)
         body: dict[str, Any] = {name: values[name] for name in _TAKEN & request.given}
         for name in sorted(request.given - _TAKEN - _OWN):
             sink.log(f"{name}: the local engine does not know it and leaves it out")
         if "max_completion_tokens" in request.given:
             body["max_tokens"] = values["max_completion_tokens"]
         if isinstance(values.get("tool_choice"), dict):
-            body["tools"], body["tool_choice"] = _named_tool(values), "required"
+            body["tools"], body["tool_choice"] = named_tool(values), "required"
         if "stop" in body:
-            body["stop"] = _stops(values["stop"], sink)
+            body["stop"] = stops(values["stop"], sink.log)
         if values.get("logprobs") is True:
             # Without a number it tells twenty, and of none it tells nothing at all.
             body["top_logprobs"] = max(1, int(values.get("top_logprobs") or 0))
+        body["messages"] = plain_texts(body["messages"], self._control, sink.log)
         if values.get("image_url"):
             body["messages"] = _with_picture(body["messages"], values["image_url"])
         body["messages"] = _with_pixels(body["messages"], values)
         # Always in pieces: between two, and between two batches of the prompt, it can be stopped.
-        return body | {
+        return with_kept_schemas(body) | {
             "stream": True,
             "stream_options": {"include_usage": True},
             "return_progress": True,
@@ -270,12 +293,11 @@ def _several(body: dict[str, Any], first: int, count: int) -> dict[str, Any]:
     return body | own | {"n": count}
 
 
-def _stops(wanted: Any, sink: EngineSink) -> list[str]:
-    """Texts that end an answer; an empty one would end it before it begins."""
-    given = [wanted] if isinstance(wanted, str) else list(wanted or ())
-    if "" in given:
-        sink.log("stop: the empty text ends nothing and is left out")
-    return [one for one in given if one]
+def _facts(path: Path) -> dict[str, Any]:
+    """What the model tells of itself; the library has read it already."""
+    with suppress(OSError, ValueError, struct.error, KeyError):
+        return gguf_facts(path, TOKENS)
+    return {}
 
 
 def _says(choice: dict[str, Any]) -> bool:
@@ -330,8 +352,13 @@ def _wants_gpu(library: Any, device: str) -> bool:
     """Whether layers go to a GPU: where one is wanted or, by ``"auto"``, where the library has one.
 
     Raises:
-        NoBackendError: One is wanted, and the library has none.
+        NoBackendError: One is wanted, and the library has none; or it is none of the three words.
     """
+    if device not in _DEVICES:
+        raise refusal(
+            errors.NoBackendError,
+            f"device is {device[:50]!r}: a chat model's is {', '.join(_DEVICES)}",
+        )
     if device == "cpu":
         return False
     kinds = library.ggml_backend_dev_type
@@ -341,25 +368,6 @@ def _wants_gpu(library: Any, device: str) -> bool:
         raise refusal(
             errors.NoBackendError,
             "device is gpu, and the installed xllamacpp finds none: install its build for your GPU",
-        )
-    return found
-
-
-def _named_tool(values: Mapping[str, Any]) -> list[Any]:
-    """The one tool that `tool_choice` names: the library takes no names.
-
-    Raises:
-        BadRequestError: There is no such tool.
-    """
-    wanted = (values["tool_choice"].get("function") or {}).get("name")
-    tools = values.get("tools") or []
-    found = [one for one in tools if (one.get("function") or {}).get("name") == wanted]
-    if not found:
-        raise refusal(
-            errors.BadRequestError,
-            "tool_choice names a function that none of the tools has",
-            code="invalid_request",
-            param="tool_choice",
         )
     return found
 

@@ -6,15 +6,16 @@ import os
 import struct
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from polymux import errors
+from polymux.engines.gguf import gguf_facts
 from polymux.engines.models import context_tokens
 from polymux.models.families import layout_of
 from polymux.service.failures import refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from polymux.engines.process import EngineProcess
     from polymux.engines.supervisor import EngineBackend
@@ -29,6 +30,8 @@ _TESSERACT_BYTES = 100 * _MIB
 _DIFFUSION_BYTES = 800 * _MIB
 _KEY_VALUE_BYTES = 2  # Of each number that llama.cpp keeps of a token: 16-bit floats.
 _RETRY_AFTER_S = 30.0
+#: Of a model's shape; the largest that there are have embeddings of some ten thousands.
+_LARGEST_FACT = 1 << 20
 
 
 def needed_bytes(family: str, options: Mapping[str, Any]) -> int | None:
@@ -192,7 +195,7 @@ def context_bytes_per_token(path: Path) -> int:
         ValueError: It is no GGUF, or none of a model's shape.
         KeyError: It does not tell its shape.
     """
-    facts = _gguf_facts(path)
+    facts = gguf_facts(path)
     family = facts["general.architecture"]
 
     def fact(name: str) -> int:
@@ -208,55 +211,3 @@ def context_bytes_per_token(path: Path) -> int:
     told = f"{family}.attention.key_length" in facts
     length = fact("attention.key_length") if told else fact("embedding_length") // heads
     return fact("block_count") * own_heads * length * 2 * _KEY_VALUE_BYTES
-
-
-#: GGUF's types of values that have one size: their number to `struct`'s letter.
-_PLAIN = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
-_TEXT, _ARRAY = 8, 9
-_MOST_FACTS = 10_000
-#: Of a model's shape; the largest that there are have embeddings of some ten thousands.
-_LARGEST_FACT = 1 << 20
-_MOST_TEXT_BYTES = 64 * _MIB
-_MOST_ITEMS = 10_000_000
-
-
-def _gguf_facts(path: Path) -> dict[str, Any]:
-    """The plain facts in the head of a model's file.
-
-    https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
-    """
-    found: dict[str, Any] = {}
-    with path.open("rb") as file:
-        magic, version, _, count = _unpacked(file, "<4sIQQ")
-        if magic != b"GGUF" or version not in (2, 3) or count > _MOST_FACTS:
-            raise ValueError(path.name)
-        for _ in range(count):
-            name = _text(file)
-            found[name] = _value(file, *_unpacked(file, "<I"))
-    return found
-
-
-def _unpacked(file: BinaryIO, shape: str) -> Sequence[Any]:
-    return struct.unpack(shape, file.read(struct.calcsize(shape)))
-
-
-def _text(file: BinaryIO) -> str:
-    (length,) = _unpacked(file, "<Q")
-    if length > _MOST_TEXT_BYTES:
-        raise ValueError(length)
-    return file.read(length).decode("utf-8", "replace")
-
-
-def _value(file: BinaryIO, kind: int) -> Any:
-    if kind == _TEXT:
-        return _text(file)
-    if kind == _ARRAY:
-        inner, count = _unpacked(file, "<IQ")
-        if count > _MOST_ITEMS or inner == _ARRAY:
-            raise ValueError(count)
-        if inner == _TEXT:
-            for _ in range(count):
-                _text(file)
-            return []
-        return list(_unpacked(file, f"<{count}{_PLAIN[inner]}"))
-    return _unpacked(file, f"<{_PLAIN[kind]}")[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from polymux.service.failures import invalid
 
@@ -19,10 +19,17 @@ if TYPE_CHECKING:
 MOST_BYTES = 128 << 10
 MOST_CHOICES = 500
 MOST_LEVELS = 64
+#: The library takes no more repetitions of one thing.
+MOST_REPEATED = 2000
 _MANY = ("anyOf", "oneOf", "allOf", "prefixItems")
 _ONE = ("items", "additionalProperties", "not")
 #: What makes a pattern go on in one way more: another branch, or a piece that may be left out.
 _BRANCHES = re.compile(r"[|?*]|\{0?,")
+_RANGES = (
+    ("minLength", "maxLength"), ("minItems", "maxItems"), ("minimum", "maximum"),
+    ("minProperties", "maxProperties"),
+)  # fmt: skip
+_REPEATED = ("minLength", "minItems", "maxItems")
 
 
 def check_schemas(values: Mapping[str, Any]) -> None:
@@ -89,6 +96,7 @@ class _Choices:
             )
         if not isinstance(schema, dict):
             return 1
+        self._check_ranges(schema)
         found = [1, _length(schema.get("enum")), _length(schema.get("type"))]
         found.append(len(_BRANCHES.findall(str(schema.get("pattern", "")))) + 1)
         properties = schema.get("properties")
@@ -106,6 +114,23 @@ class _Choices:
             found.append(self._referred(schema["$ref"], level + 1))
         return max(found)
 
+    def _check_ranges(self, schema: dict[str, Any]) -> None:
+        """A range that nothing lies in would be computed for ever."""
+        for least, most in _RANGES:
+            low, high = schema.get(least), schema.get(most)
+            if _is_number(low) and _is_number(high) and low > high:
+                raise invalid(
+                    f"{self._param}: {least} {low} is more than {most} {high}", self._param
+                )
+        for name in _REPEATED:
+            count = schema.get(name)
+            if _is_number(count) and count > MOST_REPEATED:
+                raise invalid(
+                    f"{self._param}: {name} {count} is more than the {MOST_REPEATED} that this "
+                    "engine counts to: ask for less",
+                    self._param,
+                )
+
     def _referred(self, reference: str, level: int) -> int:
         if reference not in self._known:
             self._known[reference] = 1
@@ -118,3 +143,7 @@ class _Choices:
 
 def _length(value: Any) -> int:
     return len(value) if isinstance(value, list) else 1
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -10,12 +10,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from polymux._atomic import write_private
 from polymux._text import display_name
 from polymux.config import local_key_path
 from polymux.errors import InvalidRequestError
 from polymux.server.gate import Gate
 from polymux.server.keys import KeyFile
+from polymux.server.local_servers import announce, own_key, retire
 from polymux.server.metrics import Metrics
 from polymux.server.settings import ServerSettings, read_settings
 from polymux.service.admission import Bounds
@@ -58,6 +58,8 @@ class ServerState:
         #: Set when it is told to stop: streams end themselves.
         self.stopping = asyncio.Event()
         self._at_stop: list[Callable[[], Awaitable[None]]] = []
+        #: By which this account's commands reach it; None where that is none of its own.
+        self._local_key: str | None = None
 
     @property
     def service(self) -> Service:
@@ -115,8 +117,15 @@ class ServerState:
             )
             await self._service.start()
         except BaseException:
+            self._leave()
             store.close()
             raise
+
+    def _leave(self) -> None:
+        """Lets others of this account's servers be found before this one."""
+        if self._local_key is not None:
+            with suppress(OSError):
+                retire(self._local_key, self.settings.base_url)
 
     def _check_keys(self) -> None:
         if self.keys.keys():
@@ -131,12 +140,13 @@ class ServerState:
 
         def keep(text: str) -> None:
             try:
-                write_private(place, f"{text}\n{self.settings.base_url}\n")
+                announce(text, self.settings.base_url)
             except OSError as error:
                 name = display_name(os.fspath(place))
                 raise InvalidRequestError(
                     f"a key for this account cannot be kept in {name}: {error.strerror}"
                 ) from error
+            self._local_key = text
 
         self.keys.add("local", before=keep)
         _log.warning("a key for this account was made: %s", display_name(os.fspath(place)))
@@ -145,13 +155,12 @@ class ServerState:
         """Lets this account's commands find the server, where their key is one of its own."""
         if not self.settings.loopback_only:
             return
-        try:
-            text = local_key_path().read_text("ascii").split()[0]
-        except (OSError, ValueError, IndexError, InvalidRequestError):
-            return
-        if self.keys.find(text.encode(), time.time()) is not None:
+        self._local_key = own_key(
+            lambda text: self.keys.find(text.encode(), time.time()) is not None
+        )
+        if self._local_key is not None:
             with suppress(OSError):
-                write_private(local_key_path(), f"{text}\n{self.settings.base_url}\n")
+                announce(self._local_key, self.settings.base_url)
 
     async def stop(self) -> None:
         """Ends what runs, and gives up engines and store."""
@@ -159,6 +168,7 @@ class ServerState:
         callbacks, self._at_stop = self._at_stop, []
         for callback in callbacks:
             await callback()
+        self._leave()
         service, self._service = self._service, None
         if service is not None:
             await service.close()

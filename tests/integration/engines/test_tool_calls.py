@@ -134,10 +134,12 @@ def test_what_a_tool_has_said_is_read(client: polymux.Client) -> None:
 
 
 def test_a_template_without_tools_answers_in_words(client: polymux.Client) -> None:
-    """As the documentation says: nothing of the tools is in the prompt, and nothing is called."""
+    """As it is told: nothing of the tools is in the prompt, and nothing is called."""
     alone = [QUESTION]
     without = asked(client, alone, model="plain")
-    told = asked(client, alone, model="plain", tools=[WEATHER])
+    answer = client.chat(alone, model="plain", tools=[WEATHER], **STEADY)
+    assert "tools: this model's template has no place" in answer.headers["polymux-warnings"]
+    told = answer.json()
     assert tokens(told) == tokens(without)
     assert told["choices"][0]["message"]["content"]
     assert not told["choices"][0]["message"].get("tool_calls")
@@ -158,3 +160,47 @@ def test_a_tool_that_nobody_offered_cannot_be_named(client: polymux.Client) -> N
     with pytest.raises(polymux.BadRequestError) as caught:
         client.chat([QUESTION], tools=[WEATHER], tool_choice=named)
     assert caught.value.param == "tool_choice"
+
+
+@pytest.mark.parametrize(
+    "choice", ["required", {"type": "function", "function": {"name": "weather_of"}}]
+)
+def test_no_call_is_required_of_a_template_without_tools(
+    client: polymux.Client, choice: Any
+) -> None:
+    with pytest.raises(polymux.BadRequestError, match="calls no tools") as caught:
+        asked(client, [QUESTION], model="plain", tools=[WEATHER], tool_choice=choice)
+    assert caught.value.param == "tool_choice"
+
+
+def test_no_call_is_required_without_tools(client: polymux.Client) -> None:
+    with pytest.raises(polymux.BadRequestError, match="there are no tools") as caught:
+        asked(client, [QUESTION], tool_choice="required")
+    assert caught.value.param == "tool_choice"
+
+
+def test_calls_that_a_template_leaves_out_are_told(client: polymux.Client) -> None:
+    plain = client.chat(TALK, model="plain", **STEADY)
+    assert "no place for tool_calls" in plain.headers["polymux-warnings"]
+    knowing = client.chat(TALK, model="knowing", tools=[WEATHER], **STEADY)
+    assert "polymux-warnings" not in knowing.headers
+
+
+def test_tools_that_are_not_to_be_called_are_nothing_to_tell(client: polymux.Client) -> None:
+    answer = client.chat([QUESTION], model="plain", tools=[WEATHER], tool_choice="none", **STEADY)
+    assert "polymux-warnings" not in answer.headers
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_what_a_tool_s_arguments_may_break_is_told(client: polymux.Client, strict: bool) -> None:
+    wanted = tool("weather_of", pattern="[A-Z]", maxLength=12)
+    wanted["function"]["strict"] = strict
+    if strict:
+        with pytest.raises(
+            polymux.BadRequestError, match=r"pattern \(#/properties/city\)"
+        ) as caught:
+            asked(client, tools=[wanted])
+        assert caught.value.param == "tools"
+        return
+    answer = client.chat(TALK, model="knowing", tools=[wanted], **STEADY)
+    assert "pattern (#/properties/city)" in answer.headers["polymux-warnings"]

@@ -1,0 +1,95 @@
+"""Heads of GGUF files: what a chat model tells of itself.
+
+https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+    from pathlib import Path
+
+#: Types of values that have one size: their number to `struct`'s letter.
+_PLAIN = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
+_TEXT, _ARRAY = 8, 9
+_MOST_FACTS = 10_000
+_MOST_TEXT_BYTES = 64 << 20
+_MOST_ITEMS = 10_000_000
+_TOKENS, _KINDS = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type"
+_CONTROL = 3
+#: The lists that `control_tokens` looks at.
+TOKENS = frozenset((_TOKENS,))
+_TEMPLATES = "tokenizer.chat_template"
+
+
+def gguf_facts(path: Path, lists: Container[str] = ()) -> dict[str, Any]:
+    """The facts in the head of a model's file.
+
+    Args:
+        path: The file; of several parts, the first.
+        lists: Names of lists of texts that are wanted; others are empty, as they are long.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is no GGUF.
+        struct.error: It ends too early.
+        KeyError: It has values of an unknown type.
+    """
+    found: dict[str, Any] = {}
+    with path.open("rb") as file:
+        magic, version, _, count = _unpacked(file, "<4sIQQ")
+        if magic != b"GGUF" or version not in (2, 3) or count > _MOST_FACTS:
+            raise ValueError(path.name)
+        for _ in range(count):
+            name = _text(file)
+            found[name] = _value(file, *_unpacked(file, "<I"), wanted=name in lists)
+    return found
+
+
+def control_tokens(facts: dict[str, Any]) -> list[str]:
+    """The texts that are no text for a model but tell it where messages begin and end.
+
+    Args:
+        facts: As `gguf_facts` gives them, with `TOKENS` among its lists.
+    """
+    kinds = facts.get(_KINDS) or ()
+    named = zip(facts.get(_TOKENS) or (), kinds, strict=False)
+    return [text for text, kind in named if kind == _CONTROL and text]
+
+
+def knows_tools(facts: dict[str, Any]) -> bool:
+    """Whether a model's template of chats has a place for tools."""
+    templates = (one for name, one in facts.items() if name.startswith(_TEMPLATES))
+    return any("tools" in one for one in templates if isinstance(one, str))
+
+
+def _unpacked(file: BinaryIO, shape: str) -> Sequence[Any]:
+    return struct.unpack(shape, file.read(struct.calcsize(shape)))
+
+
+def _text(file: BinaryIO) -> str:
+    (length,) = _unpacked(file, "<Q")
+    if length > _MOST_TEXT_BYTES:
+        raise ValueError(length)
+    return file.read(length).decode("utf-8", "replace")
+
+
+def _value(file: BinaryIO, kind: int, *, wanted: bool = False) -> Any:
+    if kind == _TEXT:
+        return _text(file)
+    if kind == _ARRAY:
+        inner, count = _unpacked(file, "<IQ")
+        if count > _MOST_ITEMS or inner == _ARRAY:
+            raise ValueError(count)
+        if inner == _TEXT:
+            kept = []
+            for _ in range(count):
+                text = _text(file)
+                if wanted:
+                    kept.append(text)
+            return kept
+        return list(_unpacked(file, f"<{count}{_PLAIN[inner]}"))
+    return _unpacked(file, f"<{_PLAIN[kind]}")[0]
