@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
@@ -28,6 +29,10 @@ _LONGEST_SIDE = 2500
 #: How many times as high as wide, and as wide as high, pages are at most as the models see them.
 #: The shorter side is made 736 pixels long: one beside 400 would be more memory than there is.
 _HIGHEST, _WIDEST = 10, 64
+#: How many times as long as wide a strip is at least, and how far around a cut is looked.
+_STRIP, _AROUND = 4, 25
+#: Of pixels: nothing that is lower has letters. Of pieces: what is longer would take minutes.
+_LOWEST, _MOST_PIECES = 10, 40
 #: What the models in the package read.
 _LANGUAGES = ("eng", "chi_sim", "chi_tra", "deu", "fra", "ita", "spa", "por", "jpn")
 
@@ -73,6 +78,11 @@ class RapidOcrEngine(Engine):
         pages = pages_of(request.values)
         texts = []
         for number, page in enumerate(pages):
+            if len(_cuts(page)) == 1 and max(page.shape) > _LONGEST_SIDE:
+                sink.log(
+                    f"page {number + 1}: {page.shape[1]}x{page.shape[0]} pixels are made smaller, "
+                    f"to {_LONGEST_SIDE} on the longer side, before they are read"
+                )
             texts.append(self._read(page, token))
             sink.report((number + 1) / len(pages))
         return Output({"text": joined(texts)}, "rapidocr", {"pages": float(len(pages))})
@@ -84,7 +94,7 @@ class RapidOcrEngine(Engine):
         best: tuple[float, list[Line]] = (-1.0, [])
         for turn in _TURNS:
             token.check()
-            lines = self._lines(numpy.ascontiguousarray(numpy.rot90(page, -turn)))
+            lines = self._lines(numpy.ascontiguousarray(numpy.rot90(page, -turn)), token)
             quality = _quality(lines)
             if quality[0] > best[0]:
                 best = (quality[0], lines)
@@ -92,7 +102,23 @@ class RapidOcrEngine(Engine):
                 break
         return in_reading_order(best[1])
 
-    def _lines(self, page: Page) -> list[Line]:
+    def _lines(self, page: Page, token: Token) -> list[Line]:
+        """What stands on a page; a long strip of one is read piece by piece."""
+        found: list[Line] = []
+        for across, down, piece in _cuts(page):
+            token.check()
+            found += (
+                line._replace(
+                    left=line.left + across,
+                    right=line.right + across,
+                    top=line.top + down,
+                    bottom=line.bottom + down,
+                )
+                for line in self._lines_of(piece)
+            )
+        return found
+
+    def _lines_of(self, page: Page) -> list[Line]:
         found: Any = self._engine(_padded(page)[:, :, ::-1].copy())  # It takes blue first.
         if found is None or found.boxes is None or found.txts is None:
             return []
@@ -101,6 +127,34 @@ class RapidOcrEngine(Engine):
             across, down = [float(one[0]) for one in box], [float(one[1]) for one in box]
             lines.append(Line(text, min(across), min(down), max(across), max(down), float(score)))
         return lines
+
+
+def _cuts(page: Page) -> list[tuple[int, int, Page]]:
+    """A strip in pieces that need not be made smaller, each with its place on it.
+
+    Made as small as the models want their pages, a receipt or a panorama has no letters left. It is
+    cut where there is least to cut through: between two lines, or two words.
+    """
+    import numpy
+
+    height, width = page.shape[:2]
+    longest, shortest = max(height, width), min(height, width)
+    few = _LONGEST_SIDE < longest <= _MOST_PIECES * _LONGEST_SIDE // 2
+    if not few or shortest < _LOWEST or longest < _STRIP * shortest:
+        return [(0, 0, page)]
+    wide = width > height
+    beside = (0, 2) if wide else (1, 2)
+    contrast = page.max(axis=beside).astype(numpy.int32) - page.min(axis=beside)
+    # Of the places around each as well: the middle of a gap is better than its edge.
+    contrast = numpy.convolve(contrast, numpy.ones(_AROUND), "same")
+    edges = [0]
+    while longest - edges[-1] > _LONGEST_SIDE:
+        first, last = edges[-1] + _LONGEST_SIDE // 2, edges[-1] + _LONGEST_SIDE
+        edges.append(first + int(contrast[first:last].argmin()))
+    pieces = list(pairwise([*edges, longest]))
+    if wide:
+        return [(start, 0, page[:, start:end]) for start, end in pieces]
+    return [(0, start, page[start:end]) for start, end in pieces]
 
 
 def _padded(page: Page) -> Page:

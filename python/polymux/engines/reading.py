@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 #: Lines whose middles are nearer than this part of their height are one line.
 _SAME_LINE = 0.5
 #: A gap as wide as this many heights of a line parts columns.
-_COLUMN_GAP = 3.0
-#: A line as wide as this part of all text runs across columns.
-_ACROSS = 0.6
+COLUMN_GAP = 3.0
+#: Of so many lines at most one runs across columns.
+_FEW = 3
 _FEWEST_IN_COLUMNS = 4
 _FEWEST_IN_COLUMN = 2
 
@@ -68,15 +68,16 @@ def in_reading_order(lines: Sequence[Line]) -> str:
 
 def _bands(lines: list[Line]) -> list[list[Line]]:
     """Parted by lines that run across columns, such as a heading: each is a band of its own."""
-    if not lines:
-        return []
-    width = max(one.right for one in lines) - min(one.left for one in lines)
-    narrow = [one for one in lines if one.right - one.left <= _ACROSS * width]
-    if len(narrow) == len(lines) or len(_columns(narrow)) == 1:
+    widest = sorted(lines, key=lambda line: line.left - line.right)
+    for count in range(len(lines) // _FEW + 1):
+        if len(_columns(widest[count:])) > 1:
+            break
+    else:
         return [lines]
+    across = set(map(id, widest[:count]))
     bands: list[list[Line]] = [[]]
     for one in sorted(lines, key=lambda line: line.middle):
-        if one.right - one.left > _ACROSS * width:
+        if id(one) in across:
             bands += [[one], []]
         else:
             bands[-1].append(one)
@@ -91,7 +92,7 @@ def _columns(lines: list[Line]) -> list[list[Line]]:
     spans = sorted((one.left, one.right) for one in lines)
     edges, end = [], spans[0][1]
     for left, right in spans[1:]:
-        if left - end > _COLUMN_GAP * height:
+        if left - end > COLUMN_GAP * height:
             edges.append((end + left) / 2)
         end = max(end, right)
     columns: list[list[Line]] = [[] for _ in range(len(edges) + 1)]

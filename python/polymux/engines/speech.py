@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.engines.base import Engine, Output
 from polymux.engines.models import hash_of, missing_package, threads
+from polymux.engines.pauses import ShortPauses
 from polymux.languages import code_of
 from polymux.service.failures import refusal
 
@@ -22,6 +23,8 @@ _SAMPLE_RATE_HZ = 16_000
 _CPU_BATCH = 8
 _NEEDED = ("config.json", "model.bin", "tokenizer.json")
 _DIGITS = 3
+#: What Whisper hears at once.
+_WINDOW_S = 30.0
 
 
 class SpeechEngine(Engine):
@@ -68,6 +71,7 @@ class SpeechEngine(Engine):
         """Writes down what is said in ``samples``."""
         samples = _samples(request.values["samples"], sink)
         duration_s = len(samples) / _SAMPLE_RATE_HZ
+        heard = _without_pauses(samples)
         words = request.values.get("timestamp") == "word"
         wanted = int(request.values.get("batch_size") or 1)
         at_once = min(wanted, self._most_at_once)
@@ -76,26 +80,22 @@ class SpeechEngine(Engine):
         # Left over from one that was cancelled, it would move this one's words.
         self._batched.last_speech_timestamp = 0.0
         segments, info = self._batched.transcribe(
-            samples,
+            heard.samples,
             batch_size=at_once,
             beam_size=self._beam,
             language=_language_of(request.values.get("language")),
             task=request.values.get("task", "transcribe"),
             word_timestamps=words,
             without_timestamps=False,
-            vad_filter=True,
+            clip_timestamps=[{"start": a, "end": b} for a, b in heard.windows(_WINDOW_S)],
         )
         sink.log(f"language {info.language} ({info.language_probability:.0%})")
         chunks: list[dict[str, Any]] = []
         for segment in _checked(segments, token):
-            chunks += _chunks(segment, words=words)
-            sink.report(min(1.0, segment.end / max(duration_s, 1e-9)))
+            chunks += _chunks(segment, heard, words=words)
+            sink.report(min(1.0, heard.time_of(segment.end) / max(duration_s, 1e-9)))
         if not chunks:
-            raise refusal(
-                errors.UnprocessableEntityError,
-                "nobody speaks in this recording",
-                code="no_speech",
-            )
+            raise _nobody_speaks()
         text = "".join(one["text"] for one in chunks).strip()
         value = {"text": text, "chunks": chunks, "language": info.language}
         return Output(value, self._version, {"audio_seconds": duration_s})
@@ -131,10 +131,32 @@ def _checked(segments: Any, token: Token) -> Iterator[Any]:
         yield segment
 
 
-def _chunks(segment: Any, *, words: bool) -> list[dict[str, Any]]:
+def _without_pauses(samples: Any) -> ShortPauses:
+    """The recording as the model is to hear it.
+
+    Raises:
+        UnprocessableEntityError: Nobody speaks.
+    """
+    from faster_whisper.vad import VadOptions, get_speech_timestamps
+
+    # As the library has it for what it hears in windows.
+    options = VadOptions(max_speech_duration_s=_WINDOW_S, min_silence_duration_ms=160)
+    speech = [(one["start"], one["end"]) for one in get_speech_timestamps(samples, options)]
+    if not speech:
+        raise _nobody_speaks()
+    return ShortPauses(samples, _SAMPLE_RATE_HZ, speech)
+
+
+def _nobody_speaks() -> errors.APIStatusError:
+    words = "nobody speaks in this recording"
+    return refusal(errors.UnprocessableEntityError, words, code="no_speech")
+
+
+def _chunks(segment: Any, heard: ShortPauses, *, words: bool) -> list[dict[str, Any]]:
     if words and segment.words:
-        return [_chunk(word.word, word.start, word.end) for word in segment.words]
-    return [_chunk(segment.text, segment.start, segment.end)]
+        times = [(word.word, *map(heard.time_of, (word.start, word.end))) for word in segment.words]
+        return [_chunk(*one) for one in times]
+    return [_chunk(segment.text, *heard.spoken(segment.start, segment.end))]
 
 
 def _chunk(text: str, start_s: float, end_s: float) -> dict[str, Any]:

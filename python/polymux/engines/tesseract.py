@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.base import Engine, Output
-from polymux.engines.reading import joined, pages_of
+from polymux.engines.reading import COLUMN_GAP, Line, in_reading_order, joined, pages_of
 from polymux.service.failures import engine_failed, refusal
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ _LONGEST_S = 600.0
 _TURNED = re.compile(r"^Rotate: (\d+)$", re.MULTILINE)
 _SURE = re.compile(r"^Orientation confidence: ([\d.]+)$", re.MULTILINE)
 _SURE_ENOUGH = 1.0
+_ORIENTATION = "osd"
+#: Rows of its table that are words, and how many cells they have.
+_WORD, _COLUMNS = "5", 12
 
 
 class TesseractEngine(Engine):
@@ -51,7 +54,10 @@ class TesseractEngine(Engine):
             self._command = [ending, "--pdeathsig", "KILL", str(program)]
         self._default = str(options.get("language", "eng"))
         listed = self._output("--list-langs").splitlines()[1:]
-        self._languages = sorted(one.strip() for one in listed if one.strip())
+        found = {one.strip() for one in listed if one.strip()}
+        #: It tells which way up a page is, and reads nothing.
+        self._finds_turns = _ORIENTATION in found
+        self._languages = sorted(found - {_ORIENTATION})
         return {"languages": self._languages}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
@@ -80,11 +86,13 @@ class TesseractEngine(Engine):
         turn = self._turn(page, token)
         if turn:
             page = numpy.ascontiguousarray(numpy.rot90(page, -turn))
-        return self._output("-l", languages, "--psm", "3", page=page, token=token)
+        # By where the words stand: its own text runs across columns that stand close.
+        table = self._output("-l", languages, "--psm", "3", "tsv", page=page, token=token)
+        return in_reading_order(_lines(table))
 
     def _turn(self, page: Page, token: Token) -> int:
         """How many quarters to the right make the page upright; 0 where nobody can tell."""
-        if "osd" not in self._languages:
+        if not self._finds_turns:
             return 0
         try:
             found = self._output("--psm", "0", page=page, token=token)
@@ -121,6 +129,39 @@ class TesseractEngine(Engine):
             words = wrong.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no word of why"]
             raise engine_failed(f"tesseract failed: {words[0][:300]}")
         return out.decode("utf-8", "replace")
+
+
+def _lines(table: str) -> list[Line]:
+    """Pieces of lines out of its table of words; one ends where a gap is as wide as a column's.
+
+    https://tesseract-ocr.github.io/tessdoc/Command-Line-Usage.html (its TSV)
+    """
+    found: list[Line] = []
+    last: tuple[str, ...] = ()
+    for row in table.splitlines():
+        cells = row.split("\t")
+        if cells[0] != _WORD or len(cells) < _COLUMNS or not cells[-1].strip():
+            continue
+        left, top, width, height = map(float, cells[6:10])
+        word = Line(cells[-1], left, top, left + width, top + height, float(cells[10]) / 100)
+        before = found[-1] if found and tuple(cells[1:5]) == last else None
+        if before is not None and left - before.right <= COLUMN_GAP * before.height:
+            found[-1] = _together(before, word)
+        else:
+            found.append(word)
+        last = tuple(cells[1:5])
+    return found
+
+
+def _together(line: Line, word: Line) -> Line:
+    return Line(
+        f"{line.text} {word.text}",
+        min(line.left, word.left),
+        min(line.top, word.top),
+        max(line.right, word.right),
+        max(line.bottom, word.bottom),
+        min(line.confidence, word.confidence),
+    )
 
 
 def _ppm(page: Page) -> bytes:

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 
 class Sink:
-    """Where drafts come from; what is told is kept by nobody."""
+    """Where drafts come from, and what is told."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.told: list[str] = []
 
     def draft(self, expected_bytes: int = 0) -> Path:
         return self._folder / f"draft of {expected_bytes}"
@@ -35,7 +36,7 @@ class Sink:
         pass
 
     def log(self, line: str) -> None:
-        pass
+        self.told.append(line)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def reader() -> RapidOcrEngine:
     return made
 
 
-def read(reader: RapidOcrEngine, folder: Path, page: Image.Image) -> str:
+def read(reader: RapidOcrEngine, folder: Path, page: Image.Image, sink: Sink | None = None) -> str:
     samples = numpy.asarray(page)
     path = folder / "page"
     path.write_bytes(samples.tobytes())
@@ -53,7 +54,7 @@ def read(reader: RapidOcrEngine, folder: Path, page: Image.Image) -> str:
     upload = Upload(path, "page", "", samples.nbytes)
     values: dict[str, Any] = {"pictures": [facts], "pixels_0": upload}
     request = Request("read_text", "B", "", values, frozenset())
-    text = reader.run(request, Sink(folder), Token()).value["text"]
+    text = reader.run(request, sink or Sink(folder), Token()).value["text"]
     assert isinstance(text, str)
     return text
 
@@ -79,6 +80,44 @@ def test_a_narrow_page_is_read(reader: RapidOcrEngine, tmp_path: Path) -> None:
     for number, word in enumerate(words):
         draw.text((8, 60 + 330 * number), word, "white", ImageFont.load_default(36))
     assert read(reader, tmp_path, page).split() == words
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_long_line_is_read_whole(reader: RapidOcrEngine, tmp_path: Path, turned: bool) -> None:
+    """Made as small as other pages, it would have no letters left."""
+    said = [f"{word} {number}" for number in range(12) for word in ("station", "bridge", "river")]
+    page = Image.new("RGB", (12_000, 120), "white")
+    draw, font = ImageDraw.Draw(page), ImageFont.load_default(48)
+    for number, words in enumerate(said):
+        draw.text((40 + 330 * number, 30), words, "black", font)
+    sink = Sink(tmp_path)
+    text = read(reader, tmp_path, page.rotate(90, expand=True) if turned else page, sink)
+    found = text.split()
+    wanted = " ".join(said).split()
+    assert sum(one in found for one in wanted) >= 0.95 * len(wanted), text
+    order = [one for one in found if one in ("station", "bridge", "river")]
+    assert order[:6] == ["station", "bridge", "river"] * 2
+    assert sink.told == []
+
+
+def test_a_receipt_is_read_line_by_line(reader: RapidOcrEngine, tmp_path: Path) -> None:
+    page = Image.new("RGB", (600, 9_000), "white")
+    draw, font = ImageDraw.Draw(page), ImageFont.load_default(30)
+    for number in range(140):
+        draw.text((40, 20 + 64 * number), f"article {1000 + number}", "black", font)
+    lines = read(reader, tmp_path, page).splitlines()
+    assert len(lines) == 140
+    right = sum(str(1000 + number) in line for number, line in enumerate(lines))
+    assert right >= 137
+
+
+def test_a_page_that_is_made_smaller_is_told(reader: RapidOcrEngine, tmp_path: Path) -> None:
+    page = Image.new("RGB", (3200, 2400), "white")
+    ImageDraw.Draw(page).text((200, 200), "Large letters", "black", ImageFont.load_default(200))
+    sink = Sink(tmp_path)
+    assert read(reader, tmp_path, page, sink) == "Large letters"
+    (told,) = sink.told
+    assert "page 1: 3200x2400 pixels are made smaller" in told
 
 
 @contextmanager

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+LATER = "Tomorrow we will travel to the sea. Bring your coat."
 SAID = "The weather is fine today, and the children are playing in the garden."
 
 
@@ -54,6 +55,30 @@ def test_samples_that_are_no_numbers(client: polymux.Client, talk: Path, timesta
     )
     assert {"weather", "children", "garden"} <= set(made.text.lower().replace(".", "").split())
     assert "3 samples are no numbers" in made.logs
+
+
+@pytest.mark.parametrize(("again", "pause_s"), [("other", 3), ("other", 40), ("same", 40)])
+def test_sentences_do_not_run_over_pauses(
+    client: polymux.Client, talk: Path, tmp_path: Path, again: str, pause_s: int
+) -> None:
+    """Neither does what is said after one begin before it."""
+    first = numpy.array(polymux.decode_audio(talk).samples).reshape(-1)
+    other = tmp_path / "other.wav"
+    subprocess.run(["espeak-ng", "-s", "140", "-w", str(other), LATER], check=True)
+    second = numpy.array(polymux.decode_audio(other).samples).reshape(-1)
+    if again == "same":  # After so long: what is said again at once, Whisper writes down once.
+        second = first
+    samples = numpy.concatenate([first, numpy.zeros(pause_s * 16_000), second])
+    made = client.transcribe(("talk.wav", float_wav(samples, 16_000)), language="en")
+    begins_s = len(first) / 16_000 + pause_s
+    before = [one for one in made.chunks if one.timestamp[1] < begins_s - pause_s / 2]
+    after = [one for one in made.chunks if one.timestamp[0] > begins_s - 0.6]
+    assert [*before, *after] == list(made.chunks)
+    assert before
+    assert after
+    assert before[-1].timestamp[1] <= len(first) / 16_000 + 0.5
+    words = "".join(one.text for one in after).lower()
+    assert ("garden" if again == "same" else "coat") in words
 
 
 def test_no_word_begins_before_the_recording() -> None:

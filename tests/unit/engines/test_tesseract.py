@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 #: Says as the text of a page how many threads it may have.
 PROGRAM = """#!/bin/sh
 if [ "$*" = --list-langs ]; then
-    printf 'List of available languages (1):\\neng\\n'
+    printf 'List of available languages (2):\\neng\\nosd\\n'
 else
     cat > /dev/null
-    echo "limit $OMP_THREAD_LIMIT, threads $OMP_NUM_THREADS"
+    printf '5\\t1\\t1\\t1\\t1\\t1\\t0\\t0\\t9\\t9\\t90\\tlimit %s, threads %s\\n' \\
+        "$OMP_THREAD_LIMIT" "$OMP_NUM_THREADS"
 fi
 """
 
