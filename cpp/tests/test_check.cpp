@@ -109,7 +109,7 @@ TEST_SUITE("check") {
         CHECK(problem("generate_image", R"({"prompt":"x","width":64})") ==
               "width=64: must be from 256 to 1280 px");
         CHECK(problem("generate_image", R"({"prompt":"x","width":512.0})") ==
-              "width=512.0: must be an integer px");
+              "width=512.0: must be an integer, in px");
         CHECK(problem("search_music", R"({"song":"x","limit":"1e3"})") ==
               "limit=\"1e3\": must be an integer");
         CHECK(problem("search_music", R"({"song":"x","limit":51})") ==
@@ -241,10 +241,10 @@ TEST_SUITE("check") {
                   .ok());
         CHECK(form_problem("generate_video",
                            {{.name = "prompt", .text = "x"}, {.name = "fps", .text = "ten"}}) ==
-              "fps=\"ten\": must be an integer frames/s");
+              "fps=\"ten\": must be an integer, in frames/s");
         CHECK(form_problem("generate_video",
                            {{.name = "prompt", .text = "x"}, {.name = "fps", .text = "5.0"}}) ==
-              "fps=\"5.0\": must be an integer frames/s");
+              "fps=\"5.0\": must be an integer, in frames/s");
         CHECK(form_problem("generate_video", {{.name = "prompt", .text = "x"},
                                               {.name = "seed", .text = "9223372036854775808"}}) ==
               "seed=\"9223372036854775808\": must be an integer of at most 64 bits");

@@ -295,7 +295,7 @@ def read_json(
     from polymux._native_core import core
 
     variant, chosen, values, warnings = core.read_json(name, model, body, True, longest_bytes)  # noqa: FBT003
-    return CheckedRequest(operation(name).name, variant, chosen, values, tuple(warnings))
+    return CheckedRequest(operation(name).name, variant, chosen, values, _told(warnings, model))
 
 
 def read_form(
@@ -328,7 +328,16 @@ def read_form(
                 f"a form's field is a pair of name and value, not {shown(field)}"
             )
     variant, chosen, values, warnings = core.read_form(name, model, given, True)  # noqa: FBT003
-    return CheckedRequest(operation(name).name, variant, chosen, values, tuple(warnings))
+    return CheckedRequest(operation(name).name, variant, chosen, values, _told(warnings, model))
+
+
+def _told(warnings: list[str], model: str | None) -> tuple[str, ...]:
+    """The warnings, with one of a version that a selector names: the server chooses which it is."""
+    version = "" if model is None else model.partition(":")[2]
+    if not version:
+        return tuple(warnings)
+    said = f"model: the version {shown(version)} is not looked at; the one that is here answers"
+    return (*warnings, said)
 
 
 def _field_named(fields: tuple[Field, ...], name: str) -> Field:

@@ -55,9 +55,10 @@ std::string check_number(const Field& field, const Number& number) {
 }
 
 std::string must_be(const Field& field) {
-    return with_unit(
-        field,
-        ": must be " + described(static_cast<std::uint16_t>(field.types & ~unsigned{type_null})));
+    const auto types = static_cast<std::uint16_t>(field.types & ~unsigned{type_null});
+    std::string text = ": must be " + described(types);
+    if (!field.unit.empty()) text.append(", in ").append(field.unit);
+    return text;
 }
 
 /// A number that stands as text: in a form, or where the contract writes it so.

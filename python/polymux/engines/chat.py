@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.base import Engine, Output
+from polymux.engines.chat_answers import Conversation, of_library, refused
 from polymux.engines.chat_requests import (
     check_promises,
     check_tools,
@@ -26,7 +27,6 @@ from polymux.engines.chat_requests import (
     stops,
     with_kept_schemas,
 )
-from polymux.engines.completions import Assembled
 from polymux.engines.gguf import TOKENS, control_tokens, gguf_facts, knows_tools
 from polymux.engines.models import context_tokens, hash_of, missing_package, threads
 from polymux.engines.schemas import check_schemas
@@ -53,14 +53,7 @@ _OWN = frozenset(
 #: On a processor, larger ones are no faster: 64 tokens of 135 million parameters take one half a
 #: second. A GPU wants more at once, and is through them sooner.
 _BATCH, _GPU_BATCH = 64, 512
-_CHUNK = "chat.completion.chunk"
 _DEVICES = ("auto", "cpu", "gpu")
-#: What the library says of a field that it refuses.
-_FIELDS_OF_WORDS = (
-    ("logprobs", "logprobs"),
-    ("JSON schema", "response_format"),
-    ("failed to parse grammar", "response_format"),
-)
 
 
 class ChatEngine(Engine):
@@ -137,7 +130,7 @@ class ChatEngine(Engine):
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
         """Answers a conversation."""
-        conversation = _Conversation(request, sink, token, self._called(request))
+        conversation = Conversation(request, sink, token, self._called(request))
         body = self._body(request, sink)
         count = int(request.values.get("n") or 1)
         # The library says no more answers at once than it has slots: others come after those.
@@ -146,16 +139,16 @@ class ChatEngine(Engine):
             self._ask(_several(body, first, min(self.slots, count - first)), conversation, token)
         return Output(conversation.finished(), self._version, conversation.metrics())
 
-    def _ask(self, body: dict[str, Any], conversation: _Conversation, token: Token) -> None:
+    def _ask(self, body: dict[str, Any], conversation: Conversation, token: Token) -> None:
         token.check()
         try:
-            refused = self._server.handle_chat_completions(body, conversation.take)
+            told = self._server.handle_chat_completions(body, conversation.take)
         except (ValueError, RuntimeError) as error:
-            raise _refused(str(error)) from None
+            raise refused(str(error)) from None
         token.check()
         conversation.check()
-        if isinstance(refused, dict) and "error" in refused:
-            raise _of_library(refused["error"])
+        if isinstance(told, dict) and "error" in told:
+            raise of_library(told["error"])
 
     def _called(self, request: Request) -> str:
         """What the answer calls the model: as the request does, where that names one."""
@@ -193,99 +186,6 @@ class ChatEngine(Engine):
         }
 
 
-class _Conversation:
-    """Takes the library's pieces, and hands on what is wanted of them."""
-
-    def __init__(self, request: Request, sink: EngineSink, token: Token, model: str) -> None:
-        self._sink = sink
-        self._token = token
-        self._free = request.operation == "free_chat"
-        self._streamed = request.values.get("stream") is True
-        options = request.values.get("stream_options") or {}
-        self._with_usage = options.get("include_usage") is True
-        self._most_likely = int(request.values.get("top_logprobs") or 0)
-        self._model = model
-        self._answer = Assembled(self._model)
-        self._id = ""
-        #: Number of the first of the answers that are being written.
-        self.first = 0
-        self._error: dict[str, Any] | None = None
-
-    def take(self, given: Any) -> bool:
-        """Called by the library for each piece, on a thread of its own; True stops it."""
-        for chunk in given if isinstance(given, list) else (given,):
-            if "error" in chunk:
-                self._error = chunk["error"]
-                return True
-            if "id" in chunk:  # One answer has one, in however many turns it is said.
-                chunk["id"] = self._id = self._id or chunk["id"]
-            for choice in chunk.get("choices") or ():
-                choice["index"] = choice.get("index", 0) + self.first
-                self._shorten(choice.get("logprobs") or {})
-            self._answer.add(chunk)
-            if self._streamed and not self._token.cancelled:
-                self._hand_on(chunk)
-        return self._token.cancelled
-
-    def _shorten(self, probabilities: dict[str, Any]) -> None:
-        """Keeps as many other tokens as were asked for."""
-        for one in probabilities.get("content") or ():
-            one["top_logprobs"] = (one.get("top_logprobs") or [])[: self._most_likely]
-
-    def _hand_on(self, chunk: dict[str, Any]) -> None:
-        choices = chunk.get("choices") or []
-        if self._free:
-            text = "".join((one.get("delta") or {}).get("content") or "" for one in choices)
-            if text:
-                self._sink.chunk({"response": text})
-            return
-        # The usage comes at the end, where it is wanted; progress of the prompt is nobody's chunk.
-        if not choices or (chunk.get("prompt_progress") and not any(map(_says, choices))):
-            return
-        plain = {name: chunk[name] for name in ("id", "created", "system_fingerprint")
-                 if name in chunk}  # fmt: skip
-        told = [self._told(one) for one in choices]
-        self._sink.chunk(plain | {"object": _CHUNK, "model": self._model, "choices": told})
-
-    @staticmethod
-    def _told(choice: dict[str, Any]) -> dict[str, Any]:
-        delta = dict(choice.get("delta") or {})
-        if "reasoning_content" in delta:
-            delta["reasoning"] = delta.pop("reasoning_content")
-        return {
-            "index": choice.get("index", 0),
-            "delta": delta,
-            "logprobs": choice.get("logprobs"),
-            "finish_reason": choice.get("finish_reason"),
-        }
-
-    def check(self) -> None:
-        """Looks whether the library told of an error.
-
-        Raises:
-            APIStatusError: It did.
-        """
-        if self._error is not None:
-            raise _of_library(self._error)
-
-    def finished(self) -> Any:
-        """The whole answer; of a stream, nothing."""
-        whole = self._answer.completion()
-        if not self._streamed:
-            if self._free:
-                return {"response": whole["choices"][0]["message"]["content"] or ""}
-            return whole
-        if self._with_usage and not self._free:
-            kept = {name: whole[name] for name in ("id", "created", "model", "usage")}
-            self._sink.chunk(kept | {"object": _CHUNK, "choices": []})
-        return None
-
-    def metrics(self) -> dict[str, float]:
-        """Token counts and times."""
-        usage = self._answer.usage_with_times()
-        return {name: float(value) for name, value in usage.items()}
-
-
 def _several(body: dict[str, Any], first: int, count: int) -> dict[str, Any]:
     """What asks for some of several answers: each has the seed that it would have among all."""
     seed = body.get("seed")
@@ -298,11 +198,6 @@ def _facts(path: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError, struct.error, KeyError):
         return gguf_facts(path, TOKENS)
     return {}
-
-
-def _says(choice: dict[str, Any]) -> bool:
-    delta = choice.get("delta") or {}
-    return any(delta.get(name) for name in ("content", "reasoning_content", "tool_calls"))
 
 
 def _with_picture(messages: list[Any], url: str) -> list[Any]:
@@ -370,22 +265,3 @@ def _wants_gpu(library: Any, device: str) -> bool:
             "device is gpu, and the installed xllamacpp finds none: install its build for your GPU",
         )
     return found
-
-
-def _refused(words: str) -> errors.BadRequestError:
-    """What the library cannot do is the request's fault: a template, a schema, a picture."""
-    words = words[:1000]
-    if "available context size" in words:
-        return refusal(
-            errors.BadRequestError, words, code="context_length_exceeded", param="messages"
-        )
-    param = next((field for said, field in _FIELDS_OF_WORDS if said in words), None)
-    return refusal(errors.BadRequestError, words, code="invalid_request", param=param)
-
-
-def _of_library(error: Any) -> errors.APIStatusError:
-    message = str(error.get("message", error))[:1000] if isinstance(error, dict) else str(error)
-    status = error.get("code") if isinstance(error, dict) else None
-    if isinstance(status, int) and status >= 500:
-        return engine_failed(message)
-    return _refused(message)

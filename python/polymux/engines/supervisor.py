@@ -263,6 +263,7 @@ class EngineBackend(Backend):
         begun = False
         while True:
             process = await self._ready()
+            sink.version = process.facts.get("version")
             errand = Errand(self.name, self._supervision, process, sink)
             await errand.begin(work)
             ended = False

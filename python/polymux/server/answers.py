@@ -117,6 +117,8 @@ def told_fields(told: Mapping[str, Any], fields: Fields = ()) -> list[tuple[byte
         own.append(_AUTHENTICATE)
     if told.get("retry_after"):
         own.append((b"retry-after", str(told["retry_after"]).encode()))
+    if told.get("content_range"):  # How long the file is (RFC 9110, 15.5.17).
+        own.append((b"content-range", str(told["content_range"]).encode()))
     return own
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux._text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from polymux.server.settings import EngineSettings
 
 _TEXT, _TEXTS = "a text", "an array of texts"
 _FLAG, _TABLE = "true or false", "a table"
@@ -36,6 +39,8 @@ _KNOWN: Mapping[str, Mapping[str, str]] = {
         "most_pixels": _COUNT,
     },
 }  # fmt: skip
+#: Options that name files, or folders of them.
+_FILES = {"chat": ("model", "mmproj"), "speech": ("model",), "upscale": ("model",)}
 
 
 def option_problems(family: str, options: Mapping[str, Any]) -> list[str]:
@@ -59,6 +64,22 @@ def option_problems(family: str, options: Mapping[str, Any]) -> list[str]:
         elif not _is_right(known[name], value):
             problems.append(f"{name}={shown(value)}: must be {known[name]}")
     return problems
+
+
+def missing_files(engines: Mapping[str, EngineSettings]) -> list[str]:
+    """The files of engines that are not there."""
+    found = []
+    for name, engine in engines.items():
+        for option in _FILES.get(engine.family, ()):
+            named = engine.options.get(option)
+            if not isinstance(named, str):
+                continue
+            path = Path(named).expanduser()
+            if not path.exists() and not path.with_suffix(".bin").exists():
+                found.append(
+                    f"engines.{name}.options.{option}={shown(named)}: there is no such file"
+                )
+    return found
 
 
 def _is_right(kind: str, value: object) -> bool:

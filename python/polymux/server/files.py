@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _PIECE_BYTES = 256 << 10
 _NAME = re.compile(r"[0-9a-f]{40}\.[a-z0-9]{2,4}", re.ASCII)
-_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII | re.IGNORECASE)
+_RANGE = re.compile(r"bytes=(\d{0,1000})-(\d{0,1000})", re.ASCII | re.IGNORECASE)
 #: What a browser shows without running anything of it.
 _SHOWN = ("audio/", "video/", "image/png", "image/jpeg", "image/gif", "image/webp")
 
@@ -159,12 +159,14 @@ def _part(wanted: str, size_bytes: int) -> tuple[int, int] | None:
             return None
         beyond = start >= size_bytes
     if beyond:
-        raise refusal(
+        error = refusal(
             errors.APIStatusError,
             f"the range lies beyond the file, which has {size_bytes} bytes",
             code="wrong_range",
             status=416,
         )
+        error.headers["content-range"] = f"bytes */{size_bytes}"
+        raise error
     return start, end
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl
 
 from polymux import contract, errors
-from polymux._text import display_name
+from polymux._text import display_name, shown
 from polymux.operations.results import RESULTS
 from polymux.server import body as bodies
 from polymux.server.answers import metrics_fields, send_json, send_told, warnings_fields
@@ -18,7 +18,7 @@ from polymux.server.gate import check_body
 from polymux.server.predictions import described_job, linked
 from polymux.server.streaming import send_stream
 from polymux.service.dispatch import is_job
-from polymux.service.failures import draining, invalid
+from polymux.service.failures import draining, invalid, refusal
 from polymux.service.work import Product, Upload, Work, heard_at_the_end
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class OperationEndpoint(Endpoint):
     async def handle(self, asked: Asked) -> None:
         """Answers it."""
         encoding = self.encoding_of(asked.access)
-        model = _model_of(asked.scope["query_string"])
+        model = self._known_model(_model_of(asked.scope["query_string"]))
         with ExitStack() as files:
             if encoding == "json":
                 checked = await self._read_json(asked.receive, model)
@@ -103,6 +103,21 @@ class OperationEndpoint(Endpoint):
                 await self._job(work, asked.access, asked.receive, asked.send, files)
             else:
                 await self._call(work, asked)
+
+    def _known_model(self, model: str | None) -> str | None:
+        """The selector, where it is one of the operation's.
+
+        Raises:
+            BadRequestError: It is none.
+        """
+        variants = self.operation.variants
+        if model is None or not variants[0].model:
+            return model
+        if model.partition(":")[0] in [one.model for one in variants]:
+            return model
+        there = ", ".join(str(one.model) for one in variants)
+        message = f"{self.name}: there is no model {shown(model)}; there are: {there}"
+        raise refusal(errors.BadRequestError, message, code="model_not_found", param="model")
 
     async def _call(self, work: Work, asked: Asked) -> None:
         """What is no job."""

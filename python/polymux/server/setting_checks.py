@@ -6,6 +6,7 @@ import ipaddress
 import os
 import re
 import socket
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from polymux._text import shown
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _LARGEST_PORT = 65535
+#: Of limits, below which nothing works at all.
+_LEAST = {
+    "event_bytes": 1024, "pixels": 1, "chat_bytes": 1, "json_bytes": 1, "upload_bytes": 1,
+    "image_bytes": 1, "song_bytes": 1, "form_bytes": 1,
+}  # fmt: skip
+#: What is read as numbers, not as a name (inet(3)), and names (RFC 1123, 2.1; ``_`` as it is used).
+_NUMBERS = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]*))*", re.IGNORECASE)
+_NAME = re.compile(r"[a-z0-9_](?:[a-z0-9._-]{0,251}[a-z0-9_.])?", re.ASCII | re.IGNORECASE)
 #: As requests may have it: see `polymux.server.gate`.
 _HOST = re.compile(r"(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?", re.ASCII)
 
@@ -47,13 +56,21 @@ def _is_short_zero(host: str) -> bool:
 
 def problems_with(values: Mapping[str, Any]) -> list[str]:
     """What is wrong with a server's settings, by their names."""
-    return [*_of_addresses(values), *_of_tls(values), *_of_numbers(values)]
+    return [
+        *_of_addresses(values),
+        *_of_tls(values),
+        *_of_store(values),
+        *_of_numbers(values),
+    ]
 
 
 def _of_addresses(values: Mapping[str, Any]) -> Iterator[str]:
     port = values.get("port", 1)
     if not 0 <= port <= _LARGEST_PORT:
         yield f"port={port}: must be from 0 to {_LARGEST_PORT}"
+    host = values.get("host")
+    if host is not None and not _may_listen_on(host):
+        yield f"host={shown(host)}: is neither an address nor a host's name"
     for host in values.get("allowed_hosts", ()):
         if not _HOST.fullmatch(host):
             yield (
@@ -73,9 +90,29 @@ def _of_addresses(values: Mapping[str, Any]) -> Iterator[str]:
             yield f"public_url: {error}"
 
 
+def _may_listen_on(host: str) -> bool:
+    """Whether that can be an address, in any spelling, or a name."""
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        pass
+    else:
+        return True
+    if _NUMBERS.fullmatch(host):
+        with suppress(OSError, UnicodeError):
+            return bool(socket.inet_aton(host))
+        return False
+    return bool(_NAME.fullmatch(host))
+
+
 def _of_tls(values: Mapping[str, Any]) -> Iterator[str]:
     if (values.get("tls_cert") is None) != (values.get("tls_key") is None):
         yield "tls_cert and tls_key are given together"
+    missing = list(_of_tls_files(values))
+    yield from missing or _of_certificate(values)
+
+
+def _of_tls_files(values: Mapping[str, Any]) -> Iterator[str]:
     for name in ("tls_cert", "tls_key"):
         path = values.get(name)
         if path is None:
@@ -86,10 +123,35 @@ def _of_tls(values: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}={shown(os.fspath(path))}: it may not be read"
 
 
+def _of_certificate(values: Mapping[str, Any]) -> Iterator[str]:
+    """Whether the files are what they are named for; which of them is not, OpenSSL tells badly."""
+    import ssl
+
+    certificate, key = values.get("tls_cert"), values.get("tls_key")
+    if certificate is None or key is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except (OSError, ValueError) as error:
+        yield (
+            f"tls_cert={shown(os.fspath(certificate))} and tls_key={shown(os.fspath(key))}: are no "
+            f"certificate and its key in PEM, without a password: {error}"
+        )
+
+
+def _of_store(values: Mapping[str, Any]) -> Iterator[str]:
+    store = values.get("store")
+    if store is not None and store.folder.exists() and not store.folder.is_dir():
+        yield f"store.folder={shown(os.fspath(store.folder))}: is no folder"
+
+
 def _of_numbers(values: Mapping[str, Any]) -> Iterator[str]:
     limits = values.get("limits")
     if limits is not None and limits.connections_per_address == 0:
         yield "limits.connections_per_address=0: must be 1 or more"
+    for name, least in _LEAST.items() if limits is not None else ():
+        if getattr(limits, name) < least:
+            yield f"limits.{name}={getattr(limits, name)}: lets nothing through: at least {least}"
     for name, one in (values.get("engines") or {}).items():
         if one.slots < 1 or one.threads < 1:
             yield f"engines.{name}: slots and threads must be 1 or more"

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from polymux.service.backend import Backend
 
 _log = logging.getLogger("polymux.server")
+#: Where it listens, what its links are, where it keeps things and what it works with: as it began.
+_KEPT = (
+    "host", "port", "public_url", "store", "doors", "tls_cert", "tls_key", "engines", "upstreams",
+    "songs", "song_recognition", "song_search", "download", "summaries", "routes",
+)  # fmt: skip
+_KEPT_LIMITS = ("queue", "memory_bytes", "longest_generation_s")
 
 
 class ServerState:
@@ -50,6 +56,7 @@ class ServerState:
         self.settings = settings
         self._path = path
         self._keeps_origins = False
+        self._from_file: ServerSettings | None = None
         self._backends = backends
         self.keys = KeyFile(settings.key_file)
         self.gate = Gate(settings, self.keys)
@@ -181,10 +188,9 @@ class ServerState:
         """Names the file that `reload` reads."""
         self._path = path
         if path is not None:
+            self._from_file = read_settings(path)
             # The command line's stand in the place of the file's, after a reload too.
-            self._keeps_origins = (
-                self.settings.allowed_origins != read_settings(path).allowed_origins
-            )
+            self._keeps_origins = self.settings.allowed_origins != self._from_file.allowed_origins
 
     def reload(self) -> None:
         """Reads the settings again; what is open goes on. Engines and the store stay as they are.
@@ -192,27 +198,10 @@ class ServerState:
         Raises:
             InvalidRequestError: Something in them is wrong; the old ones stay.
         """
+        waiting = ""
         if self._path is not None:
-            old = self.settings
-            # Where it listens, what its links are, and where it keeps things is as it was begun.
-            settings = replace(
-                read_settings(self._path),
-                host=old.host,
-                port=old.port,
-                public_url=old.public_url,
-                store=old.store,
-                doors=old.doors,
-                tls_cert=old.tls_cert,
-                tls_key=old.tls_key,
-                engines=old.engines,
-                upstreams=old.upstreams,
-                songs=old.songs,
-                song_recognition=old.song_recognition,
-                song_search=old.song_search,
-                download=old.download,
-                summaries=old.summaries,
-                routes=old.routes,
-            )
+            old, found = self.settings, read_settings(self._path)
+            settings = replace(found, **{name: getattr(old, name) for name in _KEPT})
             if self._keeps_origins:
                 settings = replace(settings, allowed_origins=old.allowed_origins)
             keys = KeyFile(settings.key_file)
@@ -222,4 +211,15 @@ class ServerState:
                 raise InvalidRequestError(f"keys: there are none in {name}")
             self.settings, self.keys = settings, keys
             self.gate = Gate(settings, keys, self.gate.quotas)
+            waiting = ", ".join(_changed(self._from_file or found, found))
         _log.info("the configuration was read again")
+        if waiting:
+            _log.warning("what has changed in %s is taken when the server starts anew", waiting)
+
+
+def _changed(before: ServerSettings, now: ServerSettings) -> list[str]:
+    """Of what a running server keeps, what the file has otherwise than when it was started."""
+    names = [name for name in _KEPT if getattr(before, name) != getattr(now, name)]
+    limits = [name for name in _KEPT_LIMITS
+              if getattr(before.limits, name) != getattr(now.limits, name)]  # fmt: skip
+    return [*names, *(f"limits.{name}" for name in limits)]

@@ -28,7 +28,7 @@ KINDS = ("openai", "polymux", "replicate")
 _KEYS = ("key", "api_key", "token", "authorization", "password", "secret")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}", re.ASCII)
 _LONGEST_KEY_BYTES = 10_000
-_MOST_EVENT_BYTES = 1 << 30
+_LEAST_EVENT_BYTES, _MOST_EVENT_BYTES = 1 << 10, 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +341,7 @@ def _count(value: object) -> int:
 
 def _event_bytes(value: object) -> int:
     count = _count(value)
-    if count > _MOST_EVENT_BYTES:
+    if not _LEAST_EVENT_BYTES <= count <= _MOST_EVENT_BYTES:
         raise ValueError
     return count
 
@@ -373,7 +373,10 @@ _FIELDS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "first_byte_s": _A_TIME,
     "idle_s": _A_TIME,
     "total_s": _A_TIME,
-    "event_bytes": (f"a whole number from 1 to {_MOST_EVENT_BYTES}", _event_bytes),
+    "event_bytes": (
+        f"a whole number from {_LEAST_EVENT_BYTES} to {_MOST_EVENT_BYTES}",
+        _event_bytes,
+    ),
     "certificates": _A_FILE,
     "max_tokens": ("true or false", _boolean),
     "response_format": ("true or false", _boolean),

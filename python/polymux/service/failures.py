@@ -156,6 +156,9 @@ _MEDIA: tuple[tuple[type[PolymuxError], int, str], ...] = (
 )
 
 
+_WRONG_RANGE = 416
+
+
 def described(error: BaseException) -> dict[str, Any]:
     """What a caller is told of a failure, and a job's record keeps.
 
@@ -167,6 +170,8 @@ def described(error: BaseException) -> dict[str, Any]:
     if isinstance(error, APIStatusError) and error.status:
         told.update(status=error.status, code=error.code, param=error.param)
         told["retry_after"] = error.headers.get("retry-after")
+        if error.status == _WRONG_RANGE:
+            told["content_range"] = error.headers.get("content-range")
         return told | {"message": str(error)}
     for kind, status, code in _MEDIA:
         if isinstance(error, kind):

@@ -60,6 +60,8 @@ class Routes:
                 f"two engines or upstreams have the name {twice}: call one of them otherwise"
             )
         self._routes = _all_routes(backends) | dict(routes or {})
+        #: The operations that the configuration leads nowhere.
+        self._closed = {name for name, wanted in (routes or {}).items() if not wanted}
         for operation, wanted in self._routes.items():
             for route in wanted:
                 backend = self.backends.get(route.backend)
@@ -99,7 +101,17 @@ class Routes:
             # What only has to wait can do it, which is more than the others can.
             later = (one for one in reasons if isinstance(one, errors.OverloadedError))
             raise next(later, reasons[0])
-        raise _no_backend(work.operation, work.variant, work.values)
+        raise self._nothing_for(work.operation, work.variant, work.values)
+
+    def _nothing_for(
+        self, operation: str, variant: str = "", values: Mapping[str, Any] | None = None
+    ) -> errors.APIStatusError:
+        if operation in self._closed:
+            words = (
+                f"nothing here does {operation}: routes.{operation} of the configuration is empty"
+            )
+            return refusal(errors.NoBackendError, words)
+        return _no_backend(operation, variant, values)
 
     def check_operation(self, operation: str) -> None:
         """Before work on an operation is even sent: whether anything here can do it.
@@ -108,7 +120,7 @@ class Routes:
             NoBackendError: Nothing can, whatever it were.
         """
         if not self._routes.get(operation):
-            raise _no_backend(operation)
+            raise self._nothing_for(operation)
 
     def _meant(self, work: Work) -> list[Route]:
         """The routes that a request leads to: before those that take any chat, what names it."""

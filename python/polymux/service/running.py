@@ -57,6 +57,7 @@ class _Running:
             self.job.logs = list(self.sink.lines)
             self.job.progress = self.sink.progress
             self.job.preview = self.sink.shown
+            self.job.version = self.sink.version or self.job.version
             if self.sink.said is not None:
                 # The list itself, which grows: a copy for each piece would be costly.
                 self.job.output = self.sink.said

@@ -220,6 +220,8 @@ class Sink:
         self._draft = draft
         self.lines: list[str] = []
         self.progress: float | None = None
+        #: Of the model that does it, SHA-256 of its file; None while nobody knows.
+        self.version: str | None = None
         #: The answer so far, where it comes in pieces; else None.
         self.said: list[str] | None = None
         #: The last preview, as a ``data:`` URL; None before the first.

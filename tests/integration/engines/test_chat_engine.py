@@ -232,3 +232,48 @@ def test_local_and_its_missing_parts(tmp_path: Path) -> None:
     ):
         local.chat("Hello")
     assert failed.value.code == "engine_failed"
+
+
+def test_a_stream_has_the_shape_of_groq_s(server: PolymuxServer) -> None:
+    """The role first, the counts in the last chunk, and `usage` in each where it is asked for."""
+    for with_usage in (False, True):
+        body = {**HELLO, "stream": True, "max_completion_tokens": 6, "seed": 1}
+        body |= {"stream_options": {"include_usage": True}} if with_usage else {}
+        lines = server.json(CHAT, body).body.decode().split("\n\n")
+        chunks = [json.loads(one[6:]) for one in lines if one.startswith("data: {")]
+        answers = [one for one in chunks if one["choices"]]
+        first, *_, last = answers
+        assert first["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+        assert first["x_groq"]["id"] == last["x_groq"]["id"]
+        assert last["choices"][0]["finish_reason"] == "length"
+        assert last["x_groq"]["usage"]["completion_tokens"] == 6
+        assert [one for one in answers[1:-1] if "x_groq" in one] == []
+        assert len({(one["id"], one["created"], one["system_fingerprint"]) for one in chunks}) == 1
+        if with_usage:
+            (counts,) = chunks[len(answers) :]
+            assert counts["usage"] == last["x_groq"]["usage"]
+            assert all(one["usage"] is None for one in answers)
+        else:
+            assert chunks == answers
+            assert not any("usage" in one for one in chunks)
+
+
+def test_a_job_tells_its_model_s_version_while_it_works(tmp_path: Path) -> None:
+    """SHA-256 of the file, not only once it is done."""
+    import hashlib
+
+    async def body() -> None:
+        async with running(tmp_path, engine()) as service:
+            work = chat_of(
+                stream=True, messages=QUESTION, max_completion_tokens=400, temperature=1.2, seed=3
+            )
+            job, _ = await service.begin(work)
+            seen = set()
+            while job.status in ("starting", "processing"):
+                await asyncio.sleep(0.02)
+                job = await service.jobs.find(job.id, job.owner)
+                if job.status == "processing" and job.output:
+                    seen.add(job.version)
+            assert seen == {hashlib.sha256(model_path().read_bytes()).hexdigest()}
+
+    go(body())

@@ -20,8 +20,6 @@ def second_reading(wanted: str, size: int) -> tuple[int, int] | int | None:
         return None
     if any(char not in digits for char in first + last) or not first + last:
         return None
-    if max(len(first), len(last)) > 18:
-        return None
     if not first:
         return (max(0, size - int(last)), size) if int(last) and size else 416
     if last and int(last) < int(first):

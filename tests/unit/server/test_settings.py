@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import importlib
 import re
+import subprocess
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
+from polymux.cli.serving import run_config_check
 from polymux.engines.families import FAMILIES
 from polymux.errors import InvalidRequestError
 from polymux.server.app import create_app
 from polymux.server.doors.settings import DoorSettings
-from polymux.server.engine_options import option_problems
+from polymux.server.engine_options import missing_files, option_problems
 from polymux.server.settings import ServerSettings, StoreSettings, read_settings
 from support.commands import run
 
@@ -186,12 +189,65 @@ def test_files_of_tls_that_are_not_there(tmp_path: Path, monkeypatch: pytest.Mon
     for name, path in {"tls_cert": cert, "tls_key": key}.items():
         assert f"{name}={str(path)!r}: there is no such file" in str(refused.value)
     cert.rmdir()
-    cert.touch()
-    key.touch()
+    for path in (cert, key):
+        path.write_text("no certificate")
+    with pytest.raises(InvalidRequestError, match=r"are no certificate and its key in PEM"):
+        read_settings(written(tmp_path, text))
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=x"
+    made = [*command.split(), "-keyout", str(key), "-out", str(cert)]
+    subprocess.run(made, check=True, capture_output=True)
     read_settings(written(tmp_path, text))
     monkeypatch.setattr("os.access", lambda path, _: path != key)
     with pytest.raises(InvalidRequestError, match=r"tls_key=.*: it may not be read"):
         read_settings(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.999", "127.0.0.0.1", "", "a b", "-x", "tools/a", "::g"])
+def test_hosts_that_nothing_can_listen_on(tmp_path: Path, host: str) -> None:
+    with pytest.raises(InvalidRequestError, match=r"host='.*': is neither an address nor a host"):
+        read_settings(written(tmp_path, f'host = "{host}"\n'))
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "::1", "localhost", "0", "0x7f000001", "127.1", "fe80::1%eth0", "a_b.lan"]
+)
+def test_hosts_that_something_may_listen_on(tmp_path: Path, host: str) -> None:
+    assert read_settings(written(tmp_path, f'host = "{host}"\n')).host == host
+
+
+@pytest.mark.parametrize("name", ["event_bytes", "pixels", "json_bytes"])
+def test_limits_that_let_nothing_through(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidRequestError, match=rf"limits.{name}=0: lets nothing through"):
+        read_settings(written(tmp_path, f"[limits]\n{name} = 0\n"))
+
+
+def test_a_store_that_is_a_file(tmp_path: Path) -> None:
+    place = tmp_path / "store"
+    text = f'[store]\nfolder = "{place}"\n'
+    read_settings(written(tmp_path, text))
+    place.touch()
+    with pytest.raises(InvalidRequestError, match=r"store.folder=.*: is no folder"):
+        read_settings(written(tmp_path, text))
+
+
+def test_the_check_looks_for_models(tmp_path: Path) -> None:
+    """A server begins without them, and tells who asks for one."""
+    text = "".join(
+        f'[engines.{name}]\nfamily = "{name}"\n'
+        f'[engines.{name}.options]\nmodel = "{tmp_path}/{name}"\n'
+        for name in ("chat", "speech", "upscale")
+    )
+    settings = read_settings(written(tmp_path, text))
+    told = missing_files(settings.engines or {})
+    assert [one.partition("=")[0] for one in told] == [
+        "engines.chat.options.model", "engines.speech.options.model",
+        "engines.upscale.options.model",
+    ]  # fmt: skip
+    with pytest.raises(InvalidRequestError, match=r"engines.chat.options.model=.*no such file"):
+        run_config_check(Namespace(file=str(written(tmp_path, text))))
+    for name in ("chat", "speech", "upscale.bin"):
+        (tmp_path / name).touch()
+    assert missing_files(settings.engines or {}) == []
 
 
 def test_the_documentation_names_all_options() -> None:

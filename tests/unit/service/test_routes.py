@@ -35,6 +35,18 @@ def test_what_names_a_model_gets_it() -> None:
     assert [one.name for one in behind] == ["any", "other"]
 
 
+def test_an_operation_that_the_configuration_leads_nowhere() -> None:
+    """No advice to install what is there."""
+    routes = Routes([backend("any")], {"free_chat": []})
+    for ask in (
+        lambda: routes.check_operation("free_chat"),
+        lambda: routes.backends_of(replace(chat_of(), operation="free_chat")),
+    ):
+        with pytest.raises(errors.NoBackendError, match=r"routes.free_chat .* is empty") as told:
+            ask()
+        assert "install" not in str(told.value)
+
+
 def test_the_models_of_a_route_are_names_too() -> None:
     wanted = [Route("any"), Route("other", ("fast",))]
     routes = Routes([backend("any"), backend("other")], {"chat": wanted})
