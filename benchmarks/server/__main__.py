@@ -19,7 +19,8 @@ from benchmarks.server.sides import (
 )
 from benchmarks.verdicts import CPU, WALL, Figure, Goal, each, plain
 
-MIB = 2**20
+#: Those that do most of what is asked of ours.
+APPLICATIONS = (FASTAPI, RAW)
 
 
 def ms(title: str, key: str, digits: int = 2) -> Figure:
@@ -47,6 +48,7 @@ LATEST = Figure("closed late, most, s", plain("latest_s"), 3)
 EARLIEST = Figure("least", plain("earliest_s"), 3)
 QUEUED, STREAMING = ms("queued", "queued_max_s", 0), ms("in a stream", "streaming_max_s", 0)
 WHOLE, DEAF = ms("at work", "whole_max_s", 0), ms("at an engine that is deaf", "deaf_s", 0)
+KEPT = Figure("kept for 2 s and more", plain("kept"), 0)
 PREFILL = ms("while a prompt is read", "prefill_max_s", 0)
 IN_LOAD, IN_UPLOAD = ms("in load", "load_max_s", 0), ms("in an upload", "upload_max_s", 0)
 CONVERSION = ms("in a conversion", "conversion_max_s", 0)
@@ -55,7 +57,14 @@ RSS = Figure("MB at the end", plain("last_bytes", 1e-6))
 READY, READY_MAX = ms("ready", "ready_median_s", 0), ms("longest", "ready_max_s", 0)
 OVER = Figure("s over the grace", plain("over_grace_s"), 3)
 TOLD = ms("all streams ended", "told_s", 0)
+BY_EVENT = Figure("by an event", plain("by_event"), 0)
+STATUS = Figure("exit code", plain("status"), 0)
 REAL_TIME = Figure("seconds for a second", plain("real_time"), 3)
+
+
+def open_of(count: int) -> Figure:
+    """Connections that are open long after their deadline."""
+    return Figure(f"open 2 s later, of {count}", plain("open"), 0)
 
 
 class Sizes(NamedTuple):
@@ -115,11 +124,17 @@ def case(
     return Case(title, variants, figures, goals, who="server", least_rounds=least_rounds)
 
 
-def alone(
-    title: str, what: str, numbers: tuple[int, ...], figures: tuple[Figure, ...], *goals: Goal
+def beside(
+    peers: tuple[str, ...],
+    title: str,
+    what: str,
+    numbers: tuple[int, ...],
+    figures: tuple[Figure, ...],
+    *goals: Goal,
 ) -> Case:
-    """What nobody else promises."""
-    return case(title, (variant(OURS, what, *numbers, ours=True),), figures, *goals)
+    """What goals ask of us alone, and what these do there."""
+    variants = tuple(variant(one, what, *numbers, ours=one == OURS) for one in (OURS, *peers))
+    return case(title, variants, figures, *goals)
 
 
 def at_most(wanted: float, figure: Figure, text: str = "") -> Goal:
@@ -175,7 +190,8 @@ def refusals(sizes: Sizes) -> list[Case]:
     """What costs others nothing."""
     good = (ms("good p50", "good_p50_s"), ms("longest", "good_max_s"), ms("alone", "alone_p50_s"))
     return [
-        alone(
+        beside(
+            APPLICATIONS,
             "100 MB behind a wrong key",
             "large_bodies",
             (sizes.bodies,),
@@ -183,38 +199,47 @@ def refusals(sizes: Sizes) -> list[Case]:
             at_most(50, ANSWERED),
             at_most(64, READ),
         ),
-        alone(
-            "a flood of wrong keys", "flood", (sizes.flood,), (per_second("401 a second"), *good)
+        beside(
+            APPLICATIONS,
+            "a flood of wrong keys",
+            "flood",
+            (sizes.flood,),
+            (per_second("401 a second"), *good),
         ),
-        alone("a full queue", "queue_full", (sizes.refused,), (P50, P99), at_most(5, P99)),
+        beside(
+            (FASTAPI,), "a full queue", "queue_full", (sizes.refused,), (P50, P99), at_most(5, P99)
+        ),
     ]
 
 
 def connections(sizes: Sizes, *, quick: bool) -> list[Case]:
     """Those who are slow, and those who leave."""
     cases = [
-        alone(
+        beside(
+            (FASTAPI,),
             f"deadlines of {seconds} s",
             "closing",
             (sizes.slow, seconds),
-            (LATEST, EARLIEST),
+            (LATEST, EARLIEST, open_of(6 * sizes.slow)),
             at_most(0.5, LATEST),
         )
         for seconds in ((1,) if quick else (1, 10))
     ]
     return [
         *cases,
-        alone(
+        beside(
+            (*APPLICATIONS, LLAMA),
             "callers who leave",
             "leaving",
             (sizes.leaving,),
-            (QUEUED, STREAMING, WHOLE, DEAF),
+            (QUEUED, STREAMING, WHOLE, DEAF, KEPT),
             at_most(200, QUEUED),
             at_most(200, STREAMING),
             at_most(2000, WHOLE),
             at_most(2000, DEAF),
         ),
-        alone(
+        beside(
+            (LLAMA,),
             "callers who leave real engines",
             "leaving_engines",
             (sizes.engines,),
@@ -231,29 +256,37 @@ def burdens(sizes: Sizes) -> list[Case]:
     """Much at once, and much over time."""
     count, mebibytes = sizes.uploads
     return [
-        case(
+        beside(
+            APPLICATIONS,
             f"{count} uploads of {mebibytes} MiB",
-            (
-                variant(OURS, "uploads", *sizes.uploads, ours=True),
-                variant(FASTAPI, "uploads", *sizes.uploads),
-            ),
+            "uploads",
+            sizes.uploads,
             (CPU, MEGABYTES, MEMORY),
             Goal("MB a second", 150, figure=MEGABYTES),
             at_most(150, MEMORY),
         ),
-        alone(
+        beside(
+            APPLICATIONS,
             f"{sizes.mixed:,} mixed requests",
             "mixed",
             (sizes.mixed,),
             (GROWTH, RSS),
             at_most(1.1, GROWTH),
         ),
-        alone("start", "start", (sizes.starts,), (READY, READY_MAX), at_most(1500, READY)),
-        alone(
+        beside(
+            (*APPLICATIONS, LLAMA),
+            "start",
+            "start",
+            (sizes.starts,),
+            (READY, READY_MAX),
+            at_most(1500, READY),
+        ),
+        beside(
+            APPLICATIONS,
             f"stopping with {sizes.open} open streams",
             "drain",
             (sizes.open,),
-            (OVER, TOLD),
+            (OVER, TOLD, BY_EVENT, STATUS),
             at_most(1, OVER),
         ),
     ]

@@ -102,10 +102,10 @@ def head(
     return "\r\n".join(lines).encode()
 
 
-def request(key: str, value: dict[str, Any]) -> bytes:
+def request(key: str, value: dict[str, Any], *, path: str = CHAT) -> bytes:
     """A chat request as it is sent."""
     data = json.dumps(value).encode()
-    return head(key, len(data)) + data
+    return head(key, len(data), path=path) + data
 
 
 def form_parts(file_name: str, field: str = "file") -> tuple[bytes, bytes, str]:

@@ -5,32 +5,26 @@ from __future__ import annotations
 import io
 import json
 import random
-import socket
 import statistics
 import time
 import wave
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.server import leaving_peers
 from benchmarks.server.conversation import DEAF, HOLD, body, request, upload
-from benchmarks.server.models import CONTEXT_TOKENS, chat_settings
+from benchmarks.server.leaving_peers import INTO_WORK_S
+from benchmarks.server.models import LLAMA, chat_settings, long_prompt
 from benchmarks.server.processes import cpu_s
 from benchmarks.server.program import serving
-from benchmarks.server.sides import expect, load, running
-from benchmarks.server.wire import asked, connect, get, places, read_until, until
+from benchmarks.server.sides import OURS, expect, load, running
+from benchmarks.server.wire import asked, connect, get, leave, places, read_until, until
 
 if TYPE_CHECKING:
     from benchmarks.server.sides import Running
 
 ENGINE = "noop"
-_INTO_WORK_S, _INTO_LOAD_S = 0.3, 0.1
+_INTO_LOAD_S = 0.1
 _RATE_HZ, _MINUTES = 44_100, 10
-_WORDS = ("stone", "river", "cloud", "table", "green", "seven", "window", "paper", "morning")
-
-
-def _leave(connection: socket.socket) -> None:
-    """As a process that was killed."""
-    connection.shutdown(socket.SHUT_RDWR)
-    connection.close()
 
 
 def _queued(server: Running) -> float:
@@ -38,7 +32,7 @@ def _queued(server: Running) -> float:
         read_until(at_work, b"data: ")
         waiting = asked(server, body())
         until(lambda: places(server, ENGINE) == (1, 1))
-        _leave(waiting)
+        leave(waiting)
         taken = until(lambda: places(server, ENGINE) == (1, 0))
     until(lambda: places(server, ENGINE) == (0, 0))
     return taken
@@ -49,7 +43,7 @@ def _at_work(server: Running, *, streamed: bool) -> float:
     if streamed:
         read_until(connection, b"data: ")
     until(lambda: places(server, ENGINE) == (1, 0))
-    _leave(connection)
+    leave(connection)
     return until(lambda: places(server, ENGINE) == (0, 0))
 
 
@@ -57,12 +51,14 @@ def _deaf(server: Running) -> float:
     """The engine's process is ended, as it does not listen."""
     connection = asked(server, body(f"{DEAF} 60"))
     until(lambda: places(server, ENGINE) == (1, 0))
-    _leave(connection)
+    leave(connection)
     return until(lambda: places(server, ENGINE) == (0, 0))
 
 
 def leaving(side: str, count: int) -> dict[str, Any]:
     """Each kind so many times, one after the other; one engine with one place."""
+    if side != OURS:
+        return leaving_peers.leaving(side, count)
     with running(side, slots=1, limits={"queue": 4}) as server:
         queued = [_queued(server) for _ in range(count)]
         streaming = [_at_work(server, streamed=True) for _ in range(count)]
@@ -76,16 +72,16 @@ def leaving(side: str, count: int) -> dict[str, Any]:
             "whole_max_s": max(whole),
             "median_s": statistics.median([*queued, *streaming, *whole]),
             "deaf_s": deaf,
+            "kept": 0,
         }
 
 
 def _in_prefill(server: Running, number: int) -> float:
     """While a long prompt is read, that no cache knows."""
-    words = random.Random(number).choices(_WORDS, k=CONTEXT_TOKENS * 3 // 4)
-    connection = asked(server, body(" ".join(words), stream=True, max_completion_tokens=8))
+    connection = asked(server, body(long_prompt(number), stream=True, max_completion_tokens=8))
     until(lambda: places(server, "chat") == (1, 0))
-    time.sleep(_INTO_WORK_S)
-    _leave(connection)
+    time.sleep(INTO_WORK_S)
+    leave(connection)
     return until(lambda: places(server, "chat") == (0, 0))
 
 
@@ -106,7 +102,7 @@ def _in_load() -> float:
         state = _state(server, "chat")
         if state != "loading":
             raise SystemExit(f"the engine is {state} when it should be loading")
-        _leave(connection)
+        leave(connection)
         return until(lambda: places(server, "chat") == (0, 0))
 
 
@@ -116,7 +112,7 @@ def _in_upload(server: Running, sent: bytes) -> float:
     with connect(server) as connection:
         connection.sendall(sent[: len(sent) // 2])
         until(lambda: any(one.stat().st_size for one in drafts.iterdir()))
-        time.sleep(_INTO_WORK_S)
+        time.sleep(INTO_WORK_S)
     return until(lambda: not any(drafts.iterdir()))
 
 
@@ -124,7 +120,7 @@ def _in_conversion(server: Running, sent: bytes) -> float:
     with connect(server) as connection:
         connection.sendall(sent)
         until(lambda: places(server, "media") == (1, 0))
-        time.sleep(_INTO_WORK_S)
+        time.sleep(INTO_WORK_S)
     return until(lambda: places(server, "media") == (0, 0))
 
 
@@ -137,8 +133,10 @@ def recording() -> bytes:
     return buffer.getvalue()
 
 
-def leaving_engines(_: str, count: int) -> dict[str, Any]:
+def leaving_engines(side: str, count: int) -> dict[str, Any]:
     """The same at real engines: in load, upload, a prompt that is read, and a conversion."""
+    if side == LLAMA:
+        return leaving_peers.in_prefill(count)
     in_load = [_in_load() for _ in range(count)]
     with serving(f"[engines.media]\nthreads = 1\n{chat_settings()}") as (server, _):
         hello = request(server.key, body("Hello", max_completion_tokens=2))

@@ -4,8 +4,24 @@ from __future__ import annotations
 
 import signal
 import sys
+from typing import Any
 
-from benchmarks.server.models import parameters
+CONTEXT_TOKENS, BATCH_TOKENS, THREADS = 2048, 64, 1
+
+
+def parameters(path: str) -> Any:
+    """Of the library: those that polymux gives it, and a door on loopback."""
+    import xllamacpp
+
+    made = xllamacpp.CommonParams()
+    made.model.path = path
+    made.n_parallel, made.n_ctx = 1, CONTEXT_TOKENS
+    made.n_batch = made.n_ubatch = BATCH_TOKENS
+    for one in (made.cpuparams, made.cpuparams_batch):
+        one.n_threads, one.poll = THREADS, 0
+    made.verbosity, made.use_jinja, made.ui = -1, True, False
+    made.hostnames, made.port = ["127.0.0.1"], 0
+    return xllamacpp.Server(made)
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ _UPLOAD_BYTES = 100_000
 
 
 def mixture(server: Running) -> list[bytes]:
-    """Requests that take turns."""
+    """Requests that take turns. Peers have no jobs to list; the one by hand checks no values."""
     key = server.key
     bad_json = b'{"model": "default", "messages": ['
     return [
@@ -49,7 +49,7 @@ def mixture(server: Running) -> list[bytes]:
 def mixed(side: str, count: int) -> dict[str, Any]:
     """Looks at the memory ten times; what the first tenth has left there counts as normal."""
     rss = []
-    with running(side) as server:
+    with running(side, keys=True) as server:
         kinds = mixture(server)
         part = count // LOOKS - _LEAVERS
         for _ in range(LOOKS):

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import os
+import random
 import subprocess
 import sys
+import tempfile
 import time
+from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.measure import BUILD, ROOT
-from benchmarks.server.conversation import TRANSCRIBE, head, upload
+from benchmarks.server.conversation import TRANSCRIBE, request, upload
+from benchmarks.server.llama import BATCH_TOKENS, CONTEXT_TOKENS, THREADS, parameters
 from benchmarks.server.processes import cpu_s
 from benchmarks.server.program import serving
 from benchmarks.server.sides import OURS, Running, expect, load, started
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
 DIRECT = "the library, called directly"
 LLAMA = "llama.cpp's own server"
-CONTEXT_TOKENS, BATCH_TOKENS, THREADS = 2048, 64, 1
+LLAMA_CHAT = "/v1/chat/completions"
 #: What ends an answer of SmolLM2; never said, so that all answers are equally long.
 _END = 2
 _QUESTIONS = (
@@ -36,6 +39,7 @@ _SENTENCES = (
     "Please bring two bottles of water and a good book. "
 )
 _BEAMS, _COMPUTE = 2, "int8"
+_WORDS = ("stone", "river", "cloud", "table", "green", "seven", "window", "paper", "morning")
 
 
 @cache
@@ -65,19 +69,19 @@ def conversations(tokens: int) -> list[dict[str, Any]]:
     ]
 
 
-def parameters(path: str) -> Any:
-    """Of the library: those that polymux gives it, and a door on loopback."""
-    import xllamacpp
+def long_prompt(number: int) -> str:
+    """Three quarters of what a chat holds, which no cache knows."""
+    return " ".join(random.Random(number).choices(_WORDS, k=CONTEXT_TOKENS * 3 // 4))
 
-    made = xllamacpp.CommonParams()
-    made.model.path = path
-    made.n_parallel, made.n_ctx = 1, CONTEXT_TOKENS
-    made.n_batch = made.n_ubatch = BATCH_TOKENS
-    for one in (made.cpuparams, made.cpuparams_batch):
-        one.n_threads, one.poll = THREADS, 0
-    made.verbosity, made.use_jinja, made.ui = -1, True, False
-    made.hostnames, made.port = ["127.0.0.1"], 0
-    return xllamacpp.Server(made)
+
+@contextmanager
+def llama() -> Iterator[Running]:
+    """llama.cpp's own server, which has read its model."""
+    command = [sys.executable, "-m", "benchmarks.server.llama", str(weights()["chat"])]
+    with tempfile.TemporaryDirectory(prefix="polymux-bench-") as name:
+        folder = Path(name)
+        with started(command, folder) as (process, line):
+            yield Running(int(line), process.pid, "none", folder, process)
 
 
 def chat(side: str, count: int, tokens: int) -> dict[str, Any]:
@@ -103,21 +107,14 @@ def chat_settings() -> str:
 
 def _chat_ours(count: int, tokens: int) -> dict[str, Any]:
     with serving(chat_settings()) as (server, _):
-        return _streamed(server, count, tokens, lambda value: _posted(server.key, value))
+        return _streamed(server, count, tokens, lambda value: request(server.key, value))
 
 
 def _chat_llama(count: int, tokens: int) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.server.llama", str(weights()["chat"])]
-    folder = BUILD
-    with started(command, folder) as (process, line):
-        server = Running(int(line), process.pid, "none", folder, process)
-        path = "/v1/chat/completions"
-        return _streamed(server, count, tokens, lambda value: _posted("none", value, path))
-
-
-def _posted(key: str, value: dict[str, Any], path: str = "") -> bytes:
-    data = json.dumps(value).encode()
-    return (head(key, len(data), path=path) if path else head(key, len(data))) + data
+    with llama() as server:
+        return _streamed(
+            server, count, tokens, lambda value: request("none", value, path=LLAMA_CHAT)
+        )
 
 
 def _streamed(

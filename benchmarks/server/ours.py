@@ -23,6 +23,7 @@ from polymux.server.protocol import BoundedProtocol
 from polymux.server.run import serve, set_up_logging
 from polymux.server.settings import Limits, ServerSettings, StoreSettings
 
+from benchmarks.server.counting import count_bytes
 from benchmarks.server.engines import FAMILY, OPERATIONS, NoopBackend
 
 if TYPE_CHECKING:
@@ -37,25 +38,6 @@ def backend(slots: int, *, in_process: bool) -> Backend:
         return NoopBackend(slots)
     how = Supervision(threads=1)
     return EngineBackend("noop", FAMILY, OPERATIONS, {"slots": slots}, slots=slots, supervision=how)
-
-
-def count_bytes(path: Path) -> None:
-    """Notes for each connection what was read before its answer began, and what later."""
-    data_received, connection_lost = BoundedProtocol.data_received, BoundedProtocol.connection_lost
-    read: dict[BoundedProtocol, list[int]] = {}
-
-    def counted(self: BoundedProtocol, data: bytes) -> None:
-        answered = self.cycle is not None and self.cycle.response_started
-        read.setdefault(self, [0, 0])[answered] += len(data)
-        data_received(self, data)
-
-    def lost(self: BoundedProtocol, exc: Exception | None) -> None:
-        with path.open("a") as file:
-            file.write(json.dumps(read.pop(self, [0, 0])) + "\n")
-        connection_lost(self, exc)
-
-    BoundedProtocol.data_received = counted  # type: ignore[method-assign]
-    BoundedProtocol.connection_lost = lost  # type: ignore[method-assign]
 
 
 def main() -> None:
@@ -73,7 +55,7 @@ def main() -> None:
     key, _ = KeyFile(settings.key_file).add("benchmark", requests_per_minute=1e9, concurrent=10_000)
     set_up_logging(options.get("log", "info"))
     if options.get("count"):
-        count_bytes(folder / "counted")
+        count_bytes(BoundedProtocol, folder / "counted")
     if options.get("uvloop"):
         site.addsitedir(options["uvloop"])
         import uvloop

@@ -7,7 +7,7 @@ import select
 import time
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.server.conversation import HOLD, body, head, request
+from benchmarks.server.conversation import CONVERT, HOLD, body, form_parts, head, request
 from benchmarks.server.overhead import WARM_UP
 from benchmarks.server.processes import cpu_s, reset_peak, rss_bytes
 from benchmarks.server.sides import expect, load, loading, result, running
@@ -16,26 +16,30 @@ from benchmarks.server.wire import asked, connect, lines_of, read_until, until
 if TYPE_CHECKING:
     from benchmarks.server.sides import Running
 
-BODY_BYTES = 100_000_000
+FILE_BYTES = 100_000_000
 WRONG = "pmx_" + "0" * 43
 _PIECE = bytes(1 << 16)
 _FLOODS, _GOOD_RATE = 8, 50
 
 
 def _push(server: Running) -> tuple[float, bytes]:
-    """Sends a large body until an answer is there; seconds, and the answer."""
+    """Sends a form with a large file until an answer is there; seconds, and the answer."""
+    before, behind, kind = form_parts("a.wav")
+    length = len(before) + FILE_BYTES + len(behind)
     with connect(server) as connection:
         began = time.monotonic()
-        connection.sendall(head(WRONG, BODY_BYTES))
+        connection.sendall(head(WRONG, length, path=CONVERT, kind=kind) + before)
         connection.settimeout(0)
-        sent = 0
-        while sent < BODY_BYTES:
+        left = FILE_BYTES
+        while left:
             readable, writable, _ = select.select([connection], [connection], [], 10)
             if readable:
                 break
             if writable:
-                sent += connection.send(_PIECE)
-        connection.settimeout(10)
+                left -= connection.send(_PIECE[:left])
+        connection.settimeout(30)
+        if not left:
+            connection.sendall(behind)
         answer = read_until(connection, b"}")
         return time.monotonic() - began, answer
 
@@ -46,7 +50,7 @@ def large_bodies(side: str, count: int) -> dict[str, Any]:
     Raises:
         SystemExit: One was not refused.
     """
-    with running(side, count=True) as server:
+    with running(side, count=True, keys=True) as server:
         load(server, "closed", WARM_UP, 1, request(server.key, body()))
         reset_peak(server.pid)
         before = rss_bytes(server.pid)
@@ -71,7 +75,7 @@ def large_bodies(side: str, count: int) -> dict[str, Any]:
 
 def flood(side: str, count: int) -> dict[str, Any]:
     """Wrong keys as fast as they are refused, and somebody with a right one meanwhile."""
-    with running(side) as server:
+    with running(side, keys=True) as server:
         good = request(server.key, body())
         expect(load(server, "closed", WARM_UP, 8, good), 200, WARM_UP)
         alone = load(server, "paced", 2 * _GOOD_RATE, 8, _GOOD_RATE, good)
@@ -97,7 +101,7 @@ def flood(side: str, count: int) -> dict[str, Any]:
 
 
 def queue_full(side: str, count: int) -> dict[str, Any]:
-    """One is at work, one waits, and the others are told so."""
+    """One is at work, one waits, and the others are told so; uvicorn has both at work."""
     with running(side, slots=1, limits={"queue": 1}) as server:
         load(server, "closed", WARM_UP, 1, request(server.key, body()))
         held = body(HOLD, stream=True)

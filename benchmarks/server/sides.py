@@ -25,7 +25,7 @@ OURS, IN_PROCESS, QUIET = "polymux", "polymux, engine in its process", "polymux 
 FASTAPI, STARLETTE, RAW = "FastAPI + pydantic", "Starlette", "raw ASGI"
 FLOOR = "sockets and epoll, no library"
 ON_UVLOOP = " + uvloop"
-_APPLICATIONS = {FASTAPI: "fastapi", STARLETTE: "starlette", RAW: "raw"}
+_APPLICATIONS = {FASTAPI: "with_fastapi", STARLETTE: "with_starlette", RAW: "raw"}
 _OPTIONS: dict[str, dict[str, Any]] = {
     OURS: {},
     QUIET: {"log": "warning"},
@@ -50,7 +50,7 @@ class Running:
     pid: int
     key: str
     folder: Path
-    process: subprocess.Popen[str] | None = None
+    process: subprocess.Popen[Any] | None = None
 
 
 @contextmanager
@@ -59,7 +59,8 @@ def running(side: str, **options: Any) -> Iterator[Running]:
 
     Args:
         side: Its name.
-        options: Of ours: what `benchmarks.server.ours` knows.
+        options: What `benchmarks.server.ours` knows, and peers as far as they can; `keys`: peers
+            ask for one too.
     """
     with tempfile.TemporaryDirectory(prefix="polymux-bench-") as name:
         folder = Path(name)
@@ -69,7 +70,6 @@ def running(side: str, **options: Any) -> Iterator[Running]:
             return
         with started(_command(side, folder, options), folder) as (process, line):
             told = json.loads(line)
-            told = told if isinstance(told, dict) else {"port": told, "key": "none"}
             yield Running(told["port"], process.pid, told["key"], folder, process)
 
 
@@ -78,7 +78,7 @@ def _command(side: str, folder: Path, options: dict[str, Any]) -> list[str]:
     peers = Environment("server")
     if name in _APPLICATIONS:
         command = [peers.python, "-m", "benchmarks.server.peers", _APPLICATIONS[name]]
-        return [*command, "uvloop"] if plus else command
+        return [*command, str(folder), json.dumps(options | {"uvloop": bool(plus)})]
     uvloop = {"uvloop": str(peers.packages)} if plus else {}
     told = json.dumps(_OPTIONS[name] | options | uvloop)
     return [sys.executable, "-m", "benchmarks.server.ours", str(folder), told]

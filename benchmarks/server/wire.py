@@ -32,6 +32,12 @@ def asked(server: Running, value: dict[str, Any]) -> socket.socket:
     return connection
 
 
+def leave(connection: socket.socket) -> None:
+    """As a process that was killed."""
+    connection.shutdown(socket.SHUT_RDWR)
+    connection.close()
+
+
 def read_until(connection: socket.socket, mark: bytes) -> bytes:
     """What comes, up to the mark or the end."""
     data = b""
@@ -65,18 +71,26 @@ def places(server: Running, name: str) -> tuple[int, int]:
     return int(float(running)), int(float(waiting))
 
 
+def within(condition: Callable[[], bool], longest_s: float) -> float | None:
+    """Seconds until it holds; None where it does not hold by then."""
+    began = time.monotonic()
+    while not condition():
+        if time.monotonic() - began > longest_s:
+            return None
+        time.sleep(_POLL_S)
+    return time.monotonic() - began
+
+
 def until(condition: Callable[[], bool], longest_s: float = 20) -> float:
     """Seconds until it holds.
 
     Raises:
         SystemExit: It never does.
     """
-    began = time.monotonic()
-    while not condition():
-        if time.monotonic() - began > longest_s:
-            raise SystemExit(f"it did not come about within {longest_s} s")
-        time.sleep(_POLL_S)
-    return time.monotonic() - began
+    taken_s = within(condition, longest_s)
+    if taken_s is None:
+        raise SystemExit(f"it did not come about within {longest_s} s")
+    return taken_s
 
 
 def lines_of(path: Any) -> list[Any]:

@@ -1,7 +1,7 @@
 """Keys that this process uses: no text of an error or result shows one, whoever repeats it.
 
 Nor a long part of one: a server may repeat the beginning of a key, and a text that is shortened may
-end in its middle.
+end in its middle. Whole words of one are no secret: "server" may be said where a key has it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ def _forget() -> None:
 
 
 def hidden(text: str) -> str:
-    """The text with ``***`` in the place of each key, and of each part of 8 characters and more."""
+    """The text with ``***`` in the place of each key, and of each part of 8 characters and more.
+
+    Parts that are words stay, where the rest of the key is long and none.
+    """
     # The longest first: one may be how another begins, whose rest would stay.
     for secret in sorted(_KNOWN, key=len, reverse=True):
         if secret in text:
@@ -82,6 +85,8 @@ def _without_parts(text: str) -> str:
 
 def _part_around(text: str, at: int, least: int) -> tuple[int, int]:
     """The longest part of a key that has the piece of the text there; nothing before `least`."""
+    from polymux._key_words import is_of_words
+
     best = at, at
     piece = text[at : at + _PIECE]
     for secret in list(_KNOWN):
@@ -94,7 +99,10 @@ def _part_around(text: str, at: int, least: int) -> tuple[int, int]:
             rest = min(len(secret) - place, len(text) - at)
             while on < rest and secret[place + on] == text[at + on]:
                 on += 1
-            if back + on > best[1] - best[0]:
+            size = back + on
+            if size > best[1] - best[0] and not (
+                _LONGEST_PART < size < _ENOUGH and is_of_words(secret, place - back, place + on)
+            ):
                 best = at - back, at + on
             if back + on >= _ENOUGH:  # Of a key that repeats itself, all places would take long.
                 return best

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import io
 import re
@@ -102,6 +103,15 @@ def png(width: int = 2, height: int = 2) -> bytes:
     head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     boxes = [(b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(box(kind, data) for kind, data in boxes)
+
+
+def jpeg() -> bytes:
+    """A grey picture, 8 x 8."""
+    return base64.b64decode(
+        "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAAgGBgcGBQgHBwcJCQgKDBQNDAsLDBkSEw8UHRofHh0aHBwg"
+        "JC4nICIsIxwcKDcpLDAxNDQ0Hyc5PTgyPC4zNDL/wAALCAAIAAgBAREA/8QAFAABAAAAAAAAAAAAAAAA"
+        "AAAAAP/EABQQAQAAAAAAAAAAAAAAAAAAAAD/2gAIAQEAAD8AP//Z"
+    )
 
 
 def wav(samples: int = 800) -> bytes:

@@ -84,7 +84,7 @@ class Operation:
 
 _FILES = {
     "png": (media.png(256, 192), "image/png"),
-    "jpg": (b"\xff\xd8\xff\xe0" + bytes(16) + b"\xff\xd9", "image/jpeg"),
+    "jpg": (media.jpeg(), "image/jpeg"),
     "wav": (media.wav(), "audio/wav"),
     "mp3": (media.mp3(), "audio/mpeg"),
     "mp4": (media.mp4(), "video/mp4"),

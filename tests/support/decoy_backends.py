@@ -69,7 +69,7 @@ class Doing(Scripted):
 def backends(folder: Path) -> list[Backend]:
     """For every operation that has such a field; they reach the public side alone."""
     policy = FetchPolicy(allowed_networks=("203.0.113.0/24",))
-    pages = PageDownloader(DownloadSettings(total_s=60), policy, folder / "drafts", 3600)
+    pages = PageDownloader(DownloadSettings(slots=4, total_s=60), policy, folder / "drafts", 3600)
     bringer = Bringer(policy, 1 << 20, pages=pages)
     media = Doing("media", ("convert_to_mp3",), slots=8)
     chats = Doing("chats", ("chat", "free_chat"), slots=8)

@@ -1,7 +1,7 @@
 """Asks operations for the whole corpus of URLs inside a network of its own; see `decoy_network`.
 
-Every field of the contract's kind ``url`` is asked for directly with each URL, and through each
-code of redirect.
+Every field of the contract's kind ``url`` is asked for directly with each URL, and those that no
+downloader follows through each code of redirect.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from polymux import contract
 from polymux.downloads.bringing import Bringer, failure_of
@@ -48,7 +48,7 @@ from support.decoy_network import (
 from support.url_corpus import PUBLIC, proxies, urls
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import AsyncIterator, Awaitable
 
     from polymux.service.drafts import Draft
 
@@ -88,27 +88,21 @@ NAMED = (
     "convert_to_mp3.url", "download_video.url", "chat.messages.content.image_url.url",
     "upscale_image.lora_links",
 )  # fmt: skip
-#: The operations that a page's downloader does, which is a process for each that looks right.
+#: The operations that a page's downloader does, which is a process for each that looks right: what
+#: redirects lead these to is `decoy_pages`'s.
 PAGES = ("download_video.url", "summarize_video.url")
 #: Of a proxy no redirect is followed: it is allowed by its name, or not.
 PROXIES = ("search_music.proxy",)
-#: For a field, one of how many URLs is asked for directly where not all are: jobs take their time.
-STEPS = {
-    "transcribe.url": 8, "download_video.url": 4, "summarize_video.url": 8,
-    "generate_image.replicate_weights": 4, "upscale_image.lora_links": 8,
-    "upscale_image.custom_sd_model": 8,
-}  # fmt: skip
-#: Of the corpus, which are led to by redirects: `test_fetching_network` has all of them.
-_EVERY, _EVERY_OF_PAGES = 12, 330
-#: The same of a run that has time.
-_LONG_EVERY, _LONG_EVERY_OF_PAGES = 1, 60
+#: Of the corpus, one of how many is led to by redirects, where not all are.
+_EVERY = 12
 
 
 def run(*, everything: bool = False) -> dict[str, Any]:
     """What the child found; fails with its words where the namespaces cannot be made.
 
     Args:
-        everything: Whether each field gets the whole corpus, directly and through each redirect.
+        everything: Whether each field gets the whole corpus through each redirect, too, but those
+            that a downloader follows.
     """
     more = ["everything"] if everything else []
     with tempfile.TemporaryDirectory() as folder:
@@ -136,8 +130,11 @@ def work_of(field: str, url: str) -> Work:
     return Work.of(contract.read_json(operation, body))
 
 
-async def outcome(service: Service, field: str, url: str) -> str:
-    """The failure's code, or that it was done; words that name an address are told."""
+async def outcome(service: Service, field: str, url: str, location: str = "") -> str:
+    """The failure's code, or that it was done; words that name an address are told.
+
+    Not those of the request, or of the redirect's location, which a site may be quoted with.
+    """
     try:
         work = work_of(field, url)
         if is_job(work.operation):
@@ -150,48 +147,55 @@ async def outcome(service: Service, field: str, url: str) -> str:
     except Exception as error:
         told = described(error)
     told_words = str(told["message"])
-    named = {one for one in ADDRESS.findall(told_words) if one not in url and one != PUBLIC}
+    known = f"{url} {location} {PUBLIC}"
+    named = {one for one in ADDRESS.findall(told_words) if one not in known}
     if named and told["code"] != "invalid_request":  # That repeats what was sent.
         return f"an error that names an address: {told_words}"
     return str(told["code"])
 
 
-async def asked(service: Service, corpus: list[str], *, everything: bool) -> dict[str, Any]:
+async def asked(
+    service: Service, corpus: list[str], decoys: Decoys, *, everything: bool
+) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    limit = asyncio.Semaphore(4)
-
-    async def one(field: str, url: str) -> str:
-        async with limit:
-            return await outcome(service, field, url)
-
-    async def all_of(field: str, places: list[str]) -> dict[str, str]:
-        codes = await asyncio.gather(*(one(field, place) for place in places))
-        return dict(zip(places, codes, strict=True))
-
     for field in REQUESTS:
         began = time.monotonic()
-        direct = corpus[:: 1 if everything else STEPS.get(field, 1)]
-        found[field] = await all_of(field, direct + (proxies() if field in PROXIES else []))
-        found[f"{field} redirected"] = await all_of(field, led(field, corpus, everything))
-        found[f"{field} s"] = time.monotonic() - began
-        sys.stderr.write(f"{field}: {found[f'{field} s']:.1f} s\n")
+        more = proxies() if field in PROXIES else []
+        found[field] = await all_of(service, field, corpus + more)
+        if field not in (*PAGES, *PROXIES):
+            decoys.redirects.clear()
+            step = 1 if everything else _EVERY
+            places = led_to(range(0, len(corpus), step))
+            found[f"{field} redirected"] = await all_of(service, field, places)
+            found[f"{field} served"] = sorted(decoys.redirects)
+        sys.stderr.write(f"{field}: {time.monotonic() - began:.1f} s\n")
     return found
 
 
-def led(field: str, corpus: list[str], everything: bool) -> list[str]:
-    """Addresses that lead to some of the corpus, or to all of it, by every code of redirect."""
-    if field in PROXIES:
-        return []
-    if everything:
-        step = _LONG_EVERY_OF_PAGES if field in PAGES else _LONG_EVERY
-    else:
-        step = _EVERY_OF_PAGES if field in PAGES else _EVERY
-    return led_to(range(0, len(corpus), step))
+async def all_of(
+    service: Service, field: str, places: list[str], locations: dict[str, str] | None = None
+) -> dict[str, str]:
+    """What comes of each at a field, some at once.
+
+    Args:
+        service: What is asked.
+        field: The field.
+        places: The addresses.
+        locations: Where redirects lead that are quoted. Default: nowhere.
+    """
+    limit = asyncio.Semaphore(4)
+
+    async def one(place: str) -> str:
+        async with limit:
+            return await outcome(service, field, place, (locations or {}).get(place, ""))
+
+    codes = await asyncio.gather(*(one(place) for place in places))
+    return dict(zip(places, codes, strict=True))
 
 
-def led_to(numbers: range) -> list[str]:
+def led_to(numbers: range, codes: tuple[int, ...] = CODES) -> list[str]:
     """Addresses that lead to those of the corpus with these numbers, by every code."""
-    return [f"http://{PUBLIC}/redirect/{code}/{n}" for code in CODES for n in numbers]
+    return [f"http://{PUBLIC}/redirect/{code}/{n}" for code in codes for n in numbers]
 
 
 async def unanswered(service: Service) -> dict[str, Any]:
@@ -266,7 +270,7 @@ async def called(corpus: list[str], folder: Path, *, everything: bool) -> dict[s
 
         found: dict[str, Any] = {}
         direct = corpus[:: 1 if everything else 4]
-        through = led_to(range(0, len(corpus), _LONG_EVERY if everything else _EVERY))
+        through = led_to(range(0, len(corpus), 1 if everything else _EVERY))
         for call in (
             webhook, file_of_a_prediction, output_of_an_upstream, weights,
             fields_for_another_polymux,
@@ -291,12 +295,23 @@ async def code_of(call: Awaitable[str]) -> str:
         return str(described(told)["code"])
 
 
-async def served(corpus: list[str], folder: Path, *, everything: bool) -> dict[str, Any]:
-    store = Store(folder / "operations", cap_bytes=1 << 30, life_s=3600)
-    service = Service(backends(folder / "operations"), store, queue=100)
+@asynccontextmanager
+async def serving(folder: Path) -> AsyncIterator[Service]:
+    """A service whose backends do every operation that has such a field."""
+    store = Store(folder, cap_bytes=1 << 30, life_s=3600)
+    service = Service(backends(folder), store, queue=100)
     await service.start()
     try:
-        found = await asked(service, corpus, everything=everything)
+        yield service
+    finally:
+        await service.close()
+
+
+async def served(
+    corpus: list[str], folder: Path, decoys: Decoys, *, everything: bool
+) -> dict[str, Any]:
+    async with serving(folder / "operations") as service:
+        found = await asked(service, corpus, decoys, everything=everything)
         found["names"] = {
             f"{field} {name}": await outcome(service, field, f"http://{name}.example/")
             for field in NAMED
@@ -307,30 +322,39 @@ async def served(corpus: list[str], folder: Path, *, everything: bool) -> dict[s
             field: await outcome(service, field, PROXY if field in PROXIES else f"http://{PUBLIC}/")
             for field in REQUESTS
         }
-    finally:
-        await service.close()
     found["calls"] = await called(corpus, folder / "calls", everything=everything)
     return found
 
 
-def main() -> None:
-    folder, everything = Path(sys.argv[1]), "everything" in sys.argv[2:]
+def network(folder: Path, corpus: list[str]) -> Decoys:
+    """The decoys of a network that is ready, with redirects to the corpus.
+
+    The folder is in memory from then on: tens of thousands of jobs are written down for good.
+    """
     set_up_network()
-    # Every job is written down for good, tens of thousands of them: to memory.
     subprocess.run(["mount", "-t", "tmpfs", "none", str(folder)], check=True)
     decoys, resolver = Decoys(), Resolver()
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, daemon=True).start()
     for server in (decoys, resolver):
         asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
-    corpus = urls()
     decoys.locations += [url.encode("utf-8", "surrogateescape") for url in corpus]
-    knocked = knocks(decoys)
-    found = asyncio.run(served(corpus, folder, everything=everything))
-    found |= {"knocks": knocked, "hits": dict(decoys.hits), "requests": decoys.served}
+    return decoys
+
+
+def tell(found: dict[str, Any]) -> NoReturn:
+    """Prints what was found, and ends."""
     json.dump(found, sys.stdout)
     sys.stdout.flush()
     os._exit(0)  # The servers run for ever on a thread of their own.
+
+
+def main() -> None:
+    folder, everything, corpus = Path(sys.argv[1]), "everything" in sys.argv[2:], urls()
+    decoys = network(folder, corpus)
+    knocked = knocks(decoys)
+    found = asyncio.run(served(corpus, folder, decoys, everything=everything))
+    tell(found | {"knocks": knocked, "hits": dict(decoys.hits), "requests": decoys.served})
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import openai
 from polymux.server.settings import EngineSettings
 from polymux.service.work import Made, Product
+from servers import media
 
 from support.chat_model import model_path
 from support.polymux_server import PolymuxServer
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from support.polymux_server import Asked
 
 #: What no text is; nobody opens it.
-PICTURE = b"\x89PNG\r\n\x1a\n picture "
+PICTURE = media.png(8, 8)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import replicate
 from polymux.service.work import Made, Product, Upload
+from servers import media
 
 from support.polymux_server import Box, PolymuxServer
 from support.services import Scripted
@@ -32,7 +33,7 @@ SONG = {
     "song_image": "https://songs.example/1.png",
 }
 #: What no text is; nobody opens it.
-PICTURE = b"\x89PNG\r\n\x1a\n picture "
+PICTURE = media.png(8, 8)
 MP3 = b"ID3 and frames"
 
 

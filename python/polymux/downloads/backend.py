@@ -36,7 +36,8 @@ class DownloadBackend(Backend):
         self.name = "download"
         self.operations = frozenset(("download_video", "download_music"))
         self.slots = pages.settings.slots
-        self._pages = pages
+        #: What fetches; doors ask it for files too.
+        self.pages = pages
         self._media = media
 
     def refuse(self, work: Work) -> None:
@@ -52,7 +53,7 @@ class DownloadBackend(Backend):
 
     async def _video(self, work: Work, sink: Sink) -> Product:
         height = height_of(work.values.get("resolution"))
-        asked = self._pages.downloaded(
+        asked = self.pages.downloaded(
             str(work.values["url"]), "video", sink.part(0, _SHARE), height=height
         )
         async with asked as found:
@@ -70,8 +71,8 @@ class DownloadBackend(Backend):
 
     async def _music(self, work: Work, sink: Sink) -> Product:
         query = search_text(str(work.values["query"]), "query")
-        wanted, is_address = self._pages.settings.search(query)
-        asked = self._pages.downloaded(
+        wanted, is_address = self.pages.settings.search(query)
+        asked = self.pages.downloaded(
             wanted, "audio", sink.part(0, _SHARE), cover=True, is_search=not is_address
         )
         async with asked as found:

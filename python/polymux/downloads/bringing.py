@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import os
+import re
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -46,11 +47,18 @@ _LOOKED_AT_BYTES = 64 << 10
 #: How pages and lists of parts begin, whatever their first element is, which may be a comment. All
 #: else is for the media engine to judge: no container of media begins so.
 _PAGES = (b"<", b"#extm3u")
+#: Of a page that begins with text, as where a program says something before it.
+_PAGE_TAG = re.compile(rb"<(?:!doctype\s+html|html|head|body|title|meta|script)[\s>]")
+_NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
 #: What sites answer whom they do not know, or ask from where they let few in. Pages are asked for
 #: with the operator's cookies, by the operator's proxy, and as by a browser where that is wanted.
 _NOT_FOR_EVERYBODY = (401, 403, 429)
 #: Of the reader of pages, what says no more than the fetch before it.
 _NO_BETTER = ("upstream_failed", "unsupported_media")
+
+
+class RefusedAddressError(errors.URLRefusedError, errors.BadRequestError):
+    """An address of a request that leads where it may not, with the field that it came in."""
 
 
 class Bringer:
@@ -168,7 +176,17 @@ def failure_of(error: errors.PolymuxError) -> errors.PolymuxError:
     if isinstance(error, errors.URLRefusedError) and error.limit == "redirects":
         # A site in a circle is no address that may not be asked for.
         return _upstream(f"the address cannot be fetched: {error}", "upstream_failed", 502)
-    return error
+    return refused_address(error) if isinstance(error, errors.URLRefusedError) else error
+
+
+def refused_address(error: errors.URLRefusedError, param: str = "url") -> RefusedAddressError:
+    """The guard's word about an address of a request, with the field concerned.
+
+    Args:
+        error: The guard's.
+        param: The field. Default: ``"url"``.
+    """
+    return refusal(RefusedAddressError, error.message, code="url_refused", status=400, param=param)
 
 
 def failure_of_status(status: int) -> errors.APIStatusError:
@@ -197,9 +215,26 @@ def _is_out_of_reach(error: errors.PolymuxError) -> bool:
 def _is_page(draft: Draft) -> bool:
     with draft.path.open("rb") as file:
         start = file.read(_LOOKED_AT_BYTES)
+    return is_page(start)
+
+
+def is_page(start: bytes) -> bool:
+    r"""Whether a file begins as a page or a list of parts; also a page behind a text.
+
+    Example:
+        >>> from polymux.downloads.bringing import is_page
+        >>> is_page(b"\xef\xbb\xbf<!-- a comment --><p>"), is_page(b"Wait...<html><body>")
+        (True, True)
+        >>> is_page(b"ID3\x03\0 of <html> in a tag"), is_page(b"no page")
+        (False, False)
+    """
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         start = start.decode("utf-16", "replace").encode()
-    return start.removeprefix(b"\xef\xbb\xbf").lstrip().lower().startswith(_PAGES)
+    text = start.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    if text.startswith(_PAGES):
+        return True
+    # No container of media does without letters that no page has.
+    return _NO_TEXT.search(text) is None and _PAGE_TAG.search(text) is not None
 
 
 def _name_of(fetched: Fetched) -> str:
@@ -209,7 +244,7 @@ def _name_of(fetched: Fetched) -> str:
 
 
 #: Operations that take an address in a file's place, and the file's field.
-_FIELDS = {"convert_to_mp3": "file", "transcribe": "audio"}
+FIELDS = {"convert_to_mp3": "file", "transcribe": "audio"}
 
 
 class AddressedBackend(Backend):
@@ -269,7 +304,7 @@ class AddressedBackend(Backend):
 
     async def run(self, work: Work, sink: Sink) -> Product:
         """Does it; of its progress, the rest."""
-        brought = work.operation in _FIELDS and work.values.get("url") is not None
+        brought = work.operation in FIELDS and work.values.get("url") is not None
         return await self._inner.run(work, sink.part(_SHARE, 1.0) if brought else sink)
 
     def stream(self, work: Work, sink: Sink) -> AsyncIterator[Chunk]:
@@ -299,14 +334,14 @@ _NO_FILE = Upload(Path(os.devnull), "", "", 0)
 
 def _lacks_file(work: Work) -> bool:
     """Whether there is an address in the place of its file."""
-    field = _FIELDS.get(work.operation)
+    field = FIELDS.get(work.operation)
     return field is not None and field not in work.values
 
 
 def _filled(work: Work, file: Upload) -> Work:
-    return replace(work, values={**work.values, _FIELDS[work.operation]: file})
+    return replace(work, values={**work.values, FIELDS[work.operation]: file})
 
 
 def addressed(backend: Backend, bringer: Bringer) -> Backend:
     """A backend that takes addresses too, where one of its operations has any."""
-    return backend if backend.operations.isdisjoint(_FIELDS) else AddressedBackend(backend, bringer)
+    return backend if backend.operations.isdisjoint(FIELDS) else AddressedBackend(backend, bringer)

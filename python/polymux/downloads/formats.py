@@ -41,7 +41,7 @@ def finished(library: Any, part: dict[str, Any]) -> dict[str, Any]:
     Raises:
         APIStatusError: It comes by a way that is not taken (415).
         InternalServerError: Its list is longer than any should be.
-        UnprocessableEntityError: It is live.
+        UnprocessableEntityError: It is live, or its list names lists.
         YoutubeDLError: The site does not give the list.
     """
     from yt_dlp.utils import determine_protocol
@@ -81,6 +81,15 @@ def _finished_list(library: Any, part: dict[str, Any]) -> dict[str, Any]:
         if len(data) > _LONGEST_LIST_BYTES:
             raise site_failed("the page's list of parts is longer than any should be")
         text = data.decode("utf-8", "ignore")
+    text = text.removeprefix("\ufeff")  # yt-dlp would take that line for a part.
+    if "#EXT-X-STREAM-INF" in text:
+        raise refusal(
+            errors.UnprocessableEntityError,
+            "a list of this page names a list of lists, itself or another, in the place of one of "
+            "parts",
+            code="undecodable",
+            param="url",
+        )
     # One without parts is none of media, and what comes of it is told as before.
     if "#EXTINF" in text and "#EXT-X-ENDLIST" not in text and not _VIDEO_ON_DEMAND.search(text):
         raise live()

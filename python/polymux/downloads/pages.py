@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.downloads.bringing import failure_of
+from polymux.downloads.bringing import failure_of, refused_address
 from polymux.downloads.engine import FETCH_PAGE
 from polymux.downloads.library import site_failed
 from polymux.downloads.proxy import GuardedProxy
@@ -197,7 +197,8 @@ class PageDownloader:
                     loaded and error.code == "engine_failed"
                 )
                 if at_the_site and proxy.refusals:
-                    raise errors.URLRefusedError(proxy.refusals[0]) from None
+                    words = errors.URLRefusedError(proxy.refusals[0])
+                    raise refused_address(words) from None
                 if at_the_site and error.code == "engine_failed":
                     # Pages of strangers bring it down in ways that nobody has listed.
                     raise site_failed("the downloader failed at what the site sends") from None

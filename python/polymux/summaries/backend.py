@@ -13,7 +13,7 @@ from polymux.service.failures import refusal
 from polymux.service.work import Product, Work
 from polymux.summaries.captions import LONGEST_BYTES, Said, has_words, read_captions
 from polymux.summaries.parts import Chapter
-from polymux.summaries.writing import Writer
+from polymux.summaries.writing import Writer, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -201,16 +201,24 @@ class SummaryBackend(Backend):
     async def _chat(self, values: dict[str, Any], work: Work, sink: Sink, cut: list[str]) -> str:
         product = await self._asked("chat", values, work, sink.part(0, 0))
         choice = product.output["choices"][0]
-        text = str(choice["message"].get("content") or "").strip()
+        text = spoken(str(choice["message"].get("content") or ""))
         if not text:
+            theirs = self._is_of_others(work)
             raise refusal(
                 errors.InternalServerError,
                 "the chat model wrote nothing: choose another for summaries",
-                code="engine_failed",
+                code="upstream_failed" if theirs else "engine_failed",
+                status=502 if theirs else 500,
             )
         if choice.get("finish_reason") in _CUT:
             cut.append(text)
         return text
+
+    def _is_of_others(self, work: Work) -> bool:
+        """Whether the chat model is an upstream's."""
+        assert self._service is not None  # noqa: S101 - `refuse` was asked before
+        backend = self._service.backends_of(self._question(work))[0]
+        return type(backend).__module__.startswith("polymux.upstreams.")
 
     async def _asked(
         self, operation: str, values: dict[str, Any], work: Work, sink: Sink

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,10 @@ _TOLD_TOKENS = 450
 _NOTES_AT_ONCE = 8
 #: Of a known window there is room for so many at least: else the tree would have no end.
 _LEAST_NOTES_AT_ONCE = 3
+#: What models that reason put around what they think; some templates begin it for them.
+_ANY_THOUGHT = re.compile(r"<(?:think|thinking|reasoning)>")
+_THOUGHT = re.compile(rf"\s*{_ANY_THOUGHT.pattern}")
+_THOUGHT_END = re.compile(r"</(?:think|thinking|reasoning)>")
 
 
 class Writer:
@@ -143,6 +148,22 @@ class Writer:
             "temperature": 0.2,
             "max_completion_tokens": _tokens_of(words),
         }
+
+
+def spoken(text: str) -> str:
+    r"""What a model has written, without what it thought before, where both are in one text.
+
+    Example:
+        >>> spoken("<think>It is about a boat.</think>\n\nA boat sinks.")
+        'A boat sinks.'
+        >>> spoken("Some begin within it.</think> A boat sinks."), spoken("<think>It is")
+        ('A boat sinks.', '')
+    """
+    begun = _THOUGHT.match(text) is not None
+    ends = [one.span() for one in _THOUGHT_END.finditer(text)]
+    if ends and (begun or _ANY_THOUGHT.search(text, 0, ends[0][0]) is None):
+        return text[ends[-1][1] :].strip()
+    return "" if begun else text.strip()
 
 
 def _too_long(count: int, most_parts: int) -> errors.RequestTooLargeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -9,19 +10,18 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux._answers import told_error
 from polymux._json import finite
-from polymux._secrets import hidden_in
-from polymux.chat_stream import ChatChunk
 from polymux.engines.conversations import MOST_PICTURES, param_of, picture_data, pictures_of
 from polymux.service.failures import invalid, refusal
 from polymux.upstreams.completions import mended
+from polymux.upstreams.echoes import Echoes
 from polymux.upstreams.failing import failed, told_at_once
 from polymux.upstreams.results import picture_type
+from polymux.upstreams.whole_pictures import BrokenPictureError, check
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import AsyncIterator, Iterator
 
-    from polymux.chat_stream import AsyncChatStream
+    from polymux.chat_stream import AsyncChatStream, ChatChunk
     from polymux.fetching import FetchPolicy
     from polymux.service.chunks import Chunk
     from polymux.service.work import Work
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _PICTURES_BYTES = 32 << 20
 #: Of freellm's fields, those that are for this server.
 _FREE_ONLY = ("timeout", "shuffle", "image_url")
+_EMPTY = "its answer is empty"
 
 
 async def chat_body(
@@ -107,7 +108,7 @@ async def _all_inline(urls: list[object], param: str, policy: FetchPolicy) -> li
                 "one chat, all together: make them smaller, or send fewer"
             )
             raise refusal(errors.RequestTooLargeError, message, param=param)
-        inline.append(_inline(data, param))
+        inline.append(await asyncio.to_thread(_inline, data, param))
     return inline
 
 
@@ -115,6 +116,10 @@ def _inline(data: bytes, param: str) -> str:
     content_type = picture_type(data)
     if content_type is None:
         raise invalid("that is no picture: PNG, JPEG, WebP and GIF are taken", param)
+    try:
+        check(data, content_type)
+    except BrokenPictureError as error:
+        raise invalid(f"a picture cannot be read: {error}", param) from None
     return f"data:{content_type};base64,{base64.b64encode(data).decode()}"
 
 
@@ -190,10 +195,22 @@ def _times(timings: object, seconds: float) -> dict[str, float]:
     return {"total_time": round(seconds, 6)}
 
 
-def text_of(whole: dict[str, Any]) -> str:
-    """The text of a whole answer, as freellm has it."""
+def text_of(name: str, whole: dict[str, Any]) -> str:
+    """The text of a whole answer, as freellm has it.
+
+    Args:
+        name: The upstream's.
+        whole: Its answer, as `completion` gives it.
+
+    Raises:
+        InternalServerError: There is none in it, nor a reason for its end.
+    """
     choices = whole["choices"]
-    return (choices[0]["message"].get("content") or "") if choices else ""
+    first = choices[0] if choices else {}
+    text: str = (first.get("message") or {}).get("content") or ""
+    if not text and not first.get("finish_reason"):
+        raise failed(name, _EMPTY)
+    return text
 
 
 async def passed_on(
@@ -208,33 +225,32 @@ async def passed_on(
         as_texts: Whether freellm's pieces are made of them.
 
     Raises:
-        APIStatusError: The answer broke off, or tells of a failure.
+        APIStatusError: The answer broke off, is none, or tells of a failure.
     """
+    echoes = Echoes(server.key_written)
+    free = work.operation == "free_chat"
     first = True
     try:
         async with chunks:
             async for chunk in chunks:
-                if as_texts:
-                    if chunk.content:
-                        first = False
-                        yield {"response": _without_key(server, chunk).content}
+                one = echoes.without(chunk)
+                # An empty piece of freellm is no beginning: another may have an answer.
+                if free and not one.content and (as_texts or first):
                     continue
-                one = _without_key(server, chunk)
-                yield _as_chunk(one) if first else one
+                if as_texts:
+                    yield {"response": one.content}
+                else:
+                    yield _as_chunk(one) if first else one
+                first = False
+            for one in echoes.rest():
+                yield {"response": one.content} if as_texts else one
                 first = False
     except errors.PolymuxError as error:
         if first:
             raise told_at_once(server.name, error, operation=work.operation) from None
         raise server.told(error, work.operation) from None
-
-
-def _without_key(server: UpstreamServer, chunk: ChatChunk) -> ChatChunk:
-    """A chunk as it came, unless it repeats this server's key."""
-    if not server.repeats_key(chunk.raw):
-        return chunk
-    from polymux._native_core import core
-
-    return ChatChunk(core.write_json(hidden_in(chunk.json())))
+    if first and (chunks.finish_reason is None or not chunks.chunks):
+        raise failed(server.name, _EMPTY)
 
 
 def _as_chunk(chunk: ChatChunk) -> Chunk:

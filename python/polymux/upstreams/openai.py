@@ -16,6 +16,7 @@ from polymux.upstreams.chats import chat_body, completion, passed_on, text_of
 from polymux.upstreams.listing import ModelListing
 from polymux.upstreams.names import CHATS, OPENAI_OPERATIONS, ModelNames
 from polymux.upstreams.pictures import image_request, images, refuse_image
+from polymux.upstreams.sent_files import refuse_files
 from polymux.upstreams.transcripts import (
     TIMED,
     refuse_transcription,
@@ -151,7 +152,9 @@ class OpenAIUpstream(Backend):
         value = await self._server.ask_json(work.operation, "POST", _COMPLETIONS, body)
         took_s = asyncio.get_running_loop().time() - began
         whole = completion(self.name, value, took_s, work.operation)
-        return Product(whole if work.operation == "chat" else {"response": text_of(whole)})
+        if work.operation == "chat":
+            return Product(whole)
+        return Product({"response": text_of(self.name, whole)})
 
     async def _chat_body(self, work: Work) -> dict[str, Any]:
         model = self._model_of(work)
@@ -160,6 +163,7 @@ class OpenAIUpstream(Backend):
         )
 
     async def _transcribe(self, work: Work, sink: Sink) -> Product:
+        await refuse_files(work)
         path, form = transcription_request(
             work, self._model_of(work), sink, form=self._transcript_format
         )

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.service.failures import refusal
 from polymux.upstreams.failing import failed
-from polymux.upstreams.results import fetched, judged, kept, picture_type
+from polymux.upstreams.results import decoded, fetched, judged, kept, picture_type, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,14 +104,15 @@ async def _picture(
     told = value if isinstance(value, dict) else {}
     encoded, url = told.get("b64_json"), told.get("url")
     if isinstance(encoded, str) and encoded:
-        try:
-            data = await asyncio.to_thread(base64.b64decode, encoded, validate=True)
-        except (binascii.Error, ValueError):
-            raise failed(server.name, "its answer has a picture that is no base64") from None
+        data = await asyncio.to_thread(decoded, encoded)
+        if data is None:
+            raise failed(server.name, "its answer has a picture that is no base64")
         content_type = picture_type(data)
         if content_type is None:
             raise failed(server.name, "its answer has a picture that is none")
-        return await kept(sink, data, content_type, stem)
+        made = await kept(sink, data, content_type, stem)
+        await whole(server, made, content_type)
+        return made
     if isinstance(url, str) and url:
         made = await fetched(server, url, sink, policy, stem)
         return await judged(server, made, "image", stem)

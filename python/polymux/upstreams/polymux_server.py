@@ -24,7 +24,7 @@ from polymux.upstreams.chats import passed_on
 from polymux.upstreams.failing import cleaned, failed, late, of_code
 from polymux.upstreams.listing import ModelListing
 from polymux.upstreams.names import ModelNames, selectors
-from polymux.upstreams.results import fetched, type_of
+from polymux.upstreams.results import fetched, type_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -290,9 +290,11 @@ class PolymuxUpstream(Backend):
             made.append(one)
             # A page in the place of a file is no result, whatever it is called.
             _, _, told = one.content_type.partition("/")
-            _, _, found = (await type_of(one)).partition("/")
+            content_type = await type_of(one)
+            _, _, found = content_type.partition("/")
             if not found or found != told:
                 raise failed(self.name, "its answer names a file that is no medium")
+            await whole(self._server, one, content_type)
             return one
         if isinstance(value, list):
             return [await self._kept(one, sink, made) for one in value]

@@ -26,6 +26,7 @@ from polymux.upstreams.replicate_models import (
 )
 from polymux.upstreams.replicate_outputs import Outputs
 from polymux.upstreams.replicate_predictions import predicted
+from polymux.upstreams.sent_files import refuse_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -135,6 +136,7 @@ class ReplicateUpstream(Backend):
     async def _predicted(self, work: Work, sink: Sink, limit_s: float, files: list[str]) -> Product:
         target = self._targets[variant_of(work).model or ""]
         given = input_of(work, sink)
+        await refuse_files(work)
         await self._judge(work)
         path, version = f"/models/{target.model}/predictions", ""
         body: dict[str, Any] = {}

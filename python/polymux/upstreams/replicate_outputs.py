@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors, responses
 from polymux._secrets import hidden_in
 from polymux.upstreams.failing import cleaned, failed
-from polymux.upstreams.results import KINDS, fetched, judged, kept
+from polymux.upstreams.results import KINDS, decoded, fetched, judged, kept
 from polymux.upstreams.transcripts import time_of
 
 if TYPE_CHECKING:
@@ -126,13 +124,9 @@ class Outputs:
         return await judged(self._server, made, kind, stem)
 
     async def _inline(self, value: str, stem: str, sink: Sink) -> Made:
-        head, comma, encoded = value.partition(",")
-        if not comma or not head.lower().endswith(";base64"):
+        data = await asyncio.to_thread(decoded, value)
+        if data is None:
             raise failed(self._server.name, "its answer has a file that is no base64")
-        try:
-            data = await asyncio.to_thread(base64.b64decode, encoded, validate=True)
-        except (binascii.Error, ValueError):
-            raise failed(self._server.name, "its answer has a file that is no base64") from None
         return await kept(sink, data, "", stem)
 
 

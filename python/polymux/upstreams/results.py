@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -15,6 +16,7 @@ from polymux.fetching import FetchLimits, afetch
 from polymux.service.media_store import MEDIA_EXTENSIONS
 from polymux.service.work import Made
 from polymux.upstreams.failing import failed
+from polymux.upstreams.whole_pictures import BrokenPictureError, check_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +34,8 @@ _MAGIC = (
     (b"WEBP", 8, "image/webp"),
 )
 _ANY_TYPE = "application/octet-stream"
+#: Of what upstreams make, also what nothing here does.
+_EXTENSIONS = {**MEDIA_EXTENSIONS, "audio/flac": ".flac", "audio/ogg": ".ogg"}
 _LOOKED_AT_BYTES = 64
 #: The most that the fetcher takes for a deadline: seven days.
 _LONGEST_MS = 7 * 24 * 3600 * 1000
@@ -77,7 +81,29 @@ def media_type(start: bytes) -> str:
         return "audio/wav"
     if start[:3] == b"ID3" or (len(start) > 1 and start[0] == 0xFF and start[1] & 0xE6 == 0xE2):
         return "audio/mpeg"
+    if start[:4] == b"fLaC":
+        return "audio/flac"
+    if start[:4] == b"OggS" and b"theora" not in start:
+        return "audio/ogg"
     return ""
+
+
+def decoded(text: str) -> bytes | None:
+    r"""Bytes of base64, in lines or behind the head of a ``data:`` URL too; None for what is none.
+
+    Example:
+        >>> from polymux.upstreams.results import decoded
+        >>> decoded("aGVs\nbG8="), decoded("data:text/plain;base64,aGVsbG8="), decoded("?")
+        (b'hello', b'hello', None)
+    """
+    if text[:5].lower() == "data:":
+        head, _, text = text.partition(",")
+        if not head.lower().endswith(";base64"):
+            return None
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except ValueError:
+        return None
 
 
 async def kept(sink: Sink, data: bytes, content_type: str, stem: str) -> Made:
@@ -88,7 +114,7 @@ async def kept(sink: Sink, data: bytes, content_type: str, stem: str) -> Made:
     except BaseException:
         draft.discard()
         raise
-    return Made(draft, content_type, f"{stem}{MEDIA_EXTENSIONS.get(content_type, '.bin')}")
+    return Made(draft, content_type, f"{stem}{_EXTENSIONS.get(content_type, '.bin')}")
 
 
 async def fetched(
@@ -133,9 +159,9 @@ async def fetched(
         draft.discard()
         raise failed(server.name, f"the file that it made is answered by {answer.status}")
     content_type = answer.content_type.partition(";")[0].strip().lower()
-    if content_type not in MEDIA_EXTENSIONS:
+    if content_type not in _EXTENSIONS:
         content_type = _ANY_TYPE
-    name = _file_name(answer) or f"{stem}{MEDIA_EXTENSIONS.get(content_type, '.bin')}"
+    name = _file_name(answer) or f"{stem}{_EXTENSIONS.get(content_type, '.bin')}"
     return Made(draft, content_type, name)
 
 
@@ -149,14 +175,37 @@ async def judged(server: UpstreamServer, made: Made, kind: str, stem: str) -> Ma
         stem: What to save it as.
 
     Raises:
-        APIStatusError: It is of another kind, or no medium at all.
+        APIStatusError: It is of another kind, no medium at all, or a picture that is not whole.
     """
     content_type = await type_of(made)
     if not content_type.startswith(f"{kind}/"):
         made.draft.discard()
         raise failed(server.name, f"its answer names a file that is no {KINDS[kind]}")
-    name = f"{stem}{MEDIA_EXTENSIONS[content_type]}"
+    await whole(server, made, content_type)
+    name = f"{stem}{_EXTENSIONS[content_type]}"
     return replace(made, content_type=content_type, file_name=name)
+
+
+async def whole(server: UpstreamServer, made: Made, content_type: str) -> None:
+    """Looks through a picture's file; what is none has nothing to be looked at.
+
+    Args:
+        server: The upstream.
+        made: What was fetched or sent; it is discarded where it is not whole.
+        content_type: By its first bytes.
+
+    Raises:
+        APIStatusError: It is cut off, broken, or too large.
+    """
+    if not content_type.startswith("image/"):
+        return
+    try:
+        await asyncio.to_thread(check_file, made.draft.path, content_type)
+    except BaseException as error:
+        made.draft.discard()
+        if isinstance(error, BrokenPictureError):
+            raise failed(server.name, f"its answer has a picture that is none: {error}") from None
+        raise
 
 
 async def type_of(made: Made) -> str:

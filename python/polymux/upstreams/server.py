@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import TYPE_CHECKING, Any
 
 from polymux import _loop, errors
@@ -16,7 +15,9 @@ from polymux.chat_stream import opened_async_stream
 from polymux.config import checked_base_url, checked_key
 from polymux.service.backend import Health
 from polymux.upstreams.breaker import Breaker
+from polymux.upstreams.echoes import WrittenKey
 from polymux.upstreams.failing import failed, told
+from polymux.upstreams.letters import whole_letters
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -29,10 +30,6 @@ _ONCE = Retry(0)
 _TWICE = Retry(1, first_backoff=0.1, longest_backoff=0.2, longest_retry_after=0.0, repeatable=True)
 LONGEST_EVENT_BYTES = 1 << 20
 _API = "/api/v1"
-#: Escapes that a letter of a key can have. Most answers have none, which is found out quickly.
-_ESCAPED = re.compile(rb"\\(?:/|u00[2-7])")
-#: All escapes, one after the other: a backslash that is escaped begins no other.
-_ESCAPE = re.compile(rb"\\(?:u00([2-7][0-9A-Fa-f])|.)", re.DOTALL)
 
 
 class UpstreamServer:
@@ -84,7 +81,8 @@ class UpstreamServer:
         self.host = host_of(self.base_url)
         self.certificates = certificates
         self._key_fields: list[str] = []
-        self._key_written = _written(key.encode()) if key else None
+        #: Of what is read of its answers; None where there is none.
+        self.key_written = WrittenKey(key) if key else None
         if key is not None:
             self._key_fields.append(f"Authorization: Bearer {checked_key(key)}")
             keep_secret(key)
@@ -165,16 +163,16 @@ class UpstreamServer:
     def _read(self, data: bytes) -> Any:
         from polymux._native_core import core
 
-        value = core.parse_json(data)
-        return hidden_in(value) if self.repeats_key(core.write_json(value)) else value
-
-    def repeats_key(self, data: bytes) -> bool:
-        """Whether JSON has this server's key in it; of a stream, what comes in one chunk."""
-        if self._key_written is None:
-            return False
-        if self._key_written in data:
-            return True
-        return _ESCAPED.search(data) is not None and self._key_written in _unescaped(data)
+        try:
+            value = core.parse_json(data)
+        except errors.DecodeError:
+            whole = whole_letters(data)
+            if whole == data:
+                raise
+            value = core.parse_json(whole)
+        key = self.key_written
+        repeats = key is not None and key.is_in(core.write_json(value))
+        return hidden_in(value) if repeats else value
 
     async def stream_chat(
         self,
@@ -324,19 +322,3 @@ class UpstreamServer:
         """Closes all connections; requests that run end with an error. Idempotent."""
         if self._made is not None:
             self._made.close()
-
-
-def _written(text: bytes) -> bytes:
-    """How a key looks in JSON: looking for so many bytes costs next to nothing."""
-    return text.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
-
-
-def _unescaped(data: bytes) -> bytes:
-    """JSON without the escapes that it need not have: any letter of a key may be written as one."""
-    return _ESCAPE.sub(_plain, data)
-
-
-def _plain(escape: re.Match[bytes]) -> bytes:
-    if escape[1] is not None:
-        return _written(bytes.fromhex(escape[1].decode()))
-    return b"/" if escape[0] == b"\\/" else escape[0]

@@ -24,7 +24,7 @@ SPOKEN = {
     ],
     "language": "de",
 }
-FILE = ("talk.wav", b"RIFF and samples")
+FILE = ("talk.wav", b"RIFF....WAVE and samples")
 
 
 @pytest.fixture

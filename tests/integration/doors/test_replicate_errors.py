@@ -249,3 +249,13 @@ def test_a_server_that_stops(tmp_path: Path) -> None:
         running.loop.call_soon_threadsafe(running.state.stopping.set)
         answer = running.json(f"{BASE}/predictions", {"version": "polymux/chat", "input": {}})
         assert (answer.status, answer.json()["code"]) == (503, "draining")
+
+
+def test_a_chat_model_that_there_is_not(server: PolymuxServer) -> None:
+    """Its name is a member of the input, and wrong as any other."""
+    body = {"version": "polymux/chat", "input": {"prompt": "Hi", "model": "no-such"}}
+    answer = server.json(f"{BASE}/predictions", body)
+    told = answer.json()
+    assert (answer.status, told["title"]) == (422, "Input validation failed")
+    assert (told["code"], told["param"]) == ("invalid_input", "model")
+    assert "no-such" in told["detail"]

@@ -220,3 +220,37 @@ def test_a_keys_limit_holds_for_what_was_fetched(site: Server, tmp_path: Path) -
             pytest.raises(errors.UnprocessableEntityError, match="this key may ask for"),
         ):
             client.convert_to_mp3(url=site.url("/tone.wav"))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        b"Warning: something is wrong\n<html><body>",
+        b"\xef\xbb\xbf<!-- a comment --><p>",
+        b"\xef\xbb\xbfHello <!DOCTYPE html>",
+        b"\xef\xbb\xbf#EXTM3U\n",
+    ],
+)
+def test_pages_are_seen_as_such(tmp_path: Path, page: bytes) -> None:
+    """Whatever stands before their first element."""
+
+    async def brought() -> None:
+        bringer = Bringer(policy(site), 1 << 20)
+        with closing(Store(tmp_path / "store")) as store:
+            sink = Sink(lambda: None, store.media.draft)
+            with pytest.raises(errors.APIStatusError, match="there is a page at this address"):
+                await bringer.bring(site.url("/x.mp3"), sink, [])
+
+    with Server(answering(200, page)) as site:
+        asyncio.run(brought())
+
+
+def test_what_the_guard_refuses_names_its_field(site: Server, tmp_path: Path) -> None:
+    """Also where a redirect leads there, and for `Local`."""
+    with served(tmp_path, site) as server:
+        for url in ("http://127.0.0.1:1/a.mp3", site.url("/leads/http://169.254.169.254/a.mp3")):
+            told = failure(server, url)
+            assert (told.status, told.code, told.param) == (400, "url_refused", "url")
+    with polymux.Local() as local, pytest.raises(errors.BadRequestError) as caught:
+        local.convert_to_mp3(url="http://127.0.0.1:1/a.mp3")
+    assert (caught.value.code, caught.value.param) == ("url_refused", "url")

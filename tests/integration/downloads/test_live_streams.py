@@ -49,6 +49,7 @@ def site(page: str, part: bytes = b"") -> Script:
         "/demand.m3u8": (PARTS.format(more="#EXT-X-PLAYLIST-TYPE:VOD\n"), M3U8),
         "/whole.m3u8": (PARTS.format(more="") + "#EXT-X-ENDLIST\n", M3U8),
         "/master.m3u8": (MASTER, M3U8),
+        "/itself.m3u8": (MASTER.replace("live", "itself"), M3U8),
         "/apart.m3u8": (APART, M3U8),
         "/dynamic.mpd": (MANIFEST.format(kind="dynamic"), "Content-Type: application/dash+xml"),
         "/static.mpd": (MANIFEST.format(kind="static"), "Content-Type: application/dash+xml"),
@@ -80,6 +81,16 @@ def test_nor_for_its_sound(tmp_path: Path, operation: str) -> None:
     with Server(site(LIVE["list"])) as web, AddressedServer(tmp_path, web) as server:
         status, code, words = server.failure(operation, web.url("/page"))
         assert (status, code) == (422, "undecodable"), words
+
+
+def test_a_list_of_lists_in_the_place_of_parts(tmp_path: Path) -> None:
+    """It names itself, and is no live stream."""
+    page = SOURCE.format("/itself.m3u8")
+    with Server(site(page)) as web, AddressedServer(tmp_path, web) as server:
+        for operation in ("download_video", "convert_to_mp3"):
+            status, code, words = server.failure(operation, web.url("/page"))
+            assert (status, code) == (422, "undecodable"), words
+            assert "names a list of lists" in words
 
 
 @pytest.mark.parametrize("path", ["/whole.m3u8", "/demand.m3u8", "/static.mpd"])

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
 from polymux import Client, errors
+from polymux.downloads.pages import PageDownloader
+from polymux.downloads.settings import DownloadSettings
+from polymux.fetching import FetchPolicy
+from polymux.summaries.backend import SummaryBackend
+from polymux.summaries.settings import SummaryOptions
+from polymux.upstreams.openai import OpenAIUpstream
+from polymux.upstreams.server import UpstreamServer
+from servers import steps
+from servers.misbehaving import MisbehavingServer
 from support.fetches import wait_until
+from support.polymux_server import PolymuxServer
 from support.summaries import SUMMARIZE, Served
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from polymux.service.backend import Backend
     from support.web import Server
 
 
@@ -135,3 +147,24 @@ def test_cancelled_the_chat_is_cancelled(site: Server, tmp_path: Path) -> None:
 def test_local_says_how_to_get_one() -> None:
     with polymux.Local(engines={}) as local, pytest.raises(polymux.NoBackendError):
         local.summarize_video("http://videos.example/1")
+
+
+def test_what_an_upstream_writes_nothing_for(site: Server, tmp_path: Path) -> None:
+    """It is the upstream that has failed; what a model only thinks is nothing."""
+    message = {"role": "assistant", "content": "<think>Hm.</think> "}
+    whole = {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+    with MisbehavingServer() as other:
+        other.script(steps.answer(200, json.dumps(whole).encode()), times=None)
+        server = UpstreamServer("other", f"{other.url}/v1")
+
+        def backends() -> list[Backend]:
+            policy = FetchPolicy(allowed_hosts=(site.authority,))
+            drafts = tmp_path / "s" / "drafts"
+            downloader = PageDownloader(DownloadSettings(), policy, drafts, 3600)
+            model = OpenAIUpstream(server, models={"small": "their-small"})
+            return [model, SummaryBackend(downloader, SummaryOptions())]
+
+        with PolymuxServer(tmp_path / "s", backends) as running:
+            answer = running.json(SUMMARIZE, {"url": site.url("/page/high.mp4")})
+            assert (answer.status, answer.json()["code"]) == (502, "upstream_failed")
+            assert "wrote nothing" in answer.json()["error"]

@@ -110,3 +110,22 @@ def test_few_chats_fetch_at_once(server: PolymuxServer, pictures: tuple[Pictures
         web.call(given.hold.set)
         assert [one.result().status for one in waiting] == [200] * 12
     assert given.most == 4
+
+
+@pytest.mark.parametrize("data", [media.png(64, 64)[:-20], media.png()[:20], media.jpeg()[:-2]])
+def test_broken_pictures_are_not_sent(
+    server: PolymuxServer, groq: MisbehavingServer, data: bytes
+) -> None:
+    """In the request itself, which is wrong then."""
+    before = len(groq.requests)
+    url = f"data:image/png;base64,{base64.b64encode(data).decode()}"
+    parts = [{"type": "image_url", "image_url": {"url": url}}]
+    asked_for = [{"role": "user", "content": parts}]
+    answer = chat(server, model="gpt-4o", messages=asked_for)
+    assert (answer.status, answer.json()["code"]) == (400, "invalid_request")
+    assert answer.json()["param"] == "messages"
+    assert "cannot be read" in answer.json()["error"]
+    free = {"messages": [{"role": "user", "content": "Hi"}], "image_url": url}
+    answer = server.json(FREE, free)
+    assert (answer.status, answer.json()["param"]) == (400, "image_url")
+    assert len(groq.requests) == before

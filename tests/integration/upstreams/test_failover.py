@@ -234,3 +234,46 @@ def test_dead_ports_cost_next_to_nothing(tmp_path: Path) -> None:
                 began = time.monotonic()
                 assert free(server).json() == {"response": "I am good"}
                 assert time.monotonic() - began < 1
+
+
+EMPTY = {
+    "nothing": event("[DONE]"),
+    "no choices": event({"choices": []}) + event("[DONE]"),
+    "no text": event(chunk("")) + event("[DONE]"),
+}
+
+
+@pytest.mark.parametrize("empty", EMPTY)
+def test_an_empty_stream_is_no_answer(tmp_path: Path, empty: str) -> None:
+    with three(tmp_path) as (server, servers):
+        servers["one"].script(steps.event_stream(), steps.send(EMPTY[empty]), steps.close())
+        good = event(chunk("whole", "stop")) + event("[DONE]")
+        servers["two"].script(steps.event_stream(), steps.send(good), steps.close())
+        assert events_of(free(server, stream=True)) == [{"response": "whole"}, "[DONE]"]
+        for name in NAMES:
+            servers[name].script(steps.event_stream(), steps.send(EMPTY[empty]), steps.close())
+        answer = free(server, stream=True)
+        assert (answer.status, answer.json()["code"]) == (502, "upstream_failed")
+        assert answer.json()["error"].count("its answer is empty") == 3
+
+
+def test_an_empty_whole_answer_is_none(tmp_path: Path) -> None:
+    """One that has come to its end is one, though it says nothing."""
+    with three(tmp_path) as (server, servers):
+        message = {"role": "assistant", "content": ""}
+        nothing = WHOLE | {"choices": [{"index": 0, "message": message, "finish_reason": None}]}
+        for value in (WHOLE | {"choices": []}, nothing):
+            servers["one"].script(steps.answer(200, json.dumps(value).encode()))
+            servers["two"].script(answers("two"))
+            assert free(server).json() == {"response": "I am two"}
+        ended = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+        servers["one"].script(steps.answer(200, json.dumps(WHOLE | ended).encode()))
+        assert free(server).json() == {"response": ""}
+
+
+def test_a_stream_that_ends_and_says_nothing_is_an_answer(tmp_path: Path) -> None:
+    with three(tmp_path) as (server, servers):
+        sent = event(chunk("", "stop")) + event("[DONE]")
+        servers["one"].script(steps.event_stream(), steps.send(sent), steps.close())
+        assert events_of(free(server, stream=True)) == ["[DONE]"]
+        assert servers["two"].requests == []

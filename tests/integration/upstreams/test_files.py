@@ -255,6 +255,38 @@ def test_pictures(server: PolymuxServer, groq: MisbehavingServer) -> None:
         assert (file.headers["content-type"], file.body) == ("image/png", PNG)
 
 
+@pytest.mark.parametrize("head", ["", "data:image/png;base64,"])
+def test_pictures_in_lines(server: PolymuxServer, groq: MisbehavingServer, head: str) -> None:
+    encoded = f"{head}{base64.encodebytes(PNG).decode()}"
+    groq.script(answers({"data": [{"b64_json": encoded}]}), path="/v1/images/generations")
+    answer = drawn(server)
+    assert answer.status == 200, answer.body
+    assert fetched(server, answer.json()["output"][0]).body == PNG
+
+
+def test_a_picture_that_is_cut_off_is_told_as_such(
+    server: PolymuxServer, groq: MisbehavingServer
+) -> None:
+    encoded = base64.b64encode(PNG[:-20]).decode()
+    groq.script(answers({"data": [{"b64_json": encoded}]}), path="/v1/images/generations")
+    assert "a picture that is none: it is cut off" in drawn(server).json()["error"]
+
+
+@pytest.mark.parametrize("sent", [PNG, b"%PDF-1.7", b"only a text"])
+def test_what_is_no_recording_is_not_sent(
+    server: PolymuxServer, groq: MisbehavingServer, sent: bytes
+) -> None:
+    before = len(groq.requests)
+    body, head = form(("audio", ("Rede.mp3", sent)))
+    answer = server.ask("POST", STT, body, head)
+    assert (answer.status, answer.json()["param"]) == (415, "audio")
+    assert answer.json()["error"].startswith("Rede.mp3: ")
+    body, head = form(("file", ("Rede.mp3", sent)), ("model", "whisper-1"))
+    answer = server.ask("POST", "/v1/audio/transcriptions", body, head)
+    assert (answer.status, answer.json()["error"]["param"]) == (415, "file")
+    assert len(groq.requests) == before
+
+
 def test_pictures_by_address(
     server: PolymuxServer, groq: MisbehavingServer, tmp_path: Path
 ) -> None:
@@ -277,6 +309,9 @@ def test_pictures_by_address(
         [3],
         [{"b64_json": "?"}],
         [{"b64_json": base64.b64encode(b"<html>").decode()}],
+        [{"b64_json": base64.b64encode(PNG[:-20]).decode()}],
+        [{"b64_json": "data:text/plain,x"}],
+        [{"url": "HOST/cut"}],
         [{"b64_json": base64.b64encode(PNG).decode()}] * 2,
         [{"url": "http://127.0.0.1:1/x.png"}],
         [{"url": "http://169.254.169.254/x.png"}],
@@ -290,6 +325,7 @@ def test_what_is_no_picture(
 ) -> None:
     groq.script(steps.answer(200, b"<html>", content_type="text/html"), path="/page", times=None)
     groq.script(steps.answer(404, b""), path="/gone", times=None)
+    groq.script(steps.answer(200, PNG[:-20]), path="/cut", times=None)
     value = json.loads(json.dumps({"data": data}).replace("HOST", groq.url))
     groq.script(answers(value), path="/v1/images/generations")
     answer = drawn(server)

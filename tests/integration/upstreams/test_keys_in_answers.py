@@ -232,3 +232,48 @@ def test_escapes_that_are_no_key(bad: MisbehavingServer, tmp_path: Path) -> None
             steps.event_stream(), steps.send(written + event(chunk("", "stop"))), steps.close()
         )
         assert written in server.json(CHAT, ASKED | {"stream": True}).body
+
+
+def in_pieces(said: str, size: int) -> bytes:
+    """A text in chunks of so many letters."""
+    texts = [said[at : at + size] for at in range(0, len(said), size)]
+    return b"".join(event(chunk(one)) for one in texts) + event(chunk("", "stop"))
+
+
+@pytest.mark.parametrize("size", [1, 5, 20])
+@pytest.mark.parametrize("escapes", [False, True])
+@pytest.mark.parametrize("path", [CHAT, FREE])
+def test_in_pieces_of_a_stream(
+    servers: dict[str, PolymuxServer], bad: MisbehavingServer, path: str, escapes: bool, size: int
+) -> None:
+    """Callers join what comes: no letter of it may come but its first three."""
+    sent = in_pieces(f"{SAID} gsk-canned", size)
+    if escapes:
+        sent = sent.replace(b"-", b"\\u002d").replace(b"chatcmpl\\u002d", b"chatcmpl-")
+    bad.script(steps.event_stream(), steps.send(sent), steps.close())
+    asked = ASKED if path == CHAT else {"messages": MESSAGES}
+    answer = servers["openai"].json(path, asked | {"stream": True})
+    told = [one for one in events_of(answer) if one != "[DONE]"]
+    texts = [
+        one["response"] if path == FREE else one["choices"][0]["delta"].get("content", "")
+        for one in told
+    ]
+    assert "".join(texts).replace("gsk***", "***") in (
+        f"{HIDDEN} gsk-canned",
+        HIDDEN.replace("***", "g***") + " gsk-canned",
+        HIDDEN.replace("***", "gs***") + " gsk-canned",
+    )
+    assert_nowhere(servers["openai"], answer)
+
+
+def test_a_beginning_that_is_none_holds_up_nothing_else(
+    servers: dict[str, PolymuxServer], bad: MisbehavingServer
+) -> None:
+    """What comes behind it comes at once and as it was sent; and it comes with the end."""
+    plain = b'data: {"choices" : [{"delta":{"reasoning":"Hi"}}], "n":1.50}\n\n'
+    sent = event(chunk("gsk-can")) + plain + event(chunk("", "stop")) + event("[DONE]")
+    bad.script(steps.event_stream(), steps.send(sent), steps.close())
+    answer = servers["openai"].json(CHAT, ASKED | {"stream": True})
+    assert plain in answer.body
+    first, _, last, done = events_of(answer)
+    assert (first, last, done) == (chunk(""), chunk("gsk-can", "stop"), "[DONE]")

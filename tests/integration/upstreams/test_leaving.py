@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.fetching import FetchPolicy
-from servers import steps
+from servers import media, steps
 from servers.misbehaving import MisbehavingServer
 from servers.reference import ReferenceServer
 from servers.steps import Stage, Step
@@ -110,7 +110,7 @@ def test_chats(
 
 
 FILES = {
-    "transcribe": (STT, ("audio", ("a.wav", b"x" * 100_000))),
+    "transcribe": (STT, ("audio", ("a.wav", media.wav(50_000)))),
     "generate_image": (f"{IMAGES}?model={LIGHTNING}", ("prompt", "a house")),
 }
 
@@ -198,7 +198,7 @@ def test_a_job_of_another_polymux_is_cancelled_there(tmp_path: Path) -> None:
         other.predictions.job_s = 30
         attic = upstream(tmp_path, other.url, kind="polymux", key=other.token)
         with gateway(tmp_path, {"attic": attic}) as server:
-            body, [(_, content_type)] = form(("audio", ("a.wav", b"x" * 1000)))
+            body, [(_, content_type)] = form(("audio", ("a.wav", media.wav())))
             with asked(server, STT, body, f"Content-Type: {content_type}") as connection:
                 until(lambda: any(one.path.endswith("/events") for one in other.requests))
                 connection.close()
@@ -215,7 +215,7 @@ def test_a_job_that_takes_too_long_is_cancelled_there(tmp_path: Path) -> None:
         other.predictions.job_s = 30
         attic = upstream(tmp_path, other.url, kind="polymux", key=other.token, total_s=1)
         with gateway(tmp_path, {"attic": attic}) as server:
-            body, head = form(("audio", ("a.wav", b"x")))
+            body, head = form(("audio", ("a.wav", media.wav())))
             answer = server.ask("POST", STT, body, head)
             assert (answer.status, answer.json()["code"]) == (504, "upstream_timeout")
             [job] = other.predictions.jobs.values()

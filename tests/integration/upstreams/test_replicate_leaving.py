@@ -119,7 +119,7 @@ def test_an_upload_on_its_way(service: ReplicateService, tmp_path: Path) -> None
     """To a service that takes its time to read it: nothing is predicted then."""
     service.script(steps.read_slowly(1e6), steps.stall(), path=FILES)
     with gateway(tmp_path, {"r": replicate(tmp_path, service)}) as server:
-        body, [(_, content_type)] = form(("audio", ("a.wav", b"x" * (32 << 20))))
+        body, [(_, content_type)] = form(("audio", ("a.wav", media.wav(16 << 20))))
         with asked(server, STT, body, f"Content-Type: {content_type}") as connection:
             request = service.wait_request(FILES)
             connection.close()

@@ -59,11 +59,11 @@ def test_pictures_speech_and_files(near: PolymuxServer, far: PolymuxServer, box:
         near.ask("GET", one.removeprefix(near.url), key=None).body for one in drawn.json()["output"]
     ]
     assert files == [PICTURE + b"0", PICTURE + b"1"]
-    body, head = form(("audio", ("talk.wav", b"RIFF and samples")), ("language", "de"))
+    body, head = form(("audio", ("talk.wav", b"RIFF....WAVE and samples")), ("language", "de"))
     spoken = near.ask("POST", STT, body, head)
     assert spoken.status == 200, spoken.body
     assert spoken.json()["output"]["text"] == "Hello there."
-    assert box.backend.files[-1] == {"audio": b"RIFF and samples"}
+    assert box.backend.files[-1] == {"audio": b"RIFF....WAVE and samples"}
     body, head = form(("image", ("a.png", PICTURE)))
     enlarged = near.ask("POST", f"{UPSCALE}?model={ESRGAN}", body, head)
     assert enlarged.status == 200, enlarged.body

@@ -9,8 +9,9 @@ import openai
 import polymux
 import pytest
 from servers import media, steps
-from support.polymux_server import form
+from support.polymux_server import CHAT, form
 from support.upstreams import (
+    ASKED,
     FREE,
     MESSAGES,
     STT,
@@ -233,3 +234,27 @@ def test_news_that_cannot_be_told_on(attic: PolymuxServer, bad: MisbehavingServe
     answer = attic.ask("POST", STT, *form(("audio", ("a.wav", media.wav()))))
     assert (answer.status, answer.json()["code"]) == FAILED
     bad.forget("/api/v1/predictions/job1/events")
+
+
+@pytest.mark.parametrize("path", [CHAT, FREE])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_half_a_letter(
+    server: PolymuxServer, bad: MisbehavingServer, path: str, streamed: bool
+) -> None:
+    """Of a pair, as a model writes it that is cut within: a replacement character, either way."""
+    message = {"role": "assistant", "content": "Hi HALF!"}
+    choices = [{"index": 0, "finish_reason": "stop", "message": message}]
+    body = json.dumps(WHOLE | {"choices": choices}).encode().replace(b"HALF", rb"\ud83d")
+    if streamed:
+        piece = event(chunk("Hi HALF!", "stop")).replace(b"HALF", rb"\ud83d")
+        bad.script(steps.event_stream(), steps.send(piece), steps.close())
+    else:
+        bad.script(steps.answer(200, body))
+    asked = ASKED if path == CHAT else {"messages": MESSAGES}
+    answer = server.json(path, asked | {"stream": streamed})
+    assert answer.status == 200, answer.body
+    told = events_of(answer)[0] if streamed else answer.json()
+    if path == CHAT:
+        choice = told["choices"][0]
+        told = {"response": choice["delta" if streamed else "message"]["content"]}
+    assert told == {"response": "Hi \ufffd!"}

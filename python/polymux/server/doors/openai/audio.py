@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from polymux.server.state import ServerState
 
 _GRANULARITIES = ("segment", "word")
+_FILE = "audio"
+#: What the operation's fields are called here.
+_NAMES = {_FILE: "file"}
 
 
 class WantedTranscript(NamedTuple):
@@ -62,7 +65,10 @@ class AudioEndpoint(OpenAiEndpoint, OperationEndpoint):
             work = Work.of(wanted.request, access.caller, access.request_id)
             job = await self.job_of(work, access, asked.receive, files)
         if job.status != "succeeded":
-            await self.tell(asked.send, told_of(job), access.request_id)
+            told = told_of(job)
+            if told.get("param") == _FILE:
+                told = told | {"param": _NAMES[_FILE]}
+            await self.tell(asked.send, told, access.request_id)
             return
         transcript = Transcript(
             Prediction(described_job(self.state, job)),
@@ -117,13 +123,13 @@ def wanted_transcript(
         given.only("chunking_strategy", ("auto",), why="what is silent is always left out: 'auto'")
     given.left()
     own: list[tuple[str, Any]] = [
-        ("audio", file),
+        (_FILE, file),
         ("task", "translate" if translates else "transcribe"),
         ("timestamp", "word" if "word" in granularities else "chunk"),
     ]
     if language is not None:
         own.append(("language", language))
-    request = checked("transcribe", own, model, {"audio": "file"})
+    request = checked("transcribe", own, model, _NAMES)
     return WantedTranscript(request, form, granularities, language)
 
 

@@ -13,7 +13,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from polymux import contract, errors
 from polymux._text import display_name
-from polymux.downloads.bringing import Bringer
+from polymux.downloads.backend import DownloadBackend
+from polymux.downloads.bringing import FIELDS, Bringer
 from polymux.mcp.arguments import Arguments, checked
 from polymux.mcp.files import embedded
 from polymux.server.doors.replicate.chats import chat_body, in_words_of
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from polymux.contract import CheckedRequest
+    from polymux.downloads.pages import PageDownloader
     from polymux.server.doors.replicate.models import Model
     from polymux.server.gate import Access
     from polymux.server.state import ServerState
@@ -194,12 +196,22 @@ class Inputs:
             raise invalid_input("a file of the input has just expired") from None
         return Upload(draft.path, file.file_name, file.content_type, file.size_bytes)
 
+    def _pages(self) -> PageDownloader | None:
+        """What reads pages at the other addresses, if anything does."""
+        backends = self._state.service.backends.values()
+        return next((one.pages for one in backends if isinstance(one, DownloadBackend)), None)
+
     def preparing(self, model: Model, addresses: Mapping[str, str]) -> Prepare | None:
         """What brings the files that lie elsewhere, by the guard; None where there are none."""
         if not addresses:
             return None
         longest = longest_file_bytes(self._state, model.operation)
-        bringer = Bringer(self._state.settings.fetch, longest, total_s=_LONGEST_FETCH_S)
+        bringer = Bringer(
+            self._state.settings.fetch,
+            longest,
+            total_s=_LONGEST_FETCH_S,
+            pages=self._pages() if model.operation in FIELDS else None,
+        )
 
         @asynccontextmanager
         async def prepared(work: Work, sink: Sink) -> AsyncIterator[Work]:
@@ -208,14 +220,26 @@ class Inputs:
                 files = {}
                 for name, url in addresses.items():
                     async with self._fetching:
-                        brought = await bringer.bring(url, sink.part(0.0, _SHARE), drafts)
-                    files[name] = brought
+                        part = sink.part(0.0, _SHARE)
+                        files[name] = await _brought(bringer, name, url, part, drafts)
                 yield replace(work, values={**work.values, **files}, prepare=None)
             finally:
                 for draft in drafts:
                     draft.discard(beside=True)
 
         return prepared
+
+
+async def _brought(
+    bringer: Bringer, name: str, url: str, sink: Sink, drafts: list[Draft]
+) -> Upload:
+    """A file; where it cannot be had, the field that names it is told."""
+    try:
+        return await bringer.bring(url, sink, drafts)
+    except errors.APIStatusError as error:
+        if error.param == "url":
+            error.param = name
+        raise
 
 
 def longest_file_bytes(state: ServerState, operation: str) -> int:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
+from polymux import errors
 from polymux.server.answers import send_json
 from polymux.server.doors.replicate.described import prediction_of
 from polymux.server.doors.replicate.models import named, of_version
@@ -89,7 +90,13 @@ class CreatingEndpoint(ReplicateEndpoint):
 
     async def _begun(self, work: Work, asked: Asked, files: ExitStack, life_s: float | None) -> Job:
         service = self.state.service
-        job, new = await service.begin(work, idempotency_key_of(asked.access))
+        try:
+            job, new = await service.begin(work, idempotency_key_of(asked.access))
+        except errors.BadRequestError as error:
+            if error.code != "model_not_found":
+                raise
+            # It is a member of the input here, as all that is checked.
+            raise invalid_input(str(error), "model") from None
         if new:
             service.jobs.keep(job)
             # The files belong to the job now, which goes on when this answer is given.

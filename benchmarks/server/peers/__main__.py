@@ -1,0 +1,70 @@
+"""peers NAME FOLDER OPTIONS: an application on uvicorn; prints its port and the key it lets in.
+
+OPTIONS is the JSON that `benchmarks.server.ours` knows, of which uvicorn has: ``uvloop``, the
+``limits`` of idle connections and of how many are let in, ``grace_s`` and ``count``. With ``keys``
+the application asks for the key; without, it does nothing but answer.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+BACKLOG = 2048
+KEY = "pmx_" + "1" * 43
+#: uvicorn's own, in seconds.
+_KEEP_ALIVE_S = 5
+#: uvicorn by itself waits without end for who is still at work.
+_GRACE_S = 1
+
+
+def settings(options: dict[str, Any]) -> dict[str, Any]:
+    """What is asked for, in uvicorn's words."""
+    limits = options.get("limits", {})
+    queue = limits.get("queue")
+    return {
+        "loop": "uvloop" if options.get("uvloop") else "asyncio",
+        "timeout_keep_alive": int(limits.get("keep_alive_s", _KEEP_ALIVE_S)),
+        "timeout_graceful_shutdown": int(options.get("grace_s", _GRACE_S)),
+        # It counts connections, that of the request itself among them.
+        "limit_concurrency": None if queue is None else options["slots"] + queue + 1,
+    }
+
+
+def main() -> None:
+    """On httptools and asyncio's loop, as our own server is, or on uvloop; no line in a log."""
+    name, folder, given = sys.argv[1:]
+    options: dict[str, Any] = json.loads(given)
+    key = KEY if options.get("keys") else None
+    if options.get("count"):
+        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+        from benchmarks.server.counting import count_bytes
+
+        count_bytes(HttpToolsProtocol, Path(folder) / "counted")
+    # Small pieces are sent at once (TCP_NODELAY) on sockets alone that say that they are of TCP.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(BACKLOG)
+    application = importlib.import_module(f"benchmarks.server.peers.{name}").application(key)
+    config = uvicorn.Config(
+        application,
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        **settings(options),
+    )
+    print(json.dumps({"port": listener.getsockname()[1], "key": key or "none"}), flush=True)
+    uvicorn.Server(config).run([listener])
+
+
+if __name__ == "__main__":
+    main()

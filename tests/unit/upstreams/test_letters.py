@@ -1,0 +1,26 @@
+"""Halves of letters in JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from polymux.upstreams.letters import whole_letters
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (rb'"x\ud800y"', "x\ufffdy"),
+        (rb'"\uDC00\uD83D\uDE00"', "\ufffd😀"),
+        (rb'"\ud83d\ud83d\ude00\ud83d"', "\ufffd😀\ufffd"),
+        (rb'"\\ud800 \\\ud800 \n\u00e9"', "\\ud800 \\\ufffd \né"),
+        (b'"\xc3\xa9 plain"', "é plain"),
+    ],
+)
+def test_halves_are_replaced(written: bytes, read: str) -> None:
+    assert json.loads(whole_letters(written)) == read
+
+
+def test_much_of_it_takes_no_long() -> None:
+    assert whole_letters(rb"\ud800" * 100_000) == rb"\ufffd" * 100_000
