@@ -5,7 +5,7 @@ process of yt-dlp's, about half a second of a processor; one that leads the list
 a page points takes about eight milliseconds, as one process follows them all. What yt-dlp itself
 cannot make a request of, such as another scheme, ends its work at a page, too.
 
-Beside other work all of the corpus by one code took 4 to 11 minutes at a field itself, and ten such
+Beside other work all of the corpus by one code took 5 to 11 minutes at a field itself, and ten such
 runs are the whole; some of it there and all of it by pages took 2 to 3 minutes.
 """
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 EVERY = 15
 #: Of a page: lists that it shows, and pages at once.
 _SOURCES, _AT_ONCE = 99, 4
-#: How often what never came to its redirect is asked for again: a busy machine can be too slow.
+#: How often what never came to its redirect is asked for again: beside much work 2 of 990 did not.
 _AGAIN = 2
 
 _Place = tuple[int, int]

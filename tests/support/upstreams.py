@@ -10,7 +10,7 @@ from polymux import contract
 from polymux.server.upstream_settings import UpstreamSettings
 from polymux.service.routes import Route
 
-from support.polymux_server import CHAT, Answer, PolymuxServer
+from support.polymux_server import CHAT, Answer, PolymuxServer, form
 
 if TYPE_CHECKING:
     import socket
@@ -34,6 +34,12 @@ WHOLE = {
     "usage": {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4},
     "x_groq": {"id": "req_01j"}, "unknown": [1, {"deep": True}],
 }  # fmt: skip
+
+
+def posted(server: PolymuxServer, path: str, *fields: tuple[str, Any]) -> Answer:
+    """The answer to a form."""
+    body, head = form(*fields)
+    return server.ask("POST", path, body, head)
 
 
 def chunk(text: str | None = None, finish: str | None = None, **more: Any) -> dict[str, Any]:

@@ -67,12 +67,12 @@ def option_problems(family: str, options: Mapping[str, Any]) -> list[str]:
 
 
 def missing_files(engines: Mapping[str, EngineSettings]) -> list[str]:
-    """The files of engines that are not there."""
+    """The files of engines that are not there; others are names of the catalogue's models."""
     found = []
     for name, engine in engines.items():
         for option in _FILES.get(engine.family, ()):
             named = engine.options.get(option)
-            if not isinstance(named, str):
+            if not isinstance(named, str) or "/" not in named:
                 continue
             path = Path(named).expanduser()
             if not path.exists() and not path.with_suffix(".bin").exists():

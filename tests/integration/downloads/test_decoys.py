@@ -96,7 +96,7 @@ def test_a_downloader_is_led_nowhere(field: str) -> None:
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("field", PAGES)
 def test_a_downloader_through_each_redirect(field: str, code: int) -> None:
-    """Every URL at the field itself, a process for each: 4 to 11 minutes."""
+    """Every URL at the field itself, a process for each: 5 to 11 minutes."""
     found = decoy_pages.run(field, code)
     assert len(found["knocks"]) > 20, "the decoys cannot be reached at all"
     assert found["hits"] == {}

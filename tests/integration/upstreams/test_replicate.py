@@ -28,7 +28,7 @@ from support.replicate_service import (
     replicate,
     whole,
 )
-from support.upstreams import CANARY, IMAGES, STT, gateway
+from support.upstreams import CANARY, IMAGES, STT, gateway, posted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,11 +58,6 @@ def service() -> Iterator[ReplicateService]:
 def server(service: ReplicateService, tmp_path: Path) -> Iterator[PolymuxServer]:
     with gateway(tmp_path, {"replicate": replicate(tmp_path, service)}) as running:
         yield running
-
-
-def posted(server: PolymuxServer, path: str, *fields: tuple[str, Any]) -> Answer:
-    body, head = form(*fields)
-    return server.ask("POST", path, body, head)
 
 
 def drawn(server: PolymuxServer, **given: Any) -> Answer:

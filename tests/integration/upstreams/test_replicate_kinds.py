@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from servers import media, steps
-from support.polymux_server import form
 from support.replicate_service import ASTRA, ESRGAN, ReplicateService, replicate
-from support.upstreams import IMAGES, STT, gateway
+from support.upstreams import IMAGES, STT, gateway, posted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.polymux_server import Answer, PolymuxServer
+    from support.polymux_server import PolymuxServer
 
 UPSCALE = "/api/v1/modelhost/imageupscale"
 SONGS = "/api/v1/modelhost/musicgeneration"
@@ -32,11 +31,6 @@ def service() -> Iterator[ReplicateService]:
 def server(service: ReplicateService, tmp_path: Path) -> Iterator[PolymuxServer]:
     with gateway(tmp_path, {"replicate": replicate(tmp_path, service)}) as running:
         yield running
-
-
-def posted(server: PolymuxServer, path: str, *fields: tuple[str, Any]) -> Answer:
-    body, head = form(*fields)
-    return server.ask("POST", path, body, head)
 
 
 @pytest.mark.parametrize(
