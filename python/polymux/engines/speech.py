@@ -93,7 +93,7 @@ class SpeechEngine(Engine):
         chunks: list[dict[str, Any]] = []
         for segment in _checked(segments, token):
             chunks += _chunks(segment, heard, words=words)
-            sink.report(min(1.0, heard.time_of(segment.end) / max(duration_s, 1e-9)))
+            sink.report(min(1.0, chunks[-1]["timestamp"][1] / max(duration_s, 1e-9)))
         if not chunks:
             raise _nobody_speaks()
         text = "".join(one["text"] for one in chunks).strip()

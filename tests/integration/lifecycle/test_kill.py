@@ -109,7 +109,7 @@ def is_read(pids: list[int]) -> bool:
     """Whether a program reads the page itself, and not only which way it lies."""
     for pid in pids:
         with suppress(OSError):
-            if Path(f"/proc/{pid}/cmdline").read_bytes().endswith(b"--psm\x003\0"):
+            if Path(f"/proc/{pid}/cmdline").read_bytes().endswith(b"--psm\x003\0tsv\0"):
                 return True
     return False
 
