@@ -25,6 +25,8 @@ _NAME_BYTES = 20
 CATALOGUE = "catalogue.db"
 #: Media, and what people's programs open them by.
 MEDIA_EXTENSIONS = {
+    "audio/flac": ".flac",
+    "audio/ogg": ".ogg",
     "audio/mpeg": ".mp3",
     "audio/wav": ".wav",
     "image/gif": ".gif",

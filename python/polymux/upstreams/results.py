@@ -34,8 +34,6 @@ _MAGIC = (
     (b"WEBP", 8, "image/webp"),
 )
 _ANY_TYPE = "application/octet-stream"
-#: Of what upstreams make, also what nothing here does.
-_EXTENSIONS = {**MEDIA_EXTENSIONS, "audio/flac": ".flac", "audio/ogg": ".ogg"}
 _LOOKED_AT_BYTES = 64
 #: The most that the fetcher takes for a deadline: seven days.
 _LONGEST_MS = 7 * 24 * 3600 * 1000
@@ -114,7 +112,7 @@ async def kept(sink: Sink, data: bytes, content_type: str, stem: str) -> Made:
     except BaseException:
         draft.discard()
         raise
-    return Made(draft, content_type, f"{stem}{_EXTENSIONS.get(content_type, '.bin')}")
+    return Made(draft, content_type, f"{stem}{MEDIA_EXTENSIONS.get(content_type, '.bin')}")
 
 
 async def fetched(
@@ -159,9 +157,9 @@ async def fetched(
         draft.discard()
         raise failed(server.name, f"the file that it made is answered by {answer.status}")
     content_type = answer.content_type.partition(";")[0].strip().lower()
-    if content_type not in _EXTENSIONS:
+    if content_type not in MEDIA_EXTENSIONS:
         content_type = _ANY_TYPE
-    name = _file_name(answer) or f"{stem}{_EXTENSIONS.get(content_type, '.bin')}"
+    name = _file_name(answer) or f"{stem}{MEDIA_EXTENSIONS.get(content_type, '.bin')}"
     return Made(draft, content_type, name)
 
 
@@ -182,7 +180,7 @@ async def judged(server: UpstreamServer, made: Made, kind: str, stem: str) -> Ma
         made.draft.discard()
         raise failed(server.name, f"its answer names a file that is no {KINDS[kind]}")
     await whole(server, made, content_type)
-    name = f"{stem}{_EXTENSIONS[content_type]}"
+    name = f"{stem}{MEDIA_EXTENSIONS[content_type]}"
     return replace(made, content_type=content_type, file_name=name)
 
 

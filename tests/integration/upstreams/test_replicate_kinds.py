@@ -50,6 +50,7 @@ def test_music_of_other_kinds(
     address = answer.json()["output"]["audio"].removeprefix(server.url)
     file = server.ask("GET", address, key=None)
     assert (file.headers["content-type"], file.body) == (content_type, sound)
+    assert address.partition("?")[0].endswith(f".{content_type.removeprefix('audio/')}")
 
 
 @pytest.mark.parametrize("sent", [b"no picture", media.wav(), b"%PDF-1.7"])
