@@ -78,7 +78,7 @@ class RapidOcrEngine(Engine):
         pages = pages_of(request.values)
         texts = []
         for number, page in enumerate(pages):
-            if len(_cuts(page)) == 1 and max(page.shape) > _LONGEST_SIDE:
+            if max(page.shape) > _LONGEST_SIDE and not _is_strip(page):
                 sink.log(
                     f"page {number + 1}: {page.shape[1]}x{page.shape[0]} pixels are made smaller, "
                     f"to {_LONGEST_SIDE} on the longer side, before they are read"
@@ -129,6 +129,12 @@ class RapidOcrEngine(Engine):
         return lines
 
 
+def _is_strip(page: Page) -> bool:
+    shortest, longest = sorted(page.shape[:2])
+    few = _LONGEST_SIDE < longest <= _MOST_PIECES * _LONGEST_SIDE // 2
+    return bool(few and shortest >= _LOWEST and longest >= _STRIP * shortest)
+
+
 def _cuts(page: Page) -> list[tuple[int, int, Page]]:
     """A strip in pieces that need not be made smaller, each with its place on it.
 
@@ -138,9 +144,8 @@ def _cuts(page: Page) -> list[tuple[int, int, Page]]:
     import numpy
 
     height, width = page.shape[:2]
-    longest, shortest = max(height, width), min(height, width)
-    few = _LONGEST_SIDE < longest <= _MOST_PIECES * _LONGEST_SIDE // 2
-    if not few or shortest < _LOWEST or longest < _STRIP * shortest:
+    longest = max(height, width)
+    if not _is_strip(page):
         return [(0, 0, page)]
     wide = width > height
     beside = (0, 2) if wide else (1, 2)

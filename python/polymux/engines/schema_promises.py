@@ -267,9 +267,7 @@ def _present(schema: dict[str, Any]) -> frozenset[str]:
 
 def _is_idle(name: str, value: Any) -> bool:
     """Whether every value fits this."""
-    if name in ("minLength", "minItems", "minProperties"):
-        return not value
-    if name in ("uniqueItems", "$ref"):
+    if name in ("minLength", "minItems", "minProperties", "uniqueItems", "$ref"):
         return not value
     if name in ("additionalProperties", "unevaluatedProperties", "unevaluatedItems", "items",
                 "propertyNames", "additionalItems"):  # fmt: skip
@@ -282,7 +280,7 @@ def _is_idle(name: str, value: Any) -> bool:
 def _about(names: frozenset[str], kinds: set[str]) -> frozenset[str]:
     """Those of the words that constrain values of these kinds."""
     others = [words for kind, words in _OF_KINDS.items() if kind not in kinds]
-    return names.difference(*others) if others else names
+    return names.difference(*others)
 
 
 def _values_of(schema: Any) -> list[Any] | None:
