@@ -37,7 +37,8 @@ class Conversation:
         self._most_likely = int(request.values.get("top_logprobs") or 0)
         self._model = model
         self._answer = Assembled(self._model)
-        self._id = ""
+        #: What is the same in all of an answer.
+        self._kept: dict[str, Any] = {}
         #: As Groq calls a request, beside the answer's own id.
         self._request = f"req_{secrets.token_hex(13)}"
         self._began = False
@@ -52,8 +53,11 @@ class Conversation:
             if "error" in chunk:
                 self._error = chunk["error"]
                 return True
-            if "id" in chunk:  # One answer has one, in however many turns it is said.
-                chunk["id"] = self._id = self._id or chunk["id"]
+            # One answer has one of each, in however many turns it is said: the library has the
+            # time of each piece.
+            for name in ("id", "created"):
+                if name in chunk:
+                    chunk[name] = self._kept.setdefault(name, chunk[name])
             for choice in chunk.get("choices") or ():
                 choice["index"] = choice.get("index", 0) + self.first
                 self._shorten(choice.get("logprobs") or {})
