@@ -32,7 +32,7 @@ class Chunks(EngineSink):
 
 
 def test_an_answer_has_one_id_and_one_time() -> None:
-    """The library gives each piece the time at which it was made, and each turn an id of its own."""
+    """The library gives each piece the time at which it was made, and each turn an id."""
     sink = Chunks()
     values = {"stream": True, "stream_options": {"include_usage": True}}
     conversation = Conversation(Request("chat", "", "m", values, frozenset()), sink, Token(), "m")
