@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from polymux import errors
+from polymux._first_bytes import NO_TEXT
 from polymux._text import display_name
 from polymux.fetching import FetchLimits, afetch
 from polymux.service.backend import Backend, Health
@@ -49,7 +50,6 @@ _LOOKED_AT_BYTES = 64 << 10
 _PAGES = (b"<", b"#extm3u")
 #: Of a page that begins with text, as where a program says something before it.
 _PAGE_TAG = re.compile(rb"<(?:!doctype\s+html|html|head|body|title|meta|script)[\s>]")
-_NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
 #: What sites answer whom they do not know, or ask from where they let few in. Pages are asked for
 #: with the operator's cookies, by the operator's proxy, and as by a browser where that is wanted.
 _NOT_FOR_EVERYBODY = (401, 403, 429)
@@ -233,8 +233,7 @@ def is_page(start: bytes) -> bool:
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
     if text.startswith(_PAGES):
         return True
-    # No container of media does without letters that no page has.
-    return _NO_TEXT.search(text) is None and _PAGE_TAG.search(text) is not None
+    return NO_TEXT.search(text) is None and _PAGE_TAG.search(text) is not None
 
 
 def _name_of(fetched: Fetched) -> str:

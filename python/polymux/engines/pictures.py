@@ -6,7 +6,6 @@ signature, and by the size that the header claims.
 
 from __future__ import annotations
 
-import re
 import struct
 import warnings
 import zlib
@@ -14,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
+from polymux._first_bytes import PICTURE
 from polymux.engines.base import Produced
 from polymux.engines.colours import in_srgb
 from polymux.errors import UndecodableError, UnsupportedMediaError
@@ -33,12 +33,6 @@ if TYPE_CHECKING:
 
 #: Pillow's names of what is taken. Decoders that are old, rare or run other programs are left out.
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM")
-#: Of these formats. Of BMP's two letters words begin, so what is reserved in its header counts too.
-_SIGNATURE = re.compile(
-    rb"\x89PNG\r\n\x1a\n|\xff\xd8\xff|II[*+]\0|MM\0[*+]|BM.{4}\0{4}|GIF8[79]a|RIFF.{4}WEBP|"
-    rb"P[1-6][ \t\r\n]",
-    re.DOTALL,
-)
 #: What Pillow's readers raise for broken files, each in its own way.
 _BROKEN = (
     OSError,
@@ -160,9 +154,11 @@ def _opened(source: Upload) -> Iterator[Image]:
     except UnidentifiedImageError:
         with source.path.open("rb") as file:
             head = file.read(_PDF_WITHIN_BYTES)
-        if _SIGNATURE.match(head):
+        if PICTURE.match(head):
             raise UndecodableError(
-                "the picture is broken: its header cannot be read", input_name=source.file_name
+                "the picture is broken, or has samples that are not read here, such as floats for "
+                "colours: its header cannot be read; make a PNG of it",
+                input_name=source.file_name,
             ) from None
         if b"%PDF-" in head:
             raise UnsupportedMediaError(

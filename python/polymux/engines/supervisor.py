@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("polymux.engines")
 #: How often work that has begun is begun anew, because its process ended and nothing was told yet.
 _MOST_TRIES = 2
+#: For /readyz, which anybody may ask: paths are for the log.
+_NOT_LOADED = "it could not be loaded: the log says why"
 
 
 class Supervision(NamedTuple):
@@ -133,7 +135,7 @@ class EngineBackend(Backend):
         """Whether it is loaded, loading, broken, or not wanted yet."""
         if self._crashes.blocked_s(time.monotonic()) > 0:
             return Health("failed", self._crashes.told())
-        return Health(self._state)
+        return Health(self._state, _NOT_LOADED if self._state == "failed" else "")
 
     def _living(self) -> EngineProcess | None:
         """The process, where it can do work; a crash is noted before anybody starts another."""
@@ -213,8 +215,9 @@ class EngineBackend(Backend):
             raise engine_failed(
                 f"the engine {self.name} was not loaded within {load_s:.0f} s"
             ) from None
-        except errors.PolymuxError:
+        except errors.PolymuxError as error:
             self._state = "failed"
+            _log.error("the engine %s could not be loaded: %s", self.name, error)
             if not process.was_wanted:
                 self._crashes.note(time.monotonic())
             raise

@@ -310,7 +310,9 @@ def _is_there(name: str, value: Any) -> bool:
     if not isinstance(value, Upload) or value.size_bytes:
         return True
     if value.file_name:
-        raise invalid(f"{name[:100]}: the file '{display_name(value.file_name)}' is empty")
+        raise invalid(
+            f"{name[:100]}: the file '{display_name(value.file_name)}' is empty", name[:100]
+        )
     return False
 
 

@@ -43,12 +43,14 @@ class Backend(ABC):
         operations: What it can do.
         slots: How much of it can be done at once.
         models: What requests call its chat model; None where it takes any name.
+        is_upstream: Whether others do the work: what goes wrong there is theirs (502), not ours.
     """
 
     name: str
     operations: frozenset[str]
     slots: int = 1
     models: tuple[str, ...] | None = None
+    is_upstream: bool = False
 
     def bind(self, service: Service) -> None:  # noqa: B027 - most ask nobody else
         """Tells it the service that it is of: for work that asks for other work."""

@@ -186,8 +186,9 @@ class MediaStore:
             total = self._used_bytes + self._reserved_bytes + more_bytes
             if more_bytes > 0 and total > self._cap_bytes:
                 raise storage_full(
-                    f"the server keeps {self._cap_bytes} bytes of files at most, and they are in "
-                    "use: delete results that are not needed, or ask again when some have expired"
+                    f"the server keeps {self._cap_bytes} bytes of files at most, "
+                    f"{total - more_bytes} are in use, and this takes {more_bytes} more: send "
+                    "less, delete results that are not needed, or ask again when some have expired"
                 )
             self._reserved_bytes += more_bytes
 

@@ -217,8 +217,7 @@ class SummaryBackend(Backend):
     def _is_of_others(self, work: Work) -> bool:
         """Whether the chat model is an upstream's."""
         assert self._service is not None  # noqa: S101 - `refuse` was asked before
-        backend = self._service.backends_of(self._question(work))[0]
-        return type(backend).__module__.startswith("polymux.upstreams.")
+        return self._service.backends_of(self._question(work))[0].is_upstream
 
     async def _asked(
         self, operation: str, values: dict[str, Any], work: Work, sink: Sink

@@ -69,6 +69,8 @@ class OpenAIUpstream(Backend):
         ('fast',)
     """
 
+    is_upstream = True
+
     def __init__(
         self,
         server: UpstreamServer,

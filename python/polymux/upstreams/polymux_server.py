@@ -77,6 +77,8 @@ class PolymuxUpstream(Backend):
         14
     """
 
+    is_upstream = True
+
     def __init__(
         self,
         server: UpstreamServer,

@@ -75,6 +75,8 @@ class ReplicateUpstream(Backend):
         ['generate_image', 'generate_music', 'generate_video']
     """
 
+    is_upstream = True
+
     def __init__(
         self,
         server: ReplicateServer,

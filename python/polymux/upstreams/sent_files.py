@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from polymux import errors
+from polymux._first_bytes import NO_TEXT, PICTURE
 from polymux._text import printable, shortened
 from polymux.service.failures import refusal
 from polymux.service.work import Upload
@@ -24,16 +25,8 @@ if TYPE_CHECKING:
 _PICTURES = ("image", "mask")
 _MEDIA = ("audio", "init_video")
 _LOOKED_AT_BYTES = 512
-#: Of BMP's two letters words begin, so what is reserved in its header counts too.
-_PICTURE = re.compile(
-    rb"\x89PNG\r\n\x1a\n|\xff\xd8\xff|II[*+]\0|MM\0[*+]|BM.{4}\0{4}|GIF8[79]a|RIFF.{4}WEBP|"
-    rb"P[1-6][ \t\r\n]",
-    re.DOTALL,
-)
 #: Papers, archives and programs.
 _NO_MEDIA = re.compile(rb"%PDF-|PK[\x03\x05]|\x7fELF|MZ|\x1f\x8b|7z\xbc\xaf|Rar!")
-#: What no text has.
-_CONTROL = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
 _PICTURE_WORDS = "this is no picture of a kind that is read: PNG, JPEG, TIFF, BMP, GIF, WebP, PNM"
 _MEDIA_WORDS = "this is a picture, a text or a page, and no recording"
 
@@ -46,7 +39,7 @@ def is_picture(start: bytes) -> bool:
         >>> is_picture(b"GIF89a..."), is_picture(b"BMW is no picture")
         (True, False)
     """
-    return _PICTURE.match(start) is not None
+    return PICTURE.match(start) is not None
 
 
 def may_be_media(start: bytes) -> bool:
@@ -61,8 +54,7 @@ def may_be_media(start: bytes) -> bool:
         return False
     if start[4:8] == b"ftyp":
         return bool(media_type(start))
-    # Every container has lengths and counts at its beginning, and no text has such letters.
-    return _CONTROL.search(start) is not None or media_type(start) != ""
+    return NO_TEXT.search(start) is not None or media_type(start) != ""
 
 
 async def refuse_files(work: Work) -> None:

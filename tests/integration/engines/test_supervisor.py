@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from polymux.service.dispatch import Service
     from polymux.service.work import Work
 
+NOT_LOADED = "it could not be loaded: the log says why"
+
 
 def test_work_is_done_in_one_process_again_and_again(tmp_path: Path) -> None:
     async def body() -> None:
@@ -174,7 +176,11 @@ def test_a_process_that_gives_no_sign_of_life_is_ended(tmp_path: Path) -> None:
     ],
 )
 def test_an_engine_that_cannot_be_loaded(
-    tmp_path: Path, fault: str, kind: type[Exception], code: str
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    fault: str,
+    kind: type[Exception],
+    code: str,
 ) -> None:
     async def body() -> None:
         async with engine(tmp_path, load=fault) as (service, backend):
@@ -182,7 +188,9 @@ def test_an_engine_that_cannot_be_loaded(
                 await service.call(asked("echo x"))
             assert failed.value.code == code  # type: ignore[attr-defined]
             assert "canary" not in str(failed.value)
-            assert backend.health().state == "failed"
+            health = backend.health()
+            assert (health.state, health.detail) == ("failed", NOT_LOADED)
+            assert f"the engine faulty could not be loaded: {failed.value}" in caplog.messages
             assert service.places["faulty"].running == 0
 
     go(body())

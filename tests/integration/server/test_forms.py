@@ -389,7 +389,9 @@ def test_a_file_of_no_bytes(server: PolymuxServer, box: HashingBox) -> None:
     """M29: is named; and of a form's field in which nothing was chosen nothing is left."""
     before = len(box.backend.hashes)
     answer = send(server, form(("file", ("a.wav", b"")))[0])
-    assert (answer.status, answer.json()["error"]) == (400, "file: the file 'a.wav' is empty")
+    told = answer.json()
+    assert (answer.status, told["error"]) == (400, "file: the file 'a.wav' is empty")
+    assert told["param"] == "file"
     answer = send(server, form(("file", ("", b"")))[0])
     assert answer.status == 400
     assert "empty" not in answer.json()["error"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from support.serving import ServedProgram
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,29 +30,10 @@ def environment(home: Path) -> dict[str, str]:
 @contextmanager
 def serving(home: Path, name: str) -> Iterator[str]:
     """A server with keys and a store of its own; its address."""
-    configuration = home / f"{name}.toml"
-    configuration.write_text(f'[store]\nfolder = "{home}/{name}"\n')
-    command = [sys.executable, "-m", "polymux", "serve", "--port", "0"]
-    process = subprocess.Popen(
-        [*command, "--config", str(configuration)],
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(home),
-    )
-    try:
-        assert process.stderr is not None
-        said = []
-        for line in process.stderr:
-            said.append(line)
-            if "serving on " in line:
-                break
-        assert "serving on " in said[-1], said
-        yield said[-1].split("serving on ")[1].split(";")[0]
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
-    finally:
-        process.kill()
-        process.communicate()
+    folder = home / name
+    with ServedProgram(folder, f'[store]\nfolder = "{folder}/store"\n', whole=True) as program:
+        yield program.start(environment=environment(home)).url
+        assert program.stop() == 0
 
 
 def found(home: Path, *address: str) -> str:

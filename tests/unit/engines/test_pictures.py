@@ -234,6 +234,14 @@ def test_what_is_no_picture(tmp_path: Path, data: bytes) -> None:
         loaded(tmp_path, data)
 
 
+def test_floats_for_colours_are_named(tmp_path: Path) -> None:
+    """Pillow reads them of grey pictures alone, and tells of others as of broken ones."""
+    done, made = cv2.imencode(".tiff", np.full((4, 5, 3), 0.5, np.float32))
+    assert done
+    with pytest.raises(polymux.UndecodableError, match="such as floats for colours"):
+        loaded(tmp_path, bytes(made))
+
+
 def fixed(*numbers: float) -> bytes:
     return b"".join(struct.pack(">i", round(one * 65536)) for one in numbers)
 

@@ -278,6 +278,8 @@ def test_a_full_store_refuses_and_has_room_again(tmp_path: Path) -> None:
     with pytest.raises(InternalServerError) as refused:
         store.media.draft(41)
     assert (refused.value.status, refused.value.code) == (507, "storage_full")
+    assert "keeps 100 bytes" in str(refused.value)
+    assert "60 are in use, and this takes 41 more" in str(refused.value)
     with store.media.draft(40) as draft, pytest.raises(InternalServerError):
         draft.reserve(41)
     assert store.media.used_bytes == 60

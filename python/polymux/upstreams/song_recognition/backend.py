@@ -50,6 +50,8 @@ class SongRecognitionBackend(Backend):
         recogniser: What asks them. Default: made of the settings.
     """
 
+    is_upstream = True
+
     def __init__(
         self,
         settings: SongRecognitionSettings,

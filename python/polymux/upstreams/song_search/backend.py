@@ -44,6 +44,8 @@ class SongSearchBackend(Backend):
         search: What asks them. Default: made of the settings.
     """
 
+    is_upstream = True
+
     def __init__(self, settings: SongSearchSettings, search: SongSearch | None = None) -> None:
         """Nothing is asked."""
         self.name = NAME
