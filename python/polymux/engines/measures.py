@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     #: `run` of the media engine's backend.
     Runs = Callable[[Work, Sink], Awaitable[Product]]
 
-#: Of a picture that is made: its samples as floats before and after it is resized.
-_BYTES_PER_PIXEL = 2 * 4 * 4
+_FLOAT_BYTES = 4
+#: How often a picture is there at once when it has its size: resized, in one piece, to be encoded.
+_COPIES = 3
+#: The network makes colours, and of transparency as well; with that they are put together.
+_COLOURS, _WITH_ALPHA = 3, 3 + 3 + 4
 _MEGAPIXEL = 1e6
 
 
@@ -32,13 +35,13 @@ class Measure(NamedTuple):
         step: What the media engine is asked for.
         units: How much work there is, of the facts that step tells.
         pace: How long a unit takes.
-        memory_bytes: Of so many units; None where it does not grow with them.
+        memory_bytes: The memory it takes, of the same; None where that does not grow.
     """
 
     step: str
     units: Callable[[Work, Mapping[str, Any]], float]
     pace: Pace
-    memory_bytes: Callable[[float], int] | None = None
+    memory_bytes: Callable[[Work, Mapping[str, Any]], int] | None = None
 
     async def estimate(self, work: Work, field: str, media: Runs) -> Estimate:
         """What `work` on the file in `field` will take; nothing where the file tells nothing."""
@@ -51,7 +54,7 @@ class Measure(NamedTuple):
         except errors.PolymuxError:
             return Estimate()  # What is wrong with it is told when it is worked on.
         units = self.units(work, facts)
-        memory_bytes = None if self.memory_bytes is None else self.memory_bytes(units)
+        memory_bytes = None if self.memory_bytes is None else self.memory_bytes(work, facts)
         return Estimate(self.pace.seconds(units), memory_bytes, self.pace.words(units))
 
 
@@ -64,17 +67,30 @@ def sound(first_guess_s: float) -> Measure:
     )
 
 
-def enlarged(first_guess_s: float) -> Measure:
-    """Work that grows with the pixels that are made."""
+def enlarged(first_guess_s: float, factor: int) -> Measure:
+    """Work that grows with the pixels that a network makes, which enlarges by `factor`.
 
-    def megapixels(work: Work, facts: Mapping[str, Any]) -> float:
-        scale = float(work.values.get("scale") or 1)
-        return float(facts["width"] * facts["height"]) * scale * scale / _MEGAPIXEL
+    It sees a picture once, and its transparency once more; what comes out is then resized.
+    """
 
-    def memory_bytes(units: float) -> int:
-        return round(units * _MEGAPIXEL * _BYTES_PER_PIXEL)
+    def of_network(facts: Mapping[str, Any]) -> int:
+        return int(facts["width"]) * int(facts["height"]) * factor**2
+
+    def megapixels(_: Work, facts: Mapping[str, Any]) -> float:
+        return of_network(facts) * (2 if _has_alpha(facts) else 1) / _MEGAPIXEL
+
+    def memory_bytes(work: Work, facts: Mapping[str, Any]) -> int:
+        scale = float(work.values.get("scale") or factor)
+        wanted = int(facts["width"]) * int(facts["height"]) * scale**2
+        made = of_network(facts) * (_WITH_ALPHA if _has_alpha(facts) else _COLOURS)
+        resized = wanted * int(facts["channels"]) * _COPIES
+        return round(_FLOAT_BYTES * (made + resized))
 
     return Measure(MEASURE_PICTURE, megapixels, Pace("megapixels", first_guess_s), memory_bytes)
+
+
+def _has_alpha(facts: Mapping[str, Any]) -> bool:
+    return facts["channels"] in (2, 4)
 
 
 def read(first_guess_s: float) -> Measure:

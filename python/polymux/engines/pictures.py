@@ -58,6 +58,10 @@ _ORIENTATION = 0x0112
 _CHANNELS = 4
 
 
+def _moves(picture: Image) -> bool:
+    return picture.format != "TIFF" and getattr(picture, "is_animated", False)
+
+
 def load_pictures(
     source: Upload,
     wanted: Mapping[str, Any],
@@ -94,7 +98,7 @@ def load_pictures(
         pages = _pages_of(picture)
         if most > 1 and pages > _MOST_PAGES:
             raise _too_large(f"it has more than the {_MOST_PAGES} pages that are taken")
-        if pages > most == 1:
+        if pages > most == 1 or (picture.format != "MPO" and _moves(picture)):
             sink.log("it has several pictures: the first is taken")
         for number in range(min(pages, most)):
             token.check()
@@ -124,14 +128,19 @@ def load_pictures(
 
 
 def measured(source: Upload) -> dict[str, int]:
-    """Width and height of the first picture and the number of pages, without decoding any.
+    """Width, height and channels of the first picture and the number of pages; decodes none.
 
     Raises:
         UnsupportedMediaError: Not one of the formats that are taken.
         UndecodableError: Broken.
     """
     with _opened(source) as picture:
-        return {"width": picture.width, "height": picture.height, "pages": _pages_of(picture)}
+        return {
+            "width": picture.width,
+            "height": picture.height,
+            "pages": _pages_of(picture),
+            "channels": 4 if picture.has_transparency_data else 3,
+        }
 
 
 @contextmanager
@@ -186,9 +195,13 @@ def _check_scans(source: Upload) -> None:
 
 
 def _pages_of(picture: Image) -> int:
-    """How many there are; of a TIFF that has more than are taken, one more than that."""
+    """How many there are; of a TIFF that has more than are taken, one more than that.
+
+    Others have no pages: what moves has frames, and a JPEG has smaller ones of itself, or depths
+    (CIPA DC-007).
+    """
     if picture.format != "TIFF":
-        return getattr(picture, "n_frames", 1)
+        return 1
     # Pillow would look for the last of them, however many there are.
     pages = 1
     with suppress(EOFError):

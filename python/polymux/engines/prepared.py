@@ -75,6 +75,13 @@ class PreparedBackend(Backend):
                 param="model",
             )
         refuse_addresses(work, self._field)
+        if work.values.get("face_enhance") is True:
+            raise refusal(
+                errors.NoBackendError,
+                "face_enhance: no engine here does it; ask without, or have an upstream do it "
+                "('polymux doctor' tells of those)",
+                param="face_enhance",
+            )
         self._engine.refuse(work)
 
     def health(self) -> Health:
@@ -173,15 +180,22 @@ def reading(engine: Backend, media: Backend) -> PreparedBackend:
     )
 
 
-def upscaling(engine: Backend, media: Backend) -> PreparedBackend:
-    """Enlarging of uploaded pictures, with their transparency and depth."""
+def upscaling(engine: Backend, media: Backend, factor: int = 4) -> PreparedBackend:
+    """Enlarging of uploaded pictures, with their transparency and depth.
+
+    Args:
+        engine: What does the work.
+        media: What opens the file.
+        factor: By which its network enlarges, whatever was asked for. Default: 4, the largest that
+            is usual.
+    """
     options = {"pages": 1, "mode": "any"}
     return PreparedBackend(
         engine,
         media,
         field="image",
         step=LOAD_PICTURES,
-        measure=measures.enlarged(_MEGAPIXEL_S),
+        measure=measures.enlarged(_MEGAPIXEL_S, factor),
         variant="B",
         options=options,
     )

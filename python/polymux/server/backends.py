@@ -264,8 +264,10 @@ def _backend(
             policy=settings.fetch,
             window_tokens=context_tokens(options),
         )
-    prepare = {"transcribe": speech, "read_text": reading, "upscale_image": upscaling}
+    prepare = {"transcribe": speech, "read_text": reading}
     for operation in OPERATIONS.get(engine.family, ()):
+        if operation == "upscale_image":
+            return upscaling(made, media, int(options.get("factor", 4)))
         if operation in prepare:
             return prepare[operation](made, media)
     return made

@@ -77,6 +77,7 @@ class _Server(uvicorn.Server):
             and time.monotonic() < until
         ):
             await asyncio.sleep(_LOOK_EVERY_S)
+        self._state.interrupt()
         left_s = 0.0 if self.force_exit else max(0.0, until - time.monotonic())
         self.config.timeout_graceful_shutdown = left_s  # type: ignore[assignment]
         late = asyncio.create_task(
@@ -142,6 +143,7 @@ class _Server(uvicorn.Server):
     def _stop(self) -> None:
         self._state.stopping.set()
         if self.force_exit:
+            self._state.interrupt()
             for connection in list(self.server_state.connections):
                 connection.transport.abort()
             for task in list(self.server_state.tasks):

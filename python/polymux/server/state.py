@@ -8,7 +8,7 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from polymux._text import display_name
 from polymux.config import local_key_path
@@ -32,9 +32,13 @@ _log = logging.getLogger("polymux.server")
 #: Where it listens, what its links are, where it keeps things and what it works with: as it began.
 _KEPT = (
     "host", "port", "public_url", "store", "doors", "tls_cert", "tls_key", "engines", "upstreams",
-    "songs", "song_recognition", "song_search", "download", "summaries", "routes",
+    "songs", "song_recognition", "song_search", "download", "summaries", "routes", "fetch",
+    "grace_s", "ray",
 )  # fmt: skip
-_KEPT_LIMITS = ("queue", "memory_bytes", "longest_generation_s")
+_KEPT_LIMITS = (
+    "queue", "memory_bytes", "longest_generation_s", "engines_memory_bytes", "duration_s", "pixels",
+    "header_s", "keep_alive_s", "connections_per_address",
+)  # fmt: skip
 
 
 class ServerState:
@@ -169,6 +173,11 @@ class ServerState:
             with suppress(OSError):
                 announce(self._local_key, self.settings.base_url)
 
+    def interrupt(self) -> None:
+        """Says that nobody has given up what is cancelled from now on: the server ends it."""
+        if self._service is not None:
+            self._service.jobs.interrupt()
+
     async def stop(self) -> None:
         """Ends what runs, and gives up engines and store."""
         self.stopping.set()
@@ -201,7 +210,9 @@ class ServerState:
         waiting = ""
         if self._path is not None:
             old, found = self.settings, read_settings(self._path)
-            settings = replace(found, **{name: getattr(old, name) for name in _KEPT})
+            kept: dict[str, Any] = {name: getattr(old, name) for name in _KEPT}
+            limits = {name: getattr(old.limits, name) for name in _KEPT_LIMITS}
+            settings = replace(found, limits=replace(found.limits, **limits), **kept)
             if self._keeps_origins:
                 settings = replace(settings, allowed_origins=old.allowed_origins)
             keys = KeyFile(settings.key_file)

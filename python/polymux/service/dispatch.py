@@ -301,9 +301,10 @@ class Service:
             UnprocessableEntityError: It would take too long: no job is made.
             ConflictError: Another request has come under that key.
         """
-        first = self.backends_of(work)[0]
 
         async def admit() -> Promise:
+            # Not before: what the same request has made may be there, whatever became of that.
+            first = self.backends_of(work)[0]
             promise = self.places[first.name].promise()
             try:
                 if work.prepare is None:

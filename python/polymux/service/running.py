@@ -13,7 +13,7 @@ from polymux.errors import PolymuxError
 from polymux.service import records
 from polymux.service.failures import StoreError, described, refusal
 from polymux.service.records import Job, digest_of, new_id
-from polymux.service.work import Made, Sink
+from polymux.service.work import Made, Sink, discard_made
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -167,6 +167,7 @@ class Jobs:
             await self._store.run(self._store.jobs.update, job)
 
         ended = job
+        product = None
         try:
             product = await self._do(work, sink, started, promise)
             output = await self._kept(job, product.output)
@@ -189,6 +190,8 @@ class Jobs:
         finally:
             if promise is not None:
                 promise.give_up()
+        if product is not None and ended.status != records.SUCCEEDED:
+            await self._store.run(discard_made, product.output)
         await self._end(running, ended, sink)
 
     async def _end(self, running: _Running, ended: Job, sink: Sink) -> None:
@@ -380,9 +383,13 @@ class Jobs:
         await self._store.run(self._store.forget, job.id)
         self._unwritten.pop(job.id, None)
 
+    def interrupt(self) -> None:
+        """Has all that is cancelled from now on be what was interrupted, whoever cancels it."""
+        self._closing = True
+
     async def close(self) -> None:
         """Cancels all that run: they were interrupted."""
-        self._closing = True
+        self.interrupt()
         # All at once: one after another, each would give its place to the next.
         await asyncio.gather(*(self.cancel(one.job) for one in list(self._running.values())))
         with suppress(PolymuxError):

@@ -189,6 +189,15 @@ class Made:
     file_name: str
 
 
+def discard_made(output: Any) -> None:
+    """Gives up the files of an output that have no name yet: another of them could not be kept."""
+    if isinstance(output, Made):
+        output.draft.discard()
+    elif isinstance(output, (list, dict)):
+        for one in output.values() if isinstance(output, dict) else output:
+            discard_made(one)
+
+
 @dataclass(slots=True)
 class Product:
     """What came of work.

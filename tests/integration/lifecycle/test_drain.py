@@ -126,6 +126,9 @@ def test_streams_calls_jobs_and_queues(tmp_path: Path, pool: ThreadPoolExecutor)
         for job in jobs:
             found = program.request("GET", f"{JOBS}/{job}").json()
             assert (found["status"], found.get("output")) == ("failed", None)
+        # Those whose callers were still there as well: the server gave them up, not they.
+        listed = program.request("GET", JOBS).json()["results"]
+        assert [one["status"] for one in listed] == ["failed"] * 4
 
 
 def test_fifty_streams_and_five_conversions(tmp_path: Path) -> None:

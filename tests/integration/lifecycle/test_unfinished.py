@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
 from polymux.service.backend import Backend
 from polymux.service.failures import storage_full
 from polymux.service.store import Store
@@ -15,21 +16,23 @@ from support.served import until
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
     from polymux.service.work import Sink, Work
 
 PIECE = b"the first half, "
 
 
 class Half(Backend):
-    """Makes two files of which the second is not there."""
+    """Makes two files of which one is not there."""
 
     name = "half"
     operations = frozenset(("convert_to_mp3",))
 
+    def __init__(self, there: int) -> None:
+        self._there = there
+
     async def run(self, work: Work, sink: Sink) -> Product:
         drafts = sink.draft(10), sink.draft(10)
-        drafts[0].path.write_bytes(PIECE)
+        drafts[self._there].path.write_bytes(PIECE)
         return Product({"response": [Made(one, "audio/mpeg", "a.mp3") for one in drafts]})
 
 
@@ -80,9 +83,10 @@ def test_a_file_has_no_name_until_it_is_whole(tmp_path: Path) -> None:
         assert not draft.exists()
 
 
-def test_a_job_that_failed_has_no_files(tmp_path: Path) -> None:
-    """Not those either that were whole: nobody was told of them."""
-    with PolymuxServer(tmp_path / "s", lambda: [Half()]) as server:
+@pytest.mark.parametrize("there", [0, 1])
+def test_a_job_that_failed_has_no_files(tmp_path: Path, there: int) -> None:
+    """Not those either that were whole: nobody was told of them, before the other or behind it."""
+    with PolymuxServer(tmp_path / "s", lambda: [Half(there)]) as server:
         body, headers = form(("file", ("a.wav", b"x")))
         answer = server.ask("POST", CONVERT, body, headers)
         assert (answer.status, answer.json()["code"]) == (503, "store_failed")

@@ -234,6 +234,37 @@ def test_what_is_no_picture(tmp_path: Path, data: bytes) -> None:
         loaded(tmp_path, data)
 
 
+def test_smaller_pictures_of_a_photograph_are_no_pages(tmp_path: Path) -> None:
+    """Cameras write a preview behind it, which others cut off and leave what tells of it."""
+    buffer = io.BytesIO()
+    photograph, preview = Image.new("RGB", (40, 30), "red"), Image.new("RGB", (20, 15), "red")
+    photograph.save(buffer, "MPO", save_all=True, append_images=[preview])
+    data = buffer.getvalue()
+    for one in (data, data[: data.rindex(b"\xff\xd8\xff")]):
+        assert read_pages(tmp_path, one) == ([(40, 30)], [])
+
+
+@pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
+def test_of_what_moves_the_first_picture_is_taken(tmp_path: Path, kind: str) -> None:
+    buffer = io.BytesIO()
+    first, second = Image.new("RGB", (40, 30), "red"), Image.new("RGB", (40, 30), "blue")
+    first.save(buffer, kind, save_all=True, append_images=[second])
+    told = ["it has several pictures: the first is taken"]
+    assert read_pages(tmp_path, buffer.getvalue()) == ([(40, 30)], told)
+
+
+def read_pages(folder: Path, data: bytes) -> tuple[list[tuple[int, int]], list[str]]:
+    """Sizes of the pages as text is read of, and what was told."""
+    path = folder / "picture"
+    path.write_bytes(data)
+    sink = Sink(folder)
+    wanted = {"pages": 200, "mode": "rgb"}
+    pages = load_pictures(Upload(path, "p", "", len(data)), wanted, 1_000_000, sink, Token())
+    for one in pages:
+        one["pixels"].path.unlink()
+    return [(one["width"], one["height"]) for one in pages], sink.lines
+
+
 def test_floats_for_colours_are_named(tmp_path: Path) -> None:
     """Pillow reads them of grey pictures alone, and tells of others as of broken ones."""
     done, made = cv2.imencode(".tiff", np.full((4, 5, 3), 0.5, np.float32))

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from pathlib import Path
 
+    from polymux.service.work import Work
+
 
 def go(body: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(body, 20))
@@ -246,6 +248,28 @@ def test_the_same_request_under_a_key_is_one_job(tmp_path: Path) -> None:
     go(body())
 
 
+def test_what_a_request_has_made_is_found_whatever_became_of_its_engine(tmp_path: Path) -> None:
+    async def body() -> None:
+        backend = Scripted()
+        async with running(tmp_path / "s", backend) as service:
+            first, _ = await service.begin(work_of(), "k")
+            first = await service.jobs.wait(first)
+            backend.refuse = refusing  # type: ignore[method-assign]
+            with pytest.raises(OverloadedError):
+                await service.begin(work_of())
+            again, new = await service.begin(work_of(), "k")
+            assert (again.id, again.output, new) == (first.id, first.output, False)
+            service.drain()
+            again, new = await service.begin(work_of(), "k")
+            assert (again.id, new) == (first.id, False)
+
+    go(body())
+
+
+def refusing(_: Work) -> None:
+    raise refusal(OverloadedError, "left alone", code="engine_broken", retry_after_s=9)
+
+
 def test_waiting_no_longer_than_asked(tmp_path: Path) -> None:
     async def body() -> None:
         backend = Scripted()
@@ -369,6 +393,27 @@ def test_closing_cancels_what_runs_and_refuses_what_comes(tmp_path: Path) -> Non
             await asyncio.sleep(0)
         done = await ended
         assert (done.status, done.error and done.error["code"]) == ("failed", "interrupted")
+
+    go(body())
+
+
+def test_who_is_cancelled_by_the_server_s_end_has_not_given_up(tmp_path: Path) -> None:
+    """Requests are cancelled before the service is closed; one is at work, the other waits."""
+
+    async def body() -> None:
+        backend = Scripted()
+        backend.gate.clear()
+        async with running(tmp_path / "s", backend) as service:
+            jobs = [(await service.begin(work_of(), key))[0] for key in ("a", "b")]
+            await until(lambda: backend.began)
+            service.jobs.interrupt()
+            await asyncio.gather(*map(service.jobs.abandon, jobs))
+            for one in jobs:
+                ended = await service.jobs.find(one.id, None)
+                assert (ended.status, ended.error and ended.error["code"]) == (
+                    "failed", "interrupted",
+                )  # fmt: skip
+                assert ended.idempotency is None
 
     go(body())
 
