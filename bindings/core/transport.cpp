@@ -240,7 +240,7 @@ void register_transport(py::module_& module) {
         .def("__reduce__", &refuse_pickling)
         .def(py::init([](std::vector<std::string> headers, std::string proxy, std::string no_proxy,
                          std::string certificates, bool verify, bool http2,
-                         std::string client_certificate) {
+                         std::string client_certificate, bool reuse) {
                  return std::make_unique<PySession>(
                      transport::SessionOptions{.headers = std::move(headers),
                                                .proxy = std::move(proxy),
@@ -248,11 +248,12 @@ void register_transport(py::module_& module) {
                                                .certificates = std::move(certificates),
                                                .client_certificate = std::move(client_certificate),
                                                .verify = verify,
-                                               .http2 = http2});
+                                               .http2 = http2,
+                                               .reuse = reuse});
              }),
              py::kw_only(), py::arg("headers"), py::arg("proxy"), py::arg("no_proxy"),
              py::arg("certificates"), py::arg("verify"), py::arg("http2"),
-             py::arg("client_certificate") = std::string())
+             py::arg("client_certificate") = std::string(), py::arg("reuse") = true)
         .def(
             "perform",
             [](PySession& self, std::string method, std::string url,

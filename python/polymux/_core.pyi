@@ -451,6 +451,7 @@ class Session:
         verify: bool,
         http2: bool,
         client_certificate: str = "",
+        reuse: bool = True,
     ) -> None: ...
     def perform(
         self,

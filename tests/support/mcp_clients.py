@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from polymux.service.work import Made, Product
+from polymux.service.work import Made, Product, Upload
 
 from support.commands import PROGRAM, environment
 from support.services import Scripted
@@ -145,8 +145,13 @@ class Making(Scripted):
     def __init__(self) -> None:
         names = ("convert_to_mp3", "read_text", "chat", "free_chat", "generate_image")
         super().__init__("making", names, slots=4)
+        #: What was in the files that were given.
+        self.read: list[bytes] = []
 
     async def run(self, work: Work, sink: Sink) -> Product:
+        given = work.values.get("file")
+        if isinstance(given, Upload):
+            self.read.append(given.path.read_bytes())
         if work.operation != "generate_image":
             return await super().run(work, sink)
         self.began.append(work)

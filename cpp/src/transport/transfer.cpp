@@ -117,8 +117,8 @@ Result<void> Transfer::configure() {
     set(CURLOPT_BUFFERSIZE,
         task.reading == Reading::pieces ? file_buffer_bytes : stream_buffer_bytes);
     set(CURLOPT_ACCEPT_ENCODING, task.reading == Reading::whole ? "" : nullptr);
-    set(CURLOPT_FORBID_REUSE,
-        task.reading == Reading::chat && server_closes_after_streams() ? 1L : 0L);
+    const bool is_last = task.reading == Reading::chat && server_closes_after_streams();
+    set(CURLOPT_FORBID_REUSE, is_last || !surroundings_.session->options.reuse ? 1L : 0L);
     if (!set.succeeded()) return no_memory();
     return {};
 }

@@ -260,6 +260,7 @@ class AddressedBackend(Backend):
         """Nothing is loaded."""
         self.name, self.operations = inner.name, inner.operations
         self.slots, self.models = inner.slots, inner.models
+        self.is_upstream = inner.is_upstream
         self._inner = inner
         self._bringer = bringer
 

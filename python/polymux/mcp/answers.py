@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.contract import Operation
+    from polymux.service.media_store import StoredFile
 
 #: All files of an answer that are in it themselves; some clients take no events over 1 MiB.
 INLINE_BYTES = 512 << 10
@@ -36,6 +37,7 @@ class MadeFile:
         size_bytes: Its size; None where it is not known.
         read: Gives its bytes, where it has no more than so many; None where it has.
         path: Where it lies on this machine; None where it does not.
+        kept: What the store knows of it, where it is one of its files; None for others.
     """
 
     uri: str
@@ -44,6 +46,7 @@ class MadeFile:
     size_bytes: int | None
     read: Callable[[int], Awaitable[bytes | None]]
     path: Path | None = None
+    kept: StoredFile | None = None
 
 
 @dataclass(frozen=True, slots=True)

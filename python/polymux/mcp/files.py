@@ -17,6 +17,8 @@ from polymux.service.failures import invalid
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from polymux.service.media_store import StoredFile
+
 _DATA = "data:"
 _LONGEST_PATH = 4096
 _LONGEST_DATA_HEAD = 1024
@@ -34,6 +36,7 @@ class Input:
         size_bytes: Its size.
         path: Where it lies; None where `data` is the file.
         data: The file itself; None where it lies on disk.
+        kept: What the store knows of it, where it is one of its files; None for others.
     """
 
     file_name: str
@@ -41,6 +44,7 @@ class Input:
     size_bytes: int
     path: Path | None = None
     data: bytes | None = None
+    kept: StoredFile | None = None
 
 
 def embedded(field: str, text: str, longest_bytes: int | None) -> Input:
@@ -66,10 +70,19 @@ def embedded(field: str, text: str, longest_bytes: int | None) -> Input:
         data = unquote_to_bytes(body)
     else:
         data = _decoded(field, unquote(body) if head else body)
-    if longest_bytes is not None and len(data) > longest_bytes:
-        raise invalid(f"{field}: the file is over the {longest_bytes} bytes that are taken", field)
+    check_length(field, len(data), longest_bytes)
     names = [unquote(one.partition("=")[2]) for one in words if one.startswith("name=")]
     return Input(names[0] if names else field, kind, len(data), data=data)
+
+
+def check_length(field: str, size_bytes: int, longest_bytes: int | None) -> None:
+    """Raises where a file is longer than is taken; None for no limit.
+
+    Raises:
+        BadRequestError: It is.
+    """
+    if longest_bytes is not None and size_bytes > longest_bytes:
+        raise invalid(f"{field}: the file is over the {longest_bytes} bytes that are taken", field)
 
 
 def _decoded(field: str, text: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from polymux.mcp.answers import MadeFile, Outcome
 from polymux.mcp.arguments import checked
 from polymux.service import shapes
 from polymux.service.dispatch import is_job
+from polymux.service.drafts import copied, written
 from polymux.service.failures import invalid, restored
 from polymux.service.records import CANCELED, SUCCEEDED
 from polymux.service.work import Upload, Work, heard_at_the_end
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from polymux.mcp.desks import Call
     from polymux.mcp.files import Input
     from polymux.service.dispatch import Service
-    from polymux.service.drafts import Draft
     from polymux.service.media_store import StoredFile
     from polymux.service.records import Job
     from polymux.service.work import Caller
@@ -98,6 +98,7 @@ class ServiceDesk:
             file.size_bytes,
             read,
             service.store.media.path_of(file),
+            file,
         )
 
     async def made(
@@ -127,24 +128,18 @@ class ServiceDesk:
 
 
 async def _upload(one: Input, service: Service, drafts: ExitStack) -> Upload:
-    """A file on disk as it is, another one as a draft of the store."""
-    if one.path is not None:
+    """A file of the user's as it is, another one as a draft of the store."""
+    media = service.store.media
+    if one.kept is not None:
+        try:
+            draft = await copied(media, one.kept, drafts)
+        except FileNotFoundError:
+            raise invalid(f"{one.file_name}: the file has just expired") from None
+    elif one.path is not None:
         return Upload(one.path, one.file_name, one.content_type, one.size_bytes)
-    draft = service.store.media.draft(one.size_bytes)
-    drafts.callback(draft.discard)
-    writing = asyncio.ensure_future(asyncio.to_thread(_write, draft, one.data or b""))
-    try:
-        await asyncio.shield(writing)
-    except BaseException:
-        with suppress(Exception):
-            await writing  # What is discarded must not come back.
-        raise
+    else:
+        draft = await written(media, one.data or b"", drafts)
     return Upload(draft.path, one.file_name, one.content_type, one.size_bytes)
-
-
-def _write(draft: Draft, data: bytes) -> None:
-    with draft.create() as file:
-        draft.write_to(file, data)
 
 
 def _files_of(job: Job, service: Service) -> list[StoredFile]:

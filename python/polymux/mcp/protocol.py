@@ -26,7 +26,7 @@ from polymux.mcp.answers import (
 )
 from polymux.mcp.arguments import sorted_out
 from polymux.mcp.desks import Call
-from polymux.mcp.files import Input
+from polymux.mcp.files import Input, check_length
 from polymux.mcp.tools import described
 from polymux.service.failures import described as told_of
 from polymux.service.failures import refusal
@@ -88,6 +88,18 @@ class Door(Protocol):
 
     def longest_json_bytes(self, operation: Operation) -> int:
         """Of the arguments that are no files."""
+        ...
+
+    def longest_file_bytes(self, operation: Operation) -> int | None:
+        """Of a file that another call has made; None for no limit."""
+        ...
+
+    def check_place(self, context: Context) -> None:
+        """Raises where whoever makes this request may begin no work beside what goes on.
+
+        Raises:
+            RateLimitError: It has as much as it may have.
+        """
         ...
 
     async def files(
@@ -162,6 +174,7 @@ class _Tools:
                     f"this key may not use {operation.name}",
                     code="forbidden",
                 )
+            self._door.check_place(context)
             arguments = sorted_out(operation, params.arguments)
             made = await self._made(visitor, arguments)
             files = await self._door.files(context, params, arguments.without(made))
@@ -183,12 +196,16 @@ class _Tools:
     async def _made(self, visitor: Visitor, arguments: Arguments) -> dict[str, Input]:
         """Those of the files that another call of the same caller has made, by their links."""
         found = {}
+        longest_bytes = self._door.longest_file_bytes(arguments.operation)
         for name, text in arguments.files.items():
             if len(text) <= _LONGEST_LINK and "://" in text[:_LONGEST_SCHEME]:
                 made = await self._desk.find(visitor.caller, text)
                 if made is not None and made.path is not None:
                     size_bytes = made.size_bytes or 0
-                    found[name] = Input(made.name, made.content_type, size_bytes, path=made.path)
+                    check_length(name, size_bytes, longest_bytes)
+                    found[name] = Input(
+                        made.name, made.content_type, size_bytes, path=made.path, kept=made.kept
+                    )
         return found
 
 

@@ -144,6 +144,14 @@ class StdioDoor:
         del operation
         return LONGEST_JSON_BYTES
 
+    def longest_file_bytes(self, operation: Operation) -> int | None:
+        """None: they are the user's own; see `Door.longest_file_bytes`."""
+        del operation
+        return None
+
+    def check_place(self, context: Context) -> None:
+        """There is always one; see `Door.check_place`."""
+
     async def files(
         self, context: Context, params: types.CallToolRequestParams, arguments: Arguments
     ) -> Mapping[str, Input] | types.InputRequiredResult:

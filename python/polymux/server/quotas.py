@@ -55,17 +55,25 @@ class Quotas:
         use = self._use(key)
         self._take(key, use)
         if key.concurrent is not None and use.running + jobs >= key.concurrent:
-            raise refusal(
-                errors.RateLimitError,
-                f"this key may have {key.concurrent} requests and jobs at once, and has them: ask "
-                "again when one has ended",
-                retry_after_s=1,
-            )
+            raise _too_many(key)
         use.running += 1
         try:
             yield
         finally:
             use.running -= 1
+
+    def check_jobs(self, key: Key, jobs: int) -> None:
+        """Raises where a request that has its room may begin nothing beside the key's jobs.
+
+        Args:
+            key: Whose.
+            jobs: How many of its jobs go on without a request.
+
+        Raises:
+            RateLimitError: There are as many as it may have.
+        """
+        if key.concurrent is not None and self._use(key).running + jobs > key.concurrent:
+            raise _too_many(key)
 
     def _use(self, key: Key) -> _Use:
         use = self._uses.get(key.id)
@@ -91,3 +99,12 @@ class Quotas:
                 retry_after_s=wait_s,
             )
         use.left -= 1
+
+
+def _too_many(key: Key) -> errors.RateLimitError:
+    return refusal(
+        errors.RateLimitError,
+        f"this key may have {key.concurrent} requests and jobs at once, and has them: ask again "
+        "when one has ended",
+        retry_after_s=1,
+    )

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import hashlib
 import logging
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import FileIO
 from typing import TYPE_CHECKING
 
 from polymux.service.failures import StoreError, storage_full
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import ExitStack
     from pathlib import Path
     from typing import Self
 
-    from polymux.service.media_store import MediaStore
+    from polymux.service.media_store import MediaStore, StoredFile
 
 _log = logging.getLogger("polymux.service")
 _PIECE_BYTES = 1 << 20
@@ -120,6 +122,57 @@ class Draft:
     def __exit__(self, *_: object) -> None:
         """Discards it, unless it was adopted."""
         self.discard()
+
+
+async def written(media: MediaStore, data: bytes, files: ExitStack) -> Draft:
+    """A draft that holds `data`; `files` discards it.
+
+    Raises:
+        InternalServerError: There is no room (code ``storage_full``).
+        StoreError: It cannot be written.
+    """
+
+    def write(draft: Draft) -> None:
+        with draft.create() as file:
+            draft.write_to(file, data)
+
+    return await _drafted(media, len(data), files, write)
+
+
+async def copied(media: MediaStore, kept: StoredFile, files: ExitStack) -> Draft:
+    """A draft that holds what a file of the store does; `files` discards it.
+
+    Engines open drafts and may write them, and no other file of the store; that may also go
+    meanwhile.
+
+    Raises:
+        FileNotFoundError: It has gone.
+        InternalServerError: There is no room (code ``storage_full``).
+        StoreError: It cannot be written.
+    """
+
+    def write(draft: Draft) -> None:
+        with os.fdopen(media.open(kept), "rb") as source, draft.create() as file:
+            while piece := source.read(_PIECE_BYTES):
+                draft.write_to(file, piece)
+
+    return await _drafted(media, kept.size_bytes, files, write)
+
+
+async def _drafted(
+    media: MediaStore, size_bytes: int, files: ExitStack, write: Callable[[Draft], None]
+) -> Draft:
+    """A draft that was written on another thread."""
+    draft = media.draft(size_bytes)
+    files.callback(draft.discard)
+    writing = asyncio.ensure_future(asyncio.to_thread(write, draft))
+    try:
+        await asyncio.shield(writing)
+    except BaseException:
+        with suppress(Exception):
+            await writing  # What is discarded must not come back.
+        raise
+    return draft
 
 
 @contextmanager

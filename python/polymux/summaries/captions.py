@@ -23,6 +23,8 @@ _HEARD = re.compile(r"\[[^\[\]]{0,200}\]|\([^()]{0,200}\)")
 _FORMS = ("vtt", "srt")
 #: What yt-dlp says of a form that it cannot tell: what the file holds is looked at then.
 _UNTOLD = (None, "", "unknown_video")
+#: Of captions whose page does not say it (ISO 639-2).
+_NO_LANGUAGE = "und"
 _TAGS = re.compile(r"<[^<>]{0,200}>")
 _MOST_CUES = 200_000
 _LONGEST_LINE = 2_000
@@ -106,7 +108,7 @@ def chosen_captions(info: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | Non
     """
     for kind in ("subtitles", "automatic_captions"):
         found = {
-            str(language): _readable(forms)
+            str(language) or _NO_LANGUAGE: _readable(forms)
             for language, forms in (info.get(kind) or {}).items()
             if language != "live_chat"
         }

@@ -20,6 +20,7 @@ from polymux.request import build_request
 from polymux.service.backend import Backend, Health
 from polymux.service.failures import refusal
 from polymux.service.work import Made, Product, Upload
+from polymux.upstreams.addresses import addresses_of
 from polymux.upstreams.chats import passed_on
 from polymux.upstreams.failing import cleaned, failed, late, of_code
 from polymux.upstreams.listing import ModelListing
@@ -243,6 +244,10 @@ class PolymuxUpstream(Backend):
                         if isinstance(value, dict) and told.is_end(value):
                             return value
                         interruptions = 0
+            except (errors.RateLimitError, errors.OverloadedError) as error:
+                # It says when to come again, and the job is there: how long is for its deadline.
+                interruptions = 0
+                await asyncio.sleep(float(error.headers["retry-after"]))
             except errors.InternalServerError:
                 if interruptions >= _MOST_INTERRUPTIONS:
                     raise
@@ -327,7 +332,7 @@ def _addresses(fields: Sequence[Field], values: object) -> Iterator[tuple[str, s
     for field in fields:
         value = values.get(field.name)
         if field.kind == "url" and isinstance(value, str) and value[:5].lower() != "data:":
-            yield field.name, value
+            yield from ((field.name, one) for one in addresses_of(field.name, value))
         many = value if isinstance(value, list) else ()
         inner = [(field.object, value), *((field.items_object, one) for one in many)]
         for kind, one in inner:

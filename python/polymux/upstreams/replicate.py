@@ -16,6 +16,7 @@ from polymux.fetching import FetchLimits, FetchPolicy, ajudged
 from polymux.service.backend import Backend, Health
 from polymux.service.failures import refusal
 from polymux.service.work import Product, Upload
+from polymux.upstreams.addresses import addresses_of
 from polymux.upstreams.failing import late
 from polymux.upstreams.replicate_models import (
     addresses_in,
@@ -166,7 +167,9 @@ class ReplicateUpstream(Backend):
         Raises:
             URLRefusedError: One leads where it may not.
         """
-        for name, address in addresses_in(work).items():
+        found_in = addresses_in(work).items()
+        judged = [(name, one) for name, text in found_in for one in addresses_of(name, text)]
+        for name, address in judged:
             try:
                 await ajudged(address, policy=self._policy, limits=_LOOK_UP)
             except errors.PolymuxError as error:

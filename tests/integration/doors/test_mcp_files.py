@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mcp import MCPError
+from polymux.server.settings import Limits
+from servers import media
 from support.mcp_clients import (
     FILE,
     MODES,
@@ -145,8 +147,10 @@ def test_what_one_tool_has_made_another_takes(server: PolymuxServer, box: Box, m
             result = await client.call_tool("read_text", {"file": link.uri})
             assert text_of(result) == "read"
             upload = box.backend.began[-1].values["file"]
-            assert upload.path.read_bytes() == box.backend.data
+            assert box.backend.read[-1] == box.backend.data
             assert upload.file_name == "a.mp3"
+            # A file of its own: the other may go meanwhile.
+            assert not upload.path.exists()
             count = len(box.backend.began)
             assert code_of(await other.call_tool("read_text", {"file": link.uri})) == (
                 "invalid_request"
@@ -155,6 +159,42 @@ def test_what_one_tool_has_made_another_takes(server: PolymuxServer, box: Box, m
             assert await read(client, link.uri) == box.backend.data  # It is still there.
 
     run(main())
+
+
+def test_a_real_engine_takes_what_it_has_made(tmp_path: Path, mode: str) -> None:
+    """It is confined to the request's own files, so it gets one of these."""
+    sound = base64.b64encode(media.wav(16_000)).decode()
+
+    async def main() -> None:
+        async with over_http(server, mode) as client:
+            (link,) = links_in(await client.call_tool("convert_to_mp3", {"file": sound}))
+            result = await client.call_tool("convert_to_mp3", {"file": link.uri, "bitrate": "64k"})
+            assert not result.is_error, text_of(result)
+            (again,) = links_in(result)
+            assert again.size is not None
+            assert 0 < again.size != link.size
+
+    with PolymuxServer(tmp_path / "s") as server:
+        run(main())
+        assert list((tmp_path / "s" / "drafts").iterdir()) == []
+
+
+def test_one_that_is_longer_than_is_taken_is_refused(tmp_path: Path, mode: str) -> None:
+    """As it would be at the operation's own address."""
+    made = Making()
+    made.data = b"ID3" + bytes(200_000)
+
+    async def main() -> None:
+        async with over_http(server, mode) as client:
+            (link,) = links_in(await client.call_tool("convert_to_mp3", FILE))
+            result = await client.call_tool("read_text", {"file": link.uri})
+            assert code_of(result) == "invalid_request"
+            assert "over the 100000 bytes" in text_of(result)
+            assert len(made.began) == 1
+
+    limits = Limits(image_bytes=100_000, upload_bytes=100_000)
+    with PolymuxServer(tmp_path / "s", lambda: [made], limits=limits) as server:
+        run(main())
 
 
 def test_pages_of_resources(server: PolymuxServer, mode: str) -> None:

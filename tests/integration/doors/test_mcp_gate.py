@@ -15,7 +15,7 @@ from polymux.errors import InvalidRequestError
 from polymux.server.doors.mcp_sessions import OpenSessions
 from polymux.server.settings import DoorSettings, Limits, ServerSettings, read_settings
 from support.mcp_clients import PATH, TYPES, VERSION, events, handshake, message, post
-from support.polymux_server import Box, PolymuxServer, form, read_answer
+from support.polymux_server import CONVERT, Box, PolymuxServer, form, read_answer
 from support.served import until
 from support.services import Scripted
 
@@ -89,6 +89,31 @@ def test_without_a_right_key_no_body_is_read(server: PolymuxServer, key: str | N
     assert answer.json()["code"] == "unauthorized"
     assert answer.headers["www-authenticate"].startswith("Bearer")
     assert "mcp-session-id" not in answer.headers
+
+
+def test_jobs_of_a_key_that_go_on_have_places_beside_its_calls(
+    server: PolymuxServer, box: Box
+) -> None:
+    """As at the operations' own addresses; to look at what there is needs none."""
+    limited, _ = server.keys.add("limited", concurrent=2)
+    fields = session_of(server, limited)
+    box.backend.gate.clear()
+    arguments = {"name": "read_text", "arguments": {"file": "data:;base64,aGVsbG8="}}
+    call = message("tools/call", arguments)
+    body, head = form(("file", ("a.wav", b"x")))
+    for _ in range(2):
+        later = [*head, ("Prefer", "respond-async")]
+        assert server.ask("POST", CONVERT, body, later, key=limited).status == 202
+    until(lambda: len(box.backend.began) == 2)
+    told = events(post(server, call, fields, key=limited))[0]["result"]
+    assert told["isError"] is True
+    assert "2 requests and jobs at once" in json.dumps(told)
+    assert len(box.backend.began) == 2
+    assert "tools" in events(post(server, message("tools/list"), fields, key=limited))[0]["result"]
+    server.loop.call_soon_threadsafe(box.backend.gate.set)
+    until(lambda: not server.state.has_jobs)
+    told = events(post(server, call, fields, key=limited))[0]["result"]
+    assert "isError" not in told or told["isError"] is False, told
 
 
 @pytest.mark.parametrize(

@@ -297,6 +297,8 @@ def test_over_tls(tmp_path: Path, box: Box) -> None:
             begun(server, good.url, ["completed"])
             (request,) = good.wait_requests(1)
             assert verified(server, good.wait_complete(request))["status"] == "succeeded"
+            # One that was kept would have a place among those of everybody's messages.
+            good.wait_closed(request.connection, 5)
             until(lambda: not watching(server))
             assert bad.requests == []
 

@@ -72,6 +72,16 @@ def test_an_address_within_is_refused(
     assert len(reference.requests) == before
 
 
+def test_one_text_may_hold_several(server: PolymuxServer, reference: ReferenceServer) -> None:
+    """Whoever does the work there may split it."""
+    before = len(reference.requests)
+    links = f"http://203.0.113.7/a.safetensors,{METADATA}"
+    answer = asked(server, "upscale_image.lora_links", links)
+    told = answer.json()
+    assert (answer.status, told["code"], told["param"]) == (400, "url_refused", "lora_links")
+    assert len(reference.requests) == before
+
+
 @pytest.mark.parametrize("field", CHATS)
 def test_streams_are_judged_as_well(
     server: PolymuxServer, reference: ReferenceServer, field: str

@@ -142,6 +142,28 @@ def test_while_a_job_is_watched(
         assert_let_go(other, EVENTS)
 
 
+@pytest.mark.parametrize("status", [429, 503])
+def test_who_may_not_watch_yet_waits(
+    server: PolymuxServer, other: MisbehavingServer, status: int
+) -> None:
+    """The job is there and goes on: it is no reason to end it, however often it comes."""
+    other.script(steps.answer(202, prediction("starting")), path=CONVERT)
+    busy = b'{"error": "ask again", "code": "rate_limited"}'
+    for _ in range(3):
+        other.script(steps.answer(status, busy, headers=[("Retry-After", "1")]), path=EVENTS)
+    end = steps.send(b"data: " + DONE + b"\n\n")
+    other.script(steps.event_stream(), end, steps.close(), path=EVENTS)
+    other.script(steps.answer(200, MP3, content_type="audio/mpeg"), path=FILE)
+    began = time.monotonic()
+    answer = converted(server)
+    assert answer.status == 200, answer.body
+    assert time.monotonic() - began >= 3
+    paths = [one.path for one in other.requests]
+    assert (paths.count(EVENTS), paths.count(CANCEL)) == (4, 0)
+    for one in server.ask("GET", "/api/v1/predictions").json()["results"]:  # Others look for none.
+        assert server.ask("DELETE", f"/api/v1/predictions/{one['id']}").status == 204
+
+
 @pytest.mark.parametrize("watched", [False, True], ids=["at once", "job"])
 @pytest.mark.parametrize("fault", [*faults(b"", ""), "another kind"])
 def test_as_a_result_is_fetched(

@@ -81,3 +81,4 @@ def test_recordings_at_addresses(tmp_path: Path) -> None:
     for lines, kind in (("", AddressedBackend), (f"models = ['{ESRGAN}']", ReplicateUpstream)):
         [backend] = upstreams_of({"x": read(tmp_path, lines)}, FetchPolicy(), (), bringer)
         assert type(backend) is kind
+        assert backend.is_upstream

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.errors import InvalidRequestError
-from polymux.summaries.captions import Said, has_words, read_captions, says_anything
+from polymux.summaries.captions import (
+    Said,
+    chosen_captions,
+    has_words,
+    read_captions,
+    says_anything,
+)
 from polymux.summaries.parts import Chapter, parts_of
 from polymux.summaries.settings import SummaryOptions
 
@@ -29,6 +35,13 @@ def test_what_is_not_said_is_left_out() -> None:
         "100:00:00.000 --> 100:00:01.000\nlate"
     )
     assert read_captions(data.encode()) == [Said(1.5, "Hello, you & me"), Said(360_000.0, "late")]
+
+
+def test_captions_of_no_language_have_one() -> None:
+    """As yt-dlp has those of a track with an empty label: whether there are any goes by it."""
+    track = {"ext": "vtt", "url": "/c.vtt"}
+    assert chosen_captions({"subtitles": {"": [track]}}) == ("und", track)
+    assert chosen_captions({"subtitles": {"": [track], "en": [track]}}) == ("en", track)
 
 
 def test_subrip() -> None:

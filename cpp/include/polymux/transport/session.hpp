@@ -26,6 +26,7 @@ struct SessionOptions {
     std::string client_certificate = {};
     bool verify = true;  ///< False: any certificate will do.
     bool http2 = true;   ///< Where a server offers it over TLS.
+    bool reuse = true;   ///< False: a connection has one exchange, and ends with it.
     /// The server keeps the promise of an `Idempotency-Key` once an answer has this field.
     std::string idempotent_field = "Polymux-Version";
 };

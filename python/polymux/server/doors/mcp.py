@@ -344,13 +344,24 @@ class _HttpDoor:
     def longest_json_bytes(self, operation: Operation) -> int:
         return self._limits[operation.name].longest_json_bytes
 
+    def longest_file_bytes(self, operation: Operation) -> int:
+        return self._limits[operation.name].longest_form_bytes
+
+    def check_place(self, context: Context) -> None:
+        """The request itself has one already; jobs that go on without one have others."""
+        request: Any = context.request
+        access: Access = request.scope[_ACCESS]
+        if access.key is not None and access.key.concurrent is not None:
+            jobs = self._state.service.jobs.unattended(access.key.id)
+            self._state.gate.quotas.check_jobs(access.key, len(jobs))
+
     async def files(
         self, context: Context, params: CallToolRequestParams, arguments: Arguments
     ) -> Mapping[str, Input]:
         del context, params
         from polymux.mcp.files import embedded
 
-        longest = self._limits[arguments.operation.name].longest_form_bytes
+        longest = self.longest_file_bytes(arguments.operation)
         return {
             name: await asyncio.to_thread(embedded, name, text, longest)
             for name, text in arguments.files.items()

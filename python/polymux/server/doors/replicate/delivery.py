@@ -82,6 +82,8 @@ class Delivery:
                     certificates="" if bundle is None else os.fsdecode(bundle),
                     verify=True,
                     http2=False,
+                    # One that is kept has a place at the proxy, which others' messages need.
+                    reuse=False,
                 )
             return self._session
 

@@ -20,6 +20,7 @@ from polymux.mcp.files import embedded
 from polymux.server.doors.replicate.chats import chat_body, in_words_of
 from polymux.server.doors.replicate.shape import BASE, invalid_input
 from polymux.server.operations import OperationEndpoint
+from polymux.service.drafts import copied, written
 from polymux.service.failures import refusal
 from polymux.service.work import Upload, Work, without_data
 
@@ -33,14 +34,13 @@ if TYPE_CHECKING:
     from polymux.server.gate import Access
     from polymux.server.state import ServerState
     from polymux.service.drafts import Draft
-    from polymux.service.media_store import MediaStore, StoredFile
+    from polymux.service.media_store import StoredFile
     from polymux.service.work import Prepare, Sink
 
 _DATA = "data:"
 _DEEPEST = 64
 #: Of a job's progress, what bringing its files is.
 _SHARE = 0.3
-_PIECE_BYTES = 1 << 20
 #: Files that are fetched, and how long each may take.
 _AT_ONCE = 4
 _LONGEST_FETCH_S = 600.0
@@ -159,7 +159,7 @@ class Inputs:
             raise invalid_input(str(error), field) from None
         media = self._state.service.store.media
         data = found.data or b""
-        draft = await _drafted(media, len(data), files, lambda one: _written(one, data))
+        draft = await written(media, data, files)
         name = display_name(found.file_name)[:200]
         return Upload(draft.path, name, found.content_type, len(data))
 
@@ -186,12 +186,8 @@ class Inputs:
         return file
 
     async def _copied(self, file: StoredFile, files: ExitStack) -> Upload:
-        """A draft of its own: engines may write drafts, and the file may go meanwhile."""
-        media = self._state.service.store.media
         try:
-            draft = await _drafted(
-                media, file.size_bytes, files, lambda one: _written_from(one, media.open(file))
-            )
+            draft = await copied(self._state.service.store.media, file, files)
         except FileNotFoundError:
             raise invalid_input("a file of the input has just expired") from None
         return Upload(draft.path, file.file_name, file.content_type, file.size_bytes)
@@ -294,28 +290,3 @@ def _elsewhere(url: str) -> Upload:
         name = display_name(unquote(urlsplit(url).path.rpartition("/")[2], errors="replace"))
         return Upload(Path(os.devnull), name[:200] or "file", "", 0)
     return Upload(Path(os.devnull), "file", "", 0)
-
-
-async def _drafted(media: MediaStore, size_bytes: int, files: ExitStack, write: Any) -> Draft:
-    """A draft that was written on another thread."""
-    draft = media.draft(size_bytes)
-    files.callback(draft.discard)
-    writing = asyncio.ensure_future(asyncio.to_thread(write, draft))
-    try:
-        await asyncio.shield(writing)
-    except BaseException:
-        with suppress(Exception):
-            await writing  # What is discarded must not come back.
-        raise
-    return draft
-
-
-def _written(draft: Draft, data: bytes) -> None:
-    with draft.create() as file:
-        draft.write_to(file, data)
-
-
-def _written_from(draft: Draft, descriptor: int) -> None:
-    with os.fdopen(descriptor, "rb") as source, draft.create() as file:
-        while piece := source.read(_PIECE_BYTES):
-            draft.write_to(file, piece)
