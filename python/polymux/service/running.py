@@ -190,9 +190,11 @@ class Jobs:
         finally:
             if promise is not None:
                 promise.give_up()
-        if product is not None and ended.status != records.SUCCEEDED:
-            await self._store.run(discard_made, product.output)
-        await self._end(running, ended, sink)
+        try:
+            if product is not None and ended.status != records.SUCCEEDED:
+                await self._store.run(discard_made, product.output)
+        finally:
+            await self._end(running, ended, sink)
 
     async def _end(self, running: _Running, ended: Job, sink: Sink) -> None:
         """Writes the end down; nobody is told of it before."""
