@@ -59,7 +59,7 @@ _CHANNELS = 4
 
 
 def _moves(picture: Image) -> bool:
-    return picture.format != "TIFF" and getattr(picture, "is_animated", False)
+    return picture.format not in ("TIFF", "MPO") and getattr(picture, "is_animated", False)
 
 
 def load_pictures(
@@ -98,7 +98,7 @@ def load_pictures(
         pages = _pages_of(picture)
         if most > 1 and pages > _MOST_PAGES:
             raise _too_large(f"it has more than the {_MOST_PAGES} pages that are taken")
-        if pages > most == 1 or (picture.format != "MPO" and _moves(picture)):
+        if pages > most == 1 or _moves(picture):
             sink.log("it has several pictures: the first is taken")
         for number in range(min(pages, most)):
             token.check()

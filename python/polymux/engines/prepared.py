@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from polymux.service.work import Estimate, Work
 
 _MOST_PAGES = 200
+#: What nothing here can do, and what does not ask for it.
+_UNABLE = {"face_enhance": (False, "no engine here does it")}
 #: Guesses until something was measured: of a small model on two processors.
 _SPEECH_S = 0.5
 _PAGE_S = 3.0
@@ -75,13 +77,7 @@ class PreparedBackend(Backend):
                 param="model",
             )
         refuse_addresses(work, self._field)
-        if work.values.get("face_enhance") is True:
-            raise refusal(
-                errors.NoBackendError,
-                "face_enhance: no engine here does it; ask without, or have an upstream do it "
-                "('polymux doctor' tells of those)",
-                param="face_enhance",
-            )
+        refuse_unable(work, _UNABLE)
         self._engine.refuse(work)
 
     def health(self) -> Health:
@@ -159,6 +155,25 @@ def refuse_addresses(work: Work, field: str) -> None:
             f"this server does not fetch addresses: send the file itself as {field}",
             param="url",
         )
+
+
+def refuse_unable(work: Work, unable: Mapping[str, tuple[Any, str]]) -> None:
+    """Raises where something is asked for that nothing here can do.
+
+    Args:
+        work: What is asked for.
+        unable: Field to the value that does not ask for it, and why it cannot be done.
+
+    Raises:
+        NoBackendError: It is.
+    """
+    for name, (none, words) in unable.items():
+        if work.values.get(name, none) != none:
+            raise refusal(
+                errors.NoBackendError,
+                f"{name}: {words}; an upstream may ('polymux doctor' tells of those)",
+                param=name,
+            )
 
 
 def speech(engine: Backend, media: Backend) -> PreparedBackend:

@@ -211,19 +211,21 @@ class EngineBackend(Backend):
         try:
             await asyncio.wait_for(process.start(), load_s)
         except TimeoutError:
-            self._state = "failed"
-            raise engine_failed(
-                f"the engine {self.name} was not loaded within {load_s:.0f} s"
-            ) from None
+            late = engine_failed(f"the engine {self.name} was not loaded within {load_s:.0f} s")
+            self._note_not_loaded(late)
+            raise late from None
         except errors.PolymuxError as error:
-            self._state = "failed"
-            _log.error("the engine %s could not be loaded: %s", self.name, error)
+            self._note_not_loaded(error)
             if not process.was_wanted:
                 self._crashes.note(time.monotonic())
             raise
         except BaseException:
             self._state = "idle"
             raise
+
+    def _note_not_loaded(self, error: errors.PolymuxError) -> None:
+        self._state = "failed"
+        _log.error("the engine %s could not be loaded: %s", self.name, error)
 
     def _keep(self, work: Any) -> None:
         task = asyncio.create_task(work)

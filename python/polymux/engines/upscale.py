@@ -82,12 +82,6 @@ class UpscaleEngine(Engine):
         """Enlarges the picture."""
         from polymux.engines.media import write_new
 
-        if request.values.get("face_enhance") is True:
-            raise refusal(
-                errors.NoBackendError,
-                "face_enhance: no engine of this server does it; ask without",
-                param="face_enhance",
-            )
         scale = float(request.values.get("scale", self._factor))
         pixels = _pixels(request.values)
         height, width = pixels.shape[:2]

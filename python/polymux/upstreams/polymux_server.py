@@ -19,7 +19,7 @@ from polymux.predictions import PATH
 from polymux.request import build_request
 from polymux.service.backend import Backend, Health
 from polymux.service.failures import refusal
-from polymux.service.work import Made, Product, Upload
+from polymux.service.work import Made, Product, Upload, discard_made
 from polymux.upstreams.addresses import addresses_of
 from polymux.upstreams.chats import passed_on
 from polymux.upstreams.failing import cleaned, failed, late, of_code
@@ -274,8 +274,7 @@ class PolymuxUpstream(Backend):
             try:
                 output = await self._kept(output, sink, made)
             except BaseException:
-                for one in made:
-                    one.draft.discard()
+                discard_made(made)
                 raise
         if RESULTS[work.operation] != "Prediction":
             more = {"report": value["report"]} if "report" in value else {}

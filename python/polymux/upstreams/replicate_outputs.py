@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors, responses
 from polymux._secrets import hidden_in
+from polymux.service.work import discard_made
 from polymux.upstreams.failing import cleaned, failed
 from polymux.upstreams.results import KINDS, decoded, fetched, judged, kept
 from polymux.upstreams.transcripts import time_of
@@ -57,8 +58,7 @@ class Outputs:
                 return await self._music(output, sink, made)
             return await self._files(work, output, sink, made)
         except BaseException:
-            for one in made:
-                one.draft.discard()
+            discard_made(made)
             raise
 
     async def _files(

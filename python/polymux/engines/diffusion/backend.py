@@ -16,7 +16,7 @@ from polymux.engines.diffusion.estimates import ESTIMATED, HAS_MASK, HAS_VIDEO, 
 from polymux.engines.diffusion.loras import FILE
 from polymux.engines.diffusion.picture_files import FACTS, SAMPLES
 from polymux.engines.media import LOAD_FRAMES, LOAD_PICTURES, MEASURE_PICTURE
-from polymux.engines.prepared import upload_of
+from polymux.engines.prepared import refuse_unable, upload_of
 from polymux.models import catalogue
 from polymux.models.roles import needed_roles
 from polymux.service.backend import Backend, Health
@@ -95,13 +95,7 @@ class DiffusionBackend(Backend):
             problem = self._problem(role)
             if problem:
                 raise refusal(errors.NoBackendError, problem, param=param)
-        for name, (none, words) in _UNABLE.items():
-            if work.values.get(name, none) != none:
-                raise refusal(
-                    errors.NoBackendError,
-                    f"{name}: {words}; an upstream may ('polymux doctor' tells of those)",
-                    param=name,
-                )
+        refuse_unable(work, _UNABLE)
         self._engine.refuse(work)
 
     def _problem(self, role: str) -> str:
