@@ -210,6 +210,10 @@ def older(folder: Path) -> Steps:
     store.close()
     with closing(sqlite3.connect(folder / "catalogue.db")) as connection:
         connection.executescript(
+            "DROP TABLE idempotency_keys; ALTER TABLE jobs ADD COLUMN idempotency_key TEXT; "
+            "ALTER TABLE jobs ADD COLUMN idempotency_hash TEXT; "
+            "CREATE UNIQUE INDEX jobs_by_key ON jobs (owner, idempotency_key) "
+            "WHERE idempotency_key IS NOT NULL; "
             "DROP TABLE times; DROP INDEX files_of_owner; ALTER TABLE files DROP COLUMN metadata; "
             "PRAGMA user_version = 1"
         )

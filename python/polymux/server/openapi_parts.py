@@ -47,7 +47,10 @@ _WORK = {
     "507": "There is no room for files.",
 }
 _MEDIA = {"422": "The media cannot be worked with, or it would take too long."}
-_JOB = {"409": "Another request has come under this Idempotency-Key."}
+_JOB = {
+    "404": "Nothing was found, or what this Idempotency-Key stands for is gone.",
+    "409": "Another request has come under this Idempotency-Key.",
+}
 _CHATS = ("chat", "free_chat")
 
 

@@ -25,6 +25,7 @@ _FOLLOW = (
     "UPDATE jobs SET record = json_set(record, '$.started_at', "
     "json_extract(record, '$.started_at') + :leap_s) "
     "WHERE CASE WHEN json_valid(record) THEN json_extract(record, '$.started_at') >= :began END",
+    "UPDATE idempotency_keys SET created_at = created_at + :leap_s WHERE created_at >= :began",
 )
 _HOLD_BACK = (
     "UPDATE files SET created_at = :now, expires_at = expires_at - created_at + :now "
@@ -33,6 +34,7 @@ _HOLD_BACK = (
     "UPDATE jobs SET completed_at = :now WHERE completed_at > :now",
     "UPDATE jobs SET record = json_set(record, '$.started_at', :now) "
     "WHERE CASE WHEN json_valid(record) THEN json_extract(record, '$.started_at') > :now END",
+    "UPDATE idempotency_keys SET created_at = :now WHERE created_at > :now",
 )
 
 

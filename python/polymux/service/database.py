@@ -62,6 +62,23 @@ MIGRATIONS: tuple[str, ...] = (
         began REAL NOT NULL
     ) STRICT
     """,
+    """
+    CREATE TABLE idempotency_keys (
+        owner TEXT NOT NULL,
+        key TEXT NOT NULL,
+        hash TEXT NOT NULL,
+        job TEXT NOT NULL UNIQUE,
+        created_at REAL NOT NULL,
+        PRIMARY KEY (owner, key)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at);
+    INSERT INTO idempotency_keys (owner, key, hash, job, created_at)
+        SELECT owner, idempotency_key, idempotency_hash, id, created_at FROM jobs
+        WHERE idempotency_key IS NOT NULL;
+    DROP INDEX jobs_by_key;
+    ALTER TABLE jobs DROP COLUMN idempotency_key;
+    ALTER TABLE jobs DROP COLUMN idempotency_hash
+    """,
 )
 _FULL = (sqlite3.SQLITE_FULL,)
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)

@@ -300,6 +300,7 @@ class Service:
             OverloadedError: Too much waits already: no job is made.
             UnprocessableEntityError: It would take too long: no job is made.
             ConflictError: Another request has come under that key.
+            NotFoundError: The same has, and its job is gone (code ``gone``).
         """
 
         async def admit() -> Promise:

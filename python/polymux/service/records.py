@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.service.failures import described, refusal
+from polymux.service.idempotency import IdempotencyKeys
 from polymux.service.work import Upload
 
 if TYPE_CHECKING:
@@ -32,7 +33,11 @@ INTERRUPTED = {
     "param": None,
     "retry_after": None,
 }
-_KEPT_KEY_S = 24 * 3600.0
+#: Jobs with what their callers have called them.
+_JOBS = """
+    SELECT jobs.*, keys.key AS idempotency_key, keys.hash AS idempotency_hash
+    FROM jobs LEFT JOIN idempotency_keys AS keys ON keys.job = jobs.id
+"""
 
 
 @dataclass(slots=True)
@@ -53,7 +58,8 @@ class Job:
         metrics: Numbers by name, ``predict_time`` and ``total_time`` in seconds.
         progress: From 0 to 1; None where nobody knows.
         created_at: Seconds since 1970; so are the next two, None before.
-        idempotency: The caller's key and the hash of what it asked for; None where it gave none.
+        idempotency: The caller's key and the hash of what it asked for; None where it gave none,
+            and where the same request may begin anew.
         asked: What a door keeps of the request in its own words; None for nothing.
         preview: A small picture of what is being made, as a ``data:`` URL; never written down.
     """
@@ -109,8 +115,9 @@ class JobTable:
         self._database = database
         self._life_s = life_s
         self._clock = clock
+        self._keys = IdempotencyKeys(database, clock=clock)
         with database.transaction():
-            for row in database.rows("SELECT * FROM jobs WHERE completed_at IS NULL"):
+            for row in database.rows(f"{_JOBS} WHERE jobs.completed_at IS NULL"):
                 job = _job(row)
                 job.status, job.error, job.completed_at = FAILED, dict(INTERRUPTED), clock()
                 job.idempotency = None
@@ -125,16 +132,17 @@ class JobTable:
 
         Raises:
             ConflictError: Another request has come under that key.
+            NotFoundError: The same has, and its job is gone (code ``gone``).
         """
         with self._database.transaction():
             if job.idempotency is not None:
                 known = self.of_key(job.owner, *job.idempotency)
                 if known is not None:
                     return known
-            key, digest = job.idempotency or (None, None)
+                self._keys.add(job.owner, *job.idempotency, job=job.id, created_at=job.created_at)
             self._database.execute(
-                "INSERT INTO jobs (id, owner, operation, status, record, created_at, completed_at, "
-                "idempotency_key, idempotency_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO jobs (id, owner, operation, status, record, created_at, completed_at) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (
                     job.id,
                     job.owner,
@@ -143,8 +151,6 @@ class JobTable:
                     _record(job),
                     job.created_at,
                     job.completed_at,
-                    key,
-                    digest,
                 ),
             )
         return job
@@ -154,39 +160,40 @@ class JobTable:
 
         Raises:
             ConflictError: Another request has come under that key.
+            NotFoundError: The same has, and its job is gone (code ``gone``).
         """
-        query = "SELECT * FROM jobs WHERE owner = ? AND idempotency_key = ?"
-        row = self._database.row(query, (owner, key))
-        if row is None:
+        name = self._keys.job_of(owner, key, digest)
+        if name is None:
             return None
-        if row["created_at"] + _KEPT_KEY_S < self._clock():
-            self.forget_key(_job(row))
-            return None
-        if row["idempotency_hash"] != digest:
+        job = self.find(name)
+        if job is None:
             raise refusal(
-                errors.ConflictError,
-                "another request has come with this Idempotency-Key: give each request its own",
+                errors.NotFoundError,
+                "this request has come before with this Idempotency-Key, and its prediction was "
+                "deleted or has expired: give it another key to have it done again",
+                code="gone",
                 param="Idempotency-Key",
             )
-        return _job(row)
+        return job
 
     def update(self, job: Job) -> None:
-        """Writes down how it is now."""
-        key = None if job.idempotency is None else job.idempotency[0]
-        self._database.execute(
-            "UPDATE jobs SET status = ?, record = ?, completed_at = ?, idempotency_key = ? "
-            "WHERE id = ?",
-            (job.status, _record(job), job.completed_at, key, job.id),
-        )
+        """Writes down how it is now; the key of one that has ended without it is free."""
+        with self._database.transaction():
+            self._database.execute(
+                "UPDATE jobs SET status = ?, record = ?, completed_at = ? WHERE id = ?",
+                (job.status, _record(job), job.completed_at, job.id),
+            )
+            if job.ended and job.idempotency is None:
+                self._keys.free(job.id)
 
     def forget_key(self, job: Job) -> None:
         """Lets the same request begin anew under its key: nobody has had this job's result."""
         job.idempotency = None
-        self._database.execute("UPDATE jobs SET idempotency_key = NULL WHERE id = ?", (job.id,))
+        self._keys.free(job.id)
 
     def find(self, name: str) -> Job | None:
         """The job of that id."""
-        row = self._database.row("SELECT * FROM jobs WHERE id = ?", (name,))
+        row = self._database.row(f"{_JOBS} WHERE jobs.id = ?", (name,))
         return None if row is None else _job(row)
 
     def newest(self, owner: str, *, before: int | None, most: int) -> tuple[list[Job], int | None]:
@@ -200,7 +207,7 @@ class JobTable:
         Returns:
             The jobs, and where the next page begins; None where there is none.
         """
-        query = "SELECT * FROM jobs WHERE owner = ? AND number < ? ORDER BY number DESC LIMIT ?"
+        query = f"{_JOBS} WHERE jobs.owner = ? AND number < ? ORDER BY number DESC LIMIT ?"
         rows = self._database.rows(query, (owner, before or 1 << 62, most + 1))
         more = len(rows) > most
         rows = rows[:most]
@@ -214,7 +221,7 @@ class JobTable:
             after: The other's place, as `place_of` gives it.
             most: As many at once.
         """
-        query = "SELECT * FROM jobs WHERE owner = ? AND number > ? ORDER BY number LIMIT ?"
+        query = f"{_JOBS} WHERE jobs.owner = ? AND number > ? ORDER BY number LIMIT ?"
         return [_job(row) for row in self._database.rows(query, (owner, after, most))][::-1]
 
     def place_of(self, job: Job) -> int:
@@ -223,10 +230,20 @@ class JobTable:
         return 0 if row is None else int(row["number"])
 
     def remove(self, *names: str) -> None:
-        """Forgets jobs."""
+        """Forgets jobs; what their callers have called them stays known for its day."""
         with self._database.transaction():
             for name in names:
                 self._database.execute("DELETE FROM jobs WHERE id = ?", (name,))
+
+    def withdraw(self, job: Job) -> None:
+        """Forgets a job that nobody was told of: as if it had not been asked for."""
+        with self._database.transaction():
+            self.forget_key(job)
+            self.remove(job.id)
+
+    def sweep_keys(self) -> int:
+        """Forgets keys of idempotency whose day is over, some at once; gives how many."""
+        return self._keys.sweep()
 
     def expired(self, most: int = 500) -> list[str]:
         """Ids of jobs that ended longer ago than they are kept."""

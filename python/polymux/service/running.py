@@ -106,6 +106,7 @@ class Jobs:
 
         Raises:
             ConflictError: Another request has come under that key.
+            NotFoundError: The same has, and its job is gone (code ``gone``).
         """
         job = Job(
             id=new_id(),
@@ -147,7 +148,7 @@ class Jobs:
             kept = await self._store.run(jobs.add, job)
         except asyncio.CancelledError:
             # Its caller has gone: nobody knows of it, and nothing would ever end it.
-            await self._store.run(jobs.remove, job.id)
+            await self._store.run(jobs.withdraw, job)
             raise
         finally:
             if promise is not None and (kept is None or kept.id != job.id):
@@ -381,7 +382,8 @@ class Jobs:
     async def remove(self, job: Job) -> None:
         """Forgets a job and its files; one that runs is cancelled first."""
         await self.cancel(job)
-
+        if job.id in self._unwritten:  # Its end, once written down, would have freed its key.
+            await self._store.run(self._store.jobs.forget_key, job)
         await self._store.run(self._store.forget, job.id)
         self._unwritten.pop(job.id, None)
 

@@ -98,8 +98,11 @@ class Store:
             raise
 
     def sweep(self) -> int:
-        """Removes jobs and files whose time is over; gives how many. On the catalogue's thread."""
-        removed = self.media.sweep()
+        """Removes what has had its time: files, jobs, keys of idempotency; gives how many.
+
+        On the catalogue's thread.
+        """
+        removed = self.media.sweep() + self.jobs.sweep_keys()
         over = self.jobs.expired()
         if over:
             self.forget(*over)

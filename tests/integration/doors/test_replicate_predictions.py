@@ -172,6 +172,16 @@ def test_idempotency(server: PolymuxServer, box: Box) -> None:
     release(server, box)
 
 
+def test_a_prediction_that_is_gone_is_not_made_again(server: PolymuxServer, box: Box) -> None:
+    body = {"version": CONVERT, "input": FILE}
+    made = create(server, body, ("Idempotency-Key", "k"), ("Prefer", "wait"))
+    assert server.ask("DELETE", f"/api/v1/predictions/{made['id']}").status == 204
+    answer = server.json(f"{BASE}/predictions", body, [("Idempotency-Key", "k")])
+    assert (answer.status, answer.json()["title"]) == (404, "Not found")
+    assert (answer.json()["code"], answer.json()["param"]) == ("gone", "Idempotency-Key")
+    assert len(box.backend.began) == 1
+
+
 def test_addresses_make_requests_differ(server: PolymuxServer) -> None:
     """Files that are not here yet are told apart by where they lie."""
     for path, status in (("a", 201), ("a", 201), ("b", 409)):

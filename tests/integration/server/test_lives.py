@@ -193,6 +193,27 @@ def test_the_same_request_twice_is_one_job(tmp_path: Path) -> None:
         assert first.status == 200
 
 
+def test_a_deleted_job_is_not_done_again_under_its_key(tmp_path: Path) -> None:
+    """G.3.7: the key is kept for its day, also over a restart."""
+    box = Box()
+    body, headers = form(("file", ("a.wav", b"x")))
+    other, _ = form(("file", ("a.wav", b"y")))
+    keyed = [*headers, ("Idempotency-Key", "k1")]
+    for start in range(2):
+        with PolymuxServer(tmp_path / "s", held(box)) as server:
+            if not start:
+                key = server.key
+                assert server.ask("POST", CONVERT, body, keyed).status == 200
+                (job,) = server.ask("GET", "/api/v1/predictions").json()["results"]
+                assert server.ask("DELETE", f"/api/v1/predictions/{job['id']}").status == 204
+            answer = server.ask("POST", CONVERT, body, keyed, key=key)
+            assert (answer.status, answer.json()["code"]) == (404, "gone")
+            assert answer.json()["param"] == "Idempotency-Key"
+            answer = server.ask("POST", CONVERT, other, keyed, key=key)
+            assert (answer.status, answer.json()["code"]) == (409, "conflict")
+            assert len(box.backend.began) == 1 - start
+
+
 def test_events_of_a_job(tmp_path: Path) -> None:
     box = Box()
     with PolymuxServer(tmp_path / "s", held(box, hold=True)) as server:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.errors import ConflictError, InternalServerError
+from polymux.errors import InternalServerError
 from polymux.service import database
 from polymux.service.failures import StoreError
 from polymux.service.links import LinkSecrets
@@ -358,21 +358,6 @@ def test_what_ran_in_a_process_that_is_gone_has_failed(tmp_path: Path) -> None:
     # Nobody has had its result: the same request may come again.
     again = job_of(idempotency=("k", "h"))
     assert store.jobs.add(again).id == again.id
-    store.close()
-
-
-def test_idempotency_keys(tmp_path: Path) -> None:
-    clock = Clock()
-    store = Store(tmp_path / "s", clock=clock)
-    first = store.jobs.add(job_of(idempotency=("k", "h"), created_at=clock()))
-    assert store.jobs.add(job_of(idempotency=("k", "h"))).id == first.id
-    with pytest.raises(ConflictError):
-        store.jobs.add(job_of(idempotency=("k", "other")))
-    other = job_of("bob", idempotency=("k", "other"))
-    assert store.jobs.add(other).id == other.id
-    clock.now += 24 * 3600 + 1
-    late = job_of(idempotency=("k", "other"), created_at=clock())
-    assert store.jobs.add(late).id == late.id
     store.close()
 
 

@@ -1,0 +1,230 @@
+"""Keys of idempotency: known for a day, whatever becomes of their jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux.errors import ConflictError, InternalServerError, NotFoundError
+from polymux.service import database
+from polymux.service.failures import refusal, storage_full
+from polymux.service.records import Job, new_id
+from polymux.service.store import Store
+from support.services import ALICE, BOB, Scripted, running, work_of
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from pathlib import Path
+
+HOUR_S = 3600.0
+BEGAN = 1_800_000_000.0
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = BEGAN
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def job_of(clock: Clock, key: str, digest: str, *, owner: str = "alice", **changes: Any) -> Job:
+    plain: dict[str, Any] = {
+        "id": new_id(), "owner": owner, "operation": "transcribe", "model": "m", "version": "v",
+        "input": {}, "created_at": clock(), "idempotency": (key, digest),
+    }  # fmt: skip
+    return Job(**(plain | changes))
+
+
+def go(body: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(body, 20))
+
+
+def check_is_known(store: Store, of: Job) -> None:
+    """The request is not done again, and another is refused, though the job is gone."""
+    assert of.idempotency is not None
+    key, digest = of.idempotency
+    assert store.jobs.find(of.id) is None
+    with pytest.raises(NotFoundError, match="give it another key") as gone:
+        store.jobs.of_key(of.owner, key, digest)
+    assert (gone.value.status, gone.value.code, gone.value.param) == (
+        404, "gone", "Idempotency-Key",
+    )  # fmt: skip
+    with pytest.raises(ConflictError):
+        store.jobs.of_key(of.owner, key, digest + "-")
+
+
+def test_a_key_stands_for_one_request_of_one_owner(tmp_path: Path) -> None:
+    clock = Clock()
+    with closing(Store(tmp_path / "s", clock=clock)) as store:
+        first = store.jobs.add(job_of(clock, "k", "h"))
+        assert store.jobs.add(job_of(clock, "k", "h")).id == first.id
+        with pytest.raises(ConflictError):
+            store.jobs.add(job_of(clock, "k", "other"))
+        other = job_of(clock, "k", "other", owner="bob")
+        assert store.jobs.add(other).id == other.id
+
+
+@pytest.mark.parametrize("swept", [False, True])
+def test_a_key_is_known_for_a_day(tmp_path: Path, swept: bool) -> None:
+    """Also where jobs are kept for longer."""
+    clock = Clock()
+    with closing(Store(tmp_path / "s", life_s=1e9, clock=clock)) as store:
+        first = store.jobs.add(job_of(clock, "k", "h", status="succeeded", completed_at=clock()))
+        clock.now += 24 * HOUR_S
+        assert store.sweep() == 0
+        assert store.jobs.add(job_of(clock, "k", "h")).id == first.id
+        clock.now += 1
+        if swept:
+            assert store.sweep() == 1
+        late = job_of(clock, "k", "other")
+        assert store.jobs.add(late).id == late.id
+        found = store.jobs.find(first.id)
+        assert found is not None
+        assert found.idempotency is None
+
+
+def test_a_key_outlives_its_job(tmp_path: Path) -> None:
+    """One job is deleted, the other kept for a minute; also over a restart."""
+    clock = Clock()
+    store = Store(tmp_path / "s", life_s=60, clock=clock)
+    ended = {"status": "succeeded", "completed_at": clock()}
+    deleted = store.jobs.add(job_of(clock, "deleted", "h", **ended))
+    expired = store.jobs.add(job_of(clock, "expired", "h", **ended))
+    store.forget(deleted.id)
+    check_is_known(store, deleted)
+    clock.now += 61
+    assert store.sweep() == 1
+    store.close()
+    with closing(Store(tmp_path / "s", life_s=60, clock=clock)) as store:
+        clock.now += 23 * HOUR_S
+        assert store.sweep() == 0
+        check_is_known(store, deleted)
+        check_is_known(store, expired)
+        clock.now += HOUR_S
+        assert store.sweep() == 2
+        again = job_of(clock, "deleted", "h")
+        assert store.jobs.add(again).id == again.id
+
+
+def test_many_keys_are_forgotten_in_pieces(tmp_path: Path) -> None:
+    clock = Clock()
+    with closing(Store(tmp_path / "s", clock=clock)) as store:
+        with store._database.transaction():
+            for number in range(700):
+                store.jobs.add(job_of(clock, f"k{number}", "h"))
+        clock.now += 25 * HOUR_S
+        assert [store.sweep() for _ in range(3)] == [500, 200, 0]
+
+
+def test_a_job_that_nobody_was_told_of_leaves_no_key(tmp_path: Path) -> None:
+    clock = Clock()
+    with closing(Store(tmp_path / "s", clock=clock)) as store:
+        job = store.jobs.add(job_of(clock, "k", "h"))
+        store.jobs.withdraw(job)
+        again = job_of(clock, "k", "other")
+        assert store.jobs.add(again).id == again.id
+
+
+def test_a_store_of_before_keeps_its_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were columns of the jobs."""
+    clock = Clock()
+    columns = "id, owner, operation, status, record, created_at, completed_at"
+    with monkeypatch.context() as before:
+        before.setattr(database, "MIGRATIONS", database.MIGRATIONS[:3])
+        (tmp_path / "s").mkdir()
+        with closing(database.Database(tmp_path / "s" / "catalogue.db")) as made:
+            record = '{"model": "m", "version": "v", "input": {}}'
+            for name, key in (("a", "'k', 'h'"), ("b", "NULL, 'h'"), ("c", "NULL, NULL")):
+                made.execute(
+                    f"INSERT INTO jobs ({columns}, idempotency_key, idempotency_hash) VALUES "
+                    f"('{name}', 'alice', 'transcribe', 'succeeded', '{record}', {BEGAN}, {BEGAN}, "
+                    f"{key})"
+                )
+    with closing(Store(tmp_path / "s", clock=clock)) as store:
+        jobs, _ = store.jobs.newest("alice", before=None, most=10)
+        assert [(one.id, one.idempotency) for one in jobs] == [
+            ("c", None), ("b", None), ("a", ("k", "h")),
+        ]  # fmt: skip
+        assert store.jobs.add(job_of(clock, "k", "h")).id == "a"
+        store.forget("a")
+        check_is_known(store, job_of(clock, "k", "h", id="a"))
+    (backup,) = (tmp_path / "s").glob("catalogue.db.version-3.*.backup")
+    with closing(sqlite3.connect(backup)) as connection:
+        kept = connection.execute("SELECT id, idempotency_key FROM jobs ORDER BY id").fetchall()
+    assert kept == [("a", "k"), ("b", None), ("c", None)]
+
+
+def test_a_deleted_prediction_is_not_made_again(tmp_path: Path) -> None:
+    async def body() -> None:
+        backend = Scripted()
+        async with running(tmp_path / "s", backend) as service:
+            job, _ = await service.begin(work_of(caller=ALICE), "k")
+            await service.jobs.wait(job)
+            await service.jobs.remove(job)
+            with pytest.raises(NotFoundError):
+                await service.begin(work_of(caller=ALICE), "k")
+            other = work_of(fields=[("url", "http://files.example/b.wav")])
+            with pytest.raises(ConflictError):
+                await service.begin(other, "k")
+            assert service.places["scripted"].running == 0
+            theirs, new = await service.begin(work_of(caller=BOB), "k")
+            assert new
+            await service.jobs.wait(theirs)
+        assert len(backend.began) == 2
+
+    go(body())
+
+
+@pytest.mark.parametrize("failure", [429, 503, 507, 500, 422])
+def test_what_failed_for_now_may_be_asked_again_though_it_was_deleted(
+    tmp_path: Path, failure: int
+) -> None:
+    """Failures that say nothing of the request leave no key; others do."""
+
+    async def body() -> None:
+        backend = Scripted()
+        backend.failure = refusal(InternalServerError, "no", status=failure)
+        async with running(tmp_path / "s", backend) as service:
+            job, _ = await service.begin(work_of(), "k")
+            ended = await service.jobs.wait(job)
+            assert ended.error is not None
+            assert ended.error["status"] == failure
+            await service.jobs.remove(ended)
+            if failure in (429, 503, 507):
+                _, new = await service.begin(work_of(), "k")
+                assert new
+            else:
+                with pytest.raises(NotFoundError):
+                    await service.begin(work_of(), "k")
+
+    go(body())
+
+
+def test_an_end_that_could_not_be_written_down_leaves_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full when it ends; there is room again when it is deleted."""
+
+    async def body() -> None:
+        async with running(tmp_path / "s", Scripted()) as service:
+            update = service.store.jobs.update
+
+            def full(job: Job) -> None:
+                if job.ended:
+                    raise storage_full("the disk of the catalogue is full")
+                update(job)
+
+            with monkeypatch.context() as now:
+                now.setattr(service.store.jobs, "update", full)
+                job, _ = await service.begin(work_of(), "k")
+                ended = await service.jobs.wait(job)
+            assert (ended.error and ended.error["code"]) == "storage_full"
+            await service.jobs.remove(ended)
+            _, new = await service.begin(work_of(), "k")
+            assert new
+
+    go(body())
