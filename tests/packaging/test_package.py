@@ -16,6 +16,7 @@ from support.native_build import (
     ROOT,
     installed_prefix,
     lend_build_tools,
+    locked,
     new_environment,
     pip_install,
     run,
@@ -101,10 +102,11 @@ def test_module_exports_its_entry_point_alone(built_wheel: Path, tmp_path: Path)
 def test_editable_package_follows_the_sources(tone: Path, tmp_path: Path) -> None:
     python = new_environment(tmp_path / "venv")
     lend_build_tools(python)
-    pip_install(
-        python, "--no-build-isolation", f"--config-settings=build-dir={tmp_path}/work",
-        "--editable", ROOT,
-    )  # fmt: skip
+    with locked("test-editable") as folder:
+        pip_install(
+            python, "--no-build-isolation", f"--config-settings=build-dir={folder}",
+            "--editable", ROOT,
+        )  # fmt: skip
     lines = run(python, "-c", CONVERT, tone, tmp_path / "tone.mp3", cwd=tmp_path).splitlines()
     assert lines[0] == str(ROOT / "python/polymux/__init__.py")
     assert lines[1] == VERSION

@@ -60,11 +60,15 @@ def installed_prefix() -> Path:
 
 
 def wheel(name: str, *settings: str) -> Path:
-    """A wheel of this repository, built without isolation in build/NAME."""
+    """A wheel of this repository, built without isolation in build/NAME.
+
+    In no folder below that one: as far from the sources as the extension module's own build, what
+    ccache has kept of that is what is wanted here.
+    """
     with locked(name) as folder:
         wheels = folder / "wheels"
         shutil.rmtree(wheels, ignore_errors=True)
-        options = [f"--config-settings={text}" for text in (f"build-dir={folder}/work", *settings)]
+        options = [f"--config-settings={text}" for text in (f"build-dir={folder}", *settings)]
         run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation",
             "--wheel-dir", wheels, *options, ROOT)  # fmt: skip
         (path,) = wheels.glob("*.whl")
