@@ -51,7 +51,10 @@ def locked(name: str) -> Iterator[Path]:
 def installed_prefix() -> Path:
     """Where `cmake --install` has put the C++ library, built from the sources as they are."""
     with locked("test-install") as folder:
-        run("cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release")
+        # The extension module's compiler, by the same name: ccache has kept what that has made.
+        compiler = (sysconfig.get_config_var("CXX") or "c++").split()[0]
+        run("cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+            f"-DCMAKE_CXX_COMPILER={compiler}")  # fmt: skip
         run("cmake", "--build", folder, "--parallel", "2")
         prefix = folder / "prefix"
         shutil.rmtree(prefix, ignore_errors=True)
