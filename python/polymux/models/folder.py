@@ -87,7 +87,7 @@ class ModelsFolder:
             entries = sorted(one.name for one in self.path.iterdir())
         except OSError:
             return []
-        names = dict.fromkeys(one.removesuffix(".gguf") for one in entries)
+        names = dict.fromkeys(map(self._name_of, entries))
         found = [self._look(name) for name in names if is_name(name)]
         return sorted((one for one in found if one is not None), key=lambda one: one.name)
 
@@ -119,6 +119,15 @@ class ModelsFolder:
         of_family = (one for one in self.installed() if one.family == family and not one.problem)
         return next(of_family, None)
 
+    def _name_of(self, entry: str) -> str:
+        """What is called how: what people put here goes without its ``.gguf``, and what was added
+        by the name that it was given, whatever that ends with.
+        """  # noqa: D205 - one sentence
+        return entry if self._was_added(entry) else entry.removesuffix(".gguf")
+
+    def _was_added(self, entry: str) -> bool:
+        return os.path.lexists(self.path / entry / manifests.FILE_NAME)
+
     def _look(self, name: str) -> Installed | None:
         folder = self.path / name
         try:
@@ -138,9 +147,11 @@ class ModelsFolder:
 
     def _found(self, name: str) -> Installed | None:
         """A folder or a GGUF file that somebody has put here, where it looks like a model."""
-        for path in (self.path / name, self.path / f"{name}.gguf"):
+        for entry in (name, f"{name}.gguf"):
+            if self._was_added(entry):
+                continue  # That is a model by its whole name, and no file of this one.
             try:
-                found = layout_of(path)
+                found = layout_of(self.path / entry)
                 kept = tuple(
                     Kept(one, (found.folder / one).stat().st_size, "") for one in found.files
                 )

@@ -13,16 +13,20 @@ import io
 import json
 import os
 import pickle
+import shutil
 import struct
 import zipfile
 from collections import OrderedDict
+from contextlib import contextmanager
 from math import prod
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux._text import shown
+from polymux._text import display_name, shown, size
+from polymux.errors import OutputFailedError, PolymuxError
 from polymux.models.failures import ModelError, writing
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 _PROGRAM_BYTES = 64 << 20
@@ -31,6 +35,15 @@ _LENGTH = struct.Struct("<Q")
 _ALIGNMENT = 8
 _LONGEST_NAME = 1000
 _MOST_AXES = 8
+_LONGEST_AXIS = 1 << 62
+_BYTE_ORDER = b"little"
+#: What torch's own reader of archives knows; what is deflated unpacks piece by piece, and others
+#: to whatever they hold at once.
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+#: How often the same numbers may be written. Tied weights are several names of one storage, four
+#: of them where an encoder and a decoder share what they embed with (T5, mBART), and torch writes
+#: what it stores as it is: no file of its makes more than that of its own bytes.
+_MOST_TIMES = 4
 #: torch's kinds of storages to safetensors' kinds of numbers, and the bytes of one.
 _KINDS = {
     "DoubleStorage": ("F64", 8),
@@ -75,24 +88,48 @@ def convert(source: Path, target: Path, name: str = "") -> None:
         name: What errors call it. Default: `source`'s name.
 
     Raises:
-        ModelError: It is no such file, or asks for more than numbers.
-        OutputFailedError: It cannot be written.
+        ModelError: It is no such file, is damaged, or asks for more than its numbers.
+        OutputFailedError: It cannot be written, or the disk has no room for it.
     """
-    try:
-        with zipfile.ZipFile(source) as archive:
-            top, tensors = _tensors(archive)
-            with writing(target), target.open("xb") as file:
-                _write(archive, top, tensors, file)
+    name = name or source.name
+    with _reading(name), zipfile.ZipFile(source) as archive:
+        top, tensors = _tensors(archive)
+        _check_amount(archive, top, tensors, source.stat().st_size)
+        head = _head(tensors)
+        _check_room(target, name, len(head) + sum(one.bytes for one in tensors.values()))
+        with writing(target), target.open("xb") as file:
+            try:
+                file.write(head)
+                for piece in _numbers(archive, top, tensors, name):
+                    file.write(piece)
                 file.flush()
                 os.fsync(file.fileno())
-    except (
-        zipfile.BadZipFile, pickle.UnpicklingError, _RefusedError, ValueError, TypeError, KeyError,
-        AttributeError, IndexError, EOFError, MemoryError, RecursionError, NotImplementedError,
-        RuntimeError,
-    ) as error:  # fmt: skip
-        target.unlink(missing_ok=True)
+            except BaseException:
+                # Half of the weights is none, and what fills a disk must not stay.
+                target.unlink(missing_ok=True)
+                raise
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Failures of the reader, and of the file, as one error that calls the file `name`.
+
+    Raises:
+        ModelError: Whatever went wrong but a failure that is told already.
+    """
+    try:
+        yield
+    except PolymuxError:
+        raise
+    except Exception as error:
+        # Anything: what unpickling or unpacking a damaged file raises, nobody has a list of.
+        number = getattr(error, "errno", None)
+        if number is not None:  # The system's, and no word about what the file holds.
+            raise ModelError(
+                f"{name} cannot be read: {os.strerror(number)}", errno=number
+            ) from error
         raise ModelError(
-            f"{name or source.name} holds no weights that can be read without running it: "
+            f"{name} holds no weights that can be read without running it: "
             f"{shown(str(error) or type(error).__name__)}"
         ) from None
 
@@ -102,11 +139,13 @@ def _tensors(archive: zipfile.ZipFile) -> tuple[str, dict[str, _Tensor]]:
     programs = [one for one in archive.infolist() if one.filename.endswith("/data.pkl")]
     if len(programs) != 1 or programs[0].file_size > _PROGRAM_BYTES:
         raise _RefusedError("it is no archive of torch's")
+    if not all(one.compress_type in _PACKED for one in archive.infolist()):
+        raise _RefusedError("it is packed as no file of torch's is")
     top = programs[0].filename.removesuffix("data.pkl")
     orders = [one for one in archive.namelist() if one == f"{top}byteorder"]
-    if orders and archive.read(orders[0]) != b"little":
+    if orders and _begin(archive, orders[0], len(_BYTE_ORDER) + 1) != _BYTE_ORDER:
         raise _RefusedError("its numbers are of another byte order")
-    found = _Reader(io.BytesIO(archive.read(programs[0]))).load()
+    found = _Reader(io.BytesIO(_begin(archive, programs[0].filename, _PROGRAM_BYTES))).load()
     if isinstance(found, dict) and isinstance(found.get("state_dict"), dict):
         found = found["state_dict"]
     if not isinstance(found, dict):
@@ -115,6 +154,12 @@ def _tensors(archive: zipfile.ZipFile) -> tuple[str, dict[str, _Tensor]]:
     if not tensors or not all(isinstance(key, str) and len(key) < _LONGEST_NAME for key in tensors):
         raise _RefusedError("it is no table of tensors")
     return top, tensors
+
+
+def _begin(archive: zipfile.ZipFile, member: str, count: int) -> bytes:
+    """So many bytes at most: without a number all is unpacked, whatever the archive says it is."""
+    with archive.open(member) as file:
+        return file.read(count)
 
 
 class _Reader(pickle.Unpickler):
@@ -145,7 +190,9 @@ def _rebuilt(storage: Any, first: Any, shape: Any, stride: Any, *_: object) -> _
     if not isinstance(storage, _Storage) or not isinstance(first, int) or first < 0:
         raise _RefusedError("a tensor of it lies nowhere")
     axes = tuple(shape)
-    if len(axes) > _MOST_AXES or not all(isinstance(one, int) and one >= 0 for one in axes):
+    if len(axes) > _MOST_AXES or not all(
+        isinstance(one, int) and 0 <= one < _LONGEST_AXIS for one in axes
+    ):
         raise _RefusedError("a tensor of it has no shape")
     step = 1
     for length, own in reversed(list(zip(axes, tuple(stride), strict=True))):
@@ -155,9 +202,33 @@ def _rebuilt(storage: Any, first: Any, shape: Any, stride: Any, *_: object) -> _
     return _Tensor(storage.key, storage.kind, first, axes)
 
 
-def _write(
-    archive: zipfile.ZipFile, top: str, tensors: dict[str, _Tensor], file: IO[bytes]
+def _check_amount(
+    archive: zipfile.ZipFile, top: str, tensors: Mapping[str, _Tensor], fetched: int
 ) -> None:
+    """Refuses what would write the same few numbers over and over, or unpack them from nothing."""
+    keys = {one.key for one in tensors.values()}
+    stored = sum(archive.getinfo(_member(top, key)).file_size for key in keys)
+    wanted = sum(one.bytes for one in tensors.values())
+    if wanted > _MOST_TIMES * min(stored, fetched):
+        raise _RefusedError(
+            f"it would make {size(wanted)} of the {size(min(stored, fetched))} that it has"
+        )
+
+
+def _check_room(target: Path, name: str, needed: int) -> None:
+    """As a pull does before it fetches, when nobody knows yet how much the numbers are."""
+    with writing(target):
+        free = shutil.disk_usage(target.parent).free
+    if free < needed:
+        raise OutputFailedError(
+            f"the numbers of {name} need {size(needed)} in {display_name(str(target.parent))}, "
+            f"and {size(free)} are free there",
+            errno=28,
+        )
+
+
+def _head(tensors: Mapping[str, _Tensor]) -> bytes:
+    """What safetensors has before its numbers."""
     head: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     place = 0
     for name, one in tensors.items():
@@ -166,22 +237,29 @@ def _write(
         place = span[1]
     data = json.dumps(head).encode()
     data += b" " * (-len(data) % _ALIGNMENT)
-    file.write(_LENGTH.pack(len(data)) + data)
-    for name, one in tensors.items():
-        _copy(archive, f"{top}data/{one.key}", one, name, file)
+    return _LENGTH.pack(len(data)) + data
 
 
-def _copy(archive: zipfile.ZipFile, member: str, one: _Tensor, name: str, file: IO[bytes]) -> None:
-    with archive.open(member) as numbers:
-        numbers.seek(one.first * _KINDS[one.kind][1])
-        left = one.bytes
-        while left:
-            piece = numbers.read(min(left, _PIECE_BYTES))
-            if not piece:
-                _short(name)
-            file.write(piece)
-            left -= len(piece)
+def _numbers(
+    archive: zipfile.ZipFile, top: str, tensors: Mapping[str, _Tensor], name: str
+) -> Iterator[bytes]:
+    """The numbers of all tensors in pieces; failures are of reading, whoever writes them.
+
+    Raises:
+        ModelError: Some are damaged or missing.
+    """
+    with _reading(name):
+        for tensor, one in tensors.items():
+            with archive.open(_member(top, one.key)) as numbers:
+                numbers.seek(one.first * _KINDS[one.kind][1])
+                left = one.bytes
+                while left:
+                    piece = numbers.read(min(left, _PIECE_BYTES))
+                    if not piece:
+                        raise _RefusedError(f"numbers of {tensor} are missing")
+                    yield piece
+                    left -= len(piece)
 
 
-def _short(name: str) -> NoReturn:
-    raise _RefusedError(f"numbers of {name} are missing")
+def _member(top: str, key: str) -> str:
+    return f"{top}data/{key}"

@@ -290,6 +290,17 @@ def test_a_copy_and_a_link(home: Home, gguf: Path) -> None:
     assert gguf.read_bytes() == GGUF
 
 
+@pytest.mark.parametrize("words", [(), ("--copy",)])
+def test_a_name_that_ends_as_a_file_s_does(home: Home, gguf: Path, words: tuple[str, ...]) -> None:
+    home.run("add", gguf.name, gguf, *words)
+    found = [one for one in home.json("list") if one["state"] == "installed"]
+    assert [(one["name"], one["default"]) for one in found] == [("assistant.gguf", True)]
+    assert home.json("info", "assistant.gguf", "--verify")["damaged"] == []
+    home.run("info", "assistant", code=5)
+    home.run("rm", "assistant.gguf", "-y")
+    assert contents(home.models) == {}
+
+
 def test_a_model_at_an_address(home: Home) -> None:
     async def answer(exchange: Exchange) -> None:
         await exchange.answer(200, GGUF)

@@ -52,6 +52,14 @@ def test_a_name_becomes_a_path(folder: ModelsFolder, tmp_path: Path) -> None:
     assert chosen("upscale", model="net", factor=4, tile=64) == {**net, "factor": 4, "tile": 64}
 
 
+def test_a_name_that_ends_as_a_file_s_does(folder: ModelsFolder, tmp_path: Path) -> None:
+    adding.add("a.gguf", tmp_path / "m.gguf", folder)
+    folder.remove("a")
+    for options in ({}, {"model": "a.gguf"}):
+        found = choosing.chosen("chat", options)
+        assert found == ({"model": str(tmp_path / "m.gguf"), "names": ["a.gguf"]}, "")
+
+
 @pytest.mark.parametrize("path", ["/models/m.gguf", "~/m.gguf", "./b", "models/b", 5])
 def test_paths_are_left_to_the_engine(folder: ModelsFolder, path: object) -> None:
     assert choosing.chosen("chat", {"model": path}) == ({"model": path}, "")

@@ -189,6 +189,33 @@ def test_what_people_put_there(folder: ModelsFolder, tmp_path: Path) -> None:
     assert contents(folder.path) == before
 
 
+@pytest.mark.parametrize("copy", [False, True])
+def test_a_name_may_end_as_a_file_s_does(folder: ModelsFolder, gguf: Path, copy: bool) -> None:
+    """A name that was given is whole; only a file that was put there goes without its ending."""
+    made = adding.add("assistant.gguf", gguf, folder, copy=copy)
+    assert (made.name, made.kind) == ("assistant.gguf", "owned" if copy else "linked")
+    assert folder.installed() == [made]
+    assert folder.default("chat") == made
+    assert folder.find("assistant.gguf") == made
+    assert folder.find("assistant") is None
+    # The shorter name is another one, and free.
+    adding.add("assistant", gguf, folder)
+    assert [one.name for one in folder.installed()] == ["assistant", "assistant.gguf"]
+    folder.remove("assistant")
+    folder.remove("assistant.gguf")
+    assert list(folder.path.iterdir()) == []
+    assert gguf.read_bytes() == GGUF
+
+
+def test_a_damaged_model_keeps_its_name(folder: ModelsFolder, gguf: Path) -> None:
+    adding.add("own-one.gguf", gguf, folder, copy=True)
+    (folder.path / "own-one.gguf" / MANIFEST).write_text("[")
+    (found,) = folder.installed()
+    assert found.name == "own-one.gguf"
+    assert "no manifest of a model" in found.problem
+    assert folder.default("chat") is None
+
+
 def test_the_default_is_the_first_by_name(folder: ModelsFolder, gguf: Path) -> None:
     for name in ("b", "c", "a"):
         adding.add(name, gguf, folder, copy=True)
