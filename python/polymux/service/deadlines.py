@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from polymux import errors
 from polymux.service.failures import refusal
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from contextlib import AsyncExitStack
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
     from polymux.service.backend import Backend
     from polymux.service.chunks import Chunk
     from polymux.service.work import Sink, Work
+
+Place = TypeVar("Place")
 
 
 def answer_timeout_s(work: Work) -> float | None:
@@ -49,6 +51,27 @@ async def ready(
     try:
         async with asyncio.timeout_at(until):
             return await stack.enter_async_context(preparing)
+    except TimeoutError:
+        raise too_late(work) from None
+
+
+async def begun(
+    stack: AsyncExitStack,
+    place: AbstractAsyncContextManager[Place],
+    started: Callable[[], Awaitable[None]],
+    work: Work,
+    until: float | None,
+) -> Place:
+    """A place, which is given up with the stack, when `started` has told of it.
+
+    Raises:
+        InternalServerError: It took too long (status 504).
+    """
+    try:
+        async with asyncio.timeout_at(until):
+            entered = await stack.enter_async_context(place)
+            await started()
+            return entered
     except TimeoutError:
         raise too_late(work) from None
 

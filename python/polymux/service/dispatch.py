@@ -12,13 +12,8 @@ from polymux import errors
 from polymux.operations.results import JOBS
 from polymux.service.admission import Admission, Bounds, Promise
 from polymux.service.chunks import counts_of, plain_of
-from polymux.service.deadlines import answer_timeout_s, in_time, ready, too_late
-from polymux.service.failures import (
-    StoreError,
-    all_failed,
-    draining,
-    is_of_upstream,
-)
+from polymux.service.deadlines import answer_timeout_s, begun, in_time, ready, too_late
+from polymux.service.failures import all_failed, draining, is_of_upstream
 from polymux.service.pieces import told_in_pieces
 from polymux.service.routes import NOT_FOR_IT, Routes
 from polymux.service.running import Jobs
@@ -89,15 +84,19 @@ class Service:
 
     async def _sweep(self) -> None:
         while True:
-            try:
-                await self.jobs.write_again()
-                while await self.store.run(self.store.sweep):
-                    pass  # In pieces, so that others have their turn at the catalogue.
-            except StoreError as error:
-                _log.error("the store cannot be swept: %s", error)
-            except Exception:
-                _log.exception("the store cannot be swept")
+            # Neither waits for the other: what is swept may be the room that an end lacks.
+            for step in (self._sweep_once, self.jobs.write_again):
+                try:
+                    await step()
+                except errors.PolymuxError as error:
+                    _log.error("the store cannot be swept: %s", error)
+                except Exception:
+                    _log.exception("the store cannot be swept")
             await asyncio.sleep(_SWEEP_EVERY_S)
+
+    async def _sweep_once(self) -> None:
+        while await self.store.run(self.store.sweep):
+            pass  # In pieces, so that others have their turn at the catalogue.
 
     def drain(self) -> None:
         """Takes no new work from now on."""
@@ -273,8 +272,8 @@ class Service:
             try:
                 async with AsyncExitStack() as stack:
                     prepared = await ready(stack, backend, work, sink, until)
-                    counts = await stack.enter_async_context(self._place(backend, work, promise))
-                    await (started or _nothing)()
+                    place = self._place(backend, work, promise)
+                    counts = await begun(stack, place, started or _nothing, work, until)
                     pieces = backend.stream(prepared, sink)
                     if until is not None:
                         pieces = in_time(pieces, work, until)

@@ -7,6 +7,9 @@ import errno
 import hashlib
 import logging
 import os
+import re
+import shutil
+import stat
 from contextlib import contextmanager, suppress
 from io import FileIO
 from typing import TYPE_CHECKING
@@ -25,6 +28,10 @@ _log = logging.getLogger("polymux.service")
 _PIECE_BYTES = 1 << 20
 #: Of a name, in that of a file that is not whole yet; 128 random bits.
 _LONGEST_SHARED_NAME = 32
+#: A draft, and what becomes one in the hands of the core or of `polymux._atomic.PendingFile`.
+_OF_DRAFTS = re.compile(r"[0-9a-f]{40}|\.[0-9a-f]{32}\.polymux-[0-9a-z]{8}\.part")
+#: A folder of `tempfile.mkdtemp`, which a download writes to.
+_OF_DOWNLOADS = re.compile(r"tmp[0-9a-z_]{8}")
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -173,6 +180,30 @@ async def _drafted(
             await writing  # What is discarded must not come back.
         raise
     return draft
+
+
+def is_of_drafts(path: Path) -> bool:
+    """Whether something in a store's folder of drafts is the store's own, by its name and kind."""
+    mode = path.lstat().st_mode
+    if stat.S_ISDIR(mode):
+        return bool(_OF_DOWNLOADS.fullmatch(path.name)) and mode & 0o777 == 0o700
+    return bool(_OF_DRAFTS.fullmatch(path.name))
+
+
+def remove_left_drafts(folder: Path) -> None:
+    """Removes what a process that was killed has left there.
+
+    What is not the store's own is left alone. What cannot be removed stays until the next start.
+    """
+    with suppress(OSError):
+        for one in list(folder.iterdir()):
+            with suppress(OSError):
+                if not is_of_drafts(one):
+                    continue
+                if one.is_dir() and not one.is_symlink():
+                    shutil.rmtree(one, ignore_errors=True)
+                else:
+                    one.unlink()
 
 
 @contextmanager

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import secrets
-import shutil
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from polymux.service.drafts import Draft, reported
+from polymux._text import display_name
+from polymux.errors import InternalServerError
+from polymux.service.drafts import Draft, is_of_drafts, remove_left_drafts, reported
 from polymux.service.failures import StoreError, storage_full
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from polymux.service.database import Database
 
 _log = logging.getLogger("polymux.service")
 _NAME_BYTES = 20
+#: What a file of the store is called, in a folder of its first two letters.
+_NAME = re.compile(r"[0-9a-f]{40}\.[0-9a-z]+")
+_GROUP = re.compile(r"[0-9a-f]{2}")
 #: In the store's folder: the database that knows jobs and files.
 CATALOGUE = "catalogue.db"
 #: Media, and what people's programs open them by.
@@ -43,6 +48,57 @@ MEDIA_EXTENSIONS = {
 _EXTENSIONS = {**MEDIA_EXTENSIONS, "application/json": ".json", "text/plain": ".txt"}
 
 
+def refuse_files_of_others(folder: Path) -> None:
+    """Refuses a folder without a catalogue whose media or drafts are somebody else's files.
+
+    A store would remove those, or move them away. Its own, whose catalogue is gone, it knows by
+    their names.
+
+    Args:
+        folder: The one that shall become a store's.
+
+    Raises:
+        StoreError: It has such files.
+        OSError: It cannot be looked into.
+    """
+    if _has_catalogue(folder):
+        return
+    for one in _files_of_others(folder):
+        raise StoreError(
+            f"{display_name(one.as_posix())} is no file of polymux, which keeps its own under "
+            f"media and drafts of its store: give another folder than "
+            f"{display_name(folder.as_posix())}, or move that away; nothing was changed"
+        )
+
+
+def _files_of_others(folder: Path) -> Iterator[Path]:
+    media, drafts = folder / "media", folder / "drafts"
+    for one in (media, drafts):
+        if one.exists() and not one.is_dir():
+            yield one
+    for one in drafts.iterdir() if drafts.is_dir() else ():
+        if not is_of_drafts(one):
+            yield one
+    for group in media.iterdir() if media.is_dir() else ():
+        if group.is_symlink() or not group.is_dir() or not _GROUP.fullmatch(group.name):
+            yield group
+            continue
+        for one in group.iterdir():
+            if not _is_of_media(one):
+                yield one
+
+
+def _is_of_media(path: Path) -> bool:
+    """Whether a file in one of the folders of media is the store's own, by its name and kind."""
+    named = _NAME.fullmatch(path.name) and path.name.startswith(path.parent.name)
+    return bool(named) and (path.is_symlink() or not path.is_dir())
+
+
+def _has_catalogue(folder: Path) -> bool:
+    catalogue = folder / CATALOGUE
+    return catalogue.exists() and catalogue.stat().st_size > 0
+
+
 def set_aside_files_of_none(folder: Path) -> None:
     """Puts files away whose catalogue is gone: nobody has a link to them, and they may be dear.
 
@@ -55,8 +111,8 @@ def set_aside_files_of_none(folder: Path) -> None:
     Raises:
         OSError: They cannot be moved.
     """
-    catalogue, media = folder / CATALOGUE, folder / "media"
-    if catalogue.exists() and catalogue.stat().st_size:
+    media = folder / "media"
+    if _has_catalogue(folder):
         return
     if media.is_dir() and any(media.iterdir()):
         media.rename(folder / f"media.without-catalogue.{secrets.token_hex(4)}")
@@ -126,7 +182,7 @@ class MediaStore:
         self._lock = threading.Lock()
         self._reserved_bytes = 0
         try:
-            shutil.rmtree(self._drafts, ignore_errors=True)
+            remove_left_drafts(self._drafts)
             for one in (self._media, self._drafts):
                 one.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._remove_orphans()
@@ -151,7 +207,7 @@ class MediaStore:
                 for one in entries:
                     if one.name in wanted and one.is_file(follow_symlinks=False):
                         there.add(one.name)
-                    else:
+                    elif _is_of_media(group / one.name):
                         (group / one.name).unlink()
         with self._database.transaction():
             for name in known - there:
@@ -284,7 +340,22 @@ class MediaStore:
         Args:
             files: Any number.
             also: What is done to the catalogue with it: both, or neither. Default: nothing.
+
+        Raises:
+            InternalServerError: The disk is full, and stays so without them (code
+                ``storage_full``). The catalogue is as it was; the files are gone.
         """
+        try:
+            self._forget(files, also)
+        except InternalServerError as error:
+            if error.code != "storage_full" or not files:
+                raise
+            # To forget takes room too, for SQLite's journal. There is no more need of theirs.
+            self._unlink(files)
+            self._forget(files, also)
+        self._unlink(files)
+
+    def _forget(self, files: tuple[StoredFile, ...], also: Callable[[], object] | None) -> None:
         freed_bytes = 0
         with self._database.transaction():
             for file in files:
@@ -294,6 +365,8 @@ class MediaStore:
                 also()
         with self._lock:
             self._used_bytes -= freed_bytes
+
+    def _unlink(self, files: tuple[StoredFile, ...]) -> None:
         for file in files:
             # What cannot be removed now is nobody's, and is swept when a server starts.
             with suppress(OSError):

@@ -6,14 +6,14 @@ import asyncio
 import logging
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from polymux import errors
 from polymux.errors import PolymuxError
 from polymux.service import records
 from polymux.service.failures import StoreError, described, refusal
 from polymux.service.records import Job, digest_of, new_id
-from polymux.service.work import Made, Sink, discard_made
+from polymux.service.work import Sink, discard_made
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -125,11 +125,11 @@ class Jobs:
         if kept.id != job.id:
             running = self._running.get(kept.id)
             if running is not None and running.leaving:
-                # Its caller has gone and it is being stopped: this one is another's.
+                # Its caller has gone and it is being stopped, which frees the key: this one is
+                # another's.
                 await running.over.wait()
-                await self._store.run(self._store.jobs.forget_key, running.job)
                 return await self.begin(work, idempotency_key, admit)
-            return (kept if running is None else running.job), False
+            return self.current(kept), False
         running = self._running[job.id] = _Running(job)
         doing = self._run(running, work, promise)
         running.task = asyncio.create_task(doing, name=f"job {job.id}")
@@ -171,7 +171,7 @@ class Jobs:
         product = None
         try:
             product = await self._do(work, sink, started, promise)
-            output = await self._kept(job, product.output)
+            output = await self._store.kept(job, product.output)
             metrics = dict(product.metrics)
             ended = replace(job, output=output, version=product.version, metrics=metrics)
             ended.status = records.SUCCEEDED
@@ -198,7 +198,7 @@ class Jobs:
             await self._end(running, ended, sink)
 
     async def _end(self, running: _Running, ended: Job, sink: Sink) -> None:
-        """Writes the end down; nobody is told of it before."""
+        """Writes the end down; nobody is told of it before, whoever cancels it meanwhile."""
         ended.completed_at = self._store.clock()
         ended.metrics = dict(ended.metrics)
         if ended.started_at is not None:
@@ -209,8 +209,10 @@ class Jobs:
         ended.logs, ended.progress, ended.preview = list(sink.lines), sink.progress, None
         if ended.error is not None and ended.error["status"] in _FOR_NOW:
             ended.idempotency = None  # The same request, asked again, shall have another chance.
+        if running.leaving and ended.status == records.CANCELED:
+            ended.idempotency = None  # All its callers have left: nobody was told of it.
         try:
-            await self._store.run(self._write_end, ended)
+            await self._store.run_to_end(self._write_end, ended)
         except Exception as error:
             # What cannot be written down has not happened: nobody may be told of a success.
             _log.error("job %s cannot be written down: %s", ended.id, error)
@@ -236,44 +238,18 @@ class Jobs:
         """Writes down the ends that could not be.
 
         Raises:
-            PolymuxError: They cannot be yet.
+            PolymuxError: One of them cannot be yet; all have been tried.
         """
+        failure = None
         for job in list(self._unwritten.values()):
-            await self._store.run(self._write_end, job)
-            self._unwritten.pop(job.id, None)
-
-    async def _kept(self, job: Job, output: Any) -> Any:
-        """The output with files of the store in the place of what was made."""
-        if isinstance(output, Made):
-            return {"file": await self._adopted(job, output)}
-        if isinstance(output, list):
-            return [await self._kept(job, one) for one in output]
-        if isinstance(output, dict):
-            return {name: await self._kept(job, one) for name, one in output.items()}
-        return output
-
-    async def _adopted(self, job: Job, made: Made) -> str:
-        """Gives a file that was made its name; where that fails, or is cancelled, it is gone."""
-        sealing = asyncio.ensure_future(asyncio.to_thread(made.draft.seal))
-        try:
-            digest, size_bytes = await asyncio.shield(sealing)
-            file = await self._store.run(
-                lambda: self._store.media.adopt(
-                    made.draft,
-                    job=job.id,
-                    owner=job.owner,
-                    sha256=digest,
-                    size_bytes=size_bytes,
-                    content_type=made.content_type,
-                    file_name=made.file_name,
-                )
-            )
-        except BaseException:
-            with suppress(Exception):
-                await sealing
-            await self._store.run(made.draft.discard)
-            raise
-        return file.name
+            try:
+                await self._store.run(self._write_end, job)
+            except PolymuxError as error:
+                failure = error
+            else:
+                self._unwritten.pop(job.id, None)
+        if failure is not None:
+            raise failure
 
     async def find(self, name: str, owner: str | None) -> Job:
         """A job as it is now.
@@ -375,16 +351,15 @@ class Jobs:
         if running is None or running.waiters or running.stays or running.leaving:
             return
         running.leaving = True
-        ended = await self.cancel(job)
-        if ended.status == records.CANCELED:
-            await self._store.run(self._store.jobs.forget_key, ended)
+        await self.cancel(job)
 
     async def remove(self, job: Job) -> None:
         """Forgets a job and its files; one that runs is cancelled first."""
         await self.cancel(job)
         if job.id in self._unwritten:  # Its end, once written down, would have freed its key.
-            await self._store.run(self._store.jobs.forget_key, job)
-        await self._store.run(self._store.forget, job.id)
+            await self._store.run(self._store.withdraw, job)
+        else:
+            await self._store.run(self._store.forget, job.id)
         self._unwritten.pop(job.id, None)
 
     def interrupt(self) -> None:

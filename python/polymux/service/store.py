@@ -6,7 +6,8 @@ import asyncio
 import fcntl
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from polymux._text import display_name
 from polymux.errors import InternalServerError
@@ -15,12 +16,20 @@ from polymux.service.clock import SteadyClock
 from polymux.service.database import Database
 from polymux.service.failures import StoreError
 from polymux.service.links import LinkSecrets
-from polymux.service.media_store import CATALOGUE, MediaStore, set_aside_files_of_none
+from polymux.service.media_store import (
+    CATALOGUE,
+    MediaStore,
+    refuse_files_of_others,
+    set_aside_files_of_none,
+)
 from polymux.service.records import JobTable
+from polymux.service.work import Made
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from polymux.service.records import Job
 
 Result = TypeVar("Result")
 
@@ -36,6 +45,9 @@ class Store:
         FOLDER/media/ab/ab...   the files
         FOLDER/drafts/          files that are being written
 
+    What others have put into the last two is left alone, and a folder that has such files and no
+    catalogue is no store: it is refused.
+
     Args:
         folder: Made where there is none.
         cap_bytes: Most that all files may take. Default: 20 GiB.
@@ -44,7 +56,8 @@ class Store:
             found out, see `polymux.service.ages.Ages`; any other is believed.
 
     Raises:
-        StoreError: Another process has it open; it is damaged; it cannot be written.
+        StoreError: Another process has it open; it is damaged; it cannot be written; it is no
+            store, and has ``media`` or ``drafts`` of somebody else.
     """
 
     def __init__(
@@ -59,8 +72,6 @@ class Store:
         self.clock = clock or SteadyClock()
         self._lock = _locked(folder)
         try:
-            for name in _OWN:
-                _check_access(folder / name)
             set_aside_files_of_none(folder)
             self._database = Database(folder / CATALOGUE)
             try:
@@ -97,6 +108,56 @@ class Store:
             future.add_done_callback(lambda done: done.cancelled() or done.exception())
             raise
 
+    async def run_to_end(self, work: Callable[..., Result], *arguments: object) -> Result:
+        """The same, but returns or raises when it is done, and not before.
+
+        To be cancelled meanwhile has no effect: the task that awaits it is at its end with it.
+        """
+        loop = asyncio.get_running_loop()
+        # No task: those are all cancelled when a loop is closed.
+        future = loop.run_in_executor(self._thread, work, *arguments)
+        while not future.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([future])
+        return future.result()
+
+    async def kept(self, job: Job, output: Any) -> Any:
+        """A job's output with files of the store in the place of what was made.
+
+        Raises:
+            PolymuxError: One of them cannot be kept; it is gone.
+        """
+        if isinstance(output, Made):
+            return {"file": await self._adopted(job, output)}
+        if isinstance(output, list):
+            return [await self.kept(job, one) for one in output]
+        if isinstance(output, dict):
+            return {name: await self.kept(job, one) for name, one in output.items()}
+        return output
+
+    async def _adopted(self, job: Job, made: Made) -> str:
+        """Gives a file that was made its name; where that fails, or is cancelled, it is gone."""
+        sealing = asyncio.ensure_future(asyncio.to_thread(made.draft.seal))
+        try:
+            digest, size_bytes = await asyncio.shield(sealing)
+            file = await self.run(
+                lambda: self.media.adopt(
+                    made.draft,
+                    job=job.id,
+                    owner=job.owner,
+                    sha256=digest,
+                    size_bytes=size_bytes,
+                    content_type=made.content_type,
+                    file_name=made.file_name,
+                )
+            )
+        except BaseException:
+            with suppress(Exception):
+                await sealing
+            await self.run(made.draft.discard)
+            raise
+        return file.name
+
     def sweep(self) -> int:
         """Removes what has had its time: files, jobs, keys of idempotency; gives how many.
 
@@ -115,6 +176,10 @@ class Store:
         """Removes jobs with their files. On the catalogue's thread."""
         files = [file for name in jobs for file in self.media.of_job(name)]
         self.media.remove(*files, also=lambda: self.jobs.remove(*jobs))
+
+    def withdraw(self, job: Job) -> None:
+        """Removes a job whose result nobody has had, with its files and its key; as `forget`."""
+        self.media.remove(*self.media.of_job(job.id), also=lambda: self.jobs.withdraw(job))
 
     def close(self) -> None:
         """Finishes what is being written, and lets the next process in. Any number of times."""
@@ -153,6 +218,9 @@ def _locked(folder: Path) -> int:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_access(folder)
+        for own in _OWN:
+            _check_access(folder / own)
+        refuse_files_of_others(folder)
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(folder / "lock", flags, 0o600)
     except OSError as error:

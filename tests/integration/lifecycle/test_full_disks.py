@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -100,6 +102,56 @@ def test_a_full_disk_keeps_the_catalogue_whole(program: ServedProgram) -> None:
         assert catalogue.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     listed = program.request("GET", JOBS).json()["results"]
     assert {one["status"] for one in listed} <= {"succeeded", "failed"}, listed
+
+
+EXPIRED = """
+import sys
+from pathlib import Path
+from polymux.service.store import Store
+now = [1_800_000_000.0]
+store = Store(Path(sys.argv[1]), life_s=60, clock=lambda: now[0])
+for _ in range(3):
+    with store.media.draft() as draft:
+        draft.path.write_bytes(bytes(500_000))
+        digest, size = draft.seal()
+        store.media.adopt(draft, job="", owner="o", sha256=digest, size_bytes=size,
+                          content_type="audio/mpeg", file_name="a")
+with open(store.media.path_of(store.media.sent_by("o")[0]).parents[2] / "filler", "wb", 0) as file:
+    try:
+        while True:
+            file.write(bytes(4096))
+    except OSError:
+        pass
+now[0] += 61
+print(store.sweep(), store.sweep(), store.media.used_bytes)
+store.close()
+"""
+
+
+def test_what_has_expired_goes_from_a_full_disk(tmp_path: Path) -> None:
+    """D02: to forget it takes room as well, for SQLite's journal: it makes that itself."""
+    command = [sys.executable, "-c", EXPIRED, str(tmp_path / "s")]
+    mounts = mounted(small(tmp_path / "s", "size=3m"))
+    done = subprocess.run([*mounts, *command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["3", "0", "0"]
+
+
+def test_results_are_deleted_from_a_full_disk(program: ServedProgram) -> None:
+    """D02: the 507 says to delete what is not needed, and there is room again."""
+    program.start(before=mounted(small(program.store, "size=8m")))
+    links = [path_of(program.convert(sound(30, 1)).json()["response"]) for _ in range(2)]
+    filler = seen(program, program.store / "filler")
+    with filler.open("wb", buffering=0) as file, pytest.raises(OSError, match="space"):
+        fill(file)
+    assert program.convert(sound(0.1, 1)).status == 507
+    for one in program.request("GET", JOBS).json()["results"]:
+        if one["status"] == "succeeded":
+            assert program.request("DELETE", f"{JOBS}/{one['id']}").status == 204
+    assert [program.request("GET", one).status for one in links] == [404, 404]
+    assert program.convert(sound(0.1, 1)).status == 200
+    assert program.stop() == 0
+    assert "Traceback" not in program.told, program.told[-3000:]
 
 
 def test_a_store_that_is_deleted_while_it_runs(program: ServedProgram) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -200,6 +201,52 @@ def test_what_failed_for_now_may_be_asked_again_though_it_was_deleted(
             else:
                 with pytest.raises(NotFoundError):
                     await service.begin(work_of(), "k")
+
+    go(body())
+
+
+@pytest.mark.parametrize("looked", ["before the end", "behind it"])
+def test_a_job_whose_callers_left_leaves_no_key_with_its_end(tmp_path: Path, looked: str) -> None:
+    """One write has both, and the same request that comes in that moment is another job."""
+
+    async def body() -> None:
+        backend = Scripted()
+        backend.gate.clear()
+        async with running(tmp_path / "s", backend) as service:
+            store = service.store
+            job, _ = await service.begin(work_of(), "k")
+            assert job.idempotency is not None
+            while not backend.began:
+                await asyncio.sleep(0.001)
+            update, free, freed = store.jobs.update, threading.Event(), []
+
+            def slow(ended: Job) -> None:
+                free.wait(10)
+                update(ended)
+                freed.append(store.jobs.of_key("alice", "k", digest) is None)
+
+            store.jobs.update = slow  # type: ignore[method-assign]
+            digest = job.idempotency[1]
+            if looked == "before the end":
+                busy = asyncio.create_task(store.run(free.wait, 10))
+                retry = asyncio.create_task(service.begin(work_of(), "k"))
+                await asyncio.sleep(0.1)
+                leaving = asyncio.create_task(service.jobs.abandon(job))
+            else:
+                leaving = asyncio.create_task(service.jobs.abandon(job))
+                await asyncio.sleep(0.1)
+                busy = retry = asyncio.create_task(service.begin(work_of(), "k"))
+            await asyncio.sleep(0.1)
+            free.set()
+            await asyncio.gather(leaving, busy)
+            anew, new = await retry
+            assert freed[0]
+            assert new
+            assert anew.id != job.id
+            store.jobs.update = update  # type: ignore[method-assign]
+            backend.gate.set()
+            assert (await service.jobs.wait(anew)).status == "succeeded"
+            assert (await service.jobs.find(job.id, None)).status == "canceled"
 
     go(body())
 

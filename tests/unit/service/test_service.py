@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from polymux.errors import (
     UnprocessableEntityError,
 )
 from polymux.service.dispatch import Service
-from polymux.service.failures import engine_failed, refusal
+from polymux.service.failures import engine_failed, refusal, storage_full
 from polymux.service.routes import Route
 from polymux.service.store import Store
 from polymux.service.work import Caller, Estimate
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from pathlib import Path
 
+    from polymux.service.records import Job
     from polymux.service.work import Work
 
 
@@ -418,6 +420,91 @@ def test_who_is_cancelled_by_the_server_s_end_has_not_given_up(tmp_path: Path) -
     go(body())
 
 
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("how", ["cancel", "close"])
+def test_nobody_is_told_of_an_end_before_it_is_written_down(
+    tmp_path: Path, how: str, fails: bool
+) -> None:
+    """Whatever is cancelled while that is done, any number of times; and it comes to an end."""
+
+    async def body() -> None:
+        free = threading.Event()
+        async with running(tmp_path / "s", Scripted()) as service:
+            update = service.store.jobs.update
+
+            def slow(job: Job) -> None:
+                if job.ended:
+                    written.append(job.status)
+                    free.wait(10)
+                    if fails and len(written) == 1:
+                        raise storage_full("the disk of the catalogue is full")
+                update(job)
+
+            written: list[str] = []
+            service.store.jobs.update = slow  # type: ignore[method-assign]
+            job, _ = await service.begin(work_of())
+            waiting = asyncio.create_task(service.jobs.wait(job))
+            await until(lambda: written)
+            ending = [asyncio.create_task(service.jobs.cancel(job)) for _ in range(2)]
+            if how == "close":
+                ending.append(asyncio.create_task(service.jobs.close()))
+            await asyncio.sleep(0.1)
+            assert not any(one.done() for one in (waiting, *ending))
+            assert not (await service.jobs.find(job.id, None)).ended
+            free.set()
+            await asyncio.gather(*ending)
+            done = await waiting
+            if fails:
+                assert (done.status, done.output) == ("failed", None)
+                assert (done.error and done.error["code"]) == "storage_full"
+                await service.jobs.write_again()
+            else:
+                assert done.status == "succeeded"
+            found = await service.store.run(service.store.jobs.find, job.id)
+            assert found is not None
+            assert (found.status, found.output) == (done.status, done.output)
+
+    go(body())
+
+
+def test_what_cannot_be_written_down_does_not_stop_the_sweeping(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor the others that could not be, of which one still cannot."""
+    monkeypatch.setattr("polymux.service.dispatch._SWEEP_EVERY_S", 0.01)
+    now = [1_800_000_000.0]
+
+    async def body() -> None:
+        async with running(tmp_path / "s", Scripted(), life_s=60, clock=lambda: now[0]) as service:
+            store, refused = service.store, set[str]()
+            kept = await service.jobs.wait((await service.begin(work_of()))[0])
+            update = store.jobs.update
+
+            def full(job: Job) -> None:
+                if job.ended and job.id in refused:
+                    raise storage_full("the disk of the catalogue is full")
+                update(job)
+
+            store.jobs.update = full  # type: ignore[method-assign]
+            jobs = []
+            for number in range(2):
+                fields = [("url", f"http://e.example/{number}")]
+                job, _ = await service.begin(work_of(fields=fields))
+                refused.add(job.id)
+                jobs.append(job)
+            for job in jobs:
+                assert (await service.jobs.wait(job)).status == "failed"
+            refused.remove(jobs[1].id)
+            now[0] += 30
+            await until(lambda: jobs[1].id not in service.jobs._unwritten)
+            now[0] += 31
+            await until(lambda: store.media.used_bytes == 0)
+            assert await store.run(store.jobs.find, kept.id) is None
+            assert (await service.jobs.find(jobs[0].id, None)).status == "failed"
+
+    go(body())
+
+
 def test_freellm_has_its_own_deadline(tmp_path: Path) -> None:
     """C39: the whole answer, all models together."""
 
@@ -435,6 +522,37 @@ def test_freellm_has_its_own_deadline(tmp_path: Path) -> None:
             with pytest.raises(InternalServerError):
                 await anext(stream)
             assert asyncio.get_running_loop().time() - began < 4
+            assert service.places["scripted"].running == 0
+
+    go(body())
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_the_deadline_of_freellm_holds_in_the_queue(tmp_path: Path, streamed: bool) -> None:
+    """C39: time for the whole answer, also where others have all places for that long."""
+
+    async def body() -> None:
+        backend, told = Scripted(), list[int]()
+        backend.gate.clear()
+        backend.chunks = [{"response": "x"}]
+
+        async def started() -> None:
+            told.append(1)
+
+        async with running(tmp_path / "s", backend) as service:
+            busy = asyncio.create_task(service.call(chat_of()))
+            await until(lambda: backend.began)
+            work = chat_of(operation="free_chat", timeout=1, stream=streamed)
+            began = asyncio.get_running_loop().time()
+            stream = service.stream(work, started=started)
+            with pytest.raises(InternalServerError) as late:
+                await (anext(stream) if streamed else service.call(work))
+            assert (late.value.status, late.value.code) == (504, "upstream_timeout")
+            assert 0.9 < asyncio.get_running_loop().time() - began < 4
+            assert (service.places["scripted"].waiting, told) == (0, [])
+            backend.gate.set()
+            await busy
+            assert len(backend.began) == 1
             assert service.places["scripted"].running == 0
 
     go(body())

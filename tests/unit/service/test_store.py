@@ -7,21 +7,22 @@ import os
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.errors import InternalServerError
 from polymux.service import database
-from polymux.service.failures import StoreError
+from polymux.service.failures import StoreError, storage_full
 from polymux.service.links import LinkSecrets
 from polymux.service.records import Job, new_id
 from polymux.service.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from polymux.service.media_store import StoredFile
 
@@ -100,12 +101,12 @@ def test_what_an_earlier_process_left_is_gone(tmp_path: Path) -> None:
     file, lost = kept(store), kept(store)
     store.media.path_of(lost).unlink()
     store.close()
-    orphan = folder / "media" / "zz" / "zz.mp3"
-    orphan.parent.mkdir()
+    orphan = folder / "media" / "ab" / f"ab{'0' * 38}.mp3"
+    orphan.parent.mkdir(exist_ok=True)
     orphan.write_bytes(b"renamed, and never written down")
-    planted = folder / "media" / file.name[:2] / "link"
+    planted = folder / "media" / file.name[:2] / f"{file.name[:2]}{'0' * 38}.bin"
     planted.symlink_to("/etc/passwd")
-    (folder / "drafts" / "half").write_bytes(b"half")
+    leave_drafts(folder / "drafts")
     store = Store(folder)
     assert store.media.find(file.name) == file
     assert store.media.find(lost.name) is None
@@ -116,13 +117,80 @@ def test_what_an_earlier_process_left_is_gone(tmp_path: Path) -> None:
     store.close()
 
 
+def leave_drafts(folder: Path) -> None:
+    """As a process does that was killed: a draft, what becomes one, a download, a planted link."""
+    (folder / ("1" * 40)).write_bytes(b"half")
+    for suffix in ("01abcdef", "0123tuv9"):  # Python's and the core's.
+        (folder / f".{'1' * 32}.polymux-{suffix}.part").write_bytes(b"half")
+    (folder / ("2" * 40)).symlink_to("/etc/passwd")
+    download = Path(tempfile.mkdtemp(dir=folder))
+    (download / "a.mp4.part").write_bytes(b"half")
+
+
+def tree(folder: Path) -> dict[str, bytes | None]:
+    """All that is below a folder."""
+    return {
+        str(one.relative_to(folder)): one.read_bytes() if one.is_file() else None
+        for one in folder.rglob("*")
+    }
+
+
+STRANGERS = (
+    "drafts/chapter/one.txt",
+    "drafts/two.txt",
+    "drafts/tmp/three.txt",
+    f"drafts/{'3' * 40}/four.txt",
+    "media/holiday.mp4",
+    "media/2024/beach.jpg",
+    "media/ab/cover.png",
+    f"media/ab/{'c' * 40}.jpg",
+    f"media/ab/ab{'0' * 38}.jpg/five.jpg",
+    "media",
+    "drafts",
+)
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+@pytest.mark.parametrize("catalogue", ["none", "empty"])
+def test_a_folder_with_files_of_others_is_no_store(
+    tmp_path: Path, stranger: str, catalogue: str
+) -> None:
+    """Nothing of it is removed, moved or added."""
+    folder = tmp_path / "mine"
+    path = folder / stranger
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"mine")
+    if catalogue == "empty":
+        (folder / "catalogue.db").touch()
+    before = tree(folder)
+    with pytest.raises(StoreError, match="give another folder") as refused:
+        Store(folder)
+    named = [one for one in (path, *path.parents) if str(one) in str(refused.value)]
+    assert named[0].is_relative_to(folder / stranger.split("/")[0])
+    assert tree(folder) == before
+
+
+def test_what_others_put_into_a_store_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "s"
+    Store(folder).close()
+    for name in STRANGERS[:-2]:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"mine")
+    before = {name: tree(folder / name) for name in ("media", "drafts")}
+    leave_drafts(folder / "drafts")
+    Store(folder).close()
+    assert {name: tree(folder / name) for name in ("media", "drafts")} == before
+
+
 def test_files_whose_catalogue_is_gone_are_set_aside(tmp_path: Path) -> None:
     folder = tmp_path / "s"
     store = Store(folder)
     file = kept(store)
     store.close()
     (folder / "catalogue.db").unlink()
+    leave_drafts(folder / "drafts")
     store = Store(folder)
+    assert list((folder / "drafts").iterdir()) == []
     assert store.media.find(file.name) is None
     (aside,) = folder.glob("media.without-catalogue.*")
     assert (aside / file.name[:2] / file.name).read_bytes() == b"bytes"
@@ -358,6 +426,47 @@ def test_what_ran_in_a_process_that_is_gone_has_failed(tmp_path: Path) -> None:
     # Nobody has had its result: the same request may come again.
     again = job_of(idempotency=("k", "h"))
     assert store.jobs.add(again).id == again.id
+    store.close()
+
+
+@pytest.mark.parametrize("how", ["sweep", "forget"])
+@pytest.mark.parametrize("room", ["theirs", "none"])
+def test_on_a_full_disk_files_make_the_room_to_forget_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, room: str
+) -> None:
+    """Where theirs is not enough either, they are gone all the same, also after a new start."""
+    clock = Clock()
+    store = Store(tmp_path / "s", life_s=60, clock=clock)
+    job = store.jobs.add(job_of(status="succeeded", completed_at=clock()))
+    files = [kept(store, job=job.id) for _ in range(3)]
+    paths = [store.media.path_of(one) for one in files]
+    execute = store._database.execute
+
+    def full(statement: str, *values: Any) -> int:
+        if statement.startswith("DELETE") and (room == "none" or any(map(Path.exists, paths))):
+            raise storage_full("the disk of the catalogue is full")
+        return execute(statement, *values)
+
+    if how == "sweep":
+        clock.now += 61
+    with monkeypatch.context() as now:
+        now.setattr(store._database, "execute", full)
+        tried = store.sweep if how == "sweep" else lambda: store.forget(job.id)
+        if room == "none":
+            with pytest.raises(InternalServerError):
+                tried()
+            assert store.media.used_bytes == 15
+            with pytest.raises(FileNotFoundError):
+                store.media.open(files[0])
+        else:
+            tried()
+            assert store.media.used_bytes == 0
+            assert store.jobs.find(job.id) is None
+    assert not any(map(Path.exists, paths))
+    store.close()
+    store = Store(tmp_path / "s", life_s=60, clock=clock)
+    assert [store.media.find(one.name) for one in files] == [None] * 3
+    assert store.media.used_bytes == 0
     store.close()
 
 
