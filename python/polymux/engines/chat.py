@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import base64
 import os
-import secrets
 import struct
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.engines.base import Engine, Output
 from polymux.engines.chat_answers import Conversation, of_library, refused
+from polymux.engines.chat_door import Door
+from polymux.engines.chat_places import Places
 from polymux.engines.chat_requests import (
     check_promises,
     check_tools,
@@ -54,6 +54,9 @@ _OWN = frozenset(
 #: second. A GPU wants more at once, and is through them sooner.
 _BATCH, _GPU_BATCH = 64, 512
 _DEVICES = ("auto", "cpu", "gpu")
+#: The library reads 32 bits of a seed, of which the largest is "any", and counts on by one for each
+#: of several answers.
+_SEEDS = 2**32 - 8
 
 
 class ChatEngine(Engine):
@@ -83,13 +86,15 @@ class ChatEngine(Engine):
                 "the engine's options",
             )
         self.slots = int(options.get("slots", 1))
+        self._places = Places(self.slots)
+        self._context = context_tokens(options)
         self._has_eyes = bool(options.get("mmproj"))
+        self._door = Door()
         try:
             self._server = xllamacpp.Server(self._parameters(xllamacpp, path, options))
         except RuntimeError as error:
             raise engine_failed(f"the chat model {path.name!r} cannot be loaded: {error}") from None
-        # It is bound, and nobody may come: without its folder nothing is left behind.
-        self._folder.cleanup()
+        self._door.shut()
         self._version = hash_of(path)
         facts = _facts(path)
         self._knows_tools = knows_tools(facts)
@@ -109,7 +114,7 @@ class ChatEngine(Engine):
         if self._has_eyes:
             parameters.mmproj.path = os.fspath(Path(options["mmproj"]).expanduser())
         parameters.n_parallel = self.slots
-        parameters.n_ctx = context_tokens(options) * self.slots
+        parameters.n_ctx = self._context * self.slots
         self._on_gpu = _wants_gpu(library, str(options.get("device", "auto")))
         batch = int(options.get("batch", _GPU_BATCH if self._on_gpu else _BATCH))
         parameters.n_batch = parameters.n_ubatch = batch
@@ -121,22 +126,21 @@ class ChatEngine(Engine):
         parameters.verbosity = -1
         parameters.use_jinja = True
         parameters.ui = False
-        # It listens whatever it is told: so on a socket that nobody else can reach, with a key
-        # that nobody knows.
-        self._folder = tempfile.TemporaryDirectory(prefix="polymux-chat-")
-        parameters.hostnames = [f"{self._folder.name}/chat.sock"]
-        parameters.api_keys = [secrets.token_hex(32)]
+        parameters.hostnames, parameters.api_keys = [self._door.name], [self._door.key]
         return parameters
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
         """Answers a conversation."""
-        conversation = Conversation(request, sink, token, self._called(request))
-        body = self._body(request, sink)
         count = int(request.values.get("n") or 1)
+        longest = min(self._context, int(request.values.get("max_completion_tokens") or 1 << 62))
+        conversation = Conversation(request, sink, token, self._called(request), count * longest)
+        body = self._body(request, sink)
         # The library says no more answers at once than it has slots: others come after those.
         for first in range(0, count, self.slots):
             conversation.first = first
-            self._ask(_several(body, first, min(self.slots, count - first)), conversation, token)
+            some = min(self.slots, count - first)
+            with self._places.taken(some, token):
+                self._ask(_several(body, first, some), conversation, token)
         return Output(conversation.finished(), self._version, conversation.metrics())
 
     def _ask(self, body: dict[str, Any], conversation: Conversation, token: Token) -> None:
@@ -164,7 +168,10 @@ class ChatEngine(Engine):
         for name in sorted(request.given - _TAKEN - _OWN):
             sink.log(f"{name}: the local engine does not know it and leaves it out")
         if "max_completion_tokens" in request.given:
-            body["max_tokens"] = values["max_completion_tokens"]
+            # Of a longer one it would look at 32 bits alone.
+            body["max_tokens"] = min(values["max_completion_tokens"], self._context)
+        if isinstance(body.get("seed"), int):
+            body["seed"] %= _SEEDS
         if isinstance(values.get("tool_choice"), dict):
             body["tools"], body["tool_choice"] = named_tool(values), "required"
         if "stop" in body:
@@ -189,7 +196,7 @@ class ChatEngine(Engine):
 def _several(body: dict[str, Any], first: int, count: int) -> dict[str, Any]:
     """What asks for some of several answers: each has the seed that it would have among all."""
     seed = body.get("seed")
-    own = {"seed": seed + first} if first and isinstance(seed, int) and seed >= 0 else {}
+    own = {"seed": seed + first} if first and isinstance(seed, int) else {}
     return body | own | {"n": count}
 
 

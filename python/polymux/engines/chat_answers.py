@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import secrets
+import time
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 _CHUNK = "chat.completion.chunk"
 _OF_ALL_CHUNKS = ("id", "created", "model", "system_fingerprint", "usage")
+#: After so long without a word an answer tells how far it is: what is mute is taken for dead.
+_TELL_S = 1.0
 _NO_GRAMMAR = "failed to parse grammar"
 #: What the library says of a field that it refuses.
 _FIELDS_OF_WORDS = (
@@ -24,9 +28,24 @@ _FIELDS_OF_WORDS = (
 
 
 class Conversation:
-    """Takes the library's pieces, and hands on what is wanted of them."""
+    """Takes the library's pieces, and hands on what is wanted of them.
 
-    def __init__(self, request: Request, sink: EngineSink, token: Token, model: str) -> None:
+    Args:
+        request: What was asked.
+        sink: Where pieces go.
+        token: Whose end stops it.
+        model: What the answer calls the model.
+        most_tokens: How many all answers may have together. Default: nobody knows.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        sink: EngineSink,
+        token: Token,
+        model: str,
+        most_tokens: int | None = None,
+    ) -> None:
         """Nothing has come."""
         self._sink = sink
         self._token = token
@@ -37,6 +56,9 @@ class Conversation:
         self._most_likely = int(request.values.get("top_logprobs") or 0)
         self._model = model
         self._answer = Assembled(self._model)
+        self._most_tokens = most_tokens
+        self._said_tokens = 0
+        self._told_at = time.monotonic()
         #: What is the same in all of an answer.
         self._kept: dict[str, Any] = {}
         #: As Groq calls a request, beside the answer's own id.
@@ -61,10 +83,26 @@ class Conversation:
             for choice in chunk.get("choices") or ():
                 choice["index"] = choice.get("index", 0) + self.first
                 self._shorten(choice.get("logprobs") or {})
-            self._answer.add(chunk)
+            self._answer.add(chunk, self.first)
+            self._said_tokens += any(map(_says, chunk.get("choices") or ()))
             if self._streamed and not self._token.cancelled:
                 self._hand_on(chunk)
+        self._tell()
         return self._token.cancelled
+
+    def _tell(self) -> None:
+        """Tells how far it is, where nothing else was told for a while: a whole answer comes late.
+
+        A piece is a token, about.
+        """
+        now = time.monotonic()
+        if now - self._told_at >= _TELL_S and not self._token.cancelled:
+            self._told_at = now
+            self._sink.report(min(1.0, self._said_tokens / (self._most_tokens or math.inf)))
+
+    def _chunk(self, data: dict[str, Any]) -> None:
+        self._told_at = time.monotonic()
+        self._sink.chunk(data)
 
     def _shorten(self, probabilities: dict[str, Any]) -> None:
         """Keeps as many other tokens as were asked for."""
@@ -76,7 +114,7 @@ class Conversation:
         if self._free:
             text = "".join((one.get("delta") or {}).get("content") or "" for one in choices)
             if text:
-                self._sink.chunk({"response": text})
+                self._chunk({"response": text})
             return
         # The usage comes at the end, where it is wanted; progress of the prompt is nobody's chunk.
         if not choices or (chunk.get("prompt_progress") and not any(map(_says, choices))):
@@ -94,13 +132,13 @@ class Conversation:
         if any(one["finish_reason"] for one in told):
             self._last = made  # The counts come right behind it, and the last one has them too.
         else:
-            self._sink.chunk(made)
+            self._chunk(made)
 
     def _let_go(self, more: dict[str, Any] | None = None) -> None:
         """Hands on the chunk that may have been the last."""
         if self._last is not None:
             last, self._last = self._last, None
-            self._sink.chunk(last if more is None else last | {"x_groq": more})
+            self._chunk(last if more is None else last | {"x_groq": more})
 
     @staticmethod
     def _told(choice: dict[str, Any]) -> dict[str, Any]:
@@ -135,7 +173,7 @@ class Conversation:
         self._let_go({"id": self._request, "usage": whole["usage"]})
         if self._with_usage and not self._free:
             kept = {name: whole[name] for name in _OF_ALL_CHUNKS if whole.get(name) is not None}
-            self._sink.chunk(kept | {"object": _CHUNK, "choices": []})
+            self._chunk(kept | {"object": _CHUNK, "choices": []})
         return None
 
     def metrics(self) -> dict[str, float]:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from polymux.engines.schema_patterns import without_odd_patterns
-from polymux.engines.schema_promises import unkept
+from polymux.engines.schema_promises import MalformedError, unkept
 from polymux.service.failures import invalid
 
 if TYPE_CHECKING:
@@ -26,10 +26,14 @@ def check_promises(values: Mapping[str, Any], log: Callable[[str], None]) -> Non
         log: Takes what is left out; it comes with the answer.
 
     Raises:
-        BadRequestError: A schema is ``strict``, and the engine keeps a part of it alone.
+        BadRequestError: A schema is ``strict``, and the engine keeps a part of it alone; or it is
+            none.
     """
     for param, strict, schema in _schemas(values):
-        broken = unkept(schema)
+        try:
+            broken = unkept(schema)
+        except MalformedError as error:
+            raise invalid(f"{param}: {error}", param) from None
         if not broken:
             continue
         more = f" and {len(broken) - _TOLD} more" if len(broken) > _TOLD else ""

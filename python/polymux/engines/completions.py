@@ -23,17 +23,25 @@ class Assembled:
         self._model = model
         self._choices: dict[int, dict[str, Any]] = {}
         self._facts: dict[str, Any] = {}
-        #: Token counts, and how long prompt and answer took, once they came.
+        #: Token counts, once they came.
         self.usage: dict[str, Any] = {}
-        self.timings: dict[str, Any] = {}
+        #: How long the prompt took; it is read once for all answers.
+        self._prompt_ms: float | None = None
+        #: How long the longest of those took that were made at once, by the first of them.
+        self._answers_ms: dict[int, float] = {}
 
-    def add(self, chunk: dict[str, Any]) -> None:
-        """Takes a chunk."""
+    def add(self, chunk: dict[str, Any], first: int = 0) -> None:
+        """Takes a chunk.
+
+        Args:
+            chunk: As it came.
+            first: Number of the first of the answers that are made at once with its own.
+        """
         for name in ("id", "created", "system_fingerprint"):
             if name in chunk:
                 self._facts.setdefault(name, chunk[name])
         self._add_usage(chunk.get("usage") or {})
-        self.timings = chunk.get("timings") or self.timings
+        self._add_times(chunk.get("timings") or {}, first)
         for choice in chunk.get("choices") or ():
             self._add_choice(choice)
 
@@ -45,6 +53,15 @@ class Assembled:
         read = usage.get("prompt_tokens", 0)
         own = {"prompt_tokens": read, "completion_tokens": said, "total_tokens": read + said}
         self.usage = usage | own
+
+    def _add_times(self, timings: dict[str, Any], first: int) -> None:
+        """What is made at once takes as long as its longest, what comes after that as much more."""
+        if not timings:
+            return
+        if self._prompt_ms is None:
+            self._prompt_ms = timings.get("prompt_ms", 0.0)
+        before_ms = self._answers_ms.get(first, 0.0)
+        self._answers_ms[first] = max(before_ms, timings.get("predicted_ms", 0.0))
 
     def _add_choice(self, choice: dict[str, Any]) -> None:
         number = choice.get("index", 0)
@@ -89,8 +106,8 @@ class Assembled:
             name: self.usage.get(name, 0)
             for name in ("prompt_tokens", "completion_tokens", "total_tokens")
         }
-        prompt_s = self.timings.get("prompt_ms", 0.0) / 1e3
-        answer_s = self.timings.get("predicted_ms", 0.0) / 1e3
+        prompt_s = (self._prompt_ms or 0.0) / 1e3
+        answer_s = sum(self._answers_ms.values()) / 1e3
         return usage | {
             "prompt_time": round(prompt_s, 6),
             "completion_time": round(answer_s, 6),

@@ -43,8 +43,7 @@ def needed_bytes(family: str, options: Mapping[str, Any]) -> int | None:
             files = [model.parent / one for one in layout_of(model, "chat").files]
             files += [Path(str(eyes)).expanduser()] if eyes else []
             tokens = context_tokens(options) * int(options.get("slots", 1))
-            kept = tokens * context_bytes_per_token(model)
-            return sum(one.stat().st_size for one in files) + kept + _CHAT_BYTES
+            return sum(one.stat().st_size for one in files) + tokens * _kept(model) + _CHAT_BYTES
         if family == "speech":
             return 2 * (model / "model.bin").stat().st_size + _SPEECH_BYTES
         if family == "upscale":
@@ -52,6 +51,21 @@ def needed_bytes(family: str, options: Mapping[str, Any]) -> int | None:
         if family == "diffusion":
             return _diffusion_bytes(options)
     return {"rapidocr": _RAPIDOCR_BYTES, "tesseract": _TESSERACT_BYTES}.get(family)
+
+
+def _kept(model: Path) -> int:
+    """Bytes of each token; 0 where the model has no heads, or does not tell its shape.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is no GGUF.
+        struct.error: It ends too early.
+        KeyError: It has values of an unknown type.
+    """
+    facts = gguf_facts(model)
+    with suppress(ValueError, KeyError):
+        return _bytes_per_token(facts)
+    return 0
 
 
 def _diffusion_bytes(options: Mapping[str, Any]) -> int:
@@ -195,7 +209,10 @@ def context_bytes_per_token(path: Path) -> int:
         ValueError: It is no GGUF, or none of a model's shape.
         KeyError: It does not tell its shape.
     """
-    facts = gguf_facts(path)
+    return _bytes_per_token(gguf_facts(path))
+
+
+def _bytes_per_token(facts: Mapping[str, Any]) -> int:
     family = facts["general.architecture"]
 
     def fact(name: str) -> int:
@@ -207,7 +224,9 @@ def context_bytes_per_token(path: Path) -> int:
         return int(max(each))
 
     heads = fact("attention.head_count")
-    own_heads = fact("attention.head_count_kv")
+    # GGUF's default: as many as there are heads.
+    is_told = f"{family}.attention.head_count_kv" in facts
+    own_heads = fact("attention.head_count_kv") if is_told else heads
     told = f"{family}.attention.key_length" in facts
     length = fact("attention.key_length") if told else fact("embedding_length") // heads
     return fact("block_count") * own_heads * length * 2 * _KEY_VALUE_BYTES

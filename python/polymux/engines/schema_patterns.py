@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from polymux.engines.schema_references import referred
+
 #: Patterns that become a grammar: plain text, lists of characters, groups, and how often each.
 _PLAIN = r"[^.\\\[\](){}*+?|^$\"\x00-\x1f\x7f]"
 _ESCAPED = r"\\[.+*?()\[\]{}|^$]"
@@ -60,17 +62,29 @@ def without_odd_patterns(schema: Any) -> Any:
         >>> without_odd_patterns({"items": {"type": "string", "pattern": "^.$"}})
         {'items': {'type': 'string'}}
     """
-    if not isinstance(schema, dict):
-        return schema
-    found = {}
-    for name, value in schema.items():
-        if name == "pattern" and not is_plain(value):
+    found = _copied(schema)
+    waiting, seen = [found], set()
+    while waiting:
+        one = waiting.pop()
+        if not isinstance(one, dict) or id(one) in seen:
             continue
-        if name in _BY_NAME and isinstance(value, dict):
-            value = {key: without_odd_patterns(one) for key, one in value.items()}
-        elif name in _LISTS and isinstance(value, list):
-            value = [without_odd_patterns(one) for one in value]
-        elif name in _INNER:
-            value = without_odd_patterns(value)
-        found[name] = value
+        seen.add(id(one))
+        if "pattern" in one and not is_plain(one["pattern"]):
+            del one["pattern"]
+        for name, value in one.items():
+            if name in _BY_NAME and isinstance(value, dict):
+                waiting += value.values()
+            elif name in _LISTS and isinstance(value, list):
+                waiting += value
+            elif name in _INNER:
+                waiting.append(value)
+        if isinstance(one.get("$ref"), str):
+            # Wherever it leads: what stands under words that nobody knows is a schema by that.
+            waiting.append(referred(found, one["$ref"]))
     return found
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _copied(one) for name, one in value.items()}
+    return [_copied(one) for one in value] if isinstance(value, list) else value

@@ -14,6 +14,7 @@ import re
 from typing import Any
 
 from polymux.engines.schema_patterns import is_plain
+from polymux.engines.schema_references import referred
 
 #: What constrains values of one kind, and is nothing to those of others.
 _OF_KINDS = {
@@ -46,8 +47,16 @@ _FORMATS = re.compile(r"uuid[1-5]?|date|time|date-time")
 _COMPARED_IN_PAIRS = 64
 
 
+class MalformedError(ValueError):
+    """A schema is none, in a way that the library takes nevertheless."""
+
+
 def unkept(schema: Any) -> list[str]:
     """What an answer may break of a schema: keywords and where they stand; none twice.
+
+    Raises:
+        MalformedError: It is no schema, in a word that matters and that the library lets pass; what
+            else is wrong, the library says when it refuses it.
 
     Example:
         >>> from polymux.engines.schema_promises import unkept
@@ -76,6 +85,8 @@ class _Promises:
             return
         names = _present(schema)
         several = schema.get("type")
+        if several is not None and not isinstance(several, str) and not _are_names(several):
+            raise MalformedError(f"type ({place}) is neither a name nor a list of names")
         if "$ref" in names:
             self._tell(names - {"$ref"}, place)
             self._follow(str(schema["$ref"]))
@@ -84,7 +95,7 @@ class _Promises:
         elif names & {"const", "enum"}:
             self._values(schema, names, place)
         elif isinstance(several, list):
-            for one in several:
+            for one in dict.fromkeys(several):
                 self.look({**schema, "type": one}, place)
         else:
             self._of_kind(schema, names, place)
@@ -96,18 +107,7 @@ class _Promises:
     def _follow(self, reference: str) -> None:
         if reference not in self._followed:
             self._followed.add(reference)
-            self.look(self._at(reference), reference)
-
-    def _at(self, reference: str) -> Any:
-        """What a reference leads to; one that leads nowhere is refused by the library."""
-        place: Any = self._root
-        for name in reference.removeprefix("#").split("/")[1:]:
-            key = name.replace("~1", "/").replace("~0", "~")
-            if isinstance(place, list) and key.isdecimal() and int(key) < len(place):
-                place = place[int(key)]
-            else:
-                place = place.get(key) if isinstance(place, dict) else None
-        return place
+            self.look(referred(self._root, reference), reference)
 
     def _alternatives(self, schema: dict[str, Any], names: frozenset[str], place: str) -> None:
         word = "oneOf" if "oneOf" in names else "anyOf"
@@ -127,7 +127,7 @@ class _Promises:
         for _ in range(8):
             if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
                 break
-            schema = self._at(schema["$ref"])
+            schema = referred(self._root, schema["$ref"])
         return schema
 
     def _exclusive(self, given: list[Any]) -> bool:
@@ -148,7 +148,7 @@ class _Promises:
         values = [_values_of(each) for each in (one, other)]
         if values[0] is not None and values[1] is not None:
             return not any(each in values[1] for each in values[0])
-        needed = [set(map(str, each.get("required") or ())) for each in (one, other)]
+        needed = [_names(each.get("required")) for each in (one, other)]
         parts = [each.get("properties") for each in (one, other)]
         if not all(isinstance(each, dict) for each in parts):
             return False
@@ -198,8 +198,8 @@ class _Promises:
             self.look(one, f"{place}/properties/{name}")
         self.look(more, f"{place}/additionalProperties")
         kept = {"properties", "additionalProperties", "unevaluatedProperties"}
-        needed = schema.get("required")
-        if isinstance(needed, list) and all(one in known for one in needed):
+        needed = _needed(schema, place)
+        if "required" in schema and all(one in known for one in needed):
             kept.add("required")
             if _at_most(schema.get("minProperties"), len(needed)):
                 kept.add("minProperties")
@@ -218,14 +218,12 @@ class _Promises:
                 kept.discard("allOf")
                 continue
             self._tell(_present(found) - {"properties", "required", "type"}, inner)
-            if not set(map(str, found.get("required") or ())) <= set(found["properties"]):
+            if not set(_needed(found, inner)) <= set(found["properties"]):
                 self._tell(frozenset(("required",)), inner)
             for name, each in found["properties"].items():
                 self.look(each, f"{inner}/properties/{name}")
         # The same property of two of them is one of theirs.
-        named = [
-            name for one in parts for name in (self._resolved(one) or {}).get("properties", ())
-        ]
+        named = [name for one in parts for name in _properties(self._resolved(one))]
         if len(named) != len(set(named)):
             kept.discard("allOf")
         return kept
@@ -301,8 +299,34 @@ def _kinds_of(schema: Any) -> set[str]:
     return _named(kind)
 
 
+def _properties(schema: Any) -> dict[str, Any]:
+    found = schema.get("properties") if isinstance(schema, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _needed(schema: dict[str, Any], place: str) -> list[str]:
+    """The names under ``required``.
+
+    Raises:
+        MalformedError: There is something else.
+    """
+    found = schema.get("required")
+    if found is not None and not _are_names(found):
+        raise MalformedError(f"required ({place}) is no list of names")
+    return found or []
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def _names(value: Any) -> set[str]:
+    several = value if isinstance(value, list | set) else ()
+    return {one for one in several if isinstance(one, str)}
+
+
 def _named(kind: Any) -> set[str]:
-    found = {kind} if isinstance(kind, str) else set(map(str, kind or ()))
+    found = {kind} if isinstance(kind, str) else _names(kind)
     return found | ({"integer"} if "number" in found else set())
 
 

@@ -79,6 +79,31 @@ def test_others_are_not_kept_by_a_process_that_is_mute(tmp_path: Path) -> None:
     go(body())
 
 
+@pytest.mark.parametrize("others", [False, True])
+def test_work_that_asks_for_a_file_hears_that_nobody_waits(tmp_path: Path, others: bool) -> None:
+    """It waited a minute for an answer that nobody gave, and then its process was ended."""
+
+    async def body() -> None:
+        how = QUICK._replace(grace_s=4.0)
+        async with engine(tmp_path, how, slots=2) as (service, backend):
+            pid = (await service.call(asked("echo x"))).output["pid"]
+            other = asyncio.create_task(service.call(asked("tell 0.1 60"))) if others else None
+            sink = Sink(lambda: None, None)
+            late = asyncio.create_task(backend.run(asked("late 0.5"), sink))
+            await until(lambda: sink.progress == 0.1)
+            late.cancel()
+            began = time.monotonic()
+            with pytest.raises(asyncio.CancelledError):
+                await late
+            assert time.monotonic() - began < 3
+            if other is not None:
+                assert not other.done()
+                assert (await other).output["text"] == "done"
+            assert (await service.call(asked("echo x"))).output["pid"] == pid
+
+    go(body())
+
+
 @pytest.fixture(scope="module")
 def hours(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four hours of sound, which take many seconds to decode: frames of MP3 one after another."""
@@ -139,6 +164,13 @@ def nested(levels: int) -> dict[str, Any]:
     return schema
 
 
+def deep(levels: int) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(levels):
+        found = [found]
+    return found
+
+
 TOO_MUCH = {
     "an enum": enum_of(MOST_CHOICES + 1),
     "an enum within": {"type": "object", "properties": {"a": {"items": enum_of(50_000)}}},
@@ -146,9 +178,17 @@ TOO_MUCH = {
     "optional pieces": {"type": "string", "pattern": "^" + "a?" * 600 + "$"},
     "properties": {"type": "object", "properties": {f"p{n}": {} for n in range(600)}},
     "references": chained(3),
+    "optional properties beside names that are none": {
+        "properties": {f"p{n}": {} for n in range(600)}, "required": [f"q{n}" for n in range(600)],
+    },
+    "places of an array": {"type": "array", "items": [enum_of(300), enum_of(300)]},
+    "an enum in a list": {"$ref": "#/x/0", "x": [enum_of(MOST_CHOICES + 1)]},
+    "an enum under an odd name": {"$ref": "#/x/a~1b", "x": {"a~1b": enum_of(MOST_CHOICES + 1)}},
     "levels": nested(70),
+    "levels in lists": {"type": "array", "items": [nested(70)]},
+    "levels of something else": {"default": deep(400)},
     "bytes": {"type": "string", "description": "x" * MOST_BYTES},
-}
+}  # fmt: skip
 ENOUGH = {
     "an enum": enum_of(MOST_CHOICES),
     "a reference to itself": {
@@ -162,6 +202,8 @@ ENOUGH = {
     },
     "nonsense": {"enum": 3, "properties": [], "anyOf": {}, "$ref": "#/nowhere", "pattern": None},
     "nothing": None,
+    "a reference into a list": {"$ref": "#/x/1", "x": [enum_of(600), enum_of(2)]},
+    "two kinds": {"type": ["array", "null"], "items": enum_of(MOST_CHOICES)},
 }
 
 
@@ -190,3 +232,51 @@ def test_schemas_of_a_usual_size_are_taken(name: str) -> None:
     for values in forms(ENOUGH[name]):
         check_schemas(values)
     check_schemas({"response_format": {"type": "text"}, "tools": [None, {"function": 3}]})
+
+
+def twice(levels: int) -> dict[str, Any]:
+    """Of each level twice as much would be made as of the one above."""
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": ["array", "array"], "items": schema}
+    return schema
+
+
+NOTHING_FITS = {
+    "integers": ({"type": "integer", "minimum": 10, "exclusiveMaximum": 10}, "no number fits"),
+    "open on both sides": ({"exclusiveMinimum": 5, "exclusiveMaximum": 5}, "no number fits"),
+    "between integers": ({"type": "integer", "exclusiveMinimum": 5, "maximum": 5.9}, "no number"),
+    "the tighter of two": (
+        {"minimum": 1, "exclusiveMinimum": 9, "maximum": 9, "exclusiveMaximum": 20},
+        "no number fits minimum 1 and exclusiveMinimum 9 and maximum 9",
+    ),
+    "draft 4": ({"minimum": 5, "exclusiveMinimum": True, "maximum": 5}, "no number fits"),
+    "in a list": ({"items": [{"minimum": 5, "maximum": 4}]}, "no number fits"),
+    "a kind twice": (twice(40), "names a kind twice"),
+    "no place in a list": ({"$ref": "#/x/0x", "x": [{}]}, "'0x', which is no number"),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING_FITS)
+def test_schemas_that_nothing_fits_are_refused(name: str) -> None:
+    schema, words = NOTHING_FITS[name]
+    for values in forms(schema):
+        with pytest.raises(BadRequestError, match=words):
+            check_schemas(values)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "integer", "minimum": 10, "exclusiveMaximum": 11},
+        {"type": "number", "exclusiveMinimum": 5, "maximum": 5.1},
+        {"type": "integer", "exclusiveMinimum": 5, "maximum": 6},
+        {"type": "integer", "minimum": 5, "exclusiveMinimum": False, "maximum": 5},
+        {"type": "integer", "exclusiveMinimum": True, "maximum": -(10**400)},
+        {"type": "integer", "minimum": 1e308, "maximum": 10**400},
+        {"minimum": "5", "exclusiveMaximum": 5},
+    ],
+)
+def test_ranges_with_numbers_in_them_are_taken(schema: Any) -> None:
+    for values in forms(schema):
+        check_schemas(values)

@@ -86,6 +86,33 @@ def test_seeds_stops_and_several(client: polymux.Client) -> None:
     assert [one.index for one in two.choices] == [0, 1]
 
 
+def test_whole_numbers_of_any_size_mean_what_they_say(client: polymux.Client) -> None:
+    """The library reads 32 bits of them: it would take one as another, or as none."""
+
+    def ask(**more: Any) -> str:
+        answer = client.chat(QUESTION, temperature=1.5, **more)
+        return answer.choices[0].message.content or ""
+
+    seeds = (7, -1, 2**32 - 1, 2**32 + 7, 2**63 - 1)
+    said = [ask(seed=seed, max_completion_tokens=12) for seed in seeds]
+    assert said == [ask(seed=seed, max_completion_tokens=12) for seed in seeds]
+    assert len(set(said)) > 3
+    plain = ask(seed=7, stop=[","])
+    assert len(plain) > 8
+    for longest in (2**31, 2**32, 2**32 + 1, 2**63 - 1):
+        assert ask(seed=7, stop=[","], max_completion_tokens=longest) == plain
+
+
+def test_seeds_of_several_answers_are_never_any(client: polymux.Client) -> None:
+    """The library counts on from a seed, and its largest number stands for one by chance."""
+
+    def ask() -> list[str]:
+        answer = client.chat(QUESTION, seed=-1, n=8, temperature=1.5, max_completion_tokens=6)
+        return [one.message.content or "" for one in answer.choices]
+
+    assert ask() == ask()
+
+
 def test_json_of_a_schema(client: polymux.Client) -> None:
     schema = {
         "type": "object",
@@ -152,6 +179,31 @@ def test_a_schema_that_would_hold_up_everybody_is_refused(client: polymux.Client
     assert time.monotonic() - began < 5
 
 
+def test_malformed_schemas_are_refused_by_what_is_malformed(client: polymux.Client) -> None:
+    """Whether the library or we see it."""
+    malformed = {
+        "allOf": {"allOf": ["x"]},
+        "required": {"type": "object", "required": [{}], "properties": {}},
+        "type": {"type": 5, "anyOf": [{"type": "string"}]},
+        "oneOf": {"oneOf": [{"required": 5, "properties": {}}]},
+    }
+    for word, schema in malformed.items():
+        form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+        with pytest.raises(BadRequestError, match=word) as refused:
+            client.chat("x", response_format=form, max_completion_tokens=1)
+        assert refused.value.param == "response_format"
+
+
+def test_odd_patterns_behind_any_reference_are_not_kept(client: polymux.Client) -> None:
+    """Of them came strings that are no JSON, which the library could not read itself."""
+    odd = {"type": "string", "pattern": '^say "hi"$', "maxLength": 8}
+    schema = {"$ref": "#/components/schemas/S", "components": {"schemas": {"S": odd}}}
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    answer = client.chat("Say hi.", response_format=form, max_completion_tokens=32, seed=1)
+    assert isinstance(json.loads(answer.choices[0].message.content or ""), str)
+    assert "pattern (#/components/schemas/S)" in answer.headers["polymux-warnings"]
+
+
 def test_fields_that_it_does_not_know_are_told(
     server: PolymuxServer, client: polymux.Client
 ) -> None:
@@ -191,6 +243,40 @@ def test_leaving_ends_the_work_while_the_prompt_is_read(tmp_path: Path) -> None:
                 assert service.places["chat"].running == 0
             # The model is there still, and answers at once.
             assert (await service.call(chat_of(max_completion_tokens=2))).output["choices"]
+
+    go(body())
+
+
+def test_who_waits_behind_several_answers_leaves_without_harm(tmp_path: Path) -> None:
+    """It is told by nothing but its own end; what others have begun goes on."""
+
+    async def body() -> None:
+        async with running(tmp_path / "s", backend := engine()) as service:
+            await service.call(chat_of(max_completion_tokens=1))
+            process = backend.process
+            odd = {"messages": QUESTION, "logit_bias": {"2": -100, "0": -100}}
+            both = asyncio.create_task(
+                service.call(chat_of(n=2, max_completion_tokens=400, seed=1, **odd))
+            )
+            await asyncio.sleep(0.4)
+            behind = asyncio.create_task(service.call(chat_of(max_completion_tokens=4, **odd)))
+            await asyncio.sleep(0.2)
+            assert not both.done()
+            assert not behind.done()
+            began = time.monotonic()
+            behind.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await behind
+            assert time.monotonic() - began < 1
+            assert not both.done()
+            assert backend.process is process
+            both.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await both
+            # Both places are free again.
+            two = await service.call(chat_of(n=2, max_completion_tokens=2))
+            assert len(two.output["choices"]) == 2
+            assert backend.process is process
 
     go(body())
 

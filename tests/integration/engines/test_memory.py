@@ -227,11 +227,21 @@ ODD = [
 
 @pytest.mark.parametrize(("name", "value"), ODD)
 def test_shapes_that_no_model_has(tmp_path: Path, name: str, value: object) -> None:
+    """Its file is loaded all the same, so that it is reckoned with; no more is known."""
     path = tmp_path / "model.gguf"
     path.write_bytes(gguf(SHAPE))
     assert context_bytes_per_token(path) == 3 * 1 * 32 * 2 * 2
     path.write_bytes(gguf(SHAPE | {name: value}))
-    assert needed_bytes("chat", {"model": str(path)}) is None
+    assert needed_bytes("chat", {"model": str(path)}) == path.stat().st_size + 200 * MIB
+
+
+def test_heads_of_keys_are_as_many_as_there_are_heads_unless_told(tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(gguf({one: SHAPE[one] for one in SHAPE if "_kv" not in one}))
+    assert context_bytes_per_token(path) == 3 * 2 * 32 * 2 * 2
+    assert needed_bytes("chat", {"model": str(path), "context": 1024}) == (
+        path.stat().st_size + 1024 * 3 * 2 * 32 * 2 * 2 + 200 * MIB
+    )
 
 
 def test_layers_of_several_shapes(tmp_path: Path) -> None:

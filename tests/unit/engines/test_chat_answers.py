@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from polymux.engines.base import EngineSink, Request, Token
@@ -10,6 +11,8 @@ from polymux.engines.chat_answers import Conversation
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    import pytest
 
 
 class Chunks(EngineSink):
@@ -46,3 +49,33 @@ def test_an_answer_has_one_id_and_one_time() -> None:
     conversation.finished()
     assert [one["choices"] == [] for one in sink.all] == [False] * 6 + [True]
     assert {(one["id"], one["created"]) for one in sink.all} == {("c0", 1000)}
+
+
+class Shares(Chunks):
+    """Keeps how far it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[float] = []
+
+    def report(self, progress: float) -> None:
+        self.told.append(progress)
+
+
+def test_an_answer_that_takes_long_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a second, while it is mute: one that is streamed is not."""
+    now = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr("polymux.engines.chat_answers.time", clock)
+    told = {}
+    for stream in (False, True):
+        sink = Shares()
+        request = Request("chat", "", "m", {"stream": stream}, frozenset())
+        conversation = Conversation(request, sink, Token(), "m", most_tokens=10)
+        for number in range(8):
+            now[0] += 0.5
+            reading = {"prompt_progress": {"total": 9}} if number < 4 else {}
+            delta = {"content": None if reading else "a"}
+            conversation.take({"choices": [{"index": 0, "delta": delta}], **reading})
+        told[stream] = sink.told
+    assert told == {False: [0.0, 0.0, 0.2, 0.4], True: [0.0, 0.0]}

@@ -57,3 +57,14 @@ def test_an_empty_answer_is_an_empty_text() -> None:
     answer = Assembled("m")
     answer.add(piece(role="assistant", content=None))
     assert answer.completion()["choices"][0]["message"] == {"role": "assistant", "content": ""}
+
+
+def test_times_of_several_answers() -> None:
+    """Two at once take as long as the longer one; those after them as much more."""
+    answer = Assembled("m")
+    for first, prompt_ms, answer_ms in ((0, 20.0, 10.0), (0, 20.0, 30.0), (2, 1.0, 50.0)):
+        timings = {"prompt_ms": prompt_ms, "predicted_ms": answer_ms}
+        answer.add({"choices": [], "timings": timings}, first)
+    usage = answer.usage_with_times()
+    times = usage["prompt_time"], usage["completion_time"], usage["total_time"]
+    assert times == (0.02, 0.08, 0.1)

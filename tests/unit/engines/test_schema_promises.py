@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from polymux.engines.schema_patterns import without_odd_patterns
-from polymux.engines.schema_promises import unkept
+from polymux.engines.schema_promises import MalformedError, unkept
 
 
 def words(schema: Any) -> list[str]:
@@ -128,3 +128,55 @@ def test_alternatives_are_told_apart_by_a_property() -> None:
     assert unkept(union) == []
     members["dog"]["required"] = []
     assert unkept(union) == ["oneOf (#)"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "place"),
+    [
+        ({"type": "object", "required": [{}], "properties": {}}, "required (#)"),
+        ({"type": "object", "required": 5, "properties": {}}, "required (#)"),
+        ({"type": 5, "anyOf": [{"type": "string"}]}, "type (#)"),
+        ({"type": ["string", 5]}, "type (#)"),
+        ({"oneOf": [{"required": 5, "properties": {}}, {}]}, "required (#/oneOf/0)"),
+        ({"allOf": [{"required": 5, "properties": {}}]}, "required (#/allOf/0)"),
+        ({"anyOf": [{"type": {}}]}, "type (#/anyOf/0)"),
+    ],
+)  # fmt: skip
+def test_what_is_no_schema_is_said_so(schema: Any, place: str) -> None:
+    """Of what the library takes as if it were one."""
+    with pytest.raises(MalformedError) as found:
+        unkept(schema)
+    assert str(found.value).startswith(f"{place} is n")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"allOf": ["x"]}, {"allOf": [{"properties": 5}]}, {"allOf": "x"}, {"anyOf": 5},
+        {"anyOf": ["x", {"properties": ["a"]}]}, {"oneOf": [{"enum": 5}, {"enum": {}}]},
+        {"properties": {"a": 5}}, {"items": "x"}, {"prefixItems": {"a": {}}}, {"$ref": 5},
+        {"type": "string", "required": True}, {"type": None}, {"enum": [{}, []]},
+        {"allOf": [{"$ref": "#/$defs/x"}], "$defs": {"x": "y"}},
+    ],
+)  # fmt: skip
+def test_what_the_library_refuses_is_left_to_it(schema: Any) -> None:
+    unkept(schema)
+    without_odd_patterns(schema)
+
+
+@pytest.mark.parametrize("reference", ["#/components/schemas/S", "#/x/1", "#/const", "#/a~1b/S"])
+def test_patterns_behind_any_reference_are_left_out(reference: str) -> None:
+    odd = {"type": "string", "pattern": '^say "hi"$'}
+    plain = {"type": "string"}
+    places = {
+        "components": {"schemas": {"S": odd}}, "x": [odd, odd], "const": odd, "a/b": {"S": odd},
+        "examples": [odd],
+    }  # fmt: skip
+    found = without_odd_patterns({"items": {"$ref": reference}, **places})
+    place: Any = found
+    for name in reference[2:].split("/"):
+        place = place[int(name) if name.isdecimal() else name.replace("~1", "/")]
+    assert place == plain
+    # What is no schema stays as it is.
+    assert found["examples"] == [odd]
+    assert found["x"][0] == odd
