@@ -135,6 +135,12 @@ class FaultyEngine(Engine):
         path.write_bytes(b"x" * int(rest))
         return Output({"response": Produced(path, "audio/mpeg", "a.mp3")})
 
+    def do_late(self, rest: str, sink: EngineSink, token: Token) -> Output:
+        """Asks for a file after so many seconds, and looks no sooner whether it is cancelled."""
+        sink.report(0.1)
+        time.sleep(float(rest))
+        return self.do_file("10", sink, token)
+
     def do_paint(self, rest: str, sink: EngineSink, token: Token) -> Output:
         """As many pictures as asked for, of a thousand bytes."""
         paths = [sink.draft(1000) for _ in range(int(rest))]

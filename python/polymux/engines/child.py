@@ -83,7 +83,8 @@ class Child:
         self._begun: set[int] = set()
         #: Cancelled before anybody took it up.
         self._gone: set[int] = set()
-        self._drafts: dict[int, queue.SimpleQueue[Frame]] = {}
+        #: None is for whoever waits when the work is cancelled.
+        self._drafts: dict[int, queue.SimpleQueue[Frame | None]] = {}
         self._work: queue.SimpleQueue[Frame] = queue.SimpleQueue()
 
     def send(self, header: Mapping[str, Any], payload: bytes = b"") -> None:
@@ -192,8 +193,11 @@ class Child:
 
     def _admit(self, number: int) -> None:
         flow, token = _Flow(), Token()
+        drafts: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()
         token.on_cancel(lambda: flow.taken(0))
-        self._flows[number], self._tokens[number] = flow, token
+        # The server gives no more drafts to work that nobody waits for.
+        token.on_cancel(lambda: drafts.put(None))
+        self._flows[number], self._tokens[number], self._drafts[number] = flow, token, drafts
 
     def _work_off(self, engine: Engine) -> None:
         while True:
@@ -206,7 +210,7 @@ class Child:
         if number in self._gone:
             self._gone.discard(number)
             self._begun.discard(number)
-            del self._tokens[number], self._flows[number]
+            del self._tokens[number], self._flows[number], self._drafts[number]
             return
         try:
             token.check()
@@ -224,17 +228,26 @@ class Child:
                 self.send({"kind": "failed", "id": number, "error": told})
         finally:
             self._begun.discard(number)
-            self._drafts.pop(number, None)
-            del self._tokens[number], self._flows[number]
+            del self._tokens[number], self._flows[number], self._drafts[number]
 
     def draft(self, number: int, expected_bytes: int) -> Path:
-        """Asks the server for a place to write to."""
-        answers = self._drafts.setdefault(number, queue.SimpleQueue())
+        """Asks the server for a place to write to.
+
+        Raises:
+            Cancelled: Nobody waits for the work any more.
+            PolymuxError: There is no room.
+        """
+        answers = self._drafts.get(number)
+        if answers is None:
+            raise Cancelled  # It is over.
         self.send({"kind": "draft", "id": number, "bytes": expected_bytes})
-        answer = answers.get(timeout=_MOST_WAITING_DRAFTS_S).header
-        if "error" in answer:
-            raise restored(answer["error"])
-        return Path(answer["path"])
+        frame = answers.get(timeout=_MOST_WAITING_DRAFTS_S)
+        if frame is None:
+            answers.put(None)  # Other threads of the work may wait as well.
+            raise Cancelled
+        if "error" in frame.header:
+            raise restored(frame.header["error"])
+        return Path(frame.header["path"])
 
 
 class _Sink(EngineSink):

@@ -45,7 +45,7 @@ class Errand:
         self._process = process
         self._sink = sink
         self._drafts: list[Draft] = []
-        #: Of the work, in its process.
+        #: Of the work, in its process; 0 before it is sent.
         self.number = 0
 
     async def begin(self, work: Work) -> None:
@@ -115,6 +115,8 @@ class Errand:
     async def close(self, *, ended: bool) -> None:
         """Nobody waits for it any more: what has not ended is stopped, what it made is removed."""
         try:
+            if self.number == 0:
+                return  # Nothing of it was sent, or the process was told to leave it.
             if ended:
                 self._process.forget(self.number)
             else:

@@ -55,6 +55,8 @@ _MOST_TEXT_BYTES = 1 << 20
 _DEEP_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I", "F")
 _DEEPEST = 0xFFFF
 _ORIENTATION = 0x0112
+#: Of TIFF (6.0, section 8): what samples mean; in grey ones 0 may be white.
+_PHOTOMETRIC, _WHITE_IS_ZERO = 262, 0
 _CHANNELS = 4
 
 
@@ -280,7 +282,7 @@ def _pixels(picture: Image, sink: EngineSink, *, keep: bool, longest: int | None
     lies = picture.getexif().get(_ORIENTATION, 1) != 1
     upright = ImageOps.exif_transpose(picture) if lies else picture
     if upright.mode in _DEEP_MODES:
-        deep = _deep_grey(upright, sink)
+        deep = _deep_grey(upright, sink, negative=_is_white_zero(picture))
         if keep:
             return deep
         upright = _in_8_bits(deep)
@@ -299,12 +301,20 @@ def _pixels(picture: Image, sink: EngineSink, *, keep: bool, longest: int | None
     return np.ascontiguousarray(np.asarray(plain))
 
 
-def _deep_grey(picture: Image, sink: EngineSink) -> NDArray[np.uint16]:
+def _is_white_zero(picture: Image) -> bool:
+    """Whether 0 is white: of 8 bits Pillow makes it black, of more it leaves the negative."""
+    tags = getattr(picture, "tag_v2", {}) if picture.format == "TIFF" else {}
+    return bool(tags.get(_PHOTOMETRIC) == _WHITE_IS_ZERO)
+
+
+def _deep_grey(picture: Image, sink: EngineSink, *, negative: bool) -> NDArray[np.uint16]:
     """Grey of more than 8 bits in 16; with transparency it becomes colours, which may have it."""
     import numpy as np
 
     values: NDArray[Any] = np.asarray(picture)
-    grey = _in_16_bits(values, sink)[:, :, None]
+    grey = _in_16_bits(values, sink, negative=negative)[:, :, None]
+    if negative:
+        grey = np.subtract(_DEEPEST, grey, dtype=np.uint16)
     clear = picture.info.get("transparency")
     if not isinstance(clear, int):
         return np.ascontiguousarray(grey)
@@ -312,8 +322,8 @@ def _deep_grey(picture: Image, sink: EngineSink) -> NDArray[np.uint16]:
     return np.concatenate((grey, grey, grey, alpha), axis=2)
 
 
-def _in_16_bits(values: NDArray[Any], sink: EngineSink) -> NDArray[np.uint16]:
-    """Samples of 16 bits as they are; of 32 so that the one of most light is not beyond them.
+def _in_16_bits(values: NDArray[Any], sink: EngineSink, *, negative: bool) -> NDArray[np.uint16]:
+    """Samples of 16 bits as they are; of 32 so that the largest is not beyond them.
 
     Nothing in a file says which value is white: of floats it is the least of 1, 255 and 65,535 that
     none is above, else the largest that there is; of whole numbers 65,535 or the largest.
@@ -329,8 +339,9 @@ def _in_16_bits(values: NDArray[Any], sink: EngineSink) -> NDArray[np.uint16]:
         return values.astype(np.uint16)
     tops = (_DEEPEST,) if is_whole else (1, _DEEPEST >> 8, _DEEPEST)
     white = next((one for one in tops if largest <= one), largest)
-    below = " and what is below 0 black" if lowest < 0 else ""
-    sink.log(f"samples of 32 bits become 16: {white:g} is white{below}")
+    top, bottom = ("black", "white") if negative else ("white", "black")
+    below = f" and what is below 0 {bottom}" if lowest < 0 else ""
+    sink.log(f"samples of 32 bits become 16: {white:g} is {top}{below}")
     shares = np.nan_to_num(values / white, nan=0.0, posinf=1.0, neginf=0.0)
     made: NDArray[np.uint16] = np.round(np.clip(shares, 0, 1) * _DEEPEST).astype(np.uint16)
     return made

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.engines.base import Engine, Output
 from polymux.engines.models import missing_package, threads
-from polymux.engines.reading import Line, in_reading_order, joined, pages_of
+from polymux.engines.reading import Line, in_reading_order, joined, pages_of, too_long
 from polymux.service.failures import refusal
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ _LONGEST_SIDE = 2500
 _HIGHEST, _WIDEST = 10, 64
 #: How many times as long as wide a strip is at least, and how far around a cut is looked.
 _STRIP, _AROUND = 4, 25
-#: Of pixels: nothing that is lower has letters. Of pieces: what is longer would take minutes.
-_LOWEST, _MOST_PIECES = 10, 40
+#: Of pixels: nothing that is lower has letters, and what is longer would take minutes.
+_LOWEST, _LONGEST_STRIP = 10, 50_000
 #: What the models in the package read.
 _LANGUAGES = ("eng", "chi_sim", "chi_tra", "deu", "fra", "ita", "spa", "por", "jpn")
 
@@ -78,7 +78,11 @@ class RapidOcrEngine(Engine):
         pages = pages_of(request.values)
         texts = []
         for number, page in enumerate(pages):
-            if max(page.shape) > _LONGEST_SIDE and not _is_strip(page):
+            # Made smaller it would have no letters left, and padded be gigabytes.
+            if max(page.shape) > _LONGEST_STRIP and _is_strip(page):
+                raise too_long(number, page, _LONGEST_STRIP)
+        for number, page in enumerate(pages):
+            if max(page.shape) > _LONGEST_SIDE and not (_is_strip(page) or _is_thread(page)):
                 sink.log(
                     f"page {number + 1}: {page.shape[1]}x{page.shape[0]} pixels are made smaller, "
                     f"to {_LONGEST_SIDE} on the longer side, before they are read"
@@ -91,6 +95,8 @@ class RapidOcrEngine(Engine):
         """The text of a page that may lie on its side or its head: the way that reads best."""
         import numpy
 
+        if _is_thread(page):
+            return ""
         best: tuple[float, list[Line]] = (-1.0, [])
         for turn in _TURNS:
             token.check()
@@ -131,8 +137,13 @@ class RapidOcrEngine(Engine):
 
 def _is_strip(page: Page) -> bool:
     shortest, longest = sorted(page.shape[:2])
-    few = _LONGEST_SIDE < longest <= _MOST_PIECES * _LONGEST_SIDE // 2
-    return bool(few and shortest >= _LOWEST and longest >= _STRIP * shortest)
+    return bool(longest > _LONGEST_SIDE and shortest >= _LOWEST and longest >= _STRIP * shortest)
+
+
+def _is_thread(page: Page) -> bool:
+    """Whether it is too long to be read as it is, and too thin for letters."""
+    shortest, longest = sorted(page.shape[:2])
+    return bool(longest > _LONGEST_SIDE and shortest < _LOWEST)
 
 
 def _cuts(page: Page) -> list[tuple[int, int, Page]]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from polymux import errors
+from polymux.service.failures import refusal
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -128,6 +131,15 @@ def pages_of(values: Mapping[str, Any]) -> list[NDArray[np.uint8]]:
         shape = (facts["height"], facts["width"], facts["channels"])
         found.append(numpy.memmap(file.path, numpy.uint8, "r", shape=shape))
     return found
+
+
+def too_long(number: int, page: NDArray[np.uint8], most: int) -> errors.RequestTooLargeError:
+    """What is told of a page (0 is the first) with a side of more pixels than are read."""
+    return refusal(
+        errors.RequestTooLargeError,
+        f"page {number + 1}: {page.shape[1]}x{page.shape[0]} pixels: what is longer than "
+        f"{most:,} is not read; cut it into shorter pictures",
+    )
 
 
 def joined(pages: Sequence[str]) -> str:

@@ -270,9 +270,9 @@ class EngineBackend(Backend):
             process = await self._ready()
             sink.version = process.facts.get("version")
             errand = Errand(self.name, self._supervision, process, sink)
-            await errand.begin(work)
             ended = False
             try:
+                await errand.begin(work)
                 while not ended:
                     frame = await errand.next()
                     if isinstance(frame, CrashError):

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.base import Engine, Output
-from polymux.engines.reading import COLUMN_GAP, Line, in_reading_order, joined, pages_of
+from polymux.engines.reading import (
+    COLUMN_GAP,
+    Line,
+    in_reading_order,
+    joined,
+    pages_of,
+    too_long,
+)
 from polymux.service.failures import engine_failed, refusal
 
 if TYPE_CHECKING:
@@ -24,6 +31,8 @@ if TYPE_CHECKING:
     Page = NDArray[np.uint8]
 
 _LONGEST_S = 600.0
+#: It keeps places in 16 bits, and fails at pages with more pixels on a side.
+_LONGEST_SIDE = 32_767
 _TURNED = re.compile(r"^Rotate: (\d+)$", re.MULTILINE)
 _SURE = re.compile(r"^Orientation confidence: ([\d.]+)$", re.MULTILINE)
 _SURE_ENOUGH = 1.0
@@ -73,6 +82,9 @@ class TesseractEngine(Engine):
                 param="lang",
             )
         pages = pages_of(request.values)
+        for number, page in enumerate(pages):
+            if max(page.shape) > _LONGEST_SIDE:
+                raise too_long(number, page, _LONGEST_SIDE)
         texts = []
         for number, page in enumerate(pages):
             token.check()

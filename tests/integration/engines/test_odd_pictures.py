@@ -61,7 +61,7 @@ def read(reader: RapidOcrEngine, folder: Path, page: Image.Image, sink: Sink | N
 
 @pytest.mark.parametrize(
     ("width", "height", "colour"),
-    [(1, 3000, "white"), (8000, 3, "black"), (1, 400, "grey")],
+    [(1, 3000, "white"), (8000, 3, "black"), (1, 400, "grey"), (300_000, 1, "white")],
 )
 def test_narrow_pages_hold_no_text(
     reader: RapidOcrEngine, tmp_path: Path, width: int, height: int, colour: str
@@ -118,6 +118,21 @@ def test_a_page_that_is_made_smaller_is_told(reader: RapidOcrEngine, tmp_path: P
     assert read(reader, tmp_path, page, sink) == "Large letters"
     (told,) = sink.told
     assert "page 1: 3200x2400 pixels are made smaller" in told
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_strip_that_would_take_gigabytes_is_refused(
+    reader: RapidOcrEngine, tmp_path: Path, turned: bool
+) -> None:
+    """Before anything of it is read; it names the sides, and how long strips may be."""
+    page = Image.new("RGB", (50_001, 25), "white")
+    width, height = (25, 50_001) if turned else (50_001, 25)
+    with pytest.raises(polymux.RequestTooLargeError) as refused:
+        read(reader, tmp_path, page.rotate(90, expand=True) if turned else page)
+    assert refused.value.status == 413
+    words = str(refused.value)
+    assert f"page 1: {width}x{height} pixels" in words
+    assert "50,000" in words
 
 
 @contextmanager

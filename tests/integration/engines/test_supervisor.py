@@ -12,13 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.errors import InternalServerError, OverloadedError, UnprocessableEntityError
+from polymux.engines import frames
+from polymux.errors import (
+    InternalServerError,
+    OverloadedError,
+    RequestTooLargeError,
+    UnprocessableEntityError,
+)
+from polymux.service.work import Sink, Work
 from support.services import work_of
 from support.supervised import QUICK, TESTS, alive, asked, engine, go, until
 
 if TYPE_CHECKING:
     from polymux.service.dispatch import Service
-    from polymux.service.work import Work
 
 NOT_LOADED = "it could not be loaded: the log says why"
 
@@ -305,6 +311,41 @@ def test_memory_is_free_when_it_is_unloaded(tmp_path: Path) -> None:
             assert took < 2.0
             await until(lambda: backend.health().state == "idle")
             assert (await service.call(asked("echo x"))).output["pid"] != pid
+
+    go(body())
+
+
+def test_who_is_gone_before_work_has_begun_leaves_no_process_for_ever(tmp_path: Path) -> None:
+    """It was started for a request that was cancelled while it was being sent."""
+
+    async def body() -> None:
+        async with engine(tmp_path, QUICK._replace(idle_s=0.3)) as (_, backend):
+            values = {"messages": [{"role": "user", "content": "echo " + "x" * 30_000_000}]}
+            work = Work("chat", "", "", values, frozenset())
+            call = asyncio.create_task(backend.run(work, Sink(lambda: None, None)))
+            while backend.process is None or not backend.process.busy:
+                await asyncio.sleep(0)  # No longer: it is not sent yet.
+            pid = backend.process.pid or 0
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            await until(lambda: not alive(pid), 5)
+
+    go(body())
+
+
+def test_what_is_too_large_to_be_sent_leaves_no_process_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frames, "LONGEST_HEADER_BYTES", 10_000)
+
+    async def body() -> None:
+        async with engine(tmp_path, QUICK._replace(idle_s=0.3)) as (service, backend):
+            with pytest.raises(RequestTooLargeError):
+                await service.call(asked("echo " + "x" * 20_000))
+            process = backend.process
+            assert process is not None
+            await until(lambda: not alive(process.pid or 0), 5)
 
     go(body())
 

@@ -42,6 +42,14 @@ def test_columns_are_read_one_after_the_other(
     assert [line for line in text.splitlines() if line] == [HEADING, *LEFT, *RIGHT]
 
 
+def test_strips_that_are_too_long_are_refused(local: polymux.Local, tmp_path: Path) -> None:
+    """It is the picture's fault, and asking again is of no use."""
+    Image.new("L", (60_000, 25), "white").save(tmp_path / "page.png")
+    with pytest.raises(polymux.RequestTooLargeError, match=r"60000x25 pixels.*cut it") as refused:
+        local.read_text(tmp_path / "page.png")
+    assert (refused.value.status, refused.value.code) == (413, "too_large")
+
+
 def test_what_finds_out_how_a_page_lies_is_no_language(
     local: polymux.Local, tmp_path: Path
 ) -> None:

@@ -77,7 +77,7 @@ def png(samples: NDArray[np.uint16], *chunks: bytes) -> bytes:
     return data[:SIGNATURE_AND_HEADER] + b"".join(chunks) + data[SIGNATURE_AND_HEADER:]
 
 
-def tiff(samples: NDArray[np.uint16], orientation: int) -> bytes:
+def tiff(samples: NDArray[np.uint16], orientation: int, grey: int = 1) -> bytes:
     """A TIFF of 16 bits, grey or in colours (TIFF 6.0, sections 4 and 6)."""
     height, width, channels = samples.shape
     data = samples.astype("<u2").tobytes()
@@ -86,7 +86,7 @@ def tiff(samples: NDArray[np.uint16], orientation: int) -> bytes:
     entries = [
         (256, 3, 1, width), (257, 3, 1, height),
         (258, 3, channels, 8 + len(data) if told else 16),
-        (259, 3, 1, 1), (262, 3, 1, 2 if channels == 3 else 1), (273, 4, 1, 8),
+        (259, 3, 1, 1), (262, 3, 1, 2 if channels == 3 else grey), (273, 4, 1, 8),
         (274, 3, 1, orientation), (277, 3, 1, channels), (278, 3, 1, height),
         (279, 4, 1, len(data)), (284, 3, 1, 1),
     ]  # fmt: skip
@@ -127,6 +127,33 @@ def test_pictures_of_16_bits_are_turned_once(
     small, _ = loaded(tmp_path, data, "rgb")
     assert small.shape == (*found.shape[:2], 3)
     assert np.abs(small.astype(int) - (found >> 8)).max() <= 1
+
+
+@pytest.mark.parametrize("compression", ["none", "tiff_lzw"])
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_grey_of_which_0_is_white(tmp_path: Path, orientation: int, compression: str) -> None:
+    """Scanners write it so; it was read as its negative. Of 8 bits Pillow sees to it."""
+    samples = slope(1)
+    data = tiff(samples, orientation, grey=0)
+    if compression != "none":
+        buffer = io.BytesIO()
+        told = {262: 0, 274: orientation}
+        plane = Image.fromarray(samples[:, :, 0])
+        plane.save(buffer, "TIFF", tiffinfo=told, compression=compression)
+        data = buffer.getvalue()
+    found, _ = loaded(tmp_path, data)
+    assert np.array_equal(found, WHITE - upright(samples, orientation))
+    small, _ = loaded(tmp_path, data, "rgb")
+    assert np.abs(small.astype(int) - (found >> 8)).max() <= 1
+
+
+def test_floats_of_which_0_is_white(tmp_path: Path) -> None:
+    values = np.linspace(-0.5, 1, 24, dtype=np.float32).reshape(SIZE)
+    buffer = io.BytesIO()
+    Image.fromarray(values).save(buffer, "TIFF", tiffinfo={262: 0})
+    found, told = loaded(tmp_path, buffer.getvalue())
+    assert np.abs(found[:, :, 0] - (1 - np.clip(values, 0, 1)) * WHITE).max() <= 1
+    assert told == ["samples of 32 bits become 16: 1 is black and what is below 0 white"]
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
