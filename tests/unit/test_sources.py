@@ -42,6 +42,8 @@ CONNECTORS = {
     "downloads/library.py": {"extract_info"},
     "downloads/onward.py": {"open_connection"},
     "downloads/proxy.py": {"open_connection"},
+    # Another name for the socket that the chat library listens on, by which it is shut.
+    "engines/chat_door.py": {"socket.socket"},
     # Between processes of this machine: pairs of sockets, and the Unix socket of the way out.
     "engines/child.py": {"socket.socket"},
     "engines/outlet.py": {"open_unix_connection", "socket.socket"},
