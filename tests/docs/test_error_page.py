@@ -13,6 +13,8 @@ from polymux import errors
 from polymux._answers import _class_of
 from polymux.cli import exit_codes
 from polymux.cli.failures import code_of
+from polymux.server.early_refusals import _REASONS
+from polymux.server.operations import CANCELED
 from polymux.service import failures, records
 from support.native_build import ROOT
 
@@ -72,8 +74,11 @@ def answered() -> dict[tuple[int, str], list[str]]:
                 for told in _told(node):
                     found.setdefault(told, []).append(f"{path.name}:{node.lineno}")
     unforeseen = failures.described(ValueError())
-    for told in (unforeseen, failures.described(failures.StoreError("")), records.INTERRUPTED):
+    store_failed = failures.described(failures.StoreError(""))
+    for told in (unforeseen, store_failed, records.INTERRUPTED, CANCELED):
         found[told["status"], told["code"]] = ["failures"]
+    for status, (code, _) in _REASONS.items():
+        found[status, code] = ["early_refusals"]
     return found
 
 

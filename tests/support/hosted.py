@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import uvicorn
 from fastapi import FastAPI
@@ -30,11 +30,22 @@ class HostedServer(Asked):
     Args:
         folder: The store.
         make: Makes the backends.
+        http: Uvicorn's parser. Default: that of its own choice, httptools.
+        prefix: What the application puts before our addresses. Default: nothing.
     """
 
     is_hosted = True
 
-    def __init__(self, folder: Path, make: Callable[[], Sequence[Backend]]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        make: Callable[[], Sequence[Backend]],
+        *,
+        http: Literal["auto", "h11"] = "auto",
+        prefix: str = "",
+    ) -> None:
+        self._http: Literal["auto", "h11"] = http
+        self.prefix = prefix
         self.settings = ServerSettings(store=StoreSettings(folder))
         self.keys = KeyFile(self.settings.key_file)
         self.key, _ = self.keys.add("test")
@@ -46,7 +57,7 @@ class HostedServer(Asked):
         mine = router(self.settings, backends=self._make())
         self.state: Any = mine.polymux_state  # type: ignore[attr-defined]
         app = FastAPI(lifespan=lambda _: lifespan(mine))
-        app.include_router(mine)
+        app.include_router(mine, prefix=self.prefix)
 
         @app.get("/own")
         def own() -> dict[str, str]:
@@ -54,7 +65,8 @@ class HostedServer(Asked):
 
         listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        self._server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))
+        config = uvicorn.Config(app, log_level="error", lifespan="on", http=self._http)
+        self._server = uvicorn.Server(config)
         self._thread = threading.Thread(
             target=lambda: asyncio.run(self._server.serve([listener])), daemon=True
         )
@@ -66,7 +78,7 @@ class HostedServer(Asked):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
-            assert self.ask("GET", "/healthz", key=None).status == 200
+            assert self.ask("GET", f"{self.prefix}/healthz", key=None).status == 200
         self._server.should_exit = True
         self._thread.join(60)
         self._before.end()

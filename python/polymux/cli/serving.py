@@ -71,7 +71,11 @@ def run_serve(options: argparse.Namespace) -> int:
 
     from polymux.config import checked_base_url
     from polymux.errors import InvalidRequestError
+    from polymux.server.setting_checks import no_origin, origin_of
 
+    for one in options.allow_origin or ():
+        if origin_of(one) is None:
+            raise InvalidRequestError(f"--allow-origin {no_origin(one)}")
     settings = settings_of(options)
     given = {
         "host": options.host,

@@ -102,16 +102,20 @@ class _BodyReader:
         self._receive = receive
         self._longest_bytes = longest_bytes
         self._what = what
-        self._until = asyncio.get_running_loop().time() + limits.body_first_s
+        self._now = asyncio.get_running_loop().time
+        self._until = self._now() + limits.body_first_s
+        self._idle_s = max(limits.body_first_s, limits.body_idle_s)
         self._byte_s = 1 / limits.body_bytes_per_s
         self._size = 0
         self.ended = False
 
     async def read(self) -> bytes:
         """The next piece."""
-        # A gap's length says nothing: a byte a second keeps every gap short.
+        # A byte a second keeps every gap short; and who has sent a gigabyte at once, and is gone,
+        # would have the rest of the day.
+        until = min(self._until + self._size * self._byte_s, self._now() + self._idle_s)
         try:
-            async with asyncio.timeout_at(self._until + self._size * self._byte_s):
+            async with asyncio.timeout_at(until):
                 message = await self._receive()
         except TimeoutError:
             raise refusal(

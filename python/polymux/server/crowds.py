@@ -28,6 +28,7 @@ class Crowd:
         self.most = _most_connections() if most is None else most
         self._of_one = of_one
         self._counts: dict[str, int] = {}
+        self._all = 0
 
     def enter(self, address: str | None) -> tuple[str, bool]:
         """Counts a connection in.
@@ -36,17 +37,19 @@ class Crowd:
             address: Its peer's; None where it has none.
 
         Returns:
-            By what `leave` counts it out, and whether its address may have it.
+            By what `leave` counts it out, and whether there may be one more, of its address too.
         """
         name, is_here = _network(address or "")
+        self._all += 1
         count = self._counts[name] = self._counts.get(name, 0) + 1
         most = self._of_one
         if most is None:
             most = self.most if is_here or not name else max(1, self.most // _SHARE)
-        return name, count <= most
+        return name, count <= most and self._all <= self.most
 
     def leave(self, name: str) -> None:
         """Counts a connection out."""
+        self._all -= 1
         count = self._counts.get(name, 0) - 1
         if count > 0:
             self._counts[name] = count

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from polymux.server.answers import Fields, Message, Receive, Scope, Send
     from polymux.server.state import ServerState
+    from polymux.service.records import Job
 
 _log = logging.getLogger("polymux.server")
 _access = logging.getLogger(ACCESS_LOGGER)
@@ -37,6 +38,9 @@ _ALLOWED_FIELDS = (
 _READ_FIELDS = (
     b"x-request-id, polymux-version, polymux-metrics, polymux-warnings, retry-after, mcp-session-id"
 )
+_VARY = (b"vary", b"origin")
+#: What the part of an address is called that may come encoded, with slashes in it.
+_MODEL = "model"
 
 
 class Asked(NamedTuple):
@@ -111,6 +115,8 @@ class Endpoint:
         gate = self.state.gate
         now = time.time()
         headers = gate.headers_of(scope)
+        if is_encoded(scope):
+            raise nothing_here()
         if scope["method"] not in self.methods:
             raise refusal(
                 errors.APIStatusError,
@@ -132,9 +138,17 @@ class Endpoint:
             return 0
         jobs = self.state.service.jobs.unattended(key.id)
         again = access.headers.get(b"idempotency-key", b"").decode("latin-1")
-        if again and any(one.idempotency and one.idempotency[0] == again for one in jobs):
+        if again and any(self.is_found(one, again) for one in jobs):
             return 0  # It asks once more for one that it has, and begins none.
         return len(jobs)
+
+    def is_found(self, job: Job, idempotency_key: str) -> bool:
+        """Whether a ``POST`` under that key begins nothing beside a job that goes on.
+
+        Of an address at which each begins a job, of any operation: it finds the one that came under
+        the key, or is refused. Others say more.
+        """
+        return job.idempotency is not None and job.idempotency[0] == idempotency_key
 
     def described(self, error: BaseException) -> dict[str, Any]:
         """What a caller is told of a failure, as `failures.described` has it."""
@@ -202,15 +216,40 @@ class _Watched:
 
 
 def cors_fields(scope: Scope, origins: tuple[str, ...]) -> list[tuple[bytes, bytes]]:
-    """What lets a page of an allowed origin read an answer (Fetch, 3.2.3)."""
+    """What lets a page of an allowed origin read an answer (Fetch, 3.2.3).
+
+    All others say that there are such answers: one that a cache keeps is not for those pages.
+    """
     for name, value in scope["headers"]:
         if name == b"origin" and value.decode("latin-1") in origins:
             return [
                 (b"access-control-allow-origin", value),
                 (b"access-control-expose-headers", _READ_FIELDS),
-                (b"vary", b"origin"),
+                _VARY,
             ]
-    return []
+    return [_VARY]
+
+
+def is_encoded(scope: Scope) -> bool:
+    """Whether an address came in another spelling than the one that it was found by.
+
+    A host of the router decodes it before it looks for it. What it has put before our addresses is
+    its own affair, and the name of a model, behind them, decides nothing.
+    """
+    raw = scope.get("raw_path")
+    if raw is None:  # Which ASGI lets servers leave out.
+        return False
+    path = scope["path"].removeprefix(scope.get("root_path", ""))
+    name = scope.get("path_params", {}).get(_MODEL)
+    plain = raw.partition(b"?")[0]
+    if name:
+        return path.removesuffix(name).encode("utf-8", "replace") not in plain
+    return not plain.endswith(path.encode("utf-8", "replace"))
+
+
+def nothing_here() -> errors.NotFoundError:
+    """What every address is told that is none."""
+    return refusal(errors.NotFoundError, "there is nothing at this address")
 
 
 class NotFound(Endpoint):
@@ -222,7 +261,7 @@ class NotFound(Endpoint):
 
     async def handle(self, asked: Asked) -> None:
         """404, with or without a key."""
-        told = described(refusal(errors.NotFoundError, "there is nothing at this address"))
+        told = described(nothing_here())
         fields = [] if asked.scope["method"] in ("GET", "HEAD") else [CLOSE]
         await self.tell(asked.send, told, asked.access.request_id, fields)
 

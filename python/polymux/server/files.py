@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, quote
 
 from polymux import errors
 from polymux.server.answers import VERSION_FIELD, send_whole
-from polymux.server.body import ClientGoneError
+from polymux.server.body import ClientGoneError, gone
 from polymux.server.endpoint import Endpoint
 from polymux.service.failures import refusal
 
@@ -75,7 +75,8 @@ async def send_file(asked: Asked, file: StoredFile, descriptor: int) -> None:
 
     Raises:
         APIStatusError: The part that is asked for lies behind the file's end (416).
-        ClientGoneError: The file is shorter than it was: the answer is cut.
+        ClientGoneError: The file is shorter than it was: the answer is cut. Or whoever asked has
+            gone, to whom servers of ASGI send on in silence.
     """
     access, scope, send = asked.access, asked.scope, asked.send
     tag = f'"{file.sha256[:32]}"'.encode()
@@ -113,7 +114,7 @@ async def send_file(asked: Asked, file: StoredFile, descriptor: int) -> None:
     if scope["method"] == "HEAD":
         await send({"type": "http.response.body", "body": b""})
         return
-    await _send_part(send, descriptor, start, end)
+    await _send_part(asked, descriptor, start, end)
 
 
 def _is_known(field: bytes | None, tag: bytes) -> bool:
@@ -125,7 +126,20 @@ def _is_known(field: bytes | None, tag: bytes) -> bool:
     )
 
 
-async def _send_part(send: Send, descriptor: int, start: int, end: int) -> None:
+async def _send_part(asked: Asked, descriptor: int, start: int, end: int) -> None:
+    if end - start <= _PIECE_BYTES:
+        await _send_pieces(asked.send, descriptor, start, end, None)
+        return
+    leaving = asyncio.ensure_future(gone(asked.receive))
+    try:
+        await _send_pieces(asked.send, descriptor, start, end, leaving)
+    finally:
+        leaving.cancel()
+
+
+async def _send_pieces(
+    send: Send, descriptor: int, start: int, end: int, leaving: asyncio.Future[None] | None
+) -> None:
     if start == end:
         await send({"type": "http.response.body", "body": b""})
     while start < end:
@@ -133,6 +147,8 @@ async def _send_part(send: Send, descriptor: int, start: int, end: int) -> None:
         piece = await asyncio.to_thread(os.pread, descriptor, size, start)
         if not piece:
             raise ClientGoneError  # The file is shorter than it was: the answer is cut.
+        if leaving is not None and leaving.done():
+            raise ClientGoneError
         start += len(piece)
         await send({"type": "http.response.body", "body": piece, "more_body": start < end})
 

@@ -92,7 +92,8 @@ class Gate:
 
         Raises:
             APIStatusError: Too large (431); a field twice that may come once, no or two Hosts, a
-                transfer coding that is not chunked (400); a target that is too long (414).
+                transfer coding that is not chunked, or one and a length (400); a target that is too
+                long (414).
         """
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > _LONGEST_TARGET_BYTES:
             raise refusal(
@@ -115,11 +116,15 @@ class Gate:
             if name not in found:
                 found[name] = value
             elif name in _ONCE:
-                raise invalid(f"the header field {name.decode('latin-1')} came more than once")
+                field_name = name.decode("latin-1")
+                raise invalid(f"the header field {field_name} came more than once", field_name)
             elif name in _LISTS:
                 found[name] += b", " + value
         if found.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
-            raise invalid("the only transfer coding that is taken is chunked")
+            raise invalid("the only transfer coding that is taken is chunked", "Transfer-Encoding")
+        if b"transfer-encoding" in found and b"content-length" in found:
+            # Of what has both, two readers know different ends (RFC 9112, 6.3).
+            raise invalid("a body in chunks has no Content-Length beside them", "Content-Length")
         host = found.get(b"host")
         if host is None or host != self._known_host:
             if host is not None or scope.get("http_version") != "1.0":
@@ -129,7 +134,7 @@ class Gate:
 
     def _check_host(self, host: bytes | None) -> None:
         if host is None or not _HOST.fullmatch(host):
-            raise invalid("the request's Host is missing, or is none")
+            raise invalid("the request's Host is missing, or is none", "Host")
         name = host.decode("ascii").lower()
         allowed = self._settings.allowed_hosts
         if not allowed and self._settings.loopback_only:
@@ -298,5 +303,5 @@ def _declared(headers: Mapping[bytes, bytes]) -> int | None:
     if value is None:
         return None
     if not value.isdigit() or len(value) > 18:
-        raise invalid("Content-Length is no number")
+        raise invalid("Content-Length is no number", "Content-Length")
     return int(value)

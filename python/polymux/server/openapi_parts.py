@@ -49,7 +49,7 @@ _WORK = {
 _MEDIA = {"422": "The media cannot be worked with, or it would take too long."}
 _JOB = {
     "404": "Nothing was found, or what this Idempotency-Key stands for is gone.",
-    "409": "Another request has come under this Idempotency-Key.",
+    "409": "Another request has come under this Idempotency-Key, or the job was cancelled.",
 }
 _CHATS = ("chat", "free_chat")
 

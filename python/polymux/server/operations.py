@@ -48,6 +48,8 @@ _PREFERENCE = re.compile(
     re.ASCII,
 )
 _KEY = re.compile(rb"[\x21-\x7e]{1,255}", re.ASCII)
+#: Somebody else has ended it: who waits has asked for nothing wrong, and no server has failed.
+CANCELED = {"status": 409, "code": "canceled", "message": "the prediction was canceled"}
 #: Bodies from here on are parsed on another thread: others' requests need not wait.
 _LONG_BYTES = 256 << 10
 
@@ -82,6 +84,11 @@ class OperationEndpoint(Endpoint):
         return (
             limits.image_bytes if self.operation.family in ("image", "text") else limits.form_bytes
         )
+
+    def is_found(self, job: Job, idempotency_key: str) -> bool:
+        """Of its own operation alone, and where that is a job: chats do not look at the key."""
+        own = is_job(self.name) and job.operation == self.name
+        return own and super().is_found(job, idempotency_key)
 
     async def handle(self, asked: Asked) -> None:
         """Answers it."""
@@ -260,8 +267,7 @@ def idempotency_key_of(access: Access) -> str | None:
 
 def told_of(job: Job) -> dict[str, Any]:
     """What a caller is told of a job that has failed, as `failures.described` has it."""
-    canceled = {"status": 500, "code": "canceled", "message": "the prediction was canceled"}
-    return job.error or canceled
+    return job.error or CANCELED
 
 
 def _model_of(query: bytes) -> str | None:

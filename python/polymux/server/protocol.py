@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux.server.crowds import Crowd
 from polymux.server.early_refusals import early_refusal
+from polymux.server.transports import JoiningTransport, Unframed
 from polymux.server.upgrades import OffersLeftAlone
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ _PROBES_S = (0.05, 0.1, 0.3, 0.6, 5.0)
 _INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
 #: The same in a stream of events, as a chunk: a comment, which all readers leave out.
 _COMMENT = b"3\r\n:\n\n\r\n"
-_OF_EVENTS = b"content-type: text/event-stream"
 #: Of a chunked body: sizes, extensions, ends of lines; and so many times what it holds.
 _MOST_FRAMING_BYTES = 64 << 10
 _FRAMING_TIMES = 16
@@ -42,55 +42,10 @@ _FRAMING_TIMES = 16
 _WRITE_S = 60.0
 _LEAST_TAKEN_BYTES_PER_S = 256
 _VERSIONS = ("1.0", "1.1")
-#: Longer ones are not copied.
-_JOINED_BYTES = 64 << 10
+#: That a peer may send behind a request which is not answered yet, and is read.
+_MOST_AHEAD_BYTES = 128 << 10
 #: What is read at once before somebody has looked at the header, and of a body that is wanted.
 _FIRST_READ_BYTES, _BODY_READ_BYTES = 64 << 10, 256 << 10
-
-
-class _Transport:
-    """A transport whose `close` waits for the peer, where the peer is still sending."""
-
-    def __init__(self, transport: asyncio.Transport, protocol: BoundedProtocol) -> None:
-        self._transport = transport
-        self._protocol = protocol
-        self._head = b""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        """Writes; a header waits for the body that mostly follows it, to be sent in one piece."""
-        head, self._head = self._head, b""
-        if self._transport.is_closing():
-            return  # Where the connection is lost, asyncio would warn each time.
-        if head:
-            if len(data) <= _JOINED_BYTES:
-                self._transport.write(head + data)
-                return
-            self._transport.write(head)
-        if data.startswith(b"HTTP/1.1 "):
-            self._head = data
-            self._protocol.sends_events = _OF_EVENTS in data
-            self._protocol.loop.call_soon(self.flush)
-        else:
-            self._transport.write(data)
-
-    def flush(self) -> None:
-        """Writes a header that nothing has followed."""
-        if self._head:
-            self._transport.write(self._head)
-            self._head = b""
-
-    def is_closing(self) -> bool:
-        return self._protocol.is_lingering or self._transport.is_closing()
-
-    def close(self) -> None:
-        self.flush()
-        if self._protocol.is_receiving and not self._transport.is_closing():
-            self._protocol.linger()
-        else:
-            self._protocol.close_soon()
 
 
 class BoundedProtocol(OffersLeftAlone):
@@ -113,11 +68,15 @@ class BoundedProtocol(OffersLeftAlone):
         self._ignored_bytes = -1
         self._half_closed = False
         self.sends_events = False
+        #: That whose application runs, or ran last; uvicorn's `cycle` is that which came last.
+        self._running: RequestResponseCycle | None = None
+        self._ahead_bytes = 0
+        self._keeps_alive = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        super().connection_made(_Transport(transport, self))  # type: ignore[arg-type]
+        super().connection_made(JoiningTransport(transport, self))  # type: ignore[arg-type]
         self._read_at_once(_FIRST_READ_BYTES)
         self._address, welcome = self.crowd.enter(self.client[0] if self.client else None)
-        if not welcome or len(self.connections) > self.crowd.most:
+        if not welcome:
             self._plain.write(early_refusal(503))
             self.close_soon()
             return
@@ -170,14 +129,18 @@ class BoundedProtocol(OffersLeftAlone):
             self._disarm(name)
         self.crowd.leave(self._address)
         super().connection_lost(exc)
+        # uvicorn tells the request that came last. The one at work may be another.
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """The peer sends no more: it has left, or waits for its answer."""
         if self._lingered_bytes >= 0 or self._plain.get_extra_info("ssl_object") is not None:
             return False
-        cycle = self.cycle
-        if cycle is None or cycle.response_complete:
-            return False
+        cycle = self._running
+        if cycle is None or cycle.response_complete or cycle.more_body:
+            return False  # What has not come of a body never will.
         self._half_closed = True
         if cycle.scope["http_version"] == "1.1":
             self._probe(0)
@@ -191,10 +154,10 @@ class BoundedProtocol(OffersLeftAlone):
         By what says nothing: before an answer an interim one (RFC 9110, 15.2), among events a
         comment. Other answers are written without a pause, and find it out by themselves.
         """
-        cycle = self.cycle
+        cycle = self._running
         if self._plain.is_closing() or cycle is None or cycle.response_complete:
             return
-        if number and not self.pipeline and not self._plain.get_write_buffer_size():
+        if number and not self._plain.get_write_buffer_size():
             if not cycle.response_started:
                 self._plain.write(_INTERIM)
             elif self.sends_events:
@@ -202,12 +165,21 @@ class BoundedProtocol(OffersLeftAlone):
         wait_s = _PROBES_S[min(number, len(_PROBES_S) - 1)]
         self._timers["probe"] = self.loop.call_later(wait_s, self._probe, number + 1)
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """One request after the other."""
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
     def on_response_complete(self) -> None:
         """The next request, where one may come."""
         last = not self.pipeline
+        self._ahead_bytes = 0
+        self._disarm("probe")
         super().on_response_complete()
         if last and self._half_closed:
             self.close_soon()
+        elif self._half_closed:
+            self._probe(0)
 
     @property
     def is_lingering(self) -> bool:
@@ -260,6 +232,8 @@ class BoundedProtocol(OffersLeftAlone):
             self._framing_bytes += len(data)
             self._read_at_once(_BODY_READ_BYTES)
         super().data_received(data)
+        if self.pipeline:
+            self._hear_behind(len(data))
         if self._plain.is_closing() or self._lingered_bytes >= 0:
             return
         if self._in_body and self._framing_bytes > _MOST_FRAMING_BYTES:
@@ -272,6 +246,21 @@ class BoundedProtocol(OffersLeftAlone):
             self._arm("header", self.limits.header_s)
         if self._refused:
             self._refuse(self._refused)
+
+    def _hear_behind(self, size_bytes: int) -> None:
+        """Goes on reading behind a request that waits for its turn, so that a leave is heard.
+
+        uvicorn reads no more there. Of a peer that sends ever more, it is found out by writing.
+        """
+        self._ahead_bytes += size_bytes
+        if self._ahead_bytes <= _MOST_AHEAD_BYTES:
+            self.flow.resume_reading()
+            return
+        self.flow.pause_reading()
+        running = self._running
+        asks = running is not None and running.scope["http_version"] == "1.1"
+        if asks and "probe" not in self._timers:
+            self._probe(0)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Counts."""
@@ -297,9 +286,14 @@ class BoundedProtocol(OffersLeftAlone):
         before = self.cycle
         super().on_headers_complete()
         made = self.cycle
-        if made is not None and made is not before and made.scope["http_version"] == "1.0":
+        if made is None or made is before:
+            return
+        # An answer that comes before the body has is the last: what comes then would be taken for
+        # a request, or dropped with one.
+        self._keeps_alive, made.keep_alive = made.keep_alive, False
+        if made.scope["http_version"] == "1.0":
             # It has not been asked to send: what it runs begins in a turn of its own.
-            made.send = _Unframed(made)  # type: ignore[method-assign]
+            made.send = Unframed(made)  # type: ignore[method-assign]
 
     def on_body(self, body: bytes) -> None:
         """Hands it on, where somebody reads it."""
@@ -317,7 +311,14 @@ class BoundedProtocol(OffersLeftAlone):
         self._in_header = True
         self._header_bytes = self._fields = self._field_bytes = self._framing_bytes = 0
         if not self._refused:
+            if self.cycle is not None and not self.cycle.response_started:
+                self.cycle.keep_alive = self._keeps_alive
             super().on_message_complete()
+
+    def shutdown(self) -> None:
+        """The server stops: this answer is the last."""
+        self._keeps_alive = False
+        super().shutdown()
 
     def pause_writing(self) -> None:
         """The peer does not read, or slowly: it has so long to take some."""
@@ -358,25 +359,6 @@ class BoundedProtocol(OffersLeftAlone):
             return
         self._in_body = True  # Whatever else it sends.
         self.linger()
-
-
-class _Unframed:
-    """Sends without chunks, which HTTP/1.0 does not know: the end is that of the connection."""
-
-    def __init__(self, cycle: RequestResponseCycle) -> None:
-        self._cycle = cycle
-        self._send = cycle.send
-        self._unmeasured = False
-
-    async def __call__(self, message: Any) -> None:
-        if message["type"] == "http.response.start":
-            named = {name.lower() for name, _ in message.get("headers", ())}
-            self._unmeasured = b"content-length" not in named
-            if self._unmeasured:
-                self._cycle.chunked_encoding = False
-        elif self._unmeasured:
-            self._cycle.expected_content_length = len(message.get("body", b""))
-        await self._send(message)
 
 
 def protocol_with(limits: Limits) -> type[BoundedProtocol]:

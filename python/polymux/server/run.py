@@ -13,7 +13,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
@@ -21,6 +21,7 @@ from polymux._text import display_name
 from polymux.errors import InvalidRequestError, PolymuxError
 from polymux.server import early_hangup
 from polymux.server.app import create_app, front_of
+from polymux.server.handshakes import Handshake
 from polymux.server.logs import JsonFormatter, PatientHandler, PlainFormatter
 from polymux.server.protocol import protocol_with
 from polymux.server.stopping import LastResort
@@ -28,6 +29,7 @@ from polymux.server.stopping import LastResort
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+    from ssl import SSLContext
     from types import FrameType
 
     from fastapi import FastAPI
@@ -40,8 +42,6 @@ _BACKLOG = 2048
 #: Connections that are taken up in one turn of the loop: it must count them before it takes more.
 _AT_ONCE = 8
 _LOOK_EVERY_S = 0.05
-#: That a connection of TLS may take to say goodbye.
-_GOODBYE_S = 5.0
 #: What shells add to the number of the signal that ended a program.
 _SIGNALLED = 128
 _log = logging.getLogger("polymux.server")
@@ -110,16 +110,20 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def _handshakes_bounded(self) -> Iterator[None]:
-        """Whoever begins TLS and does not go on has as long as a header; uvicorn has no such word.
+        """Whoever begins TLS counts at once, and has as long as a header to go on.
 
-        Of asyncio's own, a minute, a stranger could hold all connections.
+        uvicorn has no word for either. Of asyncio's own, a minute, a stranger could hold all
+        connections, and uncounted.
         """
         loop = asyncio.get_running_loop()
         own = loop.create_server
+        header_s = self._state.settings.limits.header_s
+
+        async def bounded(make: Any, *, ssl: SSLContext, **more: Any) -> asyncio.Server:
+            return await own(partial(Handshake, make, ssl, header_s), **more)
+
         if self.config.is_ssl:
-            header_s = self._state.settings.limits.header_s
-            bounded = partial(own, ssl_handshake_timeout=header_s, ssl_shutdown_timeout=_GOODBYE_S)
-            loop.create_server = bounded  # type: ignore[method-assign]
+            loop.create_server = bounded  # type: ignore[method-assign, assignment]
         try:
             yield
         finally:

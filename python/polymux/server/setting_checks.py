@@ -24,6 +24,11 @@ _LEAST = {
 #: What is read as numbers, not as a name (inet(3)), and names (RFC 1123, 2.1; ``_`` as it is used).
 _NUMBERS = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]*))*", re.IGNORECASE)
 _NAME = re.compile(r"[a-z0-9_](?:[a-z0-9._-]{0,251}[a-z0-9_.])?", re.ASCII | re.IGNORECASE)
+#: Scheme, host and port of an origin, and nothing else.
+_ORIGIN = re.compile(
+    r"(https?)://([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::(\d{1,5}))?", re.ASCII | re.IGNORECASE
+)
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 #: As requests may have it: see `polymux.server.gate`.
 _HOST = re.compile(r"(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?", re.ASCII)
 
@@ -54,6 +59,39 @@ def _is_short_zero(host: str) -> bool:
         return False
 
 
+def origin_of(text: str) -> str | None:
+    """An origin as browsers send it (RFC 6454, 6.2); None where no browser sends such a one.
+
+    Example:
+        >>> from polymux.server.setting_checks import origin_of
+        >>> origin_of("https://Site.Example:443"), origin_of("http://[::0:1]:8080")
+        ('https://site.example', 'http://[::1]:8080')
+        >>> [origin_of(one) for one in ("https://*.site.example", "https://", "http://a b", "null")]
+        [None, None, None, None]
+    """
+    found = _ORIGIN.fullmatch(text)
+    if found is None:
+        return None
+    scheme, host = found[1].lower(), found[2].lower()
+    port = _DEFAULT_PORTS[scheme] if found[3] is None else int(found[3])
+    try:
+        if host.startswith("["):
+            host = f"[{ipaddress.IPv6Address(host[1:-1]).compressed}]"
+        elif _NUMBERS.fullmatch(host):
+            ipaddress.IPv4Address(host)  # Browsers make one of all of them.
+    except ValueError:
+        return None
+    is_name = host.startswith("[") or _NAME.fullmatch(host) is not None
+    if not is_name or ".." in host or port > _LARGEST_PORT:
+        return None
+    return f"{scheme}://{host}" + ("" if port == _DEFAULT_PORTS[scheme] else f":{port}")
+
+
+def no_origin(text: str) -> str:
+    """What is told of what is no origin."""
+    return f"{shown(text)} is no origin, such as https://site.example"
+
+
 def problems_with(values: Mapping[str, Any]) -> list[str]:
     """What is wrong with a server's settings, by their names."""
     return [
@@ -78,8 +116,8 @@ def _of_addresses(values: Mapping[str, Any]) -> Iterator[str]:
                 "tools.example:8443"
             )
     for origin in values.get("allowed_origins", ()):
-        if origin.count("/") != 2 or not origin.startswith(("http://", "https://")):
-            yield f"allowed_origins: {shown(origin)} is no origin, such as https://site.example"
+        if origin_of(origin) is None:
+            yield f"allowed_origins: {no_origin(origin)}"
     url = values.get("public_url")
     if url is not None:
         from polymux.config import checked_base_url

@@ -17,7 +17,7 @@ from polymux.fetching import FetchPolicy
 from polymux.server.doors.settings import DoorSettings
 from polymux.server.engine_options import option_problems
 from polymux.server.route_checks import route_problems
-from polymux.server.setting_checks import is_every_address, problems_with
+from polymux.server.setting_checks import is_every_address, no_origin, origin_of, problems_with
 from polymux.server.setting_values import converted, right_for
 from polymux.server.upstream_settings import UpstreamSettings, read_upstreams
 from polymux.service.routes import Route
@@ -44,6 +44,8 @@ class Limits:
         keep_alive_s: How long a connection may stay without a request. Default: 10.
         body_first_s: How long a body may take, beside what its length allows. Default: 10.
         body_bytes_per_s: How fast a body must come, on the whole. Default: 16 KiB.
+        body_idle_s: Longest that none of a body comes, however much has; not less than
+            `body_first_s`. Default: 30.
         chat_bytes: Longest body of the two chats. Default: 32 MiB.
         json_bytes: Longest of other JSON bodies. Default: 1 MiB.
         upload_bytes: Longest form of conversions and transcriptions. Default: 2 GiB.
@@ -69,6 +71,7 @@ class Limits:
     keep_alive_s: float = 10.0
     body_first_s: float = 10.0
     body_bytes_per_s: float = 16384.0
+    body_idle_s: float = 30.0
     chat_bytes: int = 32 << 20
     json_bytes: int = 1 << 20
     upload_bytes: int = 2 << 30
@@ -135,7 +138,8 @@ class ServerSettings:
         keys: The file of keys. Default: ``keys.json`` in the store's folder.
         allowed_hosts: Names that Host may have, in lower case, with a port or without. Default: on
             loopback its names; else the public URL's and any.
-        allowed_origins: Web pages of other sites that may ask, such as ``"https://site.example"``.
+        allowed_origins: Web pages of other sites that may ask, such as ``"https://site.example"``;
+            kept as browsers send them, in lower case and without the scheme's own port.
         grace_s: How long work may go on when the server is told to stop. Default: 10.
         tls_cert: File of the certificate, PEM. Default: no TLS.
         tls_key: File of its key.
@@ -154,6 +158,9 @@ class ServerSettings:
         ray: The cluster that engines are on. Default: none, they are on this machine.
         routes: Operation to the backends that are tried for it, in order. Default: every engine for
             all that it can do.
+
+    Raises:
+        InvalidRequestError: One of `allowed_origins` is none.
     """
 
     host: str = "127.0.0.1"
@@ -178,6 +185,16 @@ class ServerSettings:
     upstreams: Mapping[str, UpstreamSettings] = field(default_factory=dict)
     ray: RaySettings | None = None
     routes: Mapping[str, tuple[Route, ...]] | None = None
+
+    def __post_init__(self) -> None:
+        """Has origins as they are compared, wherever they come from."""
+        found: dict[str, None] = {}
+        for one in self.allowed_origins:
+            origin = origin_of(one)
+            if origin is None:
+                raise InvalidRequestError(f"allowed_origins: {no_origin(one)}")
+            found[origin] = None
+        object.__setattr__(self, "allowed_origins", tuple(found))
 
     @property
     def loopback_only(self) -> bool:

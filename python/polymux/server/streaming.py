@@ -7,6 +7,7 @@ import logging
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
+from polymux._text import printable, shortened
 from polymux.server.answers import VERSION_FIELD, to_json, warnings_fields
 from polymux.server.body import ClientGoneError, gone
 from polymux.service.chunks import line_of
@@ -14,9 +15,9 @@ from polymux.service.failures import described, draining, engine_failed
 from polymux.service.work import heard_at_the_end
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
-    from polymux.server.answers import Fields, Receive, Send
+    from polymux.server.answers import Receive, Send
     from polymux.server.state import ServerState
     from polymux.service.chunks import Chunk
     from polymux.service.work import Work
@@ -39,6 +40,11 @@ def event(value: Any, name: str = "") -> bytes:
     return b"".join((before, b"data: ", to_json(value), b"\n\n"))
 
 
+def _warning(line: str) -> bytes:
+    """A comment that tells what was left out or changed, in ASCII as the header field."""
+    return b": warning %b\n\n" % shortened(printable(line)).encode("ascii", "backslashreplace")
+
+
 def chunk_event(chunk: Chunk) -> bytes:
     """The event of a chunk; an upstream's goes on as it came."""
     if isinstance(chunk, dict):
@@ -59,11 +65,11 @@ async def send_stream(state: ServerState, work: Work, receive: Receive, send: Se
     longest_bytes = state.settings.limits.event_bytes
     chunks = _as_events(state.service.stream(work, sink), longest_bytes)
 
-    def told() -> Fields:
-        """What was left out or changed until the first piece came."""
-        return warnings_fields((*work.warnings, *sink.lines))
+    def told() -> Sequence[str]:
+        """What was left out or changed so far."""
+        return *work.warnings, *sink.lines
 
-    await send_events(state, chunks, receive, send, work.request_id, more=told)
+    await send_events(state, chunks, receive, send, work.request_id, warnings=told)
 
 
 async def _as_events(chunks: AsyncIterator[Chunk], longest_bytes: int) -> AsyncGenerator[bytes]:
@@ -87,7 +93,7 @@ async def send_events(
     request_id: str,
     *,
     failure: str = "",
-    more: Callable[[], Fields] | None = None,
+    warnings: Callable[[], Sequence[str]] | None = None,
 ) -> None:
     """Sends events as they come, comments where none do, and an error where they fail.
 
@@ -98,13 +104,14 @@ async def send_events(
         send: ASGI's.
         request_id: Names the request.
         failure: Name of the event that tells of a failure. Default: none, as in chats.
-        more: Gives more fields of the header, when it is sent. Default: none.
+        warnings: Gives all lines so far that the answer has no other place for: the header has
+            those that are there when it is sent, comments the others. Default: none.
 
     Raises:
         PolymuxError: They failed before the first.
         ClientGoneError: Whoever asked has gone.
     """
-    stream = _Stream(send, request_id, failure, more)
+    stream = _Stream(send, request_id, failure, warnings)
     pumping = asyncio.ensure_future(stream.pump(events))
     leaving = asyncio.ensure_future(gone(receive))
     stopping = asyncio.ensure_future(state.stopping.wait())
@@ -162,10 +169,15 @@ class _Stream:
     """
 
     def __init__(
-        self, send: Send, request_id: str, failure: str, more: Callable[[], Fields] | None
+        self,
+        send: Send,
+        request_id: str,
+        failure: str,
+        warnings: Callable[[], Sequence[str]] | None,
     ) -> None:
         self._send = send
-        self._more = more
+        self._warnings = warnings
+        self._warned = 0
         self._failure = failure
         self._request_id = request_id
         self._sending = False
@@ -190,11 +202,17 @@ class _Stream:
 
     async def send(self, piece: bytes) -> None:
         self._sending = True
+        lines = () if self._warnings is None else self._warnings()
         if not self.begun:
             self.begun = True
             fields = [*_FIELDS, VERSION_FIELD, (b"x-request-id", self._request_id.encode())]
-            fields += () if self._more is None else self._more()
+            fields += warnings_fields(lines)
+            self._warned = len(lines)
             await self._send({"type": "http.response.start", "status": 200, "headers": fields})
+        elif len(lines) > self._warned:
+            # A silent stream has its header before the engine has said anything.
+            piece = b"".join((*map(_warning, lines[self._warned :]), piece))
+            self._warned = len(lines)
         await self._send({"type": "http.response.body", "body": piece, "more_body": True})
         self._sending = False
         self.sent_at = self._now()

@@ -10,7 +10,7 @@ import errno
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from polymux import errors
-from polymux._text import shown
+from polymux._text import printable, shortened, shown
 from polymux.errors import APIStatusError, InternalServerError, PolymuxError
 
 if TYPE_CHECKING:
@@ -175,6 +175,9 @@ def described(error: BaseException) -> dict[str, Any]:
         return told | {"message": str(error)}
     for kind, status, code in _MEDIA:
         if isinstance(error, kind):
+            if isinstance(error, errors.InvalidRequestError):
+                field = next((one.field for one in error.problems if one.field), None)
+                told["param"] = None if field is None else shortened(printable(field))
             return told | {"status": status, "code": code, "message": str(error)}
     if isinstance(error, (errors.OutOfMemoryError, MemoryError)) or _is_exhaustion(error):
         lacking = "descriptors, threads or memory" if _is_exhaustion(error) else "memory"

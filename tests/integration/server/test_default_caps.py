@@ -39,8 +39,9 @@ DEFAULTS: dict[type[Any], dict[str, float | None]] = {
     ServerSettings: {"port": 8000, "grace_s": 10.0},
     Limits: {
         "header_s": 10.0, "keep_alive_s": 10.0, "body_first_s": 10.0,
-        "body_bytes_per_s": 16 * KIB, "chat_bytes": 32 * MIB, "json_bytes": MIB,
-        "upload_bytes": 2 * GIB, "image_bytes": 20 * MIB, "song_bytes": 30 * MIB,
+        "body_bytes_per_s": 16 * KIB, "body_idle_s": 30.0,
+        "chat_bytes": 32 * MIB, "json_bytes": MIB, "upload_bytes": 2 * GIB,
+        "image_bytes": 20 * MIB, "song_bytes": 30 * MIB,
         "form_bytes": 200 * MIB, "queue": 32, "streams_keep_alive_s": 15.0, "event_bytes": MIB,
         "wait_s": 60.0, "memory_bytes": None, "longest_generation_s": 300.0,
         "engines_memory_bytes": None, "connections_per_address": None,

@@ -102,13 +102,18 @@ def test_who_counts_as_one_address() -> None:
     crowd = Crowd(most=8)
     assert [crowd.enter("192.0.2.1")[1] for _ in range(5)] == [True] * 4 + [False]
     assert crowd.enter("192.0.2.2")[1]
-    # A line has a network of 64 bits; and an address of IPv4 may come in the form of IPv6.
-    assert [crowd.enter(f"2001:db8::{n}")[1] for n in range(5)] == [True] * 4 + [False]
-    assert crowd.enter("2001:db8:0:1::1")[1]
+    # An address of IPv4 may come in the form of IPv6; and a line has a network of 64 bits.
     assert not crowd.enter("::ffff:192.0.2.1")[1]
-    # This machine itself, where proxies are, and peers without an address.
-    for here in ("127.0.0.1", "::1", None):
-        assert all(crowd.enter(here)[1] for _ in range(8))
     for _ in range(6):
         crowd.leave("192.0.2.1")
     assert crowd.enter("192.0.2.1")[1]
+    crowd = Crowd(most=8)
+    assert [crowd.enter(f"2001:db8::{n}")[1] for n in range(5)] == [True] * 4 + [False]
+    assert crowd.enter("2001:db8:0:1::1")[1]
+    # This machine itself, where proxies are, and peers without an address; nobody goes beyond all.
+    for here in ("127.0.0.1", "::1", None):
+        crowd = Crowd(most=8)
+        assert all(crowd.enter(here)[1] for _ in range(8))
+        assert not crowd.enter("192.0.2.1")[1]
+        crowd.leave("192.0.2.1")
+        crowd.leave(crowd.enter(here)[0])

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import http.client
+import json
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from polymux.server.endpoint import is_encoded
 from polymux.server.settings import ServerSettings, StoreSettings
 from support.hosted import HostedServer
 from support.polymux_server import CHAT, HELLO
@@ -35,6 +39,79 @@ def test_the_router_in_a_foreign_application(server: HostedServer) -> None:
     refused = server.ask("GET", "/v1/models/no%2Fsuch").json()["error"]
     assert refused["code"] == "model_not_found"
     assert "no/such" in refused["message"]
+
+
+def test_a_length_beside_chunks(tmp_path: Path) -> None:
+    """h11, which uvicorn takes where httptools is not installed, lets both through."""
+    body = json.dumps(HELLO).encode()
+    with HostedServer(tmp_path / "s", lambda: [Scripted()], http="h11") as server:
+        head = (
+            f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.key}\r\n"
+            "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n"
+        )
+        chunks = f"{len(body):x}\r\n".encode() + body + b"\r\n0\r\n\r\n"
+        taken = server.raw(f"{head}Connection: close\r\n\r\n".encode() + chunks)
+        assert taken.json() == {"text": "read"}
+        refused = server.raw(f"{head}Content-Length: 3\r\n\r\n".encode() + chunks)
+    assert (refused.status, refused.headers["connection"]) == (400, "close")
+    assert refused.json()["param"] == "Content-Length"
+
+
+ENCODED = (
+    "/api/v1/operation%73",
+    "/api%2fv1/operations",
+    "/api/v1/%70redictions/x",
+    "/api/v1/predictions/%78",
+    "/media/%78",
+    "/%76%31/models/x",
+    "/replicate/v1/models/a%2Fb",
+    "/replicate/v1/models/polymux/conv%65rt-to-mp3",
+    "/healt%68z",
+)
+
+
+@pytest.mark.parametrize("prefix", ["", "/ai"])
+def test_other_spellings_of_addresses(tmp_path: Path, prefix: str) -> None:
+    """What the application decodes is no address of ours either, but for names of models."""
+    with (
+        HostedServer(tmp_path / "s", lambda: [Scripted()], prefix=prefix) as server,
+        closing(http.client.HTTPConnection(*server.address, timeout=60)) as connection,
+    ):
+
+        def asked(path: str, key: str | None = server.key) -> tuple[int, bytes]:
+            """Not by `ask`, which knows the doors' own shapes by their addresses."""
+            fields = {} if key is None else {"Authorization": f"Bearer {key}"}
+            connection.request("GET", prefix + path, headers=fields)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+        for path in ENCODED:
+            for key in (server.key, None):
+                status, body = asked(path, key)
+                assert (status, b"nothing at this address" in body) == (404, True), path
+        for path in ("/api/v1/operations?x=%73", "/healthz", "/v1/models"):
+            assert asked(path)[0] == 200, path
+        told = json.loads(asked("/v1/models/no%2Fsuch")[1])["error"]
+        assert (told["code"], "no/such" in told["message"]) == ("model_not_found", True)
+
+
+@pytest.mark.parametrize(
+    ("scope", "encoded"),
+    [
+        ({"path": "/api", "raw_path": b"/api"}, False),
+        ({"path": "/api"}, False),
+        ({"path": "/api", "raw_path": b"/api?a=%20"}, False),
+        ({"path": "/api", "raw_path": b"/ap%69"}, True),
+        # Where an application lies below an address that has to be encoded.
+        ({"path": "/my app/api", "raw_path": b"/my%20app/api", "root_path": "/my app"}, False),
+        ({"path": "/my app/api", "raw_path": b"/my%20app/ap%69", "root_path": "/my app"}, True),
+        # Where it leaves its own address out of one of both.
+        ({"path": "/api", "raw_path": b"/ai/api", "root_path": "/ai"}, False),
+        ({"path": "/ai/api", "raw_path": b"/api", "root_path": "/ai"}, False),
+    ],
+)
+def test_addresses_below_an_application(scope: dict[str, Any], *, encoded: bool) -> None:
+    assert is_encoded(scope) is encoded
 
 
 def test_without_its_lifespan_it_says_what_is_missing(tmp_path: Path) -> None:

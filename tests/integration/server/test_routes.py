@@ -123,6 +123,11 @@ def test_an_allowed_origin(tmp_path: Path) -> None:
         assert "POST" in answer.headers["access-control-allow-methods"]
         answer = server.json(CHAT, HELLO, [("Origin", origin)])
         assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, origin)
+        # A cache that keeps what others got must not give it to this page.
+        own = ("Origin", server.url)
+        for headers in ((), [("Origin", "https://x.example")], [own], [("Origin", origin)]):
+            answer = server.ask("GET", "/healthz", headers=headers)
+            assert answer.headers["vary"].lower() == "origin"
         assert server.ask("OPTIONS", CHAT, headers=[("Origin", "https://x.example")]).status in (
             403,
             405,

@@ -144,3 +144,68 @@ def test_the_server_stops_beside_a_peer_that_does_not_close(
             time.sleep(0.2)
             began = time.monotonic()
         assert time.monotonic() - began < 5
+
+
+def test_who_agrees_on_nothing_counts(tmp_path: Path, authority: Authority) -> None:
+    """S25: connections of one address that begin no handshake are as many as others."""
+    certificate = authority.certificate()
+    limits = Limits(connections_per_address=5, header_s=30.0)
+    with PolymuxServer(
+        tmp_path / "s", lambda: [Scripted("ocr", ["read_text"])], limits=limits,
+        tls_cert=certificate.chain, tls_key=certificate.key,
+    ) as running, ExitStack() as stack:  # fmt: skip
+        address = address_of(running)
+        mute = [stack.enter_context(socket.create_connection(address, 10)) for _ in range(5)]
+        time.sleep(0.3)
+        for _ in range(3):
+            with socket.create_connection(address, 10) as one_more:
+                assert closed_after_s(one_more) < 5
+        for one in mute[:2]:
+            one.close()
+        time.sleep(0.3)
+        with polymux.Client(running.url, running.key, verify=authority.ca) as client:
+            assert client.read_text(b"x").text == "read"
+        for one in mute[2:]:
+            one.close()
+        time.sleep(0.3)
+        connections = running.server.server_state.connections
+        crowd = next(iter(connections)).crowd if connections else None
+        assert crowd is None or sum(crowd._counts.values()) == len(connections)
+
+
+def test_what_comes_with_the_last_of_a_handshake(
+    server: PolymuxServer, authority: Authority
+) -> None:
+    """A request in one piece with it, and an end behind that."""
+    request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    context = ssl.create_default_context(cafile=str(authority.ca))
+    for _ in range(20):
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+        with socket.create_connection(address_of(server), 10) as connection:
+            while True:
+                try:
+                    tls.do_handshake()
+                    break
+                except ssl.SSLWantReadError:
+                    if outgoing.pending:
+                        connection.sendall(outgoing.read())
+                    incoming.write(connection.recv(1 << 16))
+            tls.write(request)
+            connection.sendall(outgoing.read())  # Its last message, and the request.
+            came = b""
+            while True:
+                try:
+                    piece = tls.read(1 << 16)
+                except ssl.SSLWantReadError:
+                    data = connection.recv(1 << 16)
+                    if not data:
+                        break
+                    incoming.write(data)
+                    continue
+                except ssl.SSLError:
+                    break
+                if not piece:
+                    break
+                came += piece
+        assert came.startswith(b"HTTP/1.1 200"), came

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import subprocess
 from argparse import Namespace
@@ -178,6 +179,45 @@ def test_allowed_hosts(tmp_path: Path) -> None:
     text = 'allowed_hosts = ["Tools.example", "a:8443", "127.0.0.1", "[::1]", "[::1]:8000"]\n'
     hosts = read_settings(written(tmp_path, text)).allowed_hosts
     assert hosts == ("tools.example", "a:8443", "127.0.0.1", "[::1]", "[::1]:8000")
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://*.site.example", "https://", "http://site example", "https://site.example/",
+        "https://site.example/page", "https://u@site.example", "https://site.example:99999", "null",
+        "*", "site.example", "https://b\u00fccher.example", "https://[::g]", "http://127.1",
+        "https://site..example", "file:///page.html", "",
+    ],
+)  # fmt: skip
+def test_origins_that_no_browser_sends(tmp_path: Path, origin: str) -> None:
+    told = r"is no origin, such as https://site\.example"
+    text = f'allowed_origins = ["https://site.example", "{origin}"]\n'
+    with pytest.raises(InvalidRequestError, match=rf"allowed_origins: .*{told}"):
+        read_settings(written(tmp_path, text))
+    with pytest.raises(InvalidRequestError, match=rf"allowed_origins: .*{told}"):
+        ServerSettings(allowed_origins=(origin,))
+
+
+def test_an_origin_of_the_command_line_that_is_none(tmp_path: Path) -> None:
+    asked = ("serve", "--allow-origin", "https://a", "--allow-origin", "https://*.site.example")
+    done = run(*asked, cwd=tmp_path, code=None)
+    assert done.returncode == 2
+    assert b"--allow-origin 'https://*.site.example' is no origin, such as" in done.stderr
+
+
+def test_origins_are_kept_as_browsers_send_them(tmp_path: Path) -> None:
+    given = [
+        "https://Site.Example", "HTTPS://site.example:443", "http://a:80", "http://a:443",
+        "http://127.0.0.1:8080", "http://[::0:1]:3000", "https://xn--bcher-kva.example",
+    ]  # fmt: skip
+    kept = (
+        "https://site.example", "http://a", "http://a:443",
+        "http://127.0.0.1:8080", "http://[::1]:3000", "https://xn--bcher-kva.example",
+    )  # fmt: skip
+    text = f"allowed_origins = {json.dumps(given)}\n"
+    assert read_settings(written(tmp_path, text)).allowed_origins == kept
+    assert ServerSettings(allowed_origins=tuple(given)).allowed_origins == kept
 
 
 def test_files_of_tls_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

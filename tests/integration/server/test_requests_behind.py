@@ -1,0 +1,168 @@
+"""What follows a request on its connection: others, the rest of its body, nothing."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from polymux.server.settings import Limits
+from support.polymux_server import CHAT, HELLO, PolymuxServer, read_answer
+from support.served import until
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+LIMITS = Limits(body_first_s=0.5, body_idle_s=1.0, header_s=30.0)
+
+
+class Slow(Scripted):
+    """Works until its gate is opened."""
+
+    def __init__(self) -> None:
+        super().__init__("slow", ["chat"], slots=4)
+        self.gate.clear()
+        self.chunks = [{"choices": []}]
+
+
+@pytest.fixture
+def engine() -> Slow:
+    return Slow()
+
+
+@pytest.fixture
+def server(tmp_path: Path, engine: Slow) -> Iterator[PolymuxServer]:
+    with PolymuxServer(tmp_path / "s", lambda: [engine], limits=LIMITS) as running:
+        yield running
+
+
+def chat(server: PolymuxServer, *, stream: bool = False) -> bytes:
+    body = json.dumps(HELLO | ({"stream": True} if stream else {})).encode()
+    return head(server, f"POST {CHAT}", len(body)) + body
+
+
+def head(server: PolymuxServer, line: str, size: int) -> bytes:
+    lines = [
+        f"{line} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {server.key}",
+        "Content-Type: application/json", f"Content-Length: {size}", "", "",
+    ]  # fmt: skip
+    return "\r\n".join(lines).encode()
+
+
+def close(connection: socket.socket, how: str) -> None:
+    if how == "reset":
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+@pytest.mark.parametrize("how", ["end", "reset"])
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("together", "behind"),
+    [(True, HEALTH), (False, HEALTH), (False, HEALTH * 4000)],
+    ids=["in one piece", "later", "more than is read"],
+)
+def test_a_leave_is_heard_behind_other_requests(
+    server: PolymuxServer, engine: Slow, how: str, stream: bool, together: bool, behind: bytes
+) -> None:
+    first = chat(server, stream=stream)
+    connection = server.connect()
+    if together:
+        connection.sendall(first + behind)
+        until(lambda: engine.began)
+    else:
+        connection.sendall(first)
+        until(lambda: engine.began)
+        connection.sendall(behind)
+        time.sleep(0.1)
+    close(connection, how)
+    assert until(lambda: engine.ended) < 2
+    assert server.ask("GET", "/healthz").status == 200
+
+
+def test_requests_behind_one_at_work_are_answered_in_turn(
+    server: PolymuxServer, engine: Slow
+) -> None:
+    """Also more of them than are read meanwhile, and behind an end of what is sent."""
+    count = 4000
+    with server.connect() as connection:
+        connection.settimeout(30)
+        connection.sendall(chat(server))
+        until(lambda: engine.began)
+        connection.setblocking(False)
+        sent = 0
+        waiting = HEALTH * count
+        while sent < len(waiting):
+            try:
+                sent += connection.send(waiting[sent:])
+            except BlockingIOError:
+                break
+        server.loop.call_soon_threadsafe(engine.gate.set)
+        connection.setblocking(True)
+        connection.settimeout(30)
+        came = b""
+        while came.count(b"HTTP/1.1 200") < 1 + sent // len(HEALTH):
+            if sent < len(waiting) and b"HTTP/1.1 200" in came:
+                sent += connection.send(waiting[sent : sent + 10_000])
+            piece = connection.recv(1 << 16)
+            assert piece
+            came += piece
+    assert came.count(b"HTTP/1.1 200") >= 1 + sent // len(HEALTH)
+
+
+def test_who_has_closed_its_half_is_answered_all(server: PolymuxServer, engine: Slow) -> None:
+    with server.connect() as connection:
+        connection.sendall(chat(server) + HEALTH)
+        until(lambda: engine.began)
+        connection.shutdown(socket.SHUT_WR)
+        time.sleep(0.4)
+        assert engine.ended == []
+        server.loop.call_soon_threadsafe(engine.gate.set)
+        answer = read_answer(connection)
+    assert answer.status == 200
+    assert answer.body.count(b"HTTP/1.1 200") == 1
+
+
+def test_an_answer_before_the_body_is_the_last(server: PolymuxServer, engine: Slow) -> None:
+    """Nobody is told that a connection is kept on which what follows would be dropped."""
+    engine.gate.set()
+    with server.connect() as connection:
+        connection.settimeout(10)
+        connection.sendall(head(server, "GET /api/v1/operations", 2))
+        came = b""
+        while piece := connection.recv(1 << 16):
+            came += piece
+    assert came.startswith(b"HTTP/1.1 200")
+    assert b"\r\nconnection: close\r\n" in came.lower()
+    with server.connect() as connection:  # With its body it is as any.
+        connection.sendall(head(server, "GET /api/v1/operations", 2) + b"{}")
+        came = connection.recv(1 << 16)
+        assert came.startswith(b"HTTP/1.1 200")
+        assert b"connection: close" not in came.lower()
+
+
+@pytest.mark.parametrize("how", ["silent", "half closed"])
+def test_a_body_that_stops_has_no_more_time_for_what_has_come(
+    server: PolymuxServer, how: str
+) -> None:
+    """200 kB at once are thirteen seconds' worth of the slowest body."""
+    with server.connect() as connection:
+        connection.settimeout(10)
+        connection.sendall(head(server, f"POST {CHAT}", 1_000_000) + b"x" * 200_000)
+        if how == "half closed":
+            connection.shutdown(socket.SHUT_WR)
+        began = time.monotonic()
+        came = connection.recv(1 << 16)
+        took_s = time.monotonic() - began
+    if how == "silent":
+        assert came.startswith(b"HTTP/1.1 408")
+        assert 0.5 < took_s < 3
+    else:
+        assert came == b""
+        assert took_s < 0.7

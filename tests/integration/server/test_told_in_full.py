@@ -1,0 +1,199 @@
+"""Fields at fault, warnings that come late, cancelled calls, places of keys: nothing in silence."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from polymux import errors
+from polymux._answers import told_error
+from polymux.server.settings import Limits
+from polymux.server.streaming import KEEP_ALIVE
+from polymux.service.failures import engine_failed
+from support.polymux_server import CHAT, CONVERT, HELLO, Box, PolymuxServer, form
+from support.served import until
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from polymux.service.work import Sink, Work
+
+REPLICATE = "/replicate/v1/predictions"
+SOUND = form(("file", ("a.wav", b"x")))
+PICTURE = form(("image", ("a.png", b"x")))
+STREAMED = {**HELLO, "stream": True}
+EARLY, LATE = "top_k: is left out", 'stop: "\r\n\u202e\u00fc" is cut'
+
+
+@pytest.fixture
+def limited(server: PolymuxServer) -> str:
+    """A key that may have one thing at once."""
+    key, _ = server.keys.add("limited", concurrent=1)
+    return key
+
+
+def release(server: PolymuxServer, box: Box) -> None:
+    server.loop.call_soon_threadsafe(box.backend.gate.set)
+
+
+def test_the_key_of_a_job_makes_no_place_for_other_work(
+    server: PolymuxServer, box: Box, limited: str
+) -> None:
+    """Idempotency-Key names a job of one operation; chats and others do not look at it."""
+    box.backend.gate.clear()
+    named = ("Idempotency-Key", "k1")
+    body, headers = SOUND
+    asked = [*headers, ("Prefer", "respond-async"), named]
+    job = server.ask("POST", CONVERT, body, asked, key=limited)
+    assert job.status == 202
+    until(lambda: box.backend.began)
+    for path in (CHAT, "/v1/chat/completions"):
+        assert server.json(path, HELLO, [named], key=limited).status == 429
+        assert server.json(path, STREAMED, [named], key=limited).status == 429
+    data, fields = PICTURE
+    for path in ("/api/v1/image2text", "/api/v1/modelhost/stt"):
+        assert server.ask("POST", path, data, [*fields, named], key=limited).status == 429
+    assert len(box.backend.began) == 1
+    # The same once more is the same job, and another under its key is refused as such.
+    again = server.ask("POST", CONVERT, body, asked, key=limited)
+    assert (again.status, again.json()["id"]) == (202, job.json()["id"])
+    other, headers = form(("file", ("a.wav", b"y")))
+    changed = server.ask("POST", CONVERT, other, [*headers, named], key=limited)
+    assert (changed.status, changed.json()["code"]) == (409, "conflict")
+    release(server, box)
+
+
+def test_a_repeated_request_in_replicates_shape_needs_no_place(
+    server: PolymuxServer, box: Box, limited: str
+) -> None:
+    """One address begins jobs of any operation there; and none that is not a job's in its name."""
+    box.backend.gate.clear()
+    named = ("Idempotency-Key", "k1")
+
+    def begun(model: str, **given: str) -> Any:
+        wanted = {"version": model, "input": given}
+        return server.json(REPLICATE, wanted, [named], key=limited)
+
+    first = begun("polymux/convert-to-mp3", file="data:,x")
+    assert first.status == 201, first.body
+    until(lambda: box.backend.began)
+    again = begun("polymux/convert-to-mp3", file="data:,x")
+    assert (again.status, again.json()["id"]) == (201, first.json()["id"])
+    assert begun("polymux/convert-to-mp3", file="data:,y").status == 409
+    assert server.json(CHAT, HELLO, [named], key=limited).status == 429
+    assert len(box.backend.began) == 1
+    release(server, box)
+
+
+def test_fields_at_fault_are_named(server: PolymuxServer) -> None:
+    """In JSON, in forms, in fields of the header, and to the client."""
+    for more, param in (
+        ({"stream": "true"}, "stream"),
+        ({"messages": None}, "messages"),
+        ({"messages": [{"role": "nobody", "content": "Hi"}]}, "messages[0].role"),
+    ):
+        answer = server.json(CHAT, {**HELLO, **more})
+        told = answer.json()
+        assert (answer.status, told["code"], told["param"]) == (400, "invalid_request", param)
+    body, headers = form(("file", ("a.wav", b"x")), ("bitrate", "loud"))
+    assert server.ask("POST", CONVERT, body, headers).json()["param"] == "bitrate"
+    # What concerns the request as a whole names none.
+    body, headers = form(("bitrate", "128000"))
+    assert "param" not in server.ask("POST", CONVERT, body, headers).json()
+    twice = [("Range", "bytes=0-"), ("Range", "bytes=1-")]
+    assert server.ask("GET", "/healthz", headers=twice).json()["param"] == "range"
+    assert server.ask("GET", "/healthz", headers=[("Host", "a b")]).json()["param"] == "Host"
+    # As the client reads it, which checks requests itself and sends none of these.
+    assert told_error(server.json(CHAT, {**HELLO, "stream": "true"}).body).param == "stream"
+
+
+def test_a_cancelled_call_is_no_failure_of_the_server(server: PolymuxServer, box: Box) -> None:
+    """Whoever waits is told 409; a job that is watched has its own status."""
+    box.backend.gate.clear()
+    found: list[Any] = []
+    body, headers = SOUND
+    waiting = threading.Thread(
+        target=lambda: found.append(server.ask("POST", CONVERT, body, headers))
+    )
+    waiting.start()
+    until(lambda: box.backend.began)
+    (job,) = server.ask("GET", "/api/v1/predictions").json()["results"]
+    path = f"/api/v1/predictions/{job['id']}"
+    assert server.ask("POST", f"{path}/cancel").json()["status"] == "canceled"
+    waiting.join(30)
+    (answer,) = found
+    told = answer.json()
+    assert (answer.status, told["code"], told["id"]) == (409, "canceled", job["id"])
+    with polymux.Client(server.url, server.key) as client:
+        assert client.predictions.get(job["id"]).status == "canceled"
+        with pytest.raises(errors.PredictionFailedError):
+            client.predictions.get(job["id"]).raise_for_status()
+
+
+class Late(Scripted):
+    """Is silent, and says what it leaves out before its first piece, and once more behind it."""
+
+    async def stream(self, work: Work, sink: Sink) -> AsyncIterator[dict[str, Any]]:
+        await self.gate.wait()
+        sink.log(EARLY)
+        if self.failure is not None:
+            raise self.failure
+        yield {"choices": []}
+        sink.log(LATE)
+        await asyncio.sleep(0)
+
+
+def streamed(folder: Path, failure: Exception | None = None, *, late: bool = True) -> Any:
+    """The answer to a chat, of an engine that speaks before a comment is sent or behind it."""
+    box = Box()
+
+    def make() -> list[Late]:
+        backend = Late()
+        box.backend = backend
+        backend.failure = failure
+        if late:
+            backend.gate.clear()
+        return [backend]
+
+    limits = Limits(streams_keep_alive_s=0.05 if late else 60.0)
+    with PolymuxServer(folder, make, limits=limits) as server:
+        if late:
+            threading.Timer(0.5, lambda: release(server, box)).start()
+        answer = server.json(CHAT, STREAMED)
+    assert answer.status == 200
+    assert answer.body.startswith(KEEP_ALIVE) is late
+    return answer
+
+
+def told_by(answer: Any) -> list[str]:
+    return [one for one in answer.body.decode("ascii").split("\n\n") if one and one[2:6] != "keep"]
+
+
+def test_warnings_behind_the_header_are_comments(tmp_path: Path) -> None:
+    """Each on a line, before the event that follows."""
+    answer = streamed(tmp_path / "s")
+    assert "polymux-warnings" not in answer.headers
+    assert told_by(answer) == [
+        f": warning {EARLY}",
+        'data: {"choices":[]}',
+        ': warning stop: "\\r\\n\\u202e\\xfc" is cut',
+        "data: [DONE]",
+    ]
+
+
+def test_warnings_before_the_header_stay_in_it(tmp_path: Path) -> None:
+    answer = streamed(tmp_path / "s", late=False)
+    assert answer.headers["polymux-warnings"] == f'"{EARLY}"'
+    assert [one for one in told_by(answer) if EARLY in one] == []
+
+
+def test_warnings_come_before_a_failure_too(tmp_path: Path) -> None:
+    told = told_by(streamed(tmp_path / "s", engine_failed("it broke")))
+    assert told[0] == f": warning {EARLY}"
+    assert json.loads(told[1].removeprefix("data: "))["error"]["code"] == "engine_failed"
