@@ -170,4 +170,4 @@ def _number(cursor: str) -> int:
 
 
 def _canceled() -> dict[str, Any]:
-    return {"status": 500, "code": CANCELED, "message": "the prediction was canceled"}
+    return {"status": 409, "code": CANCELED, "message": "the prediction was canceled"}
