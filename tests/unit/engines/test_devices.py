@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import sys
+from contextlib import ExitStack
+from functools import partial
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -12,17 +15,26 @@ from polymux.engines.speech import SpeechEngine
 from polymux.errors import NoBackendError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 CPU, GPU, INTEGRATED = "cpu", "gpu", "igpu"
 
 
 @pytest.fixture
-def chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, Any]]:
+def chat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., tuple[Any, Any]]]:
     """Loads a chat engine where the library sees `devices`; gives its facts and its parameters."""
     model = tmp_path / "small.gguf"
     model.write_bytes(b"GGUF")
+    listening = ExitStack()
+
+    def serve(made: list[Any], parameters: Any) -> None:
+        """Listens, as the library does whatever it is told."""
+        made.append(parameters)
+        door = listening.enter_context(socket.socket(socket.AF_UNIX))
+        door.bind(parameters.hostnames[0])
 
     def load(*devices: str, **options: Any) -> tuple[Any, Any]:
         made: list[Any] = []
@@ -32,7 +44,7 @@ def chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple
                 model=SimpleNamespace(), mmproj=SimpleNamespace(),
                 cpuparams=SimpleNamespace(), cpuparams_batch=SimpleNamespace(),
             ),
-            "Server": made.append,
+            "Server": partial(serve, made),
             "get_device_info": lambda: [{"name": one, "type": one} for one in devices],
             "ggml_backend_dev_type": SimpleNamespace(
                 GGML_BACKEND_DEVICE_TYPE_CPU=CPU,
@@ -47,7 +59,8 @@ def chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple
         (parameters,) = made
         return facts, parameters
 
-    return load
+    with listening:
+        yield load
 
 
 @pytest.mark.parametrize("devices", [(CPU, GPU), (GPU,), (INTEGRATED, CPU)])
