@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,18 +11,13 @@ from weakref import WeakSet
 
 from polymux import _local_folders, contract, responses
 from polymux._answers import Answer
+from polymux._local_inputs import Intake, upload_of
+from polymux._local_store import LocalStore
 from polymux._open_calls import OpenCalls
-from polymux._text import shown
 from polymux.engines.in_process import InProcessBackend
 from polymux.engines.prepared import refuse_addresses
-from polymux.errors import (
-    InputNotFoundError,
-    InputUnreadableError,
-    InvalidRequestError,
-    NoMatchError,
-    PredictionFailedError,
-)
-from polymux.inputs import file_given
+from polymux.errors import NoMatchError, PredictionFailedError
+from polymux.inputs import path_bytes
 from polymux.local_file import LocalFile
 from polymux.operations.results import RESULTS
 from polymux.request import messages_of
@@ -29,8 +25,7 @@ from polymux.service import shapes
 from polymux.service.admission import Bounds
 from polymux.service.dispatch import Service
 from polymux.service.failures import restored
-from polymux.service.store import Store
-from polymux.service.work import LOCAL, Upload, Work
+from polymux.service.work import LOCAL, Work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,20 +37,29 @@ if TYPE_CHECKING:
     from polymux.server.settings import EngineSettings, ServerSettings
     from polymux.service.backend import Backend
     from polymux.service.records import Job
+    from polymux.service.store import Store
     from polymux.songs.catalogue import Catalogue
     from polymux.summaries.settings import SummaryOptions
     from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
     from polymux.upstreams.song_search.settings import SongSearchSettings
 
-_DEFAULT_CAP_BYTES = 100 << 30
-_LIFE_S = 7 * 86400.0
+__all__ = [
+    "Intake",
+    "LocalAnswer",
+    "LocalHome",
+    "finished",
+    "prediction_of",
+    "result_of",
+    "work_of",
+]
 
 
 class LocalHome:
     """The folder of one `Local`, and the service in it.
 
     Args:
-        folder: Where results are kept; None for a folder that goes with it.
+        folder: Where results are kept, for as long as nobody removes them; None for a folder that
+            goes with it.
         engines: Name to engine; None for what is installed.
         backends: Instead of engines.
         song_search: Catalogues of songs that may be asked; None for none.
@@ -66,6 +70,9 @@ class LocalHome:
         longest_generation_s: What a generation may be thought to take; None for no limit.
         download: How pages are read; None for the default.
         summaries: How videos are summarised; None for the default.
+
+    Raises:
+        PolymuxError: It cannot be opened; nothing of it is left open then.
     """
 
     def __init__(
@@ -83,20 +90,48 @@ class LocalHome:
     ) -> None:
         """Opens the store."""
         self.calls = OpenCalls()
-        self._own = None if folder is not None else _local_folders.made()
-        self.folder = Path(self._own or os.fspath(folder or "")).expanduser().absolute()
-        self.store = Store(self.folder, cap_bytes=_DEFAULT_CAP_BYTES, life_s=_LIFE_S)
-        own = backends
-        if own is None:
-            told = {
-                "song_search": song_search, "song_recognition": song_recognition,
-                "fetch": fetch, "download": download, "summaries": summaries,
-            }  # fmt: skip
-            settings = _settings(self.folder, engines, told)
-            own = _backends(settings, catalogue)
-        bounds = Bounds(longest_generation_s=longest_generation_s)
-        self.service = Service(own, self.store, queue=1000, bounds=bounds)
+        given = None if folder is None else os.fsdecode(path_bytes(folder))
+        self._own = _local_folders.made() if given is None else None
+        try:
+            self.folder = Path(self._own or given or "").expanduser().absolute()
+            self.store = LocalStore(self.folder, is_users=self._own is None)
+            try:
+                own = backends
+                if own is None:
+                    told = {
+                        "song_search": song_search, "song_recognition": song_recognition,
+                        "fetch": fetch, "download": download, "summaries": summaries,
+                    }  # fmt: skip
+                    own = _backends(_settings(self.folder, engines, told), catalogue)
+                bounds = Bounds(longest_generation_s=longest_generation_s)
+                self.service = Service(own, self.store, queue=1000, bounds=bounds)
+            except BaseException:
+                self.store.close()
+                raise
+        except BaseException:
+            self.remove()
+            raise
         _HOMES.add(self)
+
+    async def end(self, longest_stop_s: float) -> None:
+        """Ends what runs and gives up the store, also where a backend fails or the loop ends.
+
+        Args:
+            longest_stop_s: How long work may take to stop before the processes that do it are
+                ended.
+        """
+        try:
+            self.service.drain()
+            await self.calls.end(longest_stop_s)
+            await self.service.close()
+            # What was held up by a process has ended with it.
+            await self.calls.end(longest_stop_s)
+            await asyncio.to_thread(self.remove)
+        except BaseException:
+            # Here and now: in a loop that ends, nothing comes back from another thread.
+            self.store.close()
+            self.remove()
+            raise
 
     def remove(self) -> None:
         """Removes the folder, where it was made for this."""
@@ -188,9 +223,9 @@ def work_of(
     *,
     model: str | None,
     extra_body: Mapping[str, Any] | None,
-    store: Store,
-) -> tuple[Work, list[Any]]:
-    """A call as work; what belongs to it is to be discarded when it is over.
+    intake: Intake,
+) -> Work:
+    """A call as work; what `intake` has taken in for it is to be discarded when it is over.
 
     Raises:
         InvalidRequestError: It does not keep the contract.
@@ -211,63 +246,10 @@ def work_of(
     described = contract.operation(name)
     shape = next(one for one in described.variants if one.id == variant)
     files = {one.name for one in shape.fields if one.type == "file"}
-    drafts: list[Any] = []
-    try:
-        for field in files & given.keys():
-            given[field] = _upload(given[field], store, drafts)
-    except BaseException:
-        for draft in drafts:
-            draft.discard()
-        raise
+    for field in files & given.keys():
+        given[field] = upload_of(given[field], intake)
     checked = contract.CheckedRequest(name, variant, model or chosen, given, ())
-    return Work.of(checked, LOCAL), drafts
-
-
-def _upload(value: Any, store: Store, drafts: list[Any]) -> Upload:
-    """A file of the caller: one on disk as it is, others written to a draft."""
-    name, data = (value[0], value[1]) if isinstance(value, tuple) else (None, value)
-    made = file_given(data)  # By this or another call.
-    if made is not None:
-        name, data = name or made[0], made[1]
-    if isinstance(data, (str, os.PathLike)):
-        path = Path(data).absolute()
-        try:
-            status = path.stat()
-        except FileNotFoundError:
-            raise InputNotFoundError(
-                f"there is no file {shown(os.fspath(path))}", input_name=os.fspath(path)
-            ) from None
-        except OSError as error:
-            raise InputUnreadableError(
-                f"cannot read {shown(os.fspath(path))}: {error.strerror}", errno=error.errno
-            ) from error
-        if not path.is_file():
-            raise InputUnreadableError(
-                f"{shown(os.fspath(path))} is no file", input_name=os.fspath(path)
-            )
-        return Upload(path, name or path.name, "", status.st_size)
-    draft = store.media.draft()
-    drafts.append(draft)
-    with draft.create() as file:
-        for piece in _pieces(data):
-            draft.write_to(file, piece)
-        size = file.tell()
-    draft.reserve(size)
-    return Upload(draft.path, name or getattr(data, "name", None) or "file", "", size)
-
-
-def _pieces(data: Any) -> Any:
-    if isinstance(data, (bytes, bytearray, memoryview)):
-        return (bytes(data),)
-    if hasattr(data, "read") and file_given(data) is None:
-        return iter(lambda: data.read(1 << 20), b"")
-    try:
-        return iter(data)
-    except TypeError:
-        raise InvalidRequestError(
-            f"a file is a path, bytes, a binary file object or an iterable of bytes, not "
-            f"{type(data).__name__}"
-        ) from None
+    return Work.of(checked, LOCAL)
 
 
 class LocalAnswer(Answer):

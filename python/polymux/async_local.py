@@ -6,6 +6,7 @@ import asyncio
 import math
 import os
 from contextlib import suppress
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
 from polymux.call_options import LONGEST_GENERATION_S
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from polymux._local_calls import LocalHome
+    from polymux._local_calls import Intake, LocalHome
     from polymux.call_options import Timeout
     from polymux.downloads.settings import DownloadSettings
     from polymux.fetching import FetchPolicy
@@ -43,8 +44,9 @@ class AsyncLocal(AsyncOperations):
     event loop that it is first used in.
 
     Args:
-        folder: Where results are kept, and are still there when this is closed. Default: a folder
-            of its own, which goes with it; `MediaFile.save` keeps what is to be kept.
+        folder: Where results are kept, and are still there when this is closed, until somebody
+            removes them. Default: a folder of its own, which goes with it; `MediaFile.save` keeps
+            what is to be kept.
         engines: Name to engine: which models to load from where. Default: what is installed.
         backends: Instead of engines, for those who have written one. Default: none.
         song_search: Catalogues of songs that `search_music` may ask. Default: none.
@@ -94,12 +96,15 @@ class AsyncLocal(AsyncOperations):
         )  # fmt: skip
         self._home: LocalHome | None = None
         self._opening: asyncio.Lock | None = None
+        #: Goes on where whoever closes is cancelled; nothing is opened before it is done.
+        self._closing: asyncio.Task[None] | None = None
         self._process = os.getpid()
 
     def _check_process(self) -> None:
         """After a fork it begins anew: threads, loop and engines are the parent's."""
         if self._process != os.getpid():
-            self._process, self._home, self._opening = os.getpid(), None, None
+            self._process = os.getpid()
+            self._home = self._opening = self._closing = None
 
     async def _opened(self) -> LocalHome:
         self._check_process()
@@ -108,6 +113,10 @@ class AsyncLocal(AsyncOperations):
         async with self._opening:
             if self._home is None:
                 from polymux._local_calls import LocalHome
+
+                if self._closing is not None and not self._closing.done():
+                    # What fails at it is told to who closes.
+                    await asyncio.wait({self._closing})
 
                 home = LocalHome(*self._given)
                 await home.service.start()
@@ -147,41 +156,46 @@ class AsyncLocal(AsyncOperations):
         wait: bool,
     ) -> Any:
         from polymux import _local_calls as calls
+        from polymux import contract
         from polymux.call_options import as_timeout
         from polymux.service.dispatch import is_job
         from polymux.service.work import heard_at_the_end
 
-        work, drafts = await asyncio.to_thread(
-            lambda: calls.work_of(
-                operation, values, model=model, extra_body=extra_body, store=home.store
-            )
-        )
         del on_upload  # Nothing is sent anywhere.
         limit_s = as_timeout(timeout).total
         if limit_s == math.inf:
             limit_s = None
-        if work.streamed:
-            return await self._stream(home, work, limit_s)
+        intake = calls.Intake(home.store.media)
+        scope = asyncio.timeout(limit_s)
         try:
-            async with asyncio.timeout(limit_s):
-                if not is_job(work.operation):
-                    sink = heard_at_the_end(home.store.media.draft)
-                    product = await home.service.call(work, sink)
-                    answer = calls.LocalAnswer((*work.warnings, *sink.lines))
-                    return calls.result_of(work.operation, product.output, answer)
-                return await self._job(home, work, drafts, on_progress, wait=wait)
+            async with scope:
+                work = await intake.read(
+                    lambda: calls.work_of(
+                        operation, values, model=model, extra_body=extra_body, intake=intake
+                    )
+                )
+                if work.streamed:
+                    return await self._stream(home, work, limit_s)
+                if is_job(work.operation):
+                    return await self._job(home, work, intake, on_progress, wait=wait)
+                sink = heard_at_the_end(home.store.media.draft)
+                product = await home.service.call(work, sink)
+                answer = calls.LocalAnswer((*work.warnings, *sink.lines))
+                return calls.result_of(work.operation, product.output, answer)
         except TimeoutError:
-            raise _too_late(work.operation, limit_s or 0.0) from None
+            # The caller's files and callbacks may raise one as well.
+            if not scope.expired():
+                raise
+            raise _too_late(contract.operation(operation).name, limit_s or 0.0) from None
         finally:
-            if not is_job(work.operation):
-                for draft in drafts:
-                    draft.discard()
+            if not intake.is_of_job:
+                intake.discard()
 
     async def _job(
         self,
         home: LocalHome,
         work: Work,
-        drafts: list[Any],
+        intake: Intake,
         on_progress: Callable[[Prediction], object] | None,
         *,
         wait: bool,
@@ -189,21 +203,18 @@ class AsyncLocal(AsyncOperations):
         from polymux import _local_calls as calls
 
         jobs = home.service.jobs
-        try:
-            job, _ = await home.service.begin(work)
-        except BaseException:
-            for draft in drafts:
-                draft.discard()
-            raise
-        for draft in drafts:
-            jobs.when_over(job, draft.discard)
+        job, _ = await home.service.begin(work)
+        intake.is_of_job = True
+        jobs.when_over(job, intake.discard)
         if not wait:
             return calls.prediction_of(job, home.store)
         try:
             async for one in jobs.events(job):
                 job = one
                 if on_progress is not None:
-                    on_progress(await home.store.run(calls.prediction_of, one, home.store))
+                    said = on_progress(await home.store.run(calls.prediction_of, one, home.store))
+                    if isawaitable(said):
+                        await said
         except BaseException:
             with suppress(Exception):
                 await asyncio.shield(jobs.cancel(job))
@@ -223,19 +234,18 @@ class AsyncLocal(AsyncOperations):
         """Ends what runs, and the engines' processes. Idempotent.
 
         Calls that have not ended raise `OperationCancelledError`, and streams end where they are.
+        Where this is cancelled, the closing goes on; another one, and the next call, wait for it.
         """
         self._check_process()
         if self._opening is None:
             return
         async with self._opening:
             home, self._home = self._home, None
-        if home is not None:
-            home.service.drain()
-            await home.calls.end(_LONGEST_STOP_S)
-            await home.service.close()
-            # What was held up by a process has ended with it.
-            await home.calls.end(_LONGEST_STOP_S)
-            await asyncio.to_thread(home.remove)
+            if home is not None:
+                ending = home.end(_LONGEST_STOP_S)
+                self._closing = asyncio.create_task(ending, name="polymux closing")
+        if self._closing is not None and not self._closing.done():
+            await asyncio.shield(self._closing)
 
     async def __aenter__(self) -> Self:
         """Itself."""

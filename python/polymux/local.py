@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from polymux._local_session import LONGEST_STOP_S, Hearing, Session
 from polymux.call_options import LONGEST_GENERATION_S
 from polymux.errors import OperationCancelledError
 from polymux.operations.synchronous import Operations
@@ -34,50 +35,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Local"]
 
-_LONGEST_STOP_S = 5.0
-
-
-class _Session:
-    """From the first call to `close`: an event loop on a thread, and what does the calls there."""
-
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        from polymux.async_local import AsyncLocal
-
-        self.inner = AsyncLocal(**given)
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self.loop.run_forever, name="polymux-local", daemon=True
-        )
-        self._thread.start()
-
-    def end(self) -> None:
-        """Ends what runs; whoever waits for it is told. Nothing may be begun any more."""
-        try:
-            asyncio.run_coroutine_threadsafe(self._ended(), self.loop).result()
-        finally:
-            self.loop.call_soon_threadsafe(self.loop.stop)
-            self._thread.join()
-            self.loop.close()
-
-    async def _ended(self) -> None:
-        try:
-            await self.inner.aclose()
-        finally:
-            # A thread waits for each of them, and would for ever.
-            left = asyncio.all_tasks() - {asyncio.current_task()}
-            for one in left:
-                one.cancel()
-            if left:
-                await asyncio.wait(left, timeout=_LONGEST_STOP_S)
-            await self.loop.shutdown_asyncgens()
-
 
 class Local(Operations):
     """The methods of `polymux.Client`, on engines of this machine.
 
     What `AsyncLocal` is, for programs without an event loop: it has one of its own, on a thread,
-    from the first call on. Any number of threads may use it. A process that is forked begins anew,
-    with engines and a folder of its own.
+    from the first call on. Any number of threads may use it; `on_progress` is called by the one
+    that made the call. A process that is forked begins anew, with engines and a folder of its own.
 
     Args:
         folder: As for `AsyncLocal`.
@@ -126,56 +90,82 @@ class Local(Operations):
             "summaries": summaries,
         }
         self._lock = threading.Lock()
-        self._session: _Session | None = None
+        self._session: Session | None = None
+        #: The one before, as long as it is not known to be over.
+        self._ending: Session | None = None
         _LOCALS.add(self)
 
     def _begin_anew(self) -> None:
         """In a forked process, which has neither the session's thread nor who holds the lock."""
         self._lock = threading.Lock()
-        if self._session is not None:
-            _OF_PARENTS.append(self._session)
-        self._session = None
+        _OF_PARENTS.extend(one for one in (self._session, self._ending) if one is not None)
+        self._session = self._ending = None
 
     def _begun(
-        self, work: Callable[[AsyncLocal], Coroutine[Any, Any, Any]], session: _Session | None
+        self, work: Callable[[AsyncLocal], Coroutine[Any, Any, Any]], session: Session | None
     ) -> tuple[Future[Any], threading.Event]:
         """Begins a coroutine in a session, or in the present one; that it has stopped is an event.
+
+        Its result is what it gives and what it raises. SystemExit and KeyboardInterrupt of a file
+        object would otherwise end the loop's thread, and nobody the call.
 
         Raises:
             OperationCancelledError: That session is over.
         """
         stopped = threading.Event()
 
-        async def watched(inner: AsyncLocal) -> Any:
+        async def watched(inner: AsyncLocal) -> tuple[Any, BaseException | None]:
             try:
-                return await work(inner)
+                return await work(inner), None
+            except BaseException as error:
+                if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                    raise
+                return None, error
             finally:
                 stopped.set()
 
-        # Not without the lock: what is begun after its session's end would never run.
-        with self._lock:
-            if self._session is None and session is None:
-                self._session = _Session(self._given)
-            present = self._session
-            if present is None or session not in (None, present):
-                raise OperationCancelledError("it was closed before this was done")
-            return asyncio.run_coroutine_threadsafe(watched(present.inner), present.loop), stopped
+        while True:
+            # Not without the lock: what is begun after its session's end would never run.
+            with self._lock:
+                ending = self._ending
+                if session is not None or ending is None or ending.over.is_set():
+                    if self._session is None and session is None:
+                        self._session = Session(self._given)
+                    present = self._session
+                    if present is None or session not in (None, present):
+                        raise OperationCancelledError("it was closed before this was done")
+                    begun = watched(present.inner)
+                    return asyncio.run_coroutine_threadsafe(begun, present.loop), stopped
+            # It holds the folder still.
+            ending.wait_until_over()
 
     def _run(
         self,
         work: Callable[[AsyncLocal], Coroutine[Any, Any, Any]],
-        session: _Session | None = None,
+        session: Session | None = None,
+        hearing: Hearing | None = None,
     ) -> Any:
-        """Runs a coroutine to its end; Ctrl-C cancels it, and waits until it has stopped."""
+        """Runs a coroutine to its end; Ctrl-C cancels it, and waits until it has stopped.
+
+        So does what a callback raises, which is called on this thread.
+        """
         future, stopped = self._begun(work, session)
         try:
-            return future.result()
-        except CancelledError:
-            raise OperationCancelledError("it was closed while this was done") from None
+            (hearing or Hearing(None)).until_done(future)
         except BaseException:
             if future.cancel():
-                stopped.wait(_LONGEST_STOP_S)
+                stopped.wait(LONGEST_STOP_S)
             raise
+        try:
+            result, error = future.result()
+        except CancelledError:
+            raise OperationCancelledError("it was closed while this was done") from None
+        if error is None:
+            return result
+        try:
+            raise error
+        finally:
+            del error, future  # Its traceback leads here.
 
     def _call(
         self,
@@ -189,6 +179,7 @@ class Local(Operations):
         on_progress: Callable[[Prediction], object] | None = None,
         wait: bool = True,
     ) -> Any:
+        hearing = Hearing(on_progress)
         result = self._run(
             lambda inner: inner._call(  # noqa: SLF001 - its twin
                 operation,
@@ -197,9 +188,10 @@ class Local(Operations):
                 extra_body=extra_body,
                 timeout=timeout,
                 on_upload=on_upload,
-                on_progress=on_progress,
+                on_progress=hearing.teller,
                 wait=wait,
-            )
+            ),
+            hearing=hearing,
         )
         if values.get("stream") is True and hasattr(result, "_detach"):
             return self._stream(result)
@@ -213,12 +205,22 @@ class Local(Operations):
     def close(self) -> None:
         """Ends what runs, and the engines' processes. Idempotent.
 
-        Calls of other threads that have not ended raise `OperationCancelledError`.
+        Calls of other threads that have not ended raise `OperationCancelledError`. Where it is
+        interrupted by Ctrl-C, the closing goes on; another one, and the next call, wait for it.
         """
         with self._lock:
-            session, self._session = self._session, None
-        if session is not None:
-            session.end()
+            if self._session is not None:
+                self._ending, self._session = self._session, None
+                self._ending.begin_end()
+            ending = self._ending
+        if ending is None:
+            return
+        try:
+            ending.wait_for_end()
+        finally:
+            with self._lock:
+                if self._ending is ending and ending.over.is_set():
+                    self._ending = None
 
     def __enter__(self) -> Self:
         """Itself."""
@@ -234,9 +236,15 @@ class Local(Operations):
         self.close()
 
 
+def _is_cancelled() -> bool:
+    """Whether the current task is, and not a file object has raised what looks like it."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 _LOCALS: WeakSet[Local] = WeakSet()
 #: Forgotten, their loops would take what the parent's still waits for out of the system's list.
-_OF_PARENTS: list[_Session] = []
+_OF_PARENTS: list[Session] = []
 
 
 def _forked() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import polymux
@@ -198,6 +200,55 @@ def test_results_in_a_folder_stay(tmp_path: Path) -> None:
     with polymux.Local(tmp_path / "kept") as local:
         made = local.convert_to_mp3(tone(tmp_path))
     assert made.read()[:2] == b"\xff\xfb"
+
+
+class _Sweeping(Scripted):
+    """Knows the store that it works for."""
+
+    def bind(self, service: Any) -> None:
+        self.store = service.store
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_results_in_a_folder_of_the_user_s_have_no_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    """Those of a folder of its own have one, which few programs live to see."""
+    backend = _Sweeping()
+    with polymux.Local(tmp_path / "kept" if kept else None, backends=[backend]) as local:
+        made = local.convert_to_mp3(b"x")
+        store = backend.store
+        ten_years_on = time.time() + 3650 * 86400
+        for one in (store.jobs, store.media):
+            monkeypatch.setattr(one, "_clock", lambda: ten_years_on)
+        assert local._session is not None
+        swept = asyncio.run_coroutine_threadsafe(store.run(store.sweep), local._session.loop)
+        assert (swept.result(10) == 0) == kept
+        assert made.path.exists() == kept
+
+
+def test_results_of_an_earlier_release_have_no_end(tmp_path: Path) -> None:
+    """Which wrote one down; what a server keeps in that folder has its own."""
+    folder = tmp_path / "kept"
+    with polymux.Local(folder, backends=[Scripted()]) as local:
+        first, second = (local.convert_to_mp3(b"x") for _ in range(2))
+    with closing(sqlite3.connect(folder / "catalogue.db")) as database:
+        database.execute("UPDATE files SET created_at = 1, expires_at = 604801")
+        query = "UPDATE files SET owner = 'key' WHERE name = ?"
+        database.execute(query, (second.path.name,))
+        database.execute("UPDATE jobs SET created_at = 1, completed_at = 2")
+        database.commit()
+    backend = _Sweeping()
+    with polymux.Local(folder, backends=[backend]) as local:
+        local.read_text(b"x")
+        assert local._session is not None
+        sweep = backend.store.run(backend.store.sweep)
+        asyncio.run_coroutine_threadsafe(sweep, local._session.loop).result(10)
+        assert first.path.exists()
+        assert not second.path.exists()
+        with closing(sqlite3.connect(folder / "catalogue.db")) as database:
+            assert database.execute("SELECT count(*) FROM jobs").fetchone() == (2,)
+    assert first.read() == b"ID3 and frames"
 
 
 def test_async(tmp_path: Path) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import tempfile
 import threading
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
 from polymux.engines.supervisor import EngineBackend
 from polymux.errors import OperationCancelledError
+from polymux.server.settings import EngineSettings
 from support.engines import FAMILY
 from support.services import Scripted
 from support.supervised import QUICK, alive
@@ -158,6 +163,144 @@ def test_asynchronous_calls_are_told() -> None:
         await local.aclose()
 
     asyncio.run(main())
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+class SlowToClose(Scripted):
+    """Its end takes until `goes_on`, and fails where it is told to."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        super().__init__(slots=4)
+        self.closes, self.goes_on = threading.Event(), threading.Event()
+        self.error = error
+
+    async def close(self) -> None:
+        self.closes.set()
+        while not self.goes_on.is_set():
+            await asyncio.sleep(0.01)
+        if self.error is not None:
+            raise self.error
+
+
+def test_a_call_while_another_thread_closes(tmp_path: Path) -> None:
+    """It waits until the folder is free, and opens it again."""
+    backend = SlowToClose()
+    local = polymux.Local(tmp_path / "kept", backends=[backend])
+    assert local.read_text(b"x").text == "read"
+    made: list[str] = []
+    closers = [Caller(local.close), Caller(local.close)]
+    assert backend.closes.wait(10)
+    caller = Caller(lambda: made.append(local.read_text(b"x").text))
+    time.sleep(0.2)
+    assert made == []
+    assert all(one.is_alive() for one in (*closers, caller))
+    backend.goes_on.set()
+    for one in (*closers, caller):
+        one.join(10)
+        assert not one.is_alive()
+        assert one.error is None, one.error
+    assert made == ["read"]
+    local.close()
+
+
+def test_closing_that_is_interrupted_goes_on(tmp_path: Path) -> None:
+    backend = SlowToClose()
+    local = polymux.Local(tmp_path / "kept", backends=[backend])
+    local.read_text(b"x")
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        local.close()
+    backend.goes_on.set()
+    assert local.read_text(b"x").text == "read"
+    local.close()
+    polymux.Local(tmp_path / "kept", backends=[Scripted()]).close()
+
+
+def test_closing_that_is_cancelled_goes_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        backend = SlowToClose()
+        local = polymux.AsyncLocal(tmp_path / "kept", backends=[backend])
+        await local.read_text(b"x")
+        for _ in range(2):
+            closing = asyncio.create_task(local.aclose())
+            await asyncio.sleep(0.05)
+            assert closing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await closing
+        call = asyncio.create_task(local.read_text(b"x"))
+        closing = asyncio.create_task(local.aclose())
+        await asyncio.sleep(0.1)
+        assert not call.done()
+        assert not closing.done()
+        backend.goes_on.set()
+        await closing
+        with suppress(OperationCancelledError):  # It was opened for it just before, maybe.
+            await call
+        assert (await local.read_text(b"x")).text == "read"
+        await local.aclose()
+        await polymux.AsyncLocal(tmp_path / "kept", backends=[Scripted()]).read_text(b"x")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("why", ["the loop ends", "a backend fails"])
+def test_closing_that_comes_to_no_good_end_gives_up_the_folder(tmp_path: Path, why: str) -> None:
+    backend = SlowToClose(ValueError("it does not close"))
+    local = polymux.AsyncLocal(tmp_path / "kept", backends=[backend])
+
+    async def main() -> None:
+        await local.read_text(b"x")
+        if why == "the loop ends":
+            closing = asyncio.create_task(local.aclose())
+            await asyncio.sleep(0.05)
+            closing.cancel()
+            return
+        backend.goes_on.set()
+        with pytest.raises(ValueError, match="it does not close"):
+            await local.aclose()
+        await local.aclose()
+
+    async def again() -> None:
+        backend.goes_on.set()
+        backend.error = None
+        assert (await local.read_text(b"x")).text == "read"
+        await local.aclose()
+
+    asyncio.run(main())
+    asyncio.run(again())
+
+
+def test_what_cannot_be_opened_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the folder's lock nor descriptors, nor a folder of its own."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    wrong = {"diffusion": EngineSettings("diffusion", {"models": {"nope": "x"}})}
+    folder = tmp_path / "kept"
+
+    def tried(folder: Path | None) -> str:
+        local = polymux.Local(folder, engines=wrong)
+        with pytest.raises(polymux.PolymuxError) as caught:
+            local.read_text(b"x")
+        local.close()
+        return str(caught.value)
+
+    first = tried(folder)
+    assert "nope" in first
+    count = descriptors()
+    for _ in range(5):
+        assert tried(folder) == first
+        assert tried(None) == first
+    assert descriptors() <= count
+    assert list(temporary.iterdir()) == []
+    with polymux.Local(folder, backends=[Scripted()]) as local:
+        assert local.read_text(b"x").text == "read"
 
 
 def test_who_cancels_a_call_itself_sees_that() -> None:

@@ -1,0 +1,183 @@
+"""Files that callers of `Local` and `AsyncLocal` give, on their way into the store."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from polymux._multipart import _own_name
+from polymux._text import shown
+from polymux.errors import (
+    InputNotFoundError,
+    InputUnreadableError,
+    InvalidRequestError,
+    OperationCancelledError,
+)
+from polymux.inputs import file_given, path_bytes
+from polymux.service.work import Upload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from polymux.service.drafts import Draft
+    from polymux.service.media_store import MediaStore
+
+Result = TypeVar("Result")
+
+
+class Intake:
+    """The files of one call, read on a thread of its own, and given up with the call.
+
+    What callers give may block for as long as it likes, and nothing can wake it: so nobody waits
+    for that thread, neither who has cancelled the call nor the end of the program. It ends when it
+    has its next piece, and then removes what it has written; as long as it reads nobody else does.
+
+    Args:
+        media: Where copies of what is no file of its own are written.
+    """
+
+    def __init__(self, media: MediaStore) -> None:
+        """Nothing is read."""
+        self._media = media
+        self._drafts: list[Draft] = []
+        self._lock = threading.Lock()
+        self._is_reading = self._is_given_up = False
+        #: Whether a job discards them when it is over.
+        self.is_of_job = False
+
+    async def read(self, work: Callable[[], Result]) -> Result:
+        """Does this on the thread; what it raises comes out, whatever it is."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+        outcome: list[tuple[Result, None] | tuple[None, BaseException]] = []
+
+        def tell() -> None:
+            if not done.done():
+                done.set_result(None)
+
+        def read() -> None:
+            try:
+                outcome.append((work(), None))
+            except BaseException as error:
+                # As what it has come to: SystemExit, too, is for who made the call.
+                outcome.append((None, error))
+            self._end_reading()
+            with suppress(RuntimeError):  # The loop has ended meanwhile.
+                loop.call_soon_threadsafe(tell)
+
+        run = contextvars.copy_context().run
+        thread = threading.Thread(target=run, args=(read,), name="polymux-reading", daemon=True)
+        self._is_reading = True
+        try:
+            thread.start()
+        except BaseException:
+            self._is_reading = False
+            raise
+        await done
+        made, error = outcome.pop()
+        if error is None:
+            return made  # type: ignore[return-value]  # they go together
+        try:
+            raise error
+        finally:
+            del error  # Its traceback leads here.
+
+    def _end_reading(self) -> None:
+        with self._lock:
+            self._is_reading = False
+            if self._is_given_up:
+                self._discard()
+
+    def check(self) -> None:
+        """Between two pieces, on the thread that reads.
+
+        Raises:
+            OperationCancelledError: Nobody wants more.
+        """
+        if self._is_given_up:
+            raise OperationCancelledError("the call has ended")
+
+    def draft(self) -> Draft:
+        """A new place for a copy."""
+        self.check()
+        made = self._media.draft()
+        self._drafts.append(made)
+        return made
+
+    def discard(self) -> None:
+        """Removes the copies, now or when the thread has its next piece. Any number of times."""
+        with self._lock:
+            self._is_given_up = True
+            if not self._is_reading:
+                self._discard()
+
+    def _discard(self) -> None:
+        for draft in self._drafts:
+            draft.discard()
+
+
+def upload_of(value: Any, intake: Intake) -> Upload:
+    """A file of the caller: one on disk as it is, others written to a draft.
+
+    Raises:
+        InvalidRequestError: A path that cannot exist, or nothing that can be read.
+        InputError: It cannot be read.
+    """
+    name, data = (value[0], value[1]) if isinstance(value, tuple) else (None, value)
+    made = file_given(data)  # By this or another call.
+    if made is not None:
+        name, data = name or made[0], made[1]
+    if isinstance(data, (str, os.PathLike)):
+        path = Path(os.fsdecode(path_bytes(data))).absolute()
+        return Upload(path, name or _name_of(path), "", _size_of(path))
+    draft = intake.draft()
+    with draft.create() as file:
+        for piece in _pieces(data):
+            intake.check()
+            draft.write_to(file, piece)
+        size = file.tell()
+    draft.reserve(size)
+    return Upload(draft.path, name or _name_of(data) or "file", "", size)
+
+
+def _name_of(content: Any) -> str:
+    """As a client sends it: text, which a path need not be."""
+    name = _own_name(content)
+    return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in name)
+
+
+def _size_of(path: Path) -> int:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        raise InputNotFoundError(
+            f"there is no file {shown(os.fspath(path))}", input_name=os.fspath(path)
+        ) from None
+    except OSError as error:
+        raise InputUnreadableError(
+            f"cannot read {shown(os.fspath(path))}: {error.strerror}", errno=error.errno
+        ) from error
+    if not path.is_file():
+        raise InputUnreadableError(
+            f"{shown(os.fspath(path))} is no file", input_name=os.fspath(path)
+        )
+    return status.st_size
+
+
+def _pieces(data: Any) -> Any:
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return (bytes(data),)
+    if hasattr(data, "read") and file_given(data) is None:
+        return iter(lambda: data.read(1 << 20), b"")
+    try:
+        return iter(data)
+    except TypeError:
+        raise InvalidRequestError(
+            f"a file is a path, bytes, a binary file object or an iterable of bytes, not "
+            f"{type(data).__name__}"
+        ) from None

@@ -1,0 +1,236 @@
+"""What callers give to `Local` and `AsyncLocal` to be called: by whom, and what it may do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from support.hostile_check import PATIENCE
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LONGEST_S = 20 * PATIENCE
+
+
+def within(call: Callable[[], Any]) -> Any:
+    """What it gives or raises, in a thread that the tests need not wait for."""
+    outcome: list[Any] = []
+
+    def run() -> None:
+        try:
+            outcome.append((call(), None))
+        except BaseException as error:
+            outcome.append((None, error))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(LONGEST_S)
+    assert not thread.is_alive(), "it waits for ever"
+    result, error = outcome.pop()
+    if error is not None:
+        raise error
+    return result
+
+
+class Raising:
+    """A file object, and a callback."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def read(self, size: int) -> bytes:
+        del size
+        raise self._error
+
+    def __call__(self, _: object) -> None:
+        raise self._error
+
+
+ERRORS = [
+    SystemExit("enough"),
+    KeyboardInterrupt("enough"),
+    asyncio.CancelledError("enough"),
+    TimeoutError("enough"),
+    ValueError("enough"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("where", ["on_progress", "read"])
+def test_what_they_raise_comes_out_unchanged(error: BaseException, where: str) -> None:
+    backend = Scripted(slots=4)
+    local = polymux.Local(backends=[backend])
+    raising: Any = Raising(error)
+    given = raising if where == "read" else b"x"
+
+    def call() -> None:
+        local.convert_to_mp3(given, on_progress=raising if where == "on_progress" else None)
+
+    for _ in range(2):
+        with pytest.raises(type(error), match="enough") as caught:
+            within(call)
+        assert caught.value is error
+    # Nobody else is struck.
+    assert within(lambda: local.read_text(b"x").text) == "read"
+    within(local.close)
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda one: type(one).__name__)
+def test_a_callback_that_raises_ends_the_work(error: BaseException) -> None:
+    backend = Scripted()
+    backend.gate = asyncio.Event()
+    local = polymux.Local(backends=[backend])
+    with pytest.raises(type(error), match="enough"):
+        within(lambda: local.convert_to_mp3(b"x", on_progress=Raising(error)))
+    assert local._session is not None
+    home = local._session.inner._home
+    assert home is not None
+    assert home.service.jobs.count == 0
+    assert home.store.media.used_bytes == 0
+    within(local.close)
+
+
+def test_the_thread_that_made_the_call_is_called() -> None:
+    threads = []
+    with polymux.Local(backends=[Scripted()]) as local:
+        local.convert_to_mp3(b"x", on_progress=lambda _: threads.append(threading.get_ident()))
+    assert set(threads) == {threading.get_ident()}
+
+
+def test_a_callback_may_call_and_close() -> None:
+    local = polymux.Local(backends=[Scripted(slots=4)])
+    seen: list[str] = []
+
+    def call_too(_: object) -> None:
+        seen.append(local.read_text(b"x").text)
+
+    made = within(lambda: local.convert_to_mp3(b"x", on_progress=call_too))
+    assert made.content_type == "audio/mpeg"
+    assert set(seen) == {"read"}
+
+    def close(_: object) -> None:
+        local.close()
+        # The next session, on the same folder or another one.
+        seen.append(local.read_text(b"x").text)
+
+    seen.clear()
+    with pytest.raises(polymux.OperationCancelledError, match="closed"):
+        within(lambda: local.convert_to_mp3(b"x", on_progress=close))
+    assert seen == ["read"]
+    within(local.close)
+
+
+def test_a_slow_callback_hears_what_is_new_then() -> None:
+    """And the deadline is over it: what comes after that is not told."""
+    backend = Scripted()
+    backend.gate = asyncio.Event()
+    seen: list[Any] = []
+
+    def slowly(one: Any) -> None:
+        seen.append(one)
+        time.sleep(0.7)
+
+    with (
+        polymux.Local(backends=[backend]) as local,
+        pytest.raises(polymux.RequestTimeoutError, match=r"convert_to_mp3 .* within 0\.5 s"),
+    ):
+        local.convert_to_mp3(b"x", on_progress=slowly, timeout=0.5)
+    assert len(seen) == 1
+
+
+def test_asynchronous_callbacks_are_awaited() -> None:
+    async def main() -> None:
+        async with polymux.AsyncLocal(backends=[Scripted(slots=4)]) as local:
+            seen: list[str] = []
+
+            async def tell(one: Any) -> None:
+                await asyncio.sleep(0)
+                assert (await local.read_text(b"x")).text == "read"
+                seen.append(one.status)
+
+            await local.convert_to_mp3(b"x", on_progress=tell)
+            assert seen[-1] == "succeeded"
+
+            async def fail(_: object) -> None:
+                await asyncio.sleep(0)
+                raise TimeoutError("enough")
+
+            with pytest.raises(TimeoutError, match="enough") as caught:
+                await local.convert_to_mp3(b"x", on_progress=fail, timeout=60)
+            assert not isinstance(caught.value, polymux.PolymuxError)
+
+            async def wait(_: object) -> None:
+                await asyncio.sleep(60)
+
+            with pytest.raises(polymux.RequestTimeoutError, match="not done within"):
+                await local.convert_to_mp3(b"x", on_progress=wait, timeout=0.3)
+
+            async def close(_: object) -> None:
+                await local.aclose()
+
+            with pytest.raises(polymux.OperationCancelledError, match="closed"):
+                await asyncio.wait_for(local.convert_to_mp3(b"x", on_progress=close), LONGEST_S)
+
+    asyncio.run(main())
+
+
+INTERRUPTED = """
+import asyncio, time
+import polymux
+from support.services import Scripted
+backend = Scripted()
+backend.gate = asyncio.Event()
+def tell(one):
+    print(one.status, flush=True)
+def blocks(*_):
+    print("reads", flush=True)
+    time.sleep(3600)
+    yield b"x"
+with polymux.Local(backends=[backend]) as local:
+    try:
+        %s
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+CALLS = {
+    "at work": ("local.convert_to_mp3(b'x', on_progress=tell)", "processing"),
+    "reading": ("local.convert_to_mp3(blocks())", "reads"),
+    "in a callback": (
+        "local.convert_to_mp3(b'x', on_progress=lambda _: next(blocks()))",
+        "reads",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CALLS)
+def test_control_c(what: str) -> None:
+    call, begun = CALLS[what]
+    program = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED % call], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+    )  # fmt: skip
+    with program:
+        assert program.stdout is not None
+        try:
+            while program.stdout.readline().strip() != begun:
+                assert program.poll() is None
+            began = time.monotonic()
+            program.send_signal(signal.SIGINT)
+            while (line := program.stdout.readline().strip()) != "interrupted":
+                assert line == "processing"
+            assert time.monotonic() - began < 0.5 * PATIENCE
+            # The program's end waits for no thread that reads.
+            assert program.wait(LONGEST_S) == 0
+        finally:
+            program.kill()

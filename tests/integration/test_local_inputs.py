@@ -1,0 +1,192 @@
+"""What `Local` takes as files: all that a client does, and for as long as its call lasts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import polymux
+import pytest
+from support.hostile_check import PATIENCE
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LONGEST_S = 20 * PATIENCE
+
+
+def until(condition: Any) -> None:
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < LONGEST_S
+        time.sleep(0.01)
+
+
+class BytesPath:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __fspath__(self) -> bytes:
+        return os.fsencode(self._path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("number", "file"), ("bytes", "a.wav"), ("text", "a.wav"), ("odd", "caf\ufffd.wav"),
+        ("odd path", "caf\ufffd.wav"), ("path of bytes", "a.wav"), ("named", "b.wav"),
+        ("other", "file"),
+    ],
+)  # fmt: skip
+def test_file_objects_that_a_client_takes(tmp_path: Path, kind: str, name: str) -> None:
+    path, odd = tmp_path / "a.wav", os.fsencode(tmp_path) + b"/caf\xe9.wav"
+    data = b"RIFF and samples"
+    path.write_bytes(data)
+    with open(odd, "wb") as file:  # noqa: PTH123 - its name is no text
+        file.write(data)
+    backend = Scripted()
+    with (
+        tempfile.TemporaryFile() as number,
+        open(os.fsencode(path), "rb") as of_bytes,  # noqa: PTH123
+        path.open("rb") as of_text,
+        open(odd, "rb") as of_odd,  # noqa: PTH123
+        polymux.Local(backends=[backend]) as local,
+    ):
+        number.write(data)
+        number.seek(0)
+        of_text.seek(0)
+        other: Any = type("Other", (), {"name": ["x"], "read": of_text.read})()
+        given: Any = {
+            "number": number,
+            "bytes": of_bytes,
+            "text": of_text,
+            "odd": of_odd,
+            "odd path": os.fsdecode(odd),
+            "path of bytes": BytesPath(path),
+            "named": ("b.wav", of_bytes),
+            "other": other,
+        }[kind]
+        local.convert_to_mp3(given)
+        upload = backend.began[0].values["file"]
+        assert (upload.file_name, upload.size_bytes) == (name, len(data))
+
+
+def test_paths_that_cannot_be() -> None:
+    with polymux.Local(backends=[Scripted()]) as local:
+        for path in ("a\0.wav", "a\ud800.wav"):
+            with pytest.raises(polymux.InvalidRequestError):
+                local.convert_to_mp3(path)
+    with pytest.raises(polymux.InvalidRequestError, match="zero byte"):
+        polymux.Local("a\0").read_text(b"x")
+
+
+def test_a_deadline_is_over_the_reading() -> None:
+    """And what has been read then is removed, as soon as the thread has its next piece."""
+    goes_on = threading.Event()
+
+    def slow() -> Iterator[bytes]:
+        yield bytes(2_000_000)
+        goes_on.wait(LONGEST_S)
+        yield bytes(2_000_000)
+        raise AssertionError
+
+    with polymux.Local(backends=[Scripted()]) as local:
+        began = time.monotonic()
+        with pytest.raises(polymux.RequestTimeoutError, match=r"convert_to_mp3 .* within 0\.5 s"):
+            local.convert_to_mp3(slow(), timeout=0.5)
+        assert time.monotonic() - began < 2 * PATIENCE
+        assert local._session is not None
+        home = local._session.inner._home
+        assert home is not None
+        assert len(list((home.folder / "drafts").iterdir())) == 1
+        goes_on.set()
+        until(lambda: not list((home.folder / "drafts").iterdir()))
+        assert home.store.media.used_bytes == 0
+
+
+def test_cancelled_while_it_is_read(tmp_path: Path) -> None:
+    goes_on = threading.Event()
+
+    def slow() -> Iterator[bytes]:
+        yield bytes(2_000_000)
+        goes_on.wait(LONGEST_S)
+
+    async def main() -> None:
+        async with polymux.AsyncLocal(tmp_path / "kept", backends=[Scripted()]) as local:
+            for _ in range(3):
+                with pytest.raises(TimeoutError) as caught:
+                    async with asyncio.timeout(0.2):
+                        await local.convert_to_mp3(slow())
+                assert not isinstance(caught.value, polymux.PolymuxError)
+            drafts = tmp_path / "kept" / "drafts"
+            assert len(list(drafts.iterdir())) == 3
+            goes_on.set()
+            began = time.monotonic()
+            while list(drafts.iterdir()):
+                assert time.monotonic() - began < LONGEST_S
+                await asyncio.sleep(0.01)
+            assert local._home is not None
+            assert local._home.store.media.used_bytes == 0
+
+    asyncio.run(main())
+
+
+def test_closed_while_it_is_read(tmp_path: Path) -> None:
+    """Nobody waits for the thread, also where the folder is open again when it goes on."""
+    goes_on, reads = threading.Event(), threading.Event()
+
+    def slow() -> Iterator[bytes]:
+        yield b"x"
+        reads.set()
+        goes_on.wait(LONGEST_S)
+        yield b"y"
+
+    local = polymux.Local(tmp_path / "kept", backends=[Scripted()])
+    errors: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            local.convert_to_mp3(slow())
+        except polymux.PolymuxError as error:
+            errors.append(error)
+
+    caller = threading.Thread(target=call, daemon=True)
+    caller.start()
+    assert reads.wait(LONGEST_S)
+    local.close()
+    caller.join(LONGEST_S)
+    assert [type(one) for one in errors] == [polymux.OperationCancelledError]
+    assert local.read_text(b"x").text == "read"
+    goes_on.set()
+    until(lambda: not any(one.name == "polymux-reading" for one in threading.enumerate()))
+    assert list((tmp_path / "kept" / "drafts").iterdir()) == []
+    local.close()
+
+
+def test_input_that_calls_again() -> None:
+    """As many of them at once as there are, and more than an executor has threads."""
+    with polymux.Local(backends=[Scripted(slots=100)]) as local:
+        everybody = threading.Barrier(40)
+
+        def nested() -> Iterator[bytes]:
+            everybody.wait(LONGEST_S)
+            yield local.read_text(b"x").text.encode()
+
+        made: list[Any] = []
+        callers = [
+            threading.Thread(
+                target=lambda: made.append(local.convert_to_mp3(nested())), daemon=True
+            )
+            for _ in range(40)
+        ]
+        for one in callers:
+            one.start()
+        for one in callers:
+            one.join(LONGEST_S)
+        assert len(made) == 40
