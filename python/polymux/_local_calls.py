@@ -102,7 +102,9 @@ class LocalHome:
                         "song_search": song_search, "song_recognition": song_recognition,
                         "fetch": fetch, "download": download, "summaries": summaries,
                     }  # fmt: skip
-                    own = _backends(_settings(self.folder, engines, told), catalogue)
+                    own = _backends(
+                        _settings(self.folder, engines, told), _media(engines), catalogue
+                    )
                 bounds = Bounds(longest_generation_s=longest_generation_s)
                 self.service = Service(own, self.store, queue=1000, bounds=bounds)
             except BaseException:
@@ -182,14 +184,23 @@ def _settings(
     return ServerSettings(store=StoreSettings(folder), engines=others, **own)
 
 
+def _media(engines: Mapping[str, EngineSettings] | None) -> _Media:
+    """As its settings say, but in this process; without any, with all processors."""
+    cores = os.cpu_count() or 1
+    told = next((one for one in (engines or {}).values() if one.family == "media"), None)
+    options = {"threads": cores} if told is None else {**told.options, "threads": told.threads}
+    slots = cores if told is None else told.slots
+    return _Media("media", "media", ["convert_to_mp3"], options, slots=slots)
+
+
 def _backends(
-    settings: ServerSettings, catalogue: Catalogue | str | os.PathLike[str] | None
+    settings: ServerSettings,
+    media: _Media,
+    catalogue: Catalogue | str | os.PathLike[str] | None,
 ) -> list[Backend]:
     from polymux.downloads.bringing import addressed
     from polymux.server.backends import backends_of, bringer_of, pages_of
 
-    cores = os.cpu_count() or 1
-    media = _Media("media", "media", ["convert_to_mp3"], slots=cores)
     return [
         addressed(media, bringer_of(settings, pages_of(settings))),
         *backends_of(settings, media, _songs(catalogue, media, settings.store.folder)),

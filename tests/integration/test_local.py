@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import threading
 import time
@@ -11,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
+from polymux._local_calls import _media
+from polymux.engines.media import MediaEngine
+from polymux.server.settings import EngineSettings
 from support.hostile_check import PATIENCE
 from support.services import Scripted
 
@@ -267,3 +271,28 @@ def test_async(tmp_path: Path) -> None:
             assert time.monotonic() - began < 1
 
     asyncio.run(main())
+
+
+def test_media_are_opened_as_its_settings_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In this process, but with the limits, threads and places that an engine of a server has."""
+    path = tone(tmp_path, 3)
+    threads: list[int] = []
+    convert = MediaEngine._convert
+
+    def watched(self: MediaEngine, *given: Any) -> Any:
+        threads.append(self._threads)
+        return convert(self, *given)
+
+    monkeypatch.setattr(MediaEngine, "_convert", watched)
+    limits = {"limits": {"duration_s": 2.0}}
+    strict = EngineSettings("media", limits, slots=3, threads=1)
+    with polymux.Local(engines={"m": strict}) as local:
+        with pytest.raises(polymux.errors.PolymuxError) as refused:
+            local.convert_to_mp3(path)
+        assert refused.value.code == "too_large"
+    assert _media({"m": strict}).slots == 3
+    with polymux.Local(engines={}) as local:
+        local.convert_to_mp3(path)
+    assert threads == [1, os.cpu_count()]

@@ -52,8 +52,12 @@ class MediaEngine(Engine):
         self._threads = threads()
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Reads limits: ``limits`` as `polymux.Limits` has them, and ``most_pixels``."""
+        """Reads limits: ``limits`` as `polymux.Limits` has them, and ``most_pixels``.
+
+        And ``threads``, where they are those of a process that has other work as well.
+        """
         self.slots = int(options.get("slots", 1))
+        self._threads = int(options.get("threads", self._threads))
         self._limits = polymux.Limits(**options.get("limits", {}))
         self._most_pixels = int(options.get("most_pixels", self._most_pixels))
         # Before the first request, which would wait for it; a missing FFmpeg is told at once.
