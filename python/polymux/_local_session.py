@@ -31,7 +31,7 @@ class Session:
         self.loop = asyncio.new_event_loop()
         #: Set when it has ended whole: what it had open is free for the next one.
         self.over = threading.Event()
-        self._is_ended = False
+        self._is_ended = self._is_ending = False
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._live, name="polymux-local", daemon=True)
         self._thread.start()
@@ -51,9 +51,12 @@ class Session:
     def begin_end(self) -> None:
         """Ends what runs; whoever waits for it is told. Nothing may be begun any more.
 
-        It comes to its end by itself, also where whoever waits for that is interrupted.
+        It comes to its end by itself, also where whoever waits for that is interrupted. Any number
+        of times: who was interrupted before it had begun has not begun it.
         """
-        asyncio.run_coroutine_threadsafe(self._end(), self.loop)
+        if not self._is_ending:
+            asyncio.run_coroutine_threadsafe(self._end(), self.loop)
+            self._is_ending = True
 
     def wait_until_over(self) -> None:
         """Waits for that, on any thread but its own, with an ear for Ctrl-C."""

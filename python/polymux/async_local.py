@@ -166,7 +166,8 @@ class AsyncLocal(AsyncOperations):
         if limit_s == math.inf:
             limit_s = None
         intake = calls.Intake(home.store.media)
-        scope = asyncio.timeout(limit_s)
+        until = None if limit_s is None else asyncio.get_running_loop().time() + limit_s
+        scope = asyncio.timeout_at(until)
         try:
             async with scope:
                 work = await intake.read(
@@ -175,7 +176,7 @@ class AsyncLocal(AsyncOperations):
                     )
                 )
                 if work.streamed:
-                    return await self._stream(home, work, limit_s)
+                    return await self._stream(home, work, limit_s, until)
                 if is_job(work.operation):
                     return await self._job(home, work, intake, on_progress, wait=wait)
                 sink = heard_at_the_end(home.store.media.draft)
@@ -221,12 +222,13 @@ class AsyncLocal(AsyncOperations):
             raise
         return await home.store.run(calls.finished, job, home.store)
 
-    async def _stream(self, home: LocalHome, work: Work, limit_s: float | None) -> Any:
+    async def _stream(
+        self, home: LocalHome, work: Work, limit_s: float | None, until: float | None
+    ) -> Any:
         from polymux.call_options import LONGEST_EVENT_BYTES
         from polymux.chat_stream import decode_async
 
         # A reader takes its time between two chunks, and that counts as well.
-        until = None if limit_s is None else asyncio.get_running_loop().time() + limit_s
         pieces = home.calls.stream(_events(home, work, limit_s, until))
         return decode_async(pieces, LONGEST_EVENT_BYTES)
 

@@ -137,6 +137,7 @@ class Local(Operations):
                     begun = watched(present.inner)
                     return asyncio.run_coroutine_threadsafe(begun, present.loop), stopped
             # It holds the folder still.
+            ending.begin_end()
             ending.wait_until_over()
 
     def _run(
@@ -211,8 +212,9 @@ class Local(Operations):
         with self._lock:
             if self._session is not None:
                 self._ending, self._session = self._session, None
-                self._ending.begin_end()
             ending = self._ending
+            if ending is not None:
+                ending.begin_end()
         if ending is None:
             return
         try:

@@ -282,7 +282,7 @@ def test_media_are_opened_as_its_settings_say(
     convert = MediaEngine._convert
 
     def watched(self: MediaEngine, *given: Any) -> Any:
-        threads.append(self._threads)
+        threads.append(self.threads)
         return convert(self, *given)
 
     monkeypatch.setattr(MediaEngine, "_convert", watched)

@@ -133,9 +133,12 @@ class Engine(ABC):
 
     Attributes:
         slots: How many threads may call `run` at once.
+        threads: For its libraries, where its process has other work as well; else 0, and it has
+            those of its process.
     """
 
     slots: int = 1
+    threads: int = 0
 
     @abstractmethod
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -30,6 +30,7 @@ class InProcessBackend(Backend):
         operations: What it can do.
         options: What its `load` gets.
         slots: How much of it at once.
+        threads: For its libraries. Default: those of the process.
     """
 
     def __init__(
@@ -40,8 +41,10 @@ class InProcessBackend(Backend):
         options: Mapping[str, Any] | None = None,
         *,
         slots: int = 1,
+        threads: int = 0,
     ) -> None:
         """Nothing is loaded."""
+        self._threads = threads
         self.name = name
         self.operations = frozenset(operations)
         self.slots = slots
@@ -55,6 +58,7 @@ class InProcessBackend(Backend):
         async with self._loading:
             if self._engine is None:
                 engine = engine_of(self._family)
+                engine.threads = self._threads
                 await asyncio.to_thread(engine.load, self._options)
                 self._engine = engine
         own = _Sink(asyncio.get_running_loop(), sink)

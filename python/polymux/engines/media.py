@@ -49,15 +49,10 @@ class MediaEngine(Engine):
         """Nothing is loaded."""
         self._limits = polymux.Limits()
         self._most_pixels = 40_000_000
-        self._threads = threads()
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Reads limits: ``limits`` as `polymux.Limits` has them, and ``most_pixels``.
-
-        And ``threads``, where they are those of a process that has other work as well.
-        """
+        """Reads limits: ``limits`` as `polymux.Limits` has them, and ``most_pixels``."""
         self.slots = int(options.get("slots", 1))
-        self._threads = int(options.get("threads", self._threads))
         self._limits = polymux.Limits(**options.get("limits", {}))
         self._most_pixels = int(options.get("most_pixels", self._most_pixels))
         # Before the first request, which would wait for it; a missing FFmpeg is told at once.
@@ -115,7 +110,7 @@ class MediaEngine(Engine):
             made = polymux.convert_to_mp3(
                 source.path,
                 path,
-                threads=self._threads,
+                threads=self.threads or threads(),
                 overwrite=False,
                 limits=self._limits,
                 on_progress=report,

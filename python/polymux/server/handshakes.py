@@ -65,16 +65,16 @@ class Handshake(asyncio.Protocol):
             )
         except (OSError, ValueError):  # The peer's doing, of which a log would be full.
             agreed = None
-        was_here = self._address is not None
-        self._leave()
-        if agreed is None or not was_here:
+        if agreed is None or self._address is None:
+            self._leave()
             return
-        # In one turn of the loop: nobody is counted out for long.
         self._handed_over = True
+        self._protocol.take_place(self._address)
         agreed.set_protocol(self._protocol)
         self._protocol.connection_made(agreed)
         for data in self._came:
-            self._protocol.data_received(data)
+            if not agreed.is_closing():
+                self._protocol.data_received(data)
         if self._at_end and not self._protocol.eof_received():
             agreed.close()
         self._came.clear()
@@ -89,9 +89,9 @@ class Handshake(asyncio.Protocol):
         self._came.append(data)
 
     def eof_received(self) -> bool:
-        """Keeps in mind that the peer sends no more."""
+        """Keeps in mind that the peer sends no more; asyncio closes behind it what is TLS."""
         self._at_end = True
-        return True
+        return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Counts it out, where that is not its own protocol's to do."""

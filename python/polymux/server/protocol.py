@@ -55,6 +55,13 @@ class BoundedProtocol(OffersLeftAlone):
     limits: Limits
     crowd: Crowd
 
+    #: By what it is counted out; None before it is counted in.
+    _address: str | None = None
+
+    def take_place(self, address: str) -> None:
+        """It was counted in already, as what `Crowd.enter` gave."""
+        self._address = address
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """The deadline of the first header begins."""
         self._plain = transport
@@ -75,7 +82,9 @@ class BoundedProtocol(OffersLeftAlone):
         self._timers: dict[str, asyncio.TimerHandle] = {}
         super().connection_made(JoiningTransport(transport, self))  # type: ignore[arg-type]
         self._read_at_once(_FIRST_READ_BYTES)
-        self._address, welcome = self.crowd.enter(self.client[0] if self.client else None)
+        welcome = True
+        if self._address is None:
+            self._address, welcome = self.crowd.enter(self.client[0] if self.client else None)
         if not welcome:
             self._plain.write(early_refusal(503))
             self.close_soon()
@@ -127,7 +136,8 @@ class BoundedProtocol(OffersLeftAlone):
         """All deadlines end."""
         for name in list(self._timers):
             self._disarm(name)
-        self.crowd.leave(self._address)
+        if self._address is not None:
+            self.crowd.leave(self._address)
         super().connection_lost(exc)
         # uvicorn tells the request that came last. The one at work may be another.
         if self._running is not None and not self._running.response_complete:
@@ -140,13 +150,19 @@ class BoundedProtocol(OffersLeftAlone):
             return False
         cycle = self._running
         if cycle is None or cycle.response_complete or cycle.more_body:
-            return False  # What has not come of a body never will.
+            return False
         self._half_closed = True
-        if cycle.scope["http_version"] == "1.1":
+        self._watch_half_closed(cycle)
+        return True
+
+    def _watch_half_closed(self, cycle: RequestResponseCycle) -> None:
+        """Of one that sends no more: whether it waits for the answer to this."""
+        if cycle.more_body:
+            self.close_soon()  # What has not come of a body never will.
+        elif cycle.scope["http_version"] == "1.1":
             self._probe(0)
         else:
             self.loop.call_later(_HALF_CLOSED_S, self.close_soon)
-        return True
 
     def _probe(self, number: int) -> None:
         """Finds out whether who sends no more still reads: one that has gone answers by a reset.
@@ -178,8 +194,8 @@ class BoundedProtocol(OffersLeftAlone):
         super().on_response_complete()
         if last and self._half_closed:
             self.close_soon()
-        elif self._half_closed:
-            self._probe(0)
+        elif self._half_closed and self._running is not None:
+            self._watch_half_closed(self._running)
 
     @property
     def is_lingering(self) -> bool:

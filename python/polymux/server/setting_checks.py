@@ -26,7 +26,8 @@ _NUMBERS = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]*))*", re
 _NAME = re.compile(r"[a-z0-9_](?:[a-z0-9._-]{0,251}[a-z0-9_.])?", re.ASCII | re.IGNORECASE)
 #: Scheme, host and port of an origin, and nothing else.
 _ORIGIN = re.compile(
-    r"(https?)://([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::(\d{1,5}))?", re.ASCII | re.IGNORECASE
+    r"([a-z][a-z0-9+.-]{1,31})://([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::(\d{1,5}))?",
+    re.ASCII | re.IGNORECASE,
 )
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 #: As requests may have it: see `polymux.server.gate`.
@@ -62,10 +63,14 @@ def _is_short_zero(host: str) -> bool:
 def origin_of(text: str) -> str | None:
     """An origin as browsers send it (RFC 6454, 6.2); None where no browser sends such a one.
 
+    Of other schemes too: extensions, and windows that are none of a browser's, have their own.
+
     Example:
         >>> from polymux.server.setting_checks import origin_of
         >>> origin_of("https://Site.Example:443"), origin_of("http://[::0:1]:8080")
         ('https://site.example', 'http://[::1]:8080')
+        >>> origin_of("tauri://localhost")
+        'tauri://localhost'
         >>> [origin_of(one) for one in ("https://*.site.example", "https://", "http://a b", "null")]
         [None, None, None, None]
     """
@@ -73,7 +78,8 @@ def origin_of(text: str) -> str | None:
     if found is None:
         return None
     scheme, host = found[1].lower(), found[2].lower()
-    port = _DEFAULT_PORTS[scheme] if found[3] is None else int(found[3])
+    usual = _DEFAULT_PORTS.get(scheme)
+    port = usual if found[3] is None else int(found[3])
     try:
         if host.startswith("["):
             host = f"[{ipaddress.IPv6Address(host[1:-1]).compressed}]"
@@ -82,9 +88,9 @@ def origin_of(text: str) -> str | None:
     except ValueError:
         return None
     is_name = host.startswith("[") or _NAME.fullmatch(host) is not None
-    if not is_name or ".." in host or port > _LARGEST_PORT:
+    if not is_name or ".." in host or (port or 0) > _LARGEST_PORT:
         return None
-    return f"{scheme}://{host}" + ("" if port == _DEFAULT_PORTS[scheme] else f":{port}")
+    return f"{scheme}://{host}" + ("" if port == usual else f":{port}")
 
 
 def no_origin(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import secrets
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -246,9 +247,16 @@ class JobTable:
         return self._keys.sweep()
 
     def expired(self, most: int = 500) -> list[str]:
-        """Ids of jobs that ended longer ago than they are kept."""
-        query = "SELECT id FROM jobs WHERE completed_at <= ? ORDER BY completed_at LIMIT ?"
-        rows = self._database.rows(query, (self._clock() - self._life_s, most))
+        """Ids of jobs that ended longer ago than they are kept; not those whose files have no end.
+
+        A `Local` in the same folder has made these.
+        """
+        query = (
+            "SELECT id FROM jobs WHERE completed_at <= ? AND NOT EXISTS "
+            "(SELECT 1 FROM files WHERE files.job = jobs.id AND files.expires_at = ?) "
+            "ORDER BY completed_at LIMIT ?"
+        )
+        rows = self._database.rows(query, (self._clock() - self._life_s, math.inf, most))
         return [str(row["id"]) for row in rows]
 
 

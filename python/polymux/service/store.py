@@ -163,10 +163,12 @@ class Store:
 
         On the catalogue's thread.
         """
-        removed = self.media.sweep() + self.jobs.sweep_keys()
+        removed = self.media.sweep()
         over = self.jobs.expired()
         if over:
             self.forget(*over)
+        # Behind what makes room: on a full disk there is none to forget keys in.
+        removed += self.jobs.sweep_keys()
         self.links.rotate()
         if self._ages is not None:
             self._ages.note()

@@ -347,3 +347,15 @@ def test_an_engine_that_is_closed_before_its_process_is_there() -> None:
         assert engine.process is engine.loading is None
 
     asyncio.run(main())
+
+
+def test_a_close_that_was_interrupted_before_it_began(tmp_path: Path) -> None:
+    """Between two of its steps; the next close, or the next call, does it."""
+    for ends in (True, False):
+        local = polymux.Local(tmp_path / "results", backends=[Scripted()])
+        assert local.read_text(b"x").text == "read"
+        local._ending, local._session = local._session, None  # As Ctrl-C leaves it.
+        if ends:
+            local.close()
+        assert local.read_text(b"x").text == "read"
+        local.close()

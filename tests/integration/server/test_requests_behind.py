@@ -129,6 +129,26 @@ def test_who_has_closed_its_half_is_answered_all(server: PolymuxServer, engine: 
     assert answer.body.count(b"HTTP/1.1 200") == 1
 
 
+def test_a_body_that_never_comes_behind_one_that_is_answered(
+    server: PolymuxServer, engine: Slow
+) -> None:
+    """What is whole is answered, and nobody waits for the rest."""
+    with server.connect() as connection:
+        connection.settimeout(10)
+        connection.sendall(chat(server) + head(server, f"POST {CHAT}", 1000) + b"{")
+        until(lambda: engine.began)
+        connection.shutdown(socket.SHUT_WR)
+        time.sleep(0.2)
+        server.loop.call_soon_threadsafe(engine.gate.set)
+        came, began = b"", time.monotonic()
+        while piece := connection.recv(1 << 16):
+            came += piece
+            began = min(began, time.monotonic())
+    assert came.count(b"HTTP/1.1 200") == 1
+    assert b"HTTP/1.1 408" not in came
+    assert len(engine.began) == 1
+
+
 def test_an_answer_before_the_body_is_the_last(server: PolymuxServer, engine: Slow) -> None:
     """Nobody is told that a connection is kept on which what follows would be dropped."""
     engine.gate.set()

@@ -176,7 +176,7 @@ def test_who_agrees_on_nothing_counts(tmp_path: Path, authority: Authority) -> N
 def test_what_comes_with_the_last_of_a_handshake(
     server: PolymuxServer, authority: Authority
 ) -> None:
-    """A request in one piece with it, and an end behind that."""
+    """A request in one piece with it."""
     request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     context = ssl.create_default_context(cafile=str(authority.ca))
     for _ in range(20):
@@ -209,3 +209,26 @@ def test_what_comes_with_the_last_of_a_handshake(
                     break
                 came += piece
         assert came.startswith(b"HTTP/1.1 200"), came
+
+
+def test_a_goodbye_with_the_last_of_a_handshake_is_no_line_of_the_log(
+    server: PolymuxServer, authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    context = ssl.create_default_context(cafile=str(authority.ca))
+    for _ in range(5):
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+        with socket.create_connection(address_of(server), 10) as connection:
+            while True:
+                try:
+                    tls.do_handshake()
+                    break
+                except ssl.SSLWantReadError:
+                    if outgoing.pending:
+                        connection.sendall(outgoing.read())
+                    incoming.write(connection.recv(1 << 16))
+            with suppress(ssl.SSLError):
+                tls.unwrap()
+            connection.sendall(outgoing.read())
+            assert closed_after_s(connection) < 5
+    assert "eof_received" not in caplog.text

@@ -210,10 +210,12 @@ def test_origins_are_kept_as_browsers_send_them(tmp_path: Path) -> None:
     given = [
         "https://Site.Example", "HTTPS://site.example:443", "http://a:80", "http://a:443",
         "http://127.0.0.1:8080", "http://[::0:1]:3000", "https://xn--bcher-kva.example",
+        "tauri://localhost", "Some-Extension://abcdefgh", "app://site:99",
     ]  # fmt: skip
     kept = (
         "https://site.example", "http://a", "http://a:443",
         "http://127.0.0.1:8080", "http://[::1]:3000", "https://xn--bcher-kva.example",
+        "tauri://localhost", "some-extension://abcdefgh", "app://site:99",
     )  # fmt: skip
     text = f"allowed_origins = {json.dumps(given)}\n"
     assert read_settings(written(tmp_path, text)).allowed_origins == kept

@@ -121,6 +121,25 @@ def test_many_keys_are_forgotten_in_pieces(tmp_path: Path) -> None:
         assert [store.sweep() for _ in range(3)] == [500, 200, 0]
 
 
+def test_keys_are_forgotten_behind_what_makes_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is full: jobs and their files go, though the keys cannot yet."""
+    clock = Clock()
+    with closing(Store(tmp_path / "s", life_s=60, clock=clock)) as store:
+        ended = {"status": "succeeded", "completed_at": clock()}
+        job = store.jobs.add(job_of(clock, "k", "h", **ended))
+
+        def full() -> int:
+            raise storage_full("the disk of the catalogue is full")
+
+        monkeypatch.setattr(store.jobs, "sweep_keys", full)
+        clock.now += 61
+        with pytest.raises(InternalServerError):
+            store.sweep()
+        assert store.jobs.find(job.id) is None
+
+
 def test_a_job_that_nobody_was_told_of_leaves_no_key(tmp_path: Path) -> None:
     clock = Clock()
     with closing(Store(tmp_path / "s", clock=clock)) as store:

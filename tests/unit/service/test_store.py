@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import sqlite3
 import subprocess
@@ -479,6 +480,24 @@ def test_jobs_expire_with_their_files(tmp_path: Path) -> None:
     assert store.sweep() == 2
     assert store.jobs.find(job.id) is None
     assert not store.media.path_of(file).exists()
+    store.close()
+
+
+def test_jobs_whose_files_have_no_end_stay(tmp_path: Path) -> None:
+    """As a `Local` has made them, in a folder that a server has afterwards."""
+    clock = Clock()
+    store = Store(tmp_path / "s", life_s=math.inf, clock=clock)
+    endless = store.jobs.add(job_of(status="succeeded", completed_at=clock()))
+    file = kept(store, job=endless.id)
+    store.close()
+    store = Store(tmp_path / "s", life_s=60, clock=clock)
+    other = store.jobs.add(job_of(status="succeeded", completed_at=clock()))
+    kept(store, job=other.id)
+    clock.now += 61
+    assert store.sweep() == 2
+    assert store.jobs.find(other.id) is None
+    assert store.jobs.find(endless.id) == endless
+    assert store.media.find(file.name) == file
     store.close()
 
 
