@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from polymux._text import display_name
+from polymux._text import display_name, size
 from polymux.errors import OutputFailedError, PolymuxError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 class ModelError(PolymuxError):
@@ -35,3 +38,24 @@ def writing(path: os.PathLike[str]) -> Iterator[None]:
             f"cannot write {display_name(os.fspath(path))}: {error.strerror or error}",
             errno=error.errno,
         ) from error
+
+
+def check_room(what: str, folder: Path, needed_bytes: int, told: Path | None = None) -> None:
+    """Sees that there is room before anything is written.
+
+    Args:
+        what: What is to be written.
+        folder: Where.
+        needed_bytes: As much.
+        told: What the failure names in its place. Default: the folder.
+
+    Raises:
+        OutputFailedError: There is none.
+    """
+    free_bytes = shutil.disk_usage(folder).free
+    if free_bytes < needed_bytes:
+        raise OutputFailedError(
+            f"{what}: {size(needed_bytes)} are needed in "
+            f"{display_name(os.fspath(told or folder))}, and {size(free_bytes)} are free there",
+            errno=errno.ENOSPC,
+        )

@@ -13,7 +13,6 @@ import io
 import json
 import os
 import pickle
-import shutil
 import struct
 import zipfile
 from collections import OrderedDict
@@ -21,9 +20,9 @@ from contextlib import contextmanager
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux._text import display_name, shown, size
-from polymux.errors import OutputFailedError, PolymuxError
-from polymux.models.failures import ModelError, writing
+from polymux._text import shown, size
+from polymux.errors import PolymuxError
+from polymux.models.failures import ModelError, check_room, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -218,13 +217,7 @@ def _check_amount(
 def _check_room(target: Path, name: str, needed: int) -> None:
     """As a pull does before it fetches, when nobody knows yet how much the numbers are."""
     with writing(target):
-        free = shutil.disk_usage(target.parent).free
-    if free < needed:
-        raise OutputFailedError(
-            f"the numbers of {name} need {size(needed)} in {display_name(str(target.parent))}, "
-            f"and {size(free)} are free there",
-            errno=28,
-        )
+        check_room(f"the numbers of {name}", target.parent, needed)
 
 
 def _head(tensors: Mapping[str, _Tensor]) -> bytes:

@@ -15,10 +15,10 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from polymux._text import display_name, shown, size
-from polymux.errors import InvalidRequestError, OutputFailedError
+from polymux._text import shown
+from polymux.errors import InvalidRequestError
 from polymux.models.catalogue import File, Model, Part, Source
-from polymux.models.failures import ModelError, writing
+from polymux.models.failures import ModelError, check_room, writing
 from polymux.models.families import layout_of
 from polymux.models.folder import sha256_of
 from polymux.models.manifest import Kept, Manifest
@@ -135,13 +135,7 @@ class _Pull:
         largest = max((one.bytes or 0 for one in self._model.sources if one.project), default=0)
         there = sum(one.stat().st_size for one in self._work.rglob("*") if one.is_file())
         needed = (self._model.bytes or 0) + joined + largest - there
-        free = shutil.disk_usage(self._work).free
-        if free < needed:
-            raise OutputFailedError(
-                f"{self._model.name} needs {size(needed)} in "
-                f"{display_name(str(self._work.parent))}, and {size(free)} are free there",
-                errno=28,
-            )
+        check_room(self._model.name, self._work, needed, told=self._work.parent)
 
     def run(self) -> None:
         """Fetches what is missing, and puts the files together."""

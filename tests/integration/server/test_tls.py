@@ -173,24 +173,32 @@ def test_who_agrees_on_nothing_counts(tmp_path: Path, authority: Authority) -> N
         assert crowd is None or sum(crowd._counts.values()) == len(connections)
 
 
+def all_but_sent(
+    connection: socket.socket, authority: Authority
+) -> tuple[ssl.SSLObject, ssl.MemoryBIO, ssl.MemoryBIO]:
+    """A handshake whose last message is still to be sent, with what comes and what goes."""
+    context = ssl.create_default_context(cafile=str(authority.ca))
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    while True:
+        try:
+            tls.do_handshake()
+        except ssl.SSLWantReadError:
+            if outgoing.pending:
+                connection.sendall(outgoing.read())
+            incoming.write(connection.recv(1 << 16))
+        else:
+            return tls, incoming, outgoing
+
+
 def test_what_comes_with_the_last_of_a_handshake(
     server: PolymuxServer, authority: Authority
 ) -> None:
     """A request in one piece with it."""
     request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    context = ssl.create_default_context(cafile=str(authority.ca))
     for _ in range(20):
-        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
         with socket.create_connection(address_of(server), 10) as connection:
-            while True:
-                try:
-                    tls.do_handshake()
-                    break
-                except ssl.SSLWantReadError:
-                    if outgoing.pending:
-                        connection.sendall(outgoing.read())
-                    incoming.write(connection.recv(1 << 16))
+            tls, incoming, outgoing = all_but_sent(connection, authority)
             tls.write(request)
             connection.sendall(outgoing.read())  # Its last message, and the request.
             came = b""
@@ -214,19 +222,9 @@ def test_what_comes_with_the_last_of_a_handshake(
 def test_a_goodbye_with_the_last_of_a_handshake_is_no_line_of_the_log(
     server: PolymuxServer, authority: Authority, caplog: pytest.LogCaptureFixture
 ) -> None:
-    context = ssl.create_default_context(cafile=str(authority.ca))
     for _ in range(5):
-        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
         with socket.create_connection(address_of(server), 10) as connection:
-            while True:
-                try:
-                    tls.do_handshake()
-                    break
-                except ssl.SSLWantReadError:
-                    if outgoing.pending:
-                        connection.sendall(outgoing.read())
-                    incoming.write(connection.recv(1 << 16))
+            tls, _, outgoing = all_but_sent(connection, authority)
             with suppress(ssl.SSLError):
                 tls.unwrap()
             connection.sendall(outgoing.read())

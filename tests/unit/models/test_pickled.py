@@ -174,7 +174,7 @@ def test_the_disk_must_have_room_for_all_names(
     """The file itself would fit twice."""
     path = shared(tmp_path / "w", 3)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(9 << 20, 7 << 20, 2 << 20))
-    with pytest.raises(OutputFailedError, match=r"w need 3\.1 MB .*2\.1 MB are free") as failed:
+    with pytest.raises(OutputFailedError, match=r"w: 3\.1 MB .*2\.1 MB are free") as failed:
         convert(path, tmp_path / "out")
     assert failed.value.errno == errno.ENOSPC
     assert not (tmp_path / "out").exists()
