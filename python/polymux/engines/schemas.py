@@ -46,12 +46,14 @@ def check_schemas(values: Mapping[str, Any]) -> None:
     """
     wanted = values.get("response_format")
     if isinstance(wanted, dict):
+        _check_nesting(wanted, "response_format")
         _check_bytes(wanted, "response_format")
         named = wanted.get("json_schema")
         for one in (wanted.get("schema"), named.get("schema") if isinstance(named, dict) else None):
             _check(one, "response_format")
     tools = values.get("tools")
     if isinstance(tools, list) and tools:
+        _check_nesting(tools, "tools")
         _check_bytes(tools, "tools")
         _check_choices(len(tools), "tools")
         for tool in tools:
@@ -59,7 +61,8 @@ def check_schemas(values: Mapping[str, Any]) -> None:
             _check(function.get("parameters") if isinstance(function, dict) else None, "tools")
 
 
-def _check_bytes(value: Any, param: str) -> None:
+def _check_nesting(value: Any, param: str) -> None:
+    """Of whatever is in it, before anything goes through it that calls itself."""
     level, here = 0, [value]
     while here:
         if level > _MOST_NESTED:
@@ -67,6 +70,9 @@ def _check_bytes(value: Any, param: str) -> None:
         lists = (one.values() if isinstance(one, dict) else one for one in here)
         here = [one for each in lists for one in each if isinstance(one, (dict, list))]
         level += 1
+
+
+def _check_bytes(value: Any, param: str) -> None:
     size_bytes = len(json.dumps(value))
     if size_bytes > MOST_BYTES:
         raise invalid(

@@ -38,7 +38,6 @@ class Handshake(asyncio.Protocol):
         self._address: str | None = None
         self._agreeing: asyncio.Task[None] | None = None
         self._came: list[bytes] = []
-        self._at_end = False
         self._handed_over = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -75,8 +74,6 @@ class Handshake(asyncio.Protocol):
         for data in self._came:
             if not agreed.is_closing():
                 self._protocol.data_received(data)
-        if self._at_end and not self._protocol.eof_received():
-            agreed.close()
         self._came.clear()
 
     def _leave(self) -> None:
@@ -87,11 +84,6 @@ class Handshake(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Keeps what came with the last of the handshake."""
         self._came.append(data)
-
-    def eof_received(self) -> bool:
-        """Keeps in mind that the peer sends no more; asyncio closes behind it what is TLS."""
-        self._at_end = True
-        return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Counts it out, where that is not its own protocol's to do."""
