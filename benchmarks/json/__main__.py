@@ -24,7 +24,7 @@ def writers() -> dict[str, Callable[[Any], Any]]:
     """By name; all give the same text, which is checked before anything is timed."""
     import msgspec
     import orjson
-    from polymux import _core
+    from polymux._native import _core
 
     encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
     return {
@@ -47,7 +47,7 @@ def check_same(functions: Mapping[str, Callable[[Any], Any]], value: Any) -> Non
 
 def checkers() -> dict[str, Callable[[bytes], Any]]:
     """By name; each refuses what the contract refuses, as far as models can say it."""
-    from polymux import _core
+    from polymux._native import _core
 
     from benchmarks.json.models import ChatRequest
 

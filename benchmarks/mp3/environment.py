@@ -52,7 +52,9 @@ def package_versions() -> dict[str, str]:
 
 def build_info() -> dict[str, object]:
     """What polymux itself says about its build: its version, FFmpeg's, LAME's, whose they are."""
-    script = "import json, polymux._media as m; print(json.dumps(m.build_info(), default=str))"
+    script = (
+        "import json, polymux._native._media as m; print(json.dumps(m.build_info(), default=str))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )

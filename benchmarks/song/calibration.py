@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from polymux._media import SongIndex
+    from polymux._native._media import SongIndex
 
 HELD_OUT = 0.25
 SHORTEST_S = 1.5 * max(LENGTHS_S)
@@ -140,7 +140,7 @@ class Library:
 
 def listened(path: Path, name: str) -> Recording | None:
     """A file, or None where it is no music or too short to cut."""
-    from polymux._media import Limits, fingerprint_song
+    from polymux._native._media import Limits, fingerprint_song
 
     try:
         made = fingerprint_song(("path", os.fsencode(path), path.name), None, Limits(), None)
@@ -155,7 +155,7 @@ def listened(path: Path, name: str) -> Recording | None:
 
 def indexed(recordings: Sequence[Recording]) -> SongIndex:
     """An index in memory: the first recording is song 1, and so on."""
-    from polymux._media import SongIndex
+    from polymux._native._media import SongIndex
 
     index = SongIndex("")
     for number, one in enumerate(recordings, 1):

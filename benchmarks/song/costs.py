@@ -67,7 +67,7 @@ def cpu_s(act: Callable[[], Any], least_s: float = 0.3) -> float:
 
 def listening(songs: SongSet) -> dict[str, Any]:
     """The fingerprint alone, and with decoding against decoding alone, by codec."""
-    from polymux._media import Limits, decode_pcm, fingerprint_song
+    from polymux._native._media import Limits, decode_pcm, fingerprint_song
 
     limits = Limits()
 
@@ -129,7 +129,7 @@ def moved(peaks: bytes, frames: int, units: int) -> bytes:
 
 def fingerprints(songs: SongSet) -> tuple[list[list[Part]], float]:
     """Of all songs of the set, and the hours that they last."""
-    from polymux._media import Limits, fingerprint_song
+    from polymux._native._media import Limits, fingerprint_song
 
     parts, seconds = [], 0.0
     for track in songs.catalogue:
@@ -142,7 +142,7 @@ def fingerprints(songs: SongSet) -> tuple[list[list[Part]], float]:
 
 def build(folder: Path, known: Sequence[Sequence[Part]], known_h: float, hours: float) -> float:
     """An index of at least so many hours; gives how many hours it has."""
-    from polymux._media import SongIndex
+    from polymux._native._media import SongIndex
 
     index = SongIndex(str(folder))
     number = rounds = 0
@@ -166,7 +166,7 @@ def build(folder: Path, known: Sequence[Sequence[Part]], known_h: float, hours: 
 
 def asking(songs: SongSet, folder: Path, count: int) -> dict[str, Any]:
     """CPU time of a question: its peaks and the search."""
-    from polymux._media import Limits, SongIndex, song_query
+    from polymux._native._media import Limits, SongIndex, song_query
 
     index, limits = SongIndex(str(folder)), Limits()
     made = snippets.Snippets(songs)
@@ -194,7 +194,7 @@ def asking(songs: SongSet, folder: Path, count: int) -> dict[str, Any]:
 
 _OPENING = """
 import json, os, sys, time
-from polymux._media import SongIndex
+from polymux._native._media import SongIndex
 def resident_bytes():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -12,7 +12,7 @@ from benchmarks.song.basis import Basis
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from polymux._media import SongIndex
+    from polymux._native._media import SongIndex
 
     from benchmarks.song.catalogue import SongSet
 
@@ -49,7 +49,7 @@ def chromaprint_peer(songs: SongSet) -> Recognise:
 
 def ours(songs: SongSet) -> Recognise:
     """Polymux: all tracks in memory, one track a song."""
-    from polymux._media import Limits, SongIndex, fingerprint_song
+    from polymux._native._media import Limits, SongIndex, fingerprint_song
 
     limits = Limits()
     names = [one.name for one in songs.catalogue]
@@ -65,7 +65,7 @@ def ours(songs: SongSet) -> Recognise:
 
 def core(index: SongIndex, names: Sequence[str]) -> Recognise:
     """The core: song 1 of the index has the first name, and so on."""
-    from polymux._media import Limits, song_query
+    from polymux._native._media import Limits, song_query
 
     limits = Limits()
 

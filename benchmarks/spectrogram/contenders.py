@@ -116,7 +116,7 @@ def librosa_round_trip(path: Path) -> Any:
 
 def polymux_play(path: Path) -> Any:
     """As the engine of music plays."""
-    from polymux import _media
+    from polymux._native import _media
 
     facts = json.loads(path.with_suffix(".json").read_text())
     pixels = path.read_bytes()
@@ -133,7 +133,7 @@ def polymux_play(path: Path) -> Any:
 
 def polymux_draw(path: Path) -> Any:
     """As the stand-ins of seed images are drawn."""
-    from polymux import _media
+    from polymux._native import _media
 
     sound = path.read_bytes()
     _media.draw_sound(sound[: WARM_COLUMNS * HOP * 4], 1, None)
@@ -142,7 +142,7 @@ def polymux_draw(path: Path) -> Any:
 
 def polymux_round_trip(path: Path) -> Any:
     """Drawn, and played by the picture alone."""
-    from polymux import _media
+    from polymux._native import _media
 
     sound = path.read_bytes()
 

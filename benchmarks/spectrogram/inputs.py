@@ -43,7 +43,7 @@ def sound(kind: str) -> Path:
 
 def picture(kind: str) -> Path:
     """Its picture: pixels, and beside them what is known of it, as JSON."""
-    from polymux import _media
+    from polymux._native import _media
 
     path = FOLDER / f"{kind}.pixels"
     drawn = _media.draw_sound(sound(kind).read_bytes(), 1, None)

@@ -27,7 +27,7 @@ py::str to_text(std::string_view text) {
 }
 
 py::object make_exception(const Error& error) {
-    return py::module_::import("polymux._native_errors")
+    return py::module_::import("polymux._native.errors")
         .attr("from_native")(to_text(to_string(error.code)), to_text(error.message),
                              to_text(error.input_name), error.position_s, error.ffmpeg_code,
                              to_text(error.ffmpeg_text), error.os_errno, to_text(error.stage));

@@ -265,7 +265,7 @@ PyTypeObject* make_ready_type() {
                                   {Py_am_await, reinterpret_cast<void*>(&itself)},
                                   {Py_am_send, reinterpret_cast<void*>(&ready_send)},
                                   {}};
-    return make_type("polymux._core.ReadyChunk", slots, sizeof(Ready),
+    return make_type("polymux._native._core.ReadyChunk", slots, sizeof(Ready),
                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION);
 }
 
@@ -283,7 +283,7 @@ PyTypeObject* make_awaited_type() {
                                   {Py_am_send, reinterpret_cast<void*>(&awaited_send)},
                                   {Py_tp_methods, methods},
                                   {}};
-    return make_type("polymux._core.AwaitedChunk", slots, sizeof(Awaited),
+    return make_type("polymux._native._core.AwaitedChunk", slots, sizeof(Awaited),
                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION);
 }
 

@@ -295,7 +295,7 @@ PyTypeObject* make_chunk_type() {
 PyTypeObject* make_keeper_type() {
     static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&free_keeper)}, {}};
     static PyType_Spec spec = {
-        "polymux._core.BlockKeeper", sizeof(Keeper), 0,
+        "polymux._native._core.BlockKeeper", sizeof(Keeper), 0,
         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
 }

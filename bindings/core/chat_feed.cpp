@@ -134,7 +134,7 @@ void ChatFeed::take(ExchangeHandle& handle) {
 void ChatFeed::raise_end() const {
     static constexpr const char* kinds[] = {"", "", "interrupted", "undecodable", "failed"};
     try {
-        const auto errors = py::module_::import("polymux._native_errors");
+        const auto errors = py::module_::import("polymux._native.errors");
         const bool other = failure_ && failure_->code != ErrorCode::connection_lost;
         const py::object error =
             other ? errors.attr("stream_failed")(make_exception(*failure_),

@@ -238,7 +238,7 @@ PyTypeObject* make_sync_type() {
                                   {Py_tp_getset, properties},
                                   {Py_tp_methods, methods},
                                   {}};
-    return make_type("polymux._core.ChatStream", slots, sizeof(Stream), stream_flags);
+    return make_type("polymux._native._core.ChatStream", slots, sizeof(Stream), stream_flags);
 }
 
 PyTypeObject* make_async_type() {
@@ -257,7 +257,7 @@ PyTypeObject* make_async_type() {
                                   {Py_tp_getset, properties},
                                   {Py_tp_methods, methods},
                                   {}};
-    return make_type("polymux._core.AsyncChatStream", slots, sizeof(Stream), stream_flags);
+    return make_type("polymux._native._core.AsyncChatStream", slots, sizeof(Stream), stream_flags);
 }
 
 }  // namespace

@@ -185,7 +185,7 @@ void register_json_buffer(py::module_& module) {
         {Py_bf_releasebuffer, slot(buffer_release)},
         {0, nullptr},
     }};
-    static PyType_Spec spec = {"polymux._core.JsonBuffer", sizeof(BufferObject), 0,
+    static PyType_Spec spec = {"polymux._native._core.JsonBuffer", sizeof(BufferObject), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, slots.data()};
     const auto type = py::reinterpret_steal<py::object>(PyType_FromSpec(&spec));
     if (!type) throw py::error_already_set();

@@ -104,7 +104,7 @@ const char* reason(simdjson::error_code code) {
 }
 
 py::object fallback(const char* function, const py::object& body, const char* argument) {
-    return invoke(py::module_::import("polymux._json").attr(function),
+    return invoke(py::module_::import("polymux._native.json_numbers").attr(function),
                   py::make_tuple(py::bytes(body), argument));
 }
 

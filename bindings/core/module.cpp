@@ -1,4 +1,4 @@
-// polymux._core: the contract, request bodies, stream decoding and transport for Python.
+// polymux._native._core: the contract, request bodies, stream decoding and transport for Python.
 #include "answer_shape.hpp"
 #include "chat_chunk.hpp"
 #include "chat_stream.hpp"
@@ -41,7 +41,7 @@ PYBIND11_MODULE(_core_of_main, module, py::mod_gil_not_used()) {
 extern "C" PYBIND11_EXPORT PyObject* PyInit__core() {
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
         PyErr_SetString(PyExc_ImportError,
-                        "polymux._core can be loaded in the main interpreter only, not in a second "
+                        "polymux._native._core can be loaded in the main interpreter only, not in a second "
                         "one of the same process");
         return nullptr;
     }

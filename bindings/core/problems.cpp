@@ -7,7 +7,7 @@ namespace polymux::bindings {
 namespace {
 
 [[noreturn]] void raise_invalid(std::string_view message, const py::list& problems) {
-    const py::object error = py::module_::import("polymux._native_errors")
+    const py::object error = py::module_::import("polymux._native.errors")
                                  .attr("invalid_request")(to_text(message), problems);
     raise_object(error, {});
 }

@@ -1,4 +1,4 @@
-// polymux._media: the media core for Python.
+// polymux._native._media: the media core for Python.
 #include "conversion.hpp"
 #include "interpreter.hpp"
 #include "job.hpp"
@@ -65,7 +65,7 @@ extern "C" PYBIND11_EXPORT PyObject* PyInit__media() {
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
         PyErr_SetString(
             PyExc_ImportError,
-            "polymux._media can be loaded in the main interpreter only, not in a second "
+            "polymux._native._media can be loaded in the main interpreter only, not in a second "
             "one of the same process");
         return nullptr;
     }

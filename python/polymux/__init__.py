@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from polymux import aio, contract, notebook
-    from polymux._version import __version__
+    from polymux._native.version import __version__
     from polymux.async_client import AsyncClient
     from polymux.async_local import AsyncLocal
     from polymux.batches.calling import batch

@@ -160,7 +160,7 @@ def _class_of(status: int) -> type[APIStatusError]:
 
 def _parsed(text: str) -> Any:
     """The JSON of an error's body; None where it is none."""
-    from polymux._native_core import core
+    from polymux._native.core import core
     from polymux.errors import DecodeError
 
     try:

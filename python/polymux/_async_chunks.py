@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from polymux._core import AsyncChatStream, ChatChunk
+    from polymux._native._core import AsyncChatStream, ChatChunk
 
 
 async def advance(stream: AsyncChatStream) -> ChatChunk:

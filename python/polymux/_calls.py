@@ -17,8 +17,8 @@ from polymux.request import build_request
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from polymux import _core
     from polymux._connection import Connection
+    from polymux._native import _core
     from polymux._settings import Settings
     from polymux.call_options import Retry, Timeout
     from polymux.responses import Prediction

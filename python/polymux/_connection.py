@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, NoReturn
 
-    from polymux import _core
+    from polymux._native import _core
 
 
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -85,8 +85,8 @@ class Connection:
 
     def _open(self) -> _core.Session:
         from polymux import _proxies
-        from polymux._native_core import core
-        from polymux._version import __version__
+        from polymux._native.core import core
+        from polymux._native.version import __version__
 
         found = configuration(*self._given)
         headers = [f"User-Agent: polymux/{__version__}", "Accept: application/json, */*;q=0.1"]

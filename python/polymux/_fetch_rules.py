@@ -14,7 +14,7 @@ from polymux.options import integer
 if TYPE_CHECKING:
     import os
 
-    from polymux import _core
+    from polymux._native import _core
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def _tuple(name: str, value: Any) -> tuple[Any, ...]:
 
 def native_policy(policy: FetchPolicy) -> _core.FetchPolicy:
     """The same for the native core, which checks it."""
-    from polymux._native_core import core
+    from polymux._native.core import core
 
     bundle = policy.certificate_bundle
     return core.FetchPolicy(
@@ -124,7 +124,7 @@ def native_policy(policy: FetchPolicy) -> _core.FetchPolicy:
 
 def native_limits(limits: FetchLimits, waited_ms: int = 0) -> _core.FetchLimits:
     """The same for the native core, which checks them; of the total, what a wait has left."""
-    from polymux._native_core import core
+    from polymux._native.core import core
 
     values: dict[str, int] = {}
     for item in fields(limits):

@@ -20,7 +20,7 @@ from polymux.errors import RequestTimeoutError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from polymux import _core
+    from polymux._native import _core
 
 Result = TypeVar("Result")
 
@@ -105,7 +105,7 @@ async def on_a_thread(
     Raises:
         RequestTimeoutError: No thread was free in that time.
     """
-    from polymux._native_core import core
+    from polymux._native.core import core
 
     loop = asyncio.get_running_loop()
     token = core.CancelToken()

@@ -20,7 +20,7 @@ from polymux.results import report_from_native
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from polymux import _media
+    from polymux._native import _media
     from polymux.inputs import Destination, Source
 
     Names: TypeAlias = Callable[[Source, int], str | os.PathLike[str]]
@@ -40,7 +40,7 @@ def start(
     on_done: Callable[[], object] | None = None,
 ) -> _media.Conversion:
     """Starts one conversion; `on_done` is called on a native thread when it has ended."""
-    from polymux._native import media
+    from polymux._native.media import media
 
     return media.start_conversion(
         native_source(source), native_destination(destination), options, overwrite, on_done
@@ -161,7 +161,7 @@ class JobGroup:
 
 def default_concurrency() -> int:
     """Twice the cores: enough that no core waits while results are handed over."""
-    from polymux._native import media
+    from polymux._native.media import media
 
     return 2 * media.available_cores()
 

@@ -243,7 +243,7 @@ def work_of(
         InvalidRequestError: It does not keep the contract.
         InputError: A file cannot be read.
     """
-    from polymux._native_core import core
+    from polymux._native.core import core
 
     operation = contract.operation(operation).name
     given = core.present(dict(values))
@@ -284,7 +284,7 @@ class LocalAnswer(Answer):
 
     def file(self, url: str) -> MediaFile:
         """A file that a result names. The store has named it by what it is."""
-        from polymux._native_core import core
+        from polymux._native.core import core
 
         path = Path(unquote(urlsplit(url).path))
         return LocalFile(path, core.content_type_of(path.name))

@@ -117,7 +117,7 @@ class Events:
 
     def __init__(self, connection: Connection, longest_event_bytes: int) -> None:
         """Nothing has come."""
-        from polymux._native_core import core
+        from polymux._native.core import core
 
         self.ended = False
         # Whose files the jobs name.

@@ -14,7 +14,7 @@ from polymux.inputs import file_given, is_path, native_source
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from polymux._core import MultipartBody
+    from polymux._native._core import MultipartBody
     from polymux.inputs import Source
 
     #: What is sent as a file: a path (`str` too), bytes, a binary file object, or pieces of bytes.
@@ -64,7 +64,7 @@ def multipart_body(
         >>> sum(len(piece) for piece in body) == body.length_bytes
         True
     """
-    from polymux._native_core import core
+    from polymux._native.core import core
 
     texts = [(_text(name, "name"), field_text(name, value)) for name, value in fields]
     uploads = [_native_file(name, value) for name, value in files]

@@ -155,7 +155,7 @@ def remux(
             raise OperationCancelledError("cancelled while the streams were put into one file")
 
     check()
-    from polymux._native import media
+    from polymux._native.media import media
 
     finished = media.remux(
         sources,

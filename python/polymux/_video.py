@@ -139,7 +139,7 @@ def write_video(
     rate = _rate(fps)
     path = path_bytes(output)
     overwriting = flag("overwrite", overwrite)
-    from polymux._native import media
+    from polymux._native.media import media
 
     writer = media.VideoWriter(path, width, height, rate, codec, quality, threads, overwriting)
     try:
@@ -215,7 +215,7 @@ def read_frames(
     destination = ("path", path_bytes(output))
     rate, checked, overwriting = _rate(fps), native_limits(limits), flag("overwrite", overwrite)
     _check(cancel)
-    from polymux._native import media
+    from polymux._native.media import media
 
     found = media.read_frames(
         sources,

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
-    from polymux import _media
     from polymux._jobs import Names
+    from polymux._native import _media
     from polymux.chat_stream import AsyncChatStream
     from polymux.inputs import Destination, Source
     from polymux.media_file import ConversionOutcome, MediaFile

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from polymux import _core
     from polymux._calls import Call
+    from polymux._native import _core
     from polymux.async_predictions import AsyncPredictions
     from polymux.call_options import Timeout
     from polymux.chat_stream import AsyncChatStream

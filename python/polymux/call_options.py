@@ -6,7 +6,7 @@ from polymux._frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from polymux._core import CallOptions
+    from polymux._native._core import CallOptions
 
 __all__ = ["Retry", "Timeout"]
 
@@ -225,7 +225,7 @@ def native_options(
     timeout: Timeout, retry: Retry, longest_event_bytes: int = LONGEST_EVENT_BYTES
 ) -> CallOptions:
     """Both, as the native core takes them; every deadline of `timeout` is set."""
-    from polymux._native_core import core
+    from polymux._native.core import core
 
     return core.CallOptions(
         connect_ms=_milliseconds(timeout.connect),

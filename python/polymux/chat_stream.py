@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from polymux._native_core import core
+from polymux._native.core import core
 from polymux.call_options import LONGEST_EVENT_BYTES
 from polymux.errors import InvalidRequestError
 

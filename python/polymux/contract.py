@@ -218,7 +218,7 @@ def describe(name: str | None = None) -> list[dict[str, Any]]:
     Raises:
         InvalidRequestError: There is no such operation.
     """
-    from polymux._native_core import core
+    from polymux._native.core import core
 
     described: list[dict[str, Any]] = json.loads(core.describe(name))
     return described
@@ -262,7 +262,7 @@ def encoding_of(content_type: str | None) -> Literal["json", "multipart"]:
         >>> contract.encoding_of("application/json; charset=utf-8")
         'json'
     """
-    from polymux._native_core import core
+    from polymux._native.core import core
 
     return "json" if core.encoding_of(content_type) == "json" else "multipart"
 
@@ -292,7 +292,7 @@ def read_json(
         >>> contract.read_json("musicsearch", b'{"song": "Blue Danube", "limit": "3"}').values
         {'song': 'Blue Danube', 'limit': 3}
     """
-    from polymux._native_core import core
+    from polymux._native.core import core
 
     variant, chosen, values, warnings = core.read_json(name, model, body, True, longest_bytes)  # noqa: FBT003
     return CheckedRequest(operation(name).name, variant, chosen, values, _told(warnings, model))
@@ -319,7 +319,7 @@ def read_form(
         >>> contract.read_form("generate_video", fields).values
         {'prompt': 'waves', 'fps': 12, 'remove_watermark': False}
     """
-    from polymux._native_core import core
+    from polymux._native.core import core
 
     given = list(fields)
     for field in given:

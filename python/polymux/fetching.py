@@ -24,8 +24,8 @@ from polymux.inputs import is_path, path_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from polymux import _core
     from polymux._atomic import PendingFile
+    from polymux._native import _core
     from polymux.inputs import Destination
 
     #: Called with bytes of the body so far, decoded, and the bytes that the answer declared.
@@ -144,7 +144,7 @@ def fetch(
         polymux.errors.URLRefusedError: the URL is refused: its port is not one of those that are
         allowed
     """
-    from polymux._native_core import core
+    from polymux._native.core import core
 
     return _Call(url, policy, limits, destination, on_progress).run(core.CancelToken())
 
@@ -188,7 +188,7 @@ def fetch_rest(
         Traceback (most recent call last):
         polymux.errors.URLRefusedError: the URL is refused: it must begin with http:// or https://
     """
-    from polymux._native_core import core
+    from polymux._native.core import core
 
     call = _Call(url, policy, limits, None, on_progress, unfinished)
     return call.run(core.CancelToken())
@@ -268,7 +268,7 @@ async def ajudged(
         Traceback (most recent call last):
         polymux.errors.URLRefusedError: the URL is refused: its host is not on the public Internet
     """
-    from polymux._native_core import core
+    from polymux._native.core import core
 
     address = url.encode("utf-8", "surrogatepass")
     native, kept = native_policy(policy or FetchPolicy()), limits or FetchLimits()
@@ -336,7 +336,7 @@ class _Call:
     def _fetched(
         self, destination: tuple[str, object] | None, token: _core.CancelToken, waited_ms: int
     ) -> Fetched:
-        from polymux._native_core import core
+        from polymux._native.core import core
 
         rest, on_start = None, None
         if (kept := self._unfinished) is not None:

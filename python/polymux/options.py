@@ -16,7 +16,7 @@ from polymux._text import shown
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from polymux import _media
+    from polymux._native import _media
 
 Preset: TypeAlias = Literal["ffmpeg", "best", "fast"]
 Carry: TypeAlias = Literal["copy", "none"]
@@ -102,7 +102,7 @@ def native_options(values: EncodingOptions) -> _media.ConvertOptions:
         TypeError: A value of the wrong type, or an option that does not exist.
         InvalidRequestError: A value out of its range; every such value is named.
     """
-    from polymux._native import media
+    from polymux._native.media import media
 
     unknown = sorted(set(values) - set(EncodingOptions.__annotations__))
     if unknown:
@@ -140,7 +140,7 @@ def native_limits(limits: Limits | None) -> _media.Limits:
         TypeError: Not a `Limits`, or a field of the wrong type.
         InvalidRequestError: A field far outside of every range.
     """
-    from polymux._native import media
+    from polymux._native.media import media
 
     native = media.Limits()
     if limits is None:

@@ -43,7 +43,7 @@ def probe(source: Source, *, limits: Limits | None = None) -> MediaInfo:
     """
     native = native_source(source)
     checked = native_limits(limits)
-    from polymux._native import media
+    from polymux._native.media import media
 
     return media_info_from_native(media.probe(native, checked))
 
@@ -103,6 +103,6 @@ def decode_audio(
         flag("strict", strict),
         native_limits(limits),
     )
-    from polymux._native import media
+    from polymux._native.media import media
 
     return pcm_audio_from_native(media.decode_pcm(native, *settings))

@@ -102,7 +102,7 @@ class RemoteFile(MediaFile):
     @property
     def content_type(self) -> str:
         """MIME type, by the extension in the address."""
-        from polymux._native_core import core
+        from polymux._native.core import core
 
         return core.content_type_of(path_in(self.url))
 

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 from polymux._multipart import multipart_body
-from polymux._native_core import core
+from polymux._native.core import core
 from polymux._text import shown
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from polymux._core import MultipartBody
+    from polymux._native._core import MultipartBody
     from polymux.responses import AnswerMessage
 
 __all__ = ["Request", "build_request"]

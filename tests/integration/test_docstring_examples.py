@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-NOT_IMPORTED = {"polymux._media", "polymux.__main__"}
+NOT_IMPORTED = {"polymux._native._media", "polymux.__main__"}
 
 
 def modules() -> list[ModuleType]:

@@ -238,7 +238,7 @@ def test_policies_are_checked(arguments: dict[str, Any], kind: type[Exception]) 
 
 
 def test_defaults_are_those_of_the_core() -> None:
-    from polymux import _core
+    from polymux._native import _core
 
     native = _core.FetchLimits()
     for name in FetchLimits.__dataclass_fields__:
@@ -257,7 +257,7 @@ def test_arguments_of_a_wrong_type() -> None:
 
 
 def test_the_page_lists_every_network_that_is_refused() -> None:
-    from polymux import _core
+    from polymux._native import _core
 
     page = (ROOT / "docs/fetching.md").read_text(encoding="utf-8")
     rows = _core.reserved_networks()

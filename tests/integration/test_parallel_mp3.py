@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polymux
 import pytest
-from polymux import _media, aio
+from polymux import aio
+from polymux._native import _media
 from support.identity import CBR_128, V0, V2, Mode, abr, assert_identical, cbr, coded, vbr
 from support.long_sound import write_long_wave
 from support.mp3_frames import audio_frames, check_decodable, check_xing, parse

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy
 import pytest
-from polymux import _media as media
 from polymux import errors
+from polymux._native import _media as media
 from polymux._video import read_frames, write_video
 from polymux.engines.base import Cancelled, Request, Token
 from polymux.engines.media import LOAD_FRAMES, MediaEngine
@@ -182,7 +182,7 @@ def test_a_forked_child_does_not_touch_its_parents_video(tmp_path: Path) -> None
     code = f"""
 import os
 from polymux import errors
-from polymux._native import media
+from polymux._native.media import media
 writer = media.VideoWriter({os.fsencode(tmp_path / "a.mp4")!r}, 64, 64, (8, 1), "vp9", 75, 2, True)
 frame = bytes(64 * 64 * 3)
 writer.write(frame)

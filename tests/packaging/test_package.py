@@ -51,7 +51,7 @@ def built_wheel() -> Path:
 
 def test_one_version_everywhere() -> None:
     import polymux
-    from polymux import _core, _media
+    from polymux._native import _core, _media
 
     assert polymux.__version__ == VERSION
     assert _core.__version__ == VERSION
@@ -62,7 +62,7 @@ def test_one_version_everywhere() -> None:
 def test_wheel_holds_the_package_and_nothing_else(built_wheel: Path) -> None:
     names = zipfile.ZipFile(built_wheel).namelist()
     assert built_wheel.name.startswith(f"polymux-{VERSION}-")
-    assert {"polymux/__init__.py", "polymux/py.typed", "polymux/_media.pyi"} <= set(names)
+    assert {"polymux/__init__.py", "polymux/py.typed", "polymux/_native/_media.pyi"} <= set(names)
     assert "polymux/models/catalogue.toml" in names
     assert "polymux/models/catalogue-diffusion.toml" in names
     assert "polymux/page/index.html" in names

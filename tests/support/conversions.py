@@ -8,7 +8,7 @@ import math
 import wave
 from typing import TYPE_CHECKING, Any
 
-from polymux import _media
+from polymux._native import _media
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux import _core, aio
+from polymux import aio
+from polymux._native import _core
 from support import chat_streams
 from support.chat_streams import DONE, SERVERS, event
 from support.hostile_check import SANITIZED

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from polymux import InvalidRequestError, _core, contract
+from polymux import InvalidRequestError, contract
+from polymux._native import _core
 
 MEGABYTES_32 = 32 << 20
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "x"}]}

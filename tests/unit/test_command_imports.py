@@ -21,7 +21,13 @@ with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.St
 print(*sys.modules, sep="\\n")
 """
 NEVER = {"asyncio", "ssl", "http", "http.client", "importlib.metadata", "readline"}
-CLIENT = {"polymux.client", "polymux._calls", "polymux._core", "polymux.config", "polymux.request"}
+CLIENT = {
+    "polymux.client",
+    "polymux._calls",
+    "polymux._native._core",
+    "polymux.config",
+    "polymux.request",
+}
 
 
 def loaded(*words: str) -> set[str]:
@@ -36,7 +42,7 @@ def loaded(*words: str) -> set[str]:
 def test_the_list_of_commands_costs_next_to_nothing(words: list[str]) -> None:
     found = loaded(*words)
     assert "polymux.cli" in found
-    more = {"polymux._media", "polymux.cli.operation_commands", "polymux.cli.conversation",
+    more = {"polymux._native._media", "polymux.cli.operation_commands", "polymux.cli.conversation",
             "polymux.operations", "polymux.responses", "pathlib"}  # fmt: skip
     assert not found & (NEVER | CLIENT | more)
 
@@ -48,8 +54,10 @@ def test_help_of_a_command_loads_no_client(words: list[str]) -> None:
 
 def test_a_chat_loads_no_media() -> None:
     found = loaded("chat", "x", "--server", "http://127.0.0.1:1", "--retries", "0")
-    assert {"polymux.client", "polymux._core"} <= found
-    assert not found & (NEVER | {"polymux._media", "polymux.conversion", "polymux.cli.saving"})
+    assert {"polymux.client", "polymux._native._core"} <= found
+    assert not found & (
+        NEVER | {"polymux._native._media", "polymux.conversion", "polymux.cli.saving"}
+    )
 
 
 def test_names_are_those_of_the_commands() -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux import _core as core
 from polymux import contract
+from polymux._native import _core as core
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from polymux import _core, contract
+from polymux import contract
+from polymux._native import _core
 from polymux.request import build_request
 from support.hostile_check import SANITIZED
 

@@ -10,7 +10,8 @@ import re
 
 import polymux
 import pytest
-from polymux import _native_errors, errors
+from polymux import errors
+from polymux._native import errors as _native_errors
 
 CLASSES = [
     value

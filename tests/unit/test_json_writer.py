@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from polymux import InvalidRequestError, _core
+from polymux import InvalidRequestError
+from polymux._native import _core
 
 DEEPEST = 200
 

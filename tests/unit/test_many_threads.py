@@ -16,14 +16,15 @@ from typing import Any
 
 import polymux
 import pytest
-from polymux import _core, errors
+from polymux import errors
+from polymux._native import _core
 from support.many_threads import THREADS, at_once
 
 CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
 DONE = b"data: [DONE]\n\n"
 
 
-@pytest.mark.parametrize("module", ["polymux._core", "polymux._media"])
+@pytest.mark.parametrize("module", ["polymux._native._core", "polymux._native._media"])
 def test_the_interpreter_does_without_its_lock(module: str) -> None:
     code = f"import sys, {module}; print(getattr(sys, '_is_gil_enabled', lambda: True)())"
     usual = {name: value for name, value in os.environ.items() if name != "PYTHON_GIL"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux import _media
+from polymux._native import _media
 from support.conversions import SHORT, Reader, fail_at_once, mp3_of, start
 
 if TYPE_CHECKING:

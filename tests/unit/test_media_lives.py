@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux import _media
+from polymux._native import _media
 from support.hostile_check import SANITIZED
 from support.hostile_wav import Wave
 

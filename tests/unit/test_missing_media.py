@@ -17,12 +17,12 @@ except polymux.MissingDependencyError as error:
     assert isinstance(error, ImportError)
     print(error)
 """
-NOT_BUILT = "sys.modules['polymux._media'] = None"
+NOT_BUILT = "sys.modules['polymux._native._media'] = None"
 #: As the dynamic loader reports a library that was removed.
 LIBRARY_GONE = """
 class Finder:
     def find_spec(self, name, path, target=None):
-        if name == 'polymux._media':
+        if name == 'polymux._native._media':
             raise ImportError('libavformat.so.59: cannot open shared object file: \\x1b[31m')
 sys.meta_path.insert(0, Finder())
 """

@@ -60,7 +60,7 @@ def test_parsers_find_what_was_given(
     content = read(body, size)
     assert len(content) == length == body.sent_bytes
     expected = [Field(name, value) for name, value in fields] + [
-        File(name, own, kind or polymux._core.content_type_of(own), data)
+        File(name, own, kind or polymux._native._core.content_type_of(own), data)
         for name, own, data, kind in files
     ]
     for parse in form_parsers.ALL:

@@ -14,7 +14,7 @@ import polymux
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from polymux import _core
+from polymux._native import _core
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)))
 DOCUMENTS = st.recursive(

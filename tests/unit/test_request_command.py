@@ -184,7 +184,7 @@ def test_other_commands_do_not_pay_for_it() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert "polymux.cli.operation_commands" not in done.stdout.split()
-    assert "polymux._core" not in done.stdout.split()
+    assert "polymux._native._core" not in done.stdout.split()
 
 
 class _Recorder(BaseHTTPRequestHandler):

@@ -196,7 +196,7 @@ def test_the_checks_find_what_they_look_for() -> None:
     ("text", "way"),
     [
         ("core.Session(x)", "core.Session"),
-        ("from polymux._core import Session as S", "_core.Session"),
+        ("from polymux._native._core import Session as S", "_core.Session"),
         ("begin = asyncio.open_connection", "open_connection"),
         ("from asyncio import open_connection as begin", "open_connection"),
         ("import socket as s\nfrom socket import socket", "socket.socket"),

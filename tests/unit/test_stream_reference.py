@@ -7,7 +7,7 @@ from collections import Counter
 
 import polymux
 import pytest
-from polymux import _core
+from polymux._native import _core
 from support import odd_streams, stream_reference
 from support.stream_reference import Chunk, Reading
 

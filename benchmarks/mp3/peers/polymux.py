@@ -47,7 +47,7 @@ PEERS = (
 
 def load() -> Convert:
     import polymux
-    import polymux._media  # the first conversion would do it; here it belongs to loading
+    import polymux._native._media  # the first conversion would do it; here it belongs to loading
 
     threads = int(os.environ[THREADS])
     preset = os.environ.get(PRESET, "ffmpeg")

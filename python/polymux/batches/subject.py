@@ -88,7 +88,7 @@ class Subject:
 
     def _check(self) -> None:
         """Refuses what would make every item fail; an item may bring fields of its own."""
-        from polymux._native_core import core
+        from polymux._native.core import core
 
         given = {self.first: "x", **self.fields}
         try:
@@ -103,7 +103,7 @@ class Subject:
 
     def reads(self, name: str | bytes) -> bool:
         """Whether a file of that name, found in a folder, is one that the operation reads."""
-        from polymux._native_core import core
+        from polymux._native.core import core
 
         kind: str = core.content_type_of(os.fsdecode(name).encode("ascii", "replace").decode())
         return kind.startswith(self._kinds)

@@ -31,7 +31,7 @@ from polymux.errors import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from polymux import _media
+    from polymux._native import _media
     from polymux.inputs import Destination, Source
     from polymux.media_file import ConversionOutcome
     from polymux.results import ConversionReport

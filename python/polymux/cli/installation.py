@@ -87,7 +87,7 @@ def _media() -> dict[str, Any]:
     from polymux.errors import MissingDependencyError
 
     try:
-        from polymux._native import media
+        from polymux._native.media import media
     except MissingDependencyError as error:
         return {"ok": False, "problem": str(error)}
     return {"ok": True, "cores": media.available_cores()} | media.build_info()

@@ -60,7 +60,7 @@ def encoded(frame: Frame) -> bytes:
 
 
 def _written(header: dict[str, Any]) -> bytes:
-    from polymux._native_core import core
+    from polymux._native.core import core
 
     try:
         return core.write_json(header)

@@ -56,7 +56,7 @@ class MediaEngine(Engine):
         self._limits = polymux.Limits(**options.get("limits", {}))
         self._most_pixels = int(options.get("most_pixels", self._most_pixels))
         # Before the first request, which would wait for it; a missing FFmpeg is told at once.
-        from polymux._native import media
+        from polymux._native.media import media
 
         return {"build": media.build_info()["version"]}
 
@@ -174,7 +174,7 @@ class MediaEngine(Engine):
 
     def _decode(self, source: Upload, sink: EngineSink, token: Token) -> Output:
         """Samples for speech models: 16 kHz, mono, 32-bit floats, nothing else in the file."""
-        from polymux._native import media
+        from polymux._native.media import media
 
         wanted = (_SAMPLE_RATE_HZ, 1, None, None, None, False)
         audio = pcm_audio_from_native(
@@ -194,7 +194,7 @@ class MediaEngine(Engine):
 
     def _measure(self, source: Upload, token: Token) -> Output:
         """How long a recording says that it is."""
-        from polymux._native import media
+        from polymux._native.media import media
 
         limits = native_limits(self._limits)
         info = media.probe(native_source(source.path), limits, token.check)
@@ -242,14 +242,14 @@ class MediaEngine(Engine):
 
     def _signature(self, source: Upload, token: Token) -> Output:
         """What others' servers recognise a song by."""
-        from polymux._native import media
+        from polymux._native.media import media
 
         limits = native_limits(self._limits)
         return Output(media.shazam_signature(native_source(source.path), limits, token.check))
 
     def _query(self, source: Upload, token: Token) -> Output:
         """What the catalogue finds a song by, as text: 250 kB at most."""
-        from polymux._native import media
+        from polymux._native.media import media
 
         limits = native_limits(self._limits)
         made = media.song_query(native_source(source.path), limits, token.check)

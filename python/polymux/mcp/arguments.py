@@ -72,7 +72,7 @@ def checked(
     Raises:
         InvalidRequestError: It does not keep the contract.
     """
-    from polymux._native_core import core
+    from polymux._native.core import core
 
     name, values = arguments.operation.name, arguments.values
     try:

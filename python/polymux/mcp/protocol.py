@@ -14,9 +14,9 @@ from mcp import MCPError
 from mcp.server.lowlevel import Server
 
 from polymux import contract, errors
+from polymux._native.version import __version__
 from polymux._secrets import hidden
 from polymux._text import shown
-from polymux._version import __version__
 from polymux.mcp.answers import (
     LONGEST_READ_BYTES,
     encoded,

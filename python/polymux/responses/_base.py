@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-from polymux._native_core import core
+from polymux._native.core import core
 from polymux._secrets import hidden
 from polymux._text import shown
 from polymux.errors import DecodeError
@@ -221,7 +221,7 @@ def parsed(body: bytes) -> Any:
     try:
         return core.parse_json(body)
     except DecodeError:
-        from polymux._json import mended
+        from polymux._native.json_numbers import mended
 
         whole = mended(body)
         if whole is None:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from polymux import errors
+from polymux._native.version import __version__
 from polymux._text import shown
-from polymux._version import __version__
 from polymux.engines.memory import machine_free_bytes, resident_bytes
 from polymux.models.folder import ModelsFolder
 from polymux.server.answers import send_json

@@ -213,7 +213,7 @@ def _media(
 def installed_engines() -> dict[str, EngineSettings]:
     """Name to engine, of all whose parts are installed: what there is where nothing is said."""
     found = []
-    if find_spec("polymux._media") is not None:
+    if find_spec("polymux._native._media") is not None:
         found.append("media")
     # The engines that need no model of the user's: one of them will do.
     if find_spec("rapidocr") is not None:

@@ -83,7 +83,7 @@ async def whole_object(
     Raises:
         APIStatusError: It is none, too long, or came too slowly.
     """
-    from polymux._native_core import core
+    from polymux._native.core import core
 
     data = await whole(receive, longest_bytes, limits, what)
     try:

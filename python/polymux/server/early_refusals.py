@@ -7,7 +7,7 @@ import secrets
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from polymux._version import __version__
+from polymux._native.version import __version__
 
 _REASONS = {
     400: ("invalid_request", "the request is none of HTTP/1.1, or not for this server"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
-from polymux._version import __version__
+from polymux._native.version import __version__
 from polymux.server.answers import send_json, send_whole
 from polymux.server.endpoint import Endpoint
 from polymux.server.openapi import openapi

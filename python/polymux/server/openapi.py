@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
-from polymux._version import __version__
+from polymux._native.version import __version__
 from polymux.operations.result_schemas import OUTPUTS, SCHEMAS, STREAMS
 from polymux.operations.results import JOBS, RESULTS
 from polymux.server.openapi_facts import fact_paths

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from polymux import contract
-from polymux._version import __version__
+from polymux._native.version import __version__
 
 if TYPE_CHECKING:
     from polymux.contract import Variant

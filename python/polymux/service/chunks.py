@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from polymux._core import ChatChunk
+    from polymux._native._core import ChatChunk
 
     #: A chunk's JSON as a dict, or an upstream's chunk, which nobody has parsed.
     Chunk: TypeAlias = "dict[str, Any] | ChatChunk"
@@ -26,7 +26,7 @@ def plain_of(chunk: Chunk) -> dict[str, Any]:
     """
     if isinstance(chunk, dict):
         return chunk
-    from polymux._native_core import core
+    from polymux._native.core import core
 
     plain = core.parse_json(chunk.raw)
     return plain if isinstance(plain, dict) else {}

@@ -94,7 +94,7 @@ class Addition:
         cancel: threading.Event | None,
     ) -> None:
         """Begins nothing."""
-        from polymux._native import media
+        from polymux._native.media import media
 
         self._media = media
         self._parameters = media.parameters_hash()
@@ -353,7 +353,7 @@ class Addition:
 
 
 def _checked_workers(workers: int | None) -> int:
-    from polymux._native import media
+    from polymux._native.media import media
 
     number = media.available_cores() if workers is None else integer("workers", workers)
     if number < 1:

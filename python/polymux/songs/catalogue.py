@@ -311,7 +311,7 @@ class Catalogue:
             True
         """
         self._check_process()
-        from polymux._native import media
+        from polymux._native.media import media
 
         problems = self._database.problems()
         damaged = self._index.verify()

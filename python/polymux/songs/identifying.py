@@ -28,7 +28,7 @@ def query_of(source: Source, limits: Limits | None) -> bytes:
         PolymuxError: It cannot be opened.
     """
     native, checked = native_source(source), native_limits(limits)
-    from polymux._native import media
+    from polymux._native.media import media
 
     found: bytes = media.song_query(native, checked)["query"]
     return found

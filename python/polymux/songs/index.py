@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from polymux._media import SongIndex
+    from polymux._native._media import SongIndex
     from polymux.songs.database import Database
     from polymux.songs.writing import WritingLock
 
@@ -171,7 +171,7 @@ class CatalogueIndex:
         return dict(self.current().statistics())
 
     def _opened(self) -> SongIndex:
-        from polymux._native import media
+        from polymux._native.media import media
 
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
@@ -199,7 +199,7 @@ class CatalogueIndex:
 
     def _begin_anew(self, damaged: list[tuple[str, str]]) -> None:
         """Another native index is made of the whole database; the old one still answers."""
-        from polymux._native import media
+        from polymux._native.media import media
 
         for name, why in damaged:
             _log.warning("the index of songs is made anew: %s: %s", name, why)

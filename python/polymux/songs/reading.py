@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from polymux._media import SongIndex
+    from polymux._native._media import SongIndex
     from polymux.songs.database import Database
 
 _log = logging.getLogger("polymux.songs")

@@ -143,7 +143,7 @@ def _is_enough(ranked: list[tuple[int, float]], count: int, likeness: float) -> 
 
 
 def _ranked(text: str, candidates: _Titles) -> list[tuple[int, float]]:
-    from polymux._native import media
+    from polymux._native.media import media
 
     ids = list(candidates)
     names = [(one.title, one.artist) for one in candidates.values()]
@@ -207,7 +207,7 @@ def without_copies(songs: Sequence[CatalogueSong]) -> list[CatalogueSong]:
 
 def _like(reader: Connection, word: str) -> list[str]:
     """Words of the catalogue that one error of typing lies between, the most alike first."""
-    from polymux._native import media
+    from polymux._native.media import media
 
     forms = list(spellings(word))
     marks = ",".join("?" * len(forms))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux._answers import told_error
-from polymux._json import finite
+from polymux._native.json_numbers import finite
 from polymux.engines.conversations import MOST_PICTURES, param_of, picture_data, pictures_of
 from polymux.service.failures import invalid, refusal
 from polymux.upstreams.completions import mended
@@ -167,7 +167,7 @@ def completion(name: str, value: Any, seconds: float, operation: str = "chat") -
         APIStatusError: It tells of a failure, whose code is a status.
     """
     if isinstance(value, dict) and isinstance(value.get("error"), dict) and "choices" not in value:
-        from polymux._native_core import core
+        from polymux._native.core import core
 
         error = told_error(core.write_json(value))
         raise told_at_once(name, error, operation=operation)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from polymux._json import finite
+from polymux._native.json_numbers import finite
 from polymux.errors import DecodeError
 from polymux.responses import ChatCompletion
 
@@ -120,7 +120,7 @@ def _arguments(value: Any) -> Any:
     """As JSON text, which is what the interface has."""
     if not isinstance(value, (dict, list)):
         return value
-    from polymux._native_core import core
+    from polymux._native.core import core
 
     return core.write_json(value).decode()
 

@@ -15,7 +15,7 @@ from polymux._secrets import hidden, hidden_in
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from polymux._core import ChatChunk
+    from polymux._native._core import ChatChunk
 
     #: Where a text is: names of members, and the numbers of choices and calls.
     Path = tuple[str | int, ...]
@@ -258,7 +258,7 @@ def _number_of(value: object, number: int) -> int:
 
 
 def _chunk_of(value: Any) -> ChatChunk:
-    from polymux._native_core import core
+    from polymux._native.core import core
 
     return core.ChatChunk(core.write_json(value))
 

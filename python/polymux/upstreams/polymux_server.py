@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from polymux import contract, errors, responses
 from polymux._answers import warnings_of
-from polymux._json import finite
+from polymux._native.json_numbers import finite
 from polymux.call_options import SLOW
 from polymux.downloads.bringing import failure_of
 from polymux.fetching import FetchLimits, FetchPolicy, ajudged

@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux._json import finite
+from polymux._native.json_numbers import finite
 from polymux.call_options import SLOW
 from polymux.downloads.bringing import failure_of
 from polymux.engines.prepared import refuse_addresses

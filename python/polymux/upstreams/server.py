@@ -22,7 +22,7 @@ from polymux.upstreams.letters import whole_letters
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from polymux import _core
+    from polymux._native import _core
     from polymux.chat_stream import AsyncChatStream
 
 #: A gateway does not wait where its caller could, and does not ask for the same work twice.
@@ -144,7 +144,7 @@ class UpstreamServer:
         Raises:
             APIStatusError: As `ask`, and where the answer is no JSON.
         """
-        from polymux._native_core import core
+        from polymux._native.core import core
 
         body = None if value is None else core.write_json(value)
         return self.parsed(await self.ask(operation, method, path, body, **how))
@@ -161,7 +161,7 @@ class UpstreamServer:
             raise failed(self.name, "its answer is no JSON") from None
 
     def _read(self, data: bytes) -> Any:
-        from polymux._native_core import core
+        from polymux._native.core import core
 
         try:
             value = core.parse_json(data)
@@ -193,7 +193,7 @@ class UpstreamServer:
         Raises:
             APIStatusError: As `ask`, before the first chunk.
         """
-        from polymux._native_core import core
+        from polymux._native.core import core
 
         body = core.write_json(value)
         accepted = ["Accept: text/event-stream, application/json"]
@@ -220,7 +220,7 @@ class UpstreamServer:
         Raises:
             APIStatusError: As `ask`; also where the stream breaks off.
         """
-        from polymux._native_core import core
+        from polymux._native.core import core
 
         options = self._admitted(STREAMED, repeatable=True)
         accepted = ["Accept: text/event-stream"]
@@ -278,8 +278,8 @@ class UpstreamServer:
 
     def _session(self) -> _core.Session:
         if self._made is None:
-            from polymux._native_core import core
-            from polymux._version import __version__
+            from polymux._native.core import core
+            from polymux._native.version import __version__
 
             own = [f"User-Agent: polymux/{__version__}", "Accept: application/json, */*;q=0.1"]
             self._made = core.Session(

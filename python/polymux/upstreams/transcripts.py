@@ -14,7 +14,7 @@ from polymux.upstreams.failing import failed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from polymux._core import MultipartBody
+    from polymux._native._core import MultipartBody
     from polymux.service.work import Sink, Upload, Work
 
 #: What transcripts may come in: with times, or without them, as some models have no others.

@@ -135,9 +135,9 @@ policy = fetching.native_policy(fetching.FetchPolicy(allowed_hosts=(host,)))
 limits = fetching.native_limits(fetching.FetchLimits())
 reading, writing = os.pipe()
 def fetch():
-    core = polymux._core
+    core = polymux._native._core
     core.fetch(url.encode(), policy, limits, ("descriptor", writing), None, core.CancelToken())
-import polymux._core
+import polymux._native._core
 threading.Thread(target=fetch, daemon=True).start()
 if os.fork() == 0:
     os.closerange(writing, writing + 1)
@@ -199,7 +199,7 @@ def test_exit_in_the_middle_of_an_import() -> None:
     for delay in (0, 0.01, 0.03, 0.06):
         code = """
 def load():
-    import polymux._core
+    import polymux._native._core
     polymux.Client(url, key, retry=0).free_chat("x")
 threading.Thread(target=load, daemon=True).start()
 time.sleep(float(sys.argv[2]))

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux import _core
+from polymux._native import _core
 from servers import steps
 from support.client_children import check_flat, run, run_json
 from support.hostile_check import SANITIZED

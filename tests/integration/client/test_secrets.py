@@ -165,7 +165,7 @@ def parts_of(client: Any) -> Iterator[Any]:
     while waiting:
         one = waiting.pop()
         module = type(one).__module__
-        if id(one) in seen or not module.startswith("polymux") or module == "polymux._core":
+        if id(one) in seen or not module.startswith("polymux") or module == "polymux._native._core":
             continue
         seen.add(id(one))
         yield one

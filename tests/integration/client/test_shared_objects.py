@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux import _core, _loop, errors
+from polymux import _loop, errors
+from polymux._native import _core
 from polymux.call_options import QUICK, Retry, Timeout, native_options
 from servers import steps
 from support.client_children import KEY, eventually

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux._native import media
+from polymux._native.media import media
 from polymux.songs.adding import Addition
 from support import catalogue_songs, programs
 

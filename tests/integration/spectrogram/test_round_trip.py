@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 import pytest
-from polymux import _media, errors
+from polymux import errors
+from polymux._native import _media
 
 from . import sounds
 

@@ -224,7 +224,7 @@ def _denoised(pipeline: Any, latents: Any, words: Any, timesteps: Any, steps: St
 
 def _played(picture: Image, seed: int, sink: EngineSink, token: Token) -> Produced:
     """The picture's sound."""
-    from polymux._native import media
+    from polymux._native.media import media
 
     def on_progress(done: float) -> None:
         token.check()

@@ -112,7 +112,7 @@ def _drawn(make: Callable[[], Sound]) -> NDArray[np.uint8]:
     """The picture of a sound."""
     import numpy as np
 
-    from polymux._native import media
+    from polymux._native.media import media
 
     sound = make()
     drawn = media.draw_sound((sound / abs(sound).max()).astype(np.float32).tobytes(), 1, None)

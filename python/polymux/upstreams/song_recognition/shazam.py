@@ -10,7 +10,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux._version import __version__
+from polymux._native.version import __version__
 from polymux.upstreams.song_search.pacing import Rate
 from polymux.upstreams.song_search.songs import Song, not_the_interface, song
 from polymux.upstreams.song_search.source import CatalogueServer, member, with_query

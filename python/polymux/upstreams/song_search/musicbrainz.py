@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from polymux._version import __version__
+from polymux._native.version import __version__
 from polymux.upstreams.song_search.pacing import Rate
 from polymux.upstreams.song_search.songs import Song, song, songs_of
 from polymux.upstreams.song_search.source import SongSource, member, with_query

@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlencode, urlsplit
 
 from polymux import _loop, errors
 from polymux._answers import Answer
+from polymux._native.version import __version__
 from polymux._secrets import keep_secret
-from polymux._version import __version__
 from polymux.config import checked_base_url
 from polymux.upstreams.failing import reason_of
 from polymux.upstreams.song_search.failing import Trouble, TroubleKind, retry_after_s
@@ -19,7 +19,7 @@ from polymux.upstreams.song_search.failing import Trouble, TroubleKind, retry_af
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from polymux import _core
+    from polymux._native import _core
     from polymux.upstreams.guarded import GuardedWay
     from polymux.upstreams.song_search.pacing import Rate
     from polymux.upstreams.song_search.songs import Song
@@ -111,7 +111,7 @@ class CatalogueServer:
         return await self._json(_Request("POST", path, fields, body), "")
 
     async def _json(self, request: _Request, proxy: str) -> Any:
-        from polymux._native_core import core
+        from polymux._native.core import core
 
         try:
             if proxy:
@@ -152,7 +152,7 @@ class CatalogueServer:
             session.close()
 
     def _session(self, proxy: str) -> _core.Session:
-        from polymux._native_core import core
+        from polymux._native.core import core
 
         return core.Session(
             headers=[f"User-Agent: {self._user_agent}", "Accept: application/json, */*;q=0.1"],
@@ -164,7 +164,7 @@ class CatalogueServer:
         )
 
     async def _ask(self, session: _core.Session, request: _Request) -> Answer:
-        from polymux._native_core import core
+        from polymux._native.core import core
 
         options = core.CallOptions(
             connect_ms=min(_CONNECT_MS, self._timeout_ms),

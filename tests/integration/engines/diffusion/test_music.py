@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy
 import pytest
 from PIL import Image
-from polymux import _media, errors
+from polymux import errors
+from polymux._native import _media
 from polymux.engines.base import Cancelled
 from polymux.engines.diffusion import seed_images
 from polymux.engines.diffusion.music import spherical

@@ -17,7 +17,7 @@ from polymux.fetching import FetchLimits, ajudged
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from polymux import _core
+    from polymux._native import _core
     from polymux.fetching import FetchPolicy
 
 _LOOK_UP = FetchLimits(connect_ms=5_000, total_ms=5_000)
@@ -66,8 +66,8 @@ class Delivery:
         return status
 
     async def _opened(self) -> _core.Session:
-        from polymux._native_core import core
-        from polymux._version import __version__
+        from polymux._native.core import core
+        from polymux._native.version import __version__
 
         async with self._opening:
             if self._session is None:

@@ -200,7 +200,7 @@ def _metadata_of(text: str | None) -> str:
         return "{}"
     if len(text) > _LONGEST_METADATA:
         raise invalid_input(f"metadata: is longer than {_LONGEST_METADATA} characters", "metadata")
-    from polymux._native_core import core
+    from polymux._native.core import core
 
     try:
         value = core.parse_json(text.encode("utf-8", "surrogatepass"))

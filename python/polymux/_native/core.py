@@ -4,7 +4,7 @@ from polymux._text import printable, shortened
 from polymux.errors import MissingDependencyError
 
 try:
-    import polymux._core as core
+    import polymux._native._core as core
 except ImportError as error:
     reason = shortened(printable(str(error)))
     remedy = (

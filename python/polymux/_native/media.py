@@ -12,7 +12,7 @@ _BUILD_PACKAGES = (
 
 
 def _missing(error: ImportError) -> MissingDependencyError:
-    if isinstance(error, ModuleNotFoundError) and error.name == "polymux._media":
+    if isinstance(error, ModuleNotFoundError) and error.name == "polymux._native._media":
         return MissingDependencyError(
             "this polymux was built without media support (or for another Python): install the "
             f"FFmpeg and LAME development packages (on Debian and Ubuntu {_BUILD_PACKAGES}), "
@@ -26,7 +26,7 @@ def _missing(error: ImportError) -> MissingDependencyError:
 
 
 try:
-    import polymux._media as media
+    import polymux._native._media as media
 except ImportError as error:
     raise _missing(error) from error
 

@@ -1,0 +1,1 @@
+"""The two extension modules; the modules of this folder alone import them."""
