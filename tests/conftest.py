@@ -6,7 +6,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux import _secrets
+from polymux._util import redaction
 from support.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -61,9 +61,9 @@ def _nothing_of_ones_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 @pytest.fixture(autouse=True)
 def _keys_of_others() -> Iterator[None]:
     """No test meets the keys of one before it: texts hide them, even such as are plain words."""
-    known, pieces = dict(_secrets._KNOWN), set(_secrets._PIECES)
+    known, pieces = dict(redaction._KNOWN), set(redaction._PIECES)
     yield
-    for kept, before in ((_secrets._KNOWN, known), (_secrets._PIECES, pieces)):
+    for kept, before in ((redaction._KNOWN, known), (redaction._PIECES, pieces)):
         kept.clear()
         kept.update(before)
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux._collector import spare_the_collector
+from polymux._util.gc import spare_the_collector
 from polymux.engines.supervisor import EngineBackend, Supervision
 from polymux.server.keys import KeyFile
 from polymux.server.protocol import BoundedProtocol

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from polymux._secrets import hidden, hidden_in
-from polymux._text import printable, shortened
+from polymux._util.redaction import hidden, hidden_in
+from polymux._util.text import printable, shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

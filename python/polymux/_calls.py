@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import call_options, responses
 from polymux._answers import Answer, status_error
-from polymux._log import log
 from polymux._settings import resolved
+from polymux._util.logging import log
 from polymux.errors import DecodeError, NoMatchError
 from polymux.operations.results import JOBS, RESULTS
 from polymux.request import build_request

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from polymux._secrets import keep_secret
+from polymux._util.redaction import keep_secret
 from polymux.config import checked_base_url, checked_key, configuration
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.errors import OutputRefusedError
 from polymux.inputs import destination_path, is_path, native_destination, native_source
 from polymux.media_file import ConversionOutcome, MediaFile
@@ -233,7 +233,7 @@ def output_folder(path: str | bytes | os.PathLike[str] | os.PathLike[bytes] | No
     """
     if path is None:
         return None
-    from polymux._text import display_name
+    from polymux._util.text import display_name
     from polymux.errors import OutputFailedError
     from polymux.inputs import path_bytes
 

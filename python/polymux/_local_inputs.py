@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from polymux._multipart import _own_name
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.errors import (
     InputNotFoundError,
     InputUnreadableError,

@@ -9,7 +9,7 @@ from time import monotonic
 from polymux import call_options
 from polymux._answers import Answer, status_error, told_error
 from polymux._calls import SUCCESSES, native_call_options
-from polymux._log import log
+from polymux._util.logging import log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def path_of(prediction: Prediction | str) -> str:
     """
     from urllib.parse import quote
 
-    from polymux._text import shown
+    from polymux._util.text import shown
     from polymux.errors import InvalidRequestError
 
     name = id_of(prediction)
@@ -217,7 +217,7 @@ class Pages:
             return None
         target = _page_at(self._next)
         if target is None or target == self._target:
-            from polymux._text import shown
+            from polymux._util.text import shown
             from polymux.errors import DecodeError
 
             where = "to the same page" if target else "to no page of jobs"

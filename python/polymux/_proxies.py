@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from polymux._secrets import keep_secret
+from polymux._util.redaction import keep_secret
 
 
 def chosen(base_url: str, proxy: str | None, *, trust_env: bool) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from polymux import call_options
 from polymux._frozen import Frozen
-from polymux._secrets import keep_secret
+from polymux._util.redaction import keep_secret
 from polymux.config import LONGEST_HEADER
 
 TYPE_CHECKING = False
@@ -99,7 +99,7 @@ def checked_header(name: str, value: str) -> tuple[str, str]:
         InvalidRequestError: Not a field of HTTP (RFC 9110, 5), or one that is the client's own.
         TypeError: Not a text.
     """
-    from polymux._text import shown
+    from polymux._util.text import shown
     from polymux.errors import InvalidRequestError
 
     if not isinstance(name, str) or not isinstance(value, str):
@@ -127,7 +127,7 @@ def checked_path(operation: str, path: str) -> tuple[str, str]:
             Or there is no such operation.
         TypeError: Not a text.
     """
-    from polymux._text import shown
+    from polymux._util.text import shown
     from polymux.errors import InvalidRequestError
 
     if not isinstance(operation, str) or not isinstance(path, str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from polymux._frozen import Frozen
-from polymux._text import display_name, shown
+from polymux._util.text import display_name, shown
 from polymux.errors import InvalidRequestError
 
 TYPE_CHECKING = False

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from polymux._fetch_rest import FetchStart, Unfinished
 from polymux._fetch_rules import FetchLimits, FetchPolicy, native_limits, native_policy
 from polymux._fetch_threads import on_a_thread
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.inputs import is_path, path_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from polymux._atomic import PendingFile
     from polymux._native import _core
+    from polymux._util.atomic_file import PendingFile
     from polymux.inputs import Destination
 
     #: Called with bytes of the body so far, decoded, and the bytes that the answer declared.
@@ -320,7 +320,7 @@ class _Call:
         if self._path is None:
             file = None if self._file is None else ("file", self._file)
             return self._fetched(file, token, waited_ms)
-        from polymux._atomic import PendingFile
+        from polymux._util.atomic_file import PendingFile
 
         pending = PendingFile(self._path, overwrite=True)
         return self._to_file(pending, token, waited_ms)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from polymux._text import display_name, printable, shortened, shown
+from polymux._util.text import display_name, printable, shortened, shown
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:

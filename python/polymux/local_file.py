@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from polymux._text import display_name, size
+from polymux._util.text import display_name, size
 from polymux.media_file import MediaFile
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polymux._text import clock, display_name, size
+from polymux._util.text import clock, display_name, size
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class MediaFile:
             >>> polymux.convert_to_mp3("song.flac").save("copy.mp3").exists()
             True
         """
-        from polymux._atomic import PendingFile
+        from polymux._util.atomic_file import PendingFile
 
         target = Path(os.fsdecode(path))
         if self.path is not None and target.exists() and target.samefile(self.path):

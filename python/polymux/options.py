@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from polymux._shown import Shown
+from polymux._util.html_repr import Shown
 
 
 @dataclass(frozen=True, slots=True)

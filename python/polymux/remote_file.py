@@ -9,8 +9,8 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from polymux._secrets import hidden
-from polymux._text import printable, shortened
+from polymux._util.redaction import hidden
+from polymux._util.text import printable, shortened
 from polymux.media_file import MediaFile, refuse_asynchronous
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class RemoteFile(MediaFile):
             OutputError: Something is in the way, or it cannot be written.
             PolymuxError: As for `read`.
         """
-        from polymux._atomic import PendingFile
+        from polymux._util.atomic_file import PendingFile
         from polymux.fetching import fetch
 
         target = Path(os.fsdecode(path))
@@ -208,7 +208,7 @@ class RemoteFile(MediaFile):
             TypeError: `on_progress` is asynchronous.
             PolymuxError: As for `save`.
         """
-        from polymux._atomic import PendingFile
+        from polymux._util.atomic_file import PendingFile
         from polymux.fetching import afetch
 
         target = Path(os.fsdecode(path))

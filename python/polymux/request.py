@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 from polymux._multipart import multipart_body
 from polymux._native.core import core
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from polymux._shown import Shown
+from polymux._util.html_repr import Shown
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 from polymux import errors
-from polymux._atomic import write_atomically
+from polymux._util.atomic_file import write_atomically
 from polymux.fetching import FetchPolicy, fetch
 from polymux.remote_file import RemoteFile
 

@@ -7,7 +7,7 @@ import string
 
 import pytest
 from polymux._key_words import is_of_words
-from polymux._secrets import hidden, keep_secret
+from polymux._util.redaction import hidden, keep_secret
 
 KEY = "sk-test-server-f81Zk03bQx27Lw9s"
 

@@ -16,7 +16,7 @@ import polymux
 import polymux.batches.results
 import polymux.songs.results
 import pytest
-from polymux._secrets import keep_secret
+from polymux._util.redaction import keep_secret
 from polymux.local_file import LocalFile
 from polymux.notebook import markup
 from polymux.remote_file import RemoteFile

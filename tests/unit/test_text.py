@@ -7,7 +7,7 @@ import os
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from polymux import _text
+from polymux._util import text as _text
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The one place that loads the native core module; import `core` from here, inside a function."""
 
-from polymux._text import printable, shortened
+from polymux._util.text import printable, shortened
 from polymux.errors import MissingDependencyError
 
 try:

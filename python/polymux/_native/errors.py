@@ -1,7 +1,7 @@
 """How failures of the native modules become exceptions; called by them."""
 
-from polymux._secrets import hidden
-from polymux._text import printable
+from polymux._util.redaction import hidden
+from polymux._util.text import printable
 from polymux.errors import (
     AnswerTooLargeError,
     APIError,

@@ -6,8 +6,8 @@ import json
 import math
 from typing import Any, NoReturn
 
-from polymux._secrets import hidden
-from polymux._text import printable, shortened
+from polymux._util.redaction import hidden
+from polymux._util.text import printable, shortened
 from polymux.errors import DecodeError
 
 DEEPEST = 200

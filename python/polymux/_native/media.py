@@ -3,7 +3,7 @@
 A failed import is not remembered, so the next call after a repair finds the module.
 """
 
-from polymux._text import printable, shortened
+from polymux._util.text import printable, shortened
 from polymux.errors import MissingDependencyError
 
 _BUILD_PACKAGES = (

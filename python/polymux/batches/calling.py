@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.batches.desks import Conversions, desk_for
 from polymux.batches.inputs import Inputs
 from polymux.batches.manifest import Manifest

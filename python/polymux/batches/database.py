@@ -11,7 +11,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.errors import OutputFailedError, OutputRefusedError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from polymux._text import display_name, shown
+from polymux._util.text import display_name, shown
 from polymux.batches.records import Found
 from polymux.batches.subject import canonical
 from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError

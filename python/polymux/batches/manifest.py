@@ -9,7 +9,7 @@ import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.batches.database import Database
 from polymux.batches.records import (
     Counts,

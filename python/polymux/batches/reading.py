@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.batches.database import check_application, opened, refuse_others, reported
 from polymux.batches.records import counts_of, item_of
 from polymux.batches.results import BatchReport

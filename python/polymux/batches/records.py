@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from polymux._secrets import hidden
-from polymux._text import printable
+from polymux._util.redaction import hidden
+from polymux._util.text import printable
 from polymux.batches.results import BatchItem
 from polymux.errors import PolymuxError
 

@@ -11,8 +11,8 @@ from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from polymux._atomic import PendingFile
-from polymux._text import display_name
+from polymux._util.atomic_file import PendingFile
+from polymux._util.text import display_name
 from polymux.errors import (
     InvalidRequestError,
     MissingDependencyError,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from polymux._shown import Shown
+from polymux._util.html_repr import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,8 @@ import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from polymux._atomic import sync_folder
-from polymux._text import display_name
+from polymux._util.atomic_file import sync_folder
+from polymux._util.text import display_name
 from polymux.batches.records import Output, Staged
 from polymux.errors import OutputExistsError, OutputFailedError
 

@@ -9,7 +9,7 @@ import stat
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import display_name, printable
+from polymux._util.text import display_name, printable
 from polymux.cli import exit_codes, failures
 from polymux.cli.terminal import write_json, write_line, write_text
 from polymux.errors import PolymuxError

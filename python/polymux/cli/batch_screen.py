@@ -6,7 +6,7 @@ import os
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from polymux._text import clock, display_name
+from polymux._util.text import clock, display_name
 from polymux.cli.terminal import Screen, write_json
 
 if TYPE_CHECKING:

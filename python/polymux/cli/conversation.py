@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.cli import exit_codes
 from polymux.cli.chat import print_stream, with_system
 from polymux.cli.failures import report
@@ -158,7 +158,7 @@ class Conversation:
         if not name:
             self._screen.complain("/save needs the name of a file")
             return
-        from polymux._atomic import write_atomically
+        from polymux._util.atomic_file import write_atomically
 
         messages = with_system(list(self._said), self._system)
         path = Path(name)

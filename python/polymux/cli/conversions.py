@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from polymux._jobs import JobGroup
-from polymux._text import clock, display_name, size
+from polymux._util.text import clock, display_name, size
 from polymux.cli.plan import STREAM, Item
 from polymux.cli.terminal import (
     Screen,

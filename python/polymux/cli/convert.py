@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.cli import exit_codes, limits, server
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import suppress
 
-from polymux._text import printable
+from polymux._util.text import printable
 from polymux.cli import exit_codes
 from polymux.errors import (
     APIError,

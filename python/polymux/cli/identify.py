@@ -7,7 +7,7 @@ import math
 import os
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import clock, display_name, printable, shown
+from polymux._util.text import clock, display_name, printable, shown
 from polymux.cli import calls, exit_codes, server, songs
 from polymux.cli.terminal import Screen, standard_input, write_json, write_text
 

@@ -163,7 +163,7 @@ def _rights(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scopes(given: list[str] | None) -> tuple[str, ...] | None:
-    from polymux._text import shown
+    from polymux._util.text import shown
     from polymux.errors import InvalidRequestError
     from polymux.server.keys import known_scopes
 

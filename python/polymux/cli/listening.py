@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polymux._text import printable, shortened
+from polymux._util.text import printable, shortened
 from polymux.errors import InputUnreadableError, MissingDependencyError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.cli import exit_codes, server
 from polymux.cli.failures import say
 

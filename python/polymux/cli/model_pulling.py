@@ -6,7 +6,7 @@ import sys
 from time import monotonic
 from typing import TYPE_CHECKING, Self
 
-from polymux._text import display_name, size
+from polymux._util.text import display_name, size
 from polymux.cli import exit_codes
 from polymux.cli.failures import say
 from polymux.cli.models import described

@@ -127,7 +127,7 @@ def _late(name: str) -> Callable[..., int]:
 
 
 def _list(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
-    from polymux._text import size
+    from polymux._util.text import size
     from polymux.cli.terminal import write_json, write_line
 
     found = [one for one in every(folder) if options.family in (None, one["family"])]
@@ -185,7 +185,7 @@ def _info(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> 
 
 
 def _facts(plain: dict[str, Any]) -> Iterator[tuple[str, object]]:
-    from polymux._text import size
+    from polymux._util.text import size
 
     yield "name", plain["name"]
     if plain["title"]:
@@ -221,7 +221,7 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[str, object]]:
 
 
 def _rm(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
-    from polymux._text import display_name, size
+    from polymux._util.text import display_name, size
     from polymux.cli.model_pulling import agreed
     from polymux.cli.terminal import write_json
 

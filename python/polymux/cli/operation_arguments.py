@@ -8,7 +8,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.cli.terminal import standard_input
 from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
 

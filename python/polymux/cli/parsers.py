@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from polymux._text import printable
+from polymux._util.text import printable
 from polymux.cli import exit_codes
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.errors import (
     InputUnreadableError,
     InvalidRequestError,

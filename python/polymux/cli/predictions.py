@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import printable
+from polymux._util.text import printable
 from polymux.cli import exit_codes, server
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import clock, display_name, size
+from polymux._util.text import clock, display_name, size
 from polymux.cli import exit_codes, limits
 from polymux.cli.terminal import Screen, standard_input, write_json, write_line
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import display_name, size
+from polymux._util.text import display_name, size
 from polymux.cli import convert, exit_codes, failures, server
 from polymux.cli.conversions import make_folder_of
 from polymux.cli.plan import STREAM, Item, plan

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.errors import OutputExistsError, OutputFailedError
 
 if TYPE_CHECKING:

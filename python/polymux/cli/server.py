@@ -7,7 +7,7 @@ import math
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.call_options import LONGEST_GENERATION_S
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def _file(option: str, path: str | None) -> str | None:
     """The path, where a file can be read there: OpenSSL's words would not name it."""
     if path is None:
         return None
-    from polymux._text import display_name
+    from polymux._util.text import display_name
     from polymux.cli.failures import ConfigurationError
 
     try:

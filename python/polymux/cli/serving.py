@@ -108,7 +108,7 @@ def run_serve(options: argparse.Namespace) -> int:
 
 
 def _tell_ready(_: object, address: str) -> None:
-    from polymux._collector import spare_the_collector
+    from polymux._util.gc import spare_the_collector
 
     spare_the_collector()
     say(f"serving on {address}; Ctrl-C stops it")

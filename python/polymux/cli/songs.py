@@ -7,7 +7,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import clock, display_name, shown, size
+from polymux._util.text import clock, display_name, shown, size
 from polymux.cli import exit_codes
 from polymux.cli.terminal import Screen, write_json, write_line, write_text
 

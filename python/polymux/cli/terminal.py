@@ -8,7 +8,7 @@ import sys
 from io import FileIO
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import clock, printable, size
+from polymux._util.text import clock, printable, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

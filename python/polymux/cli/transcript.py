@@ -53,7 +53,7 @@ class Wanted(NamedTuple):
             return exit_codes.SUCCESS
         from pathlib import Path
 
-        from polymux._atomic import write_atomically
+        from polymux._util.atomic_file import write_atomically
 
         data = text.encode("utf-8", "backslashreplace")
         try:
@@ -105,7 +105,7 @@ def wanted(options: argparse.Namespace) -> Wanted:
     if file is not None:
         from pathlib import Path
 
-        from polymux._atomic import PendingFile
+        from polymux._util.atomic_file import PendingFile
 
         PendingFile(Path(file), overwrite=options.overwrite).discard()
     return Wanted(form, options.as_json, file, options.overwrite)

@@ -6,7 +6,7 @@ import threading
 from time import monotonic
 from typing import TYPE_CHECKING, Self
 
-from polymux._text import clock, display_name
+from polymux._util.text import clock, display_name
 from polymux.cli.terminal import transfer_line
 
 if TYPE_CHECKING:

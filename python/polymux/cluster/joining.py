@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.errors import ConnectError, InvalidRequestError, MissingDependencyError
 
 if TYPE_CHECKING:

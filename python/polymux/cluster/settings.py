@@ -74,7 +74,7 @@ class RaySettings:
             >>> settings.of("chat").gpus, settings.of("speech").max_replicas
             (0.5, 1)
         """
-        from polymux.server.setting_values import converted, right_for
+        from polymux._util.toml_values import converted, right_for
 
         kinds = {one.name: str(one.type) for one in fields(self) if one.name in _OWN}
         table = self.engines.get(name, {})

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.batches.desks import desk_for
 from polymux.batches.storing import Storage
 from polymux.cluster.feed import PIECE_BYTES, Outcome, table_of

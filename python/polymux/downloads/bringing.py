@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from polymux import errors
 from polymux._first_bytes import NO_TEXT
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.fetching import FetchLimits, afetch
 from polymux.service.backend import Backend, Health
 from polymux.service.failures import refusal

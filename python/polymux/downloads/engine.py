@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux._text import printable, shortened
+from polymux._util.text import printable, shortened
 from polymux.downloads.formats import finished, live
 from polymux.downloads.library import asks_as_browser, extracted, loaded_library, site_failed
 from polymux.engines.base import Cancelled, Engine, Output

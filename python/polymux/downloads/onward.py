@@ -7,7 +7,7 @@ import base64
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from polymux._secrets import keep_secret
+from polymux._util.redaction import keep_secret
 from polymux.errors import InvalidRequestError
 
 _LONGEST_HEAD_BYTES = 16 << 10

@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux._collector import spare_the_collector
-from polymux._text import display_name
+from polymux._util.gc import spare_the_collector
+from polymux._util.text import display_name
 from polymux.engines import confinement, outlet
 from polymux.engines.base import Cancelled, EngineSink, Produced, Request, Token
 from polymux.engines.families import engine_of

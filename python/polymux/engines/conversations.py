@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.engines.media import LOAD_PICTURES, write_new
 from polymux.engines.prepared import upload_of
 from polymux.fetching import FetchLimits, FetchPolicy, afetch

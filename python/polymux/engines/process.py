@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux._text import printable
+from polymux._util.text import printable
 from polymux.engines import leaving
 from polymux.engines.connection import Connection
 from polymux.engines.frames import Frame, encoded

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 
-from polymux._text import printable, shortened
+from polymux._util.text import printable, shortened
 
 _log = logging.getLogger("polymux.engines")
 _KEPT_LINES = 50

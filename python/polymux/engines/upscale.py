@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.engines.base import Engine, Output, Produced
 from polymux.engines.models import hash_of, missing_package, threads
 from polymux.service.failures import engine_failed, refusal

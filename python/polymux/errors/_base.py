@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from polymux._secrets import hidden
-from polymux._text import printable, shortened
+from polymux._util.redaction import hidden
+from polymux._util.text import printable, shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

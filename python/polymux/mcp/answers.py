@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 
-from polymux._secrets import hidden
-from polymux._text import printable, size
+from polymux._util.redaction import hidden
+from polymux._util.text import printable, size
 from polymux.server.answers import error_body
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, unquote_to_bytes, urlsplit
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.service.failures import invalid
 
 if TYPE_CHECKING:

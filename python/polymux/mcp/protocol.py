@@ -15,8 +15,8 @@ from mcp.server.lowlevel import Server
 
 from polymux import contract, errors
 from polymux._native.version import __version__
-from polymux._secrets import hidden
-from polymux._text import shown
+from polymux._util.redaction import hidden
+from polymux._util.text import shown
 from polymux.mcp.answers import (
     LONGEST_READ_BYTES,
     encoded,

@@ -7,7 +7,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.errors import InputUnreadableError, InvalidRequestError
 from polymux.models.failures import writing
 from polymux.models.families import checked_name, layout_of

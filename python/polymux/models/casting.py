@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
 from polymux.models import catalogue
 from polymux.models.families import is_name

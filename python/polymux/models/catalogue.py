@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import display_name, shown
+from polymux._util.text import display_name, shown
 from polymux.models import manifest
 from polymux.models.failures import ModelError
 from polymux.models.families import FAMILIES, is_name

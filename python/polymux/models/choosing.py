@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.models import catalogue
 from polymux.models.casting import cast_of, loras_of
 from polymux.models.families import FAMILIES, is_name

@@ -15,7 +15,7 @@ import re
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:

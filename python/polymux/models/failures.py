@@ -8,7 +8,7 @@ import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from polymux._text import display_name, size
+from polymux._util.text import display_name, size
 from polymux.errors import OutputFailedError, PolymuxError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from polymux._atomic import write_atomically
-from polymux._text import display_name
+from polymux._util.atomic_file import write_atomically
+from polymux._util.text import display_name
 from polymux.config import models_folder
 from polymux.errors import InputNotFoundError, OutputExistsError, OutputRefusedError, PolymuxError
 from polymux.models import manifest as manifests

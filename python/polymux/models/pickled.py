@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux._text import shown, size
+from polymux._util.text import shown, size
 from polymux.errors import PolymuxError
 from polymux.models.failures import ModelError, check_room, writing
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
 from polymux.models.catalogue import File, Model, Part, Source
 from polymux.models.failures import ModelError, check_room, writing

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
 from polymux.models import diffusion_folders
 from polymux.models.catalogue import File, Part, Source, is_plain_path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.models.failures import ModelError
 
 if TYPE_CHECKING:

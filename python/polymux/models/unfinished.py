@@ -15,7 +15,7 @@ import re
 import shutil
 from typing import TYPE_CHECKING, Any, Self
 
-from polymux._atomic import write_atomically
+from polymux._util.atomic_file import write_atomically
 from polymux.models.failures import writing
 
 if TYPE_CHECKING:

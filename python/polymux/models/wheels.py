@@ -23,7 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn
 
-from polymux._text import printable, shortened
+from polymux._util.text import printable, shortened
 from polymux.errors import ConnectError, MissingDependencyError, OutputFailedError
 from polymux.models.failures import ModelError, writing
 

@@ -7,8 +7,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
-from polymux._secrets import hidden
-from polymux._text import clock, printable, shortened, size
+from polymux._util.redaction import hidden
+from polymux._util.text import clock, printable, shortened, size
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from polymux._text import clock, size
+from polymux._util.text import clock, size
 from polymux.errors import PolymuxError
 from polymux.notebook.markup import escaped, is_address, link, preformatted, table
 

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import clock
+from polymux._util.text import clock
 from polymux.errors import PolymuxError
 from polymux.notebook.cards import key_values, linked_path
 from polymux.notebook.markup import escaped, table

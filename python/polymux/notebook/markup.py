@@ -8,8 +8,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from polymux._secrets import hidden
-from polymux._text import printable, shortened
+from polymux._util.redaction import hidden
+from polymux._util.text import printable, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from polymux._text import clock, size
+from polymux._util.text import clock, size
 from polymux.errors import PolymuxError
 from polymux.notebook.cards import cover, key_values
 from polymux.notebook.markup import escaped, is_address, link, table

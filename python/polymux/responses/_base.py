@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from polymux._native.core import core
-from polymux._secrets import hidden
-from polymux._text import shown
+from polymux._util.redaction import hidden
+from polymux._util.text import shown
 from polymux.errors import DecodeError
 from polymux.responses._members import (
     Member,

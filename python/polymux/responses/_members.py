@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.errors import DecodeError
 
 if TYPE_CHECKING:

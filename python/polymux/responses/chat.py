@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from polymux._shown import Shown
+from polymux._util.html_repr import Shown
 from polymux.responses._base import Response, Result, keep, required_text
 from polymux.responses._members import member, part, parts
 

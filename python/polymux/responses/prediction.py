@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from polymux._shown import Shown
-from polymux._text import printable, shortened
+from polymux._util.html_repr import Shown
+from polymux._util.text import printable, shortened
 from polymux.errors import PredictionFailedError
 from polymux.responses._base import Response, Result, all_nested, keep
 from polymux.responses._members import is_kind, joined, member, wrong

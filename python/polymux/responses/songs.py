@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.responses._base import Answered, Response, parsed, restored
 from polymux.responses._members import fresh, joined, member, wrong
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from polymux import errors
 from polymux._native.version import __version__
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.engines.memory import machine_free_bytes, resident_bytes
 from polymux.models.folder import ModelsFolder
 from polymux.server.answers import send_json

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from polymux._native.version import __version__
-from polymux._text import printable, shortened
+from polymux._util.text import printable, shortened
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:

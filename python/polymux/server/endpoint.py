@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
-from polymux._text import printable, shortened
+from polymux._util.text import printable, shortened
 from polymux.server.answers import CLOSE, send_json, send_told
 from polymux.server.body import ClientGoneError
 from polymux.server.gate import Access, request_id_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import shown
+from polymux._util.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from polymux import errors
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.server.administration import PATH, AdministrationEndpoint, told_key, told_keys
 from polymux.server.answers import send_json, send_whole
 from polymux.server.body import whole_object

@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from polymux._atomic import remove_private_drafts, write_private
-from polymux._secrets import keep_secret
-from polymux._text import display_name, shown
+from polymux._util.atomic_file import remove_private_drafts, write_private
+from polymux._util.redaction import keep_secret
+from polymux._util.text import display_name, shown
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:

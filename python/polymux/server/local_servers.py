@@ -11,7 +11,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from polymux._atomic import write_private
+from polymux._util.atomic_file import write_private
 from polymux.config import local_key_path, local_servers
 
 if TYPE_CHECKING:

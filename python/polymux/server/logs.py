@@ -15,8 +15,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from polymux._secrets import hidden
-from polymux._text import printable
+from polymux._util.redaction import hidden
+from polymux._util.text import printable
 
 ACCESS_LOGGER = "polymux.access"
 #: What its records tell of a request, in this order; `key` is an id, or ``-`` without one.

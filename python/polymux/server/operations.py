@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl
 
 from polymux import contract, errors
-from polymux._text import display_name, shown
+from polymux._util.text import display_name, shown
 from polymux.operations.results import RESULTS
 from polymux.server import body as bodies
 from polymux.server.answers import metrics_fields, send_json, send_told, warnings_fields

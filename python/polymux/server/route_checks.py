@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from polymux._text import shown
+from polymux._util.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.errors import InvalidRequestError, PolymuxError
 from polymux.server import early_hangup
 from polymux.server.app import create_app, front_of

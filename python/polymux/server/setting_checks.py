@@ -9,7 +9,7 @@ import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ import tomllib
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import display_name, shown
+from polymux._util.text import display_name, shown
+from polymux._util.toml_values import converted, right_for
 from polymux.call_options import LONGEST_GENERATION_S
 from polymux.cluster.settings import RaySettings
 from polymux.config import state_folder
@@ -18,7 +19,6 @@ from polymux.server.doors.settings import DoorSettings
 from polymux.server.engine_options import option_problems
 from polymux.server.route_checks import route_problems
 from polymux.server.setting_checks import is_every_address, no_origin, origin_of, problems_with
-from polymux.server.setting_values import converted, right_for
 from polymux.server.upstream_settings import UpstreamSettings, read_upstreams
 from polymux.service.routes import Route
 from polymux.songs.serving import SongSettings

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.config import local_key_path
 from polymux.errors import InvalidRequestError
 from polymux.server.gate import Gate

@@ -7,7 +7,7 @@ import logging
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import printable, shortened
+from polymux._util.text import printable, shortened
 from polymux.server.answers import VERSION_FIELD, to_json, warnings_fields
 from polymux.server.body import ClientGoneError, gone
 from polymux.service.chunks import line_of

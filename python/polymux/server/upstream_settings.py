@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
-from polymux._text import display_name, shown
+from polymux._util.text import display_name, shown
 from polymux.call_options import Timeout
 from polymux.config import checked_base_url, checked_key
 from polymux.errors import InvalidRequestError

@@ -10,7 +10,7 @@ import errno
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from polymux import errors
-from polymux._text import printable, shortened, shown
+from polymux._util.text import printable, shortened, shown
 from polymux.errors import APIStatusError, InternalServerError, PolymuxError
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from polymux._atomic import remove_private_drafts, write_private
-from polymux._secrets import keep_secret
-from polymux._text import display_name
+from polymux._util.atomic_file import remove_private_drafts, write_private
+from polymux._util.redaction import keep_secret
+from polymux._util.text import display_name
 from polymux.service.clock import LARGEST_STEP_S
 from polymux.service.drafts import reported
 

@@ -10,7 +10,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.errors import InternalServerError
 from polymux.service.drafts import Draft, is_of_drafts, remove_left_drafts, reported
 from polymux.service.failures import StoreError, storage_full

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.errors import InternalServerError
 from polymux.service.ages import ages_of
 from polymux.service.clock import SteadyClock

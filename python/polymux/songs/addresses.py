@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from base64 import b64encode
 from typing import TYPE_CHECKING
 
-from polymux._atomic import write_atomically
+from polymux._util.atomic_file import write_atomically
 from polymux.errors import OutputError
 from polymux.songs.covers import cover_of, drawn, picture_beside
 

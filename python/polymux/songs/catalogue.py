@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Literal
 
+from polymux._util.sqlite import library
 from polymux.errors import InvalidRequestError
 from polymux.options import flag, integer
 from polymux.songs import exporting, text_search
 from polymux.songs.adding import Addition, is_there
-from polymux.songs.connection import library
 from polymux.songs.database import Database
 from polymux.songs.identifying import identify_query, query_of
 from polymux.songs.index import CatalogueIndex

@@ -7,9 +7,9 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import display_name
+from polymux._util.sqlite import Connection
+from polymux._util.text import display_name
 from polymux.errors import CatalogueError
-from polymux.songs.connection import Connection
 from polymux.songs.failures import is_damaged
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux._atomic import write_atomically
-from polymux._text import shown
+from polymux._util.atomic_file import write_atomically
+from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:

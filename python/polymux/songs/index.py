@@ -8,7 +8,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.errors import CatalogueError, MissingDependencyError, PolymuxError
 from polymux.songs.failures import is_full
 from polymux.songs.table import signed

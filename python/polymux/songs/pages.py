@@ -7,7 +7,7 @@ from base64 import b64encode
 from html import escape
 from typing import TYPE_CHECKING
 
-from polymux._text import clock, printable
+from polymux._util.text import clock, printable
 
 if TYPE_CHECKING:
     from polymux.songs.results import CatalogueSong

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from polymux._shown import Shown
+from polymux._util.html_repr import Shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +79,7 @@ class CatalogueSong:
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as JSON-able values; what no text can hold of a path is escaped."""
-        from polymux._text import printable
+        from polymux._util.text import printable
 
         plain = {name: getattr(self, name) for name in self.__slots__}
         plain["path"] = printable(str(self.path))

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.config import config_path
 from polymux.errors import CatalogueError, InvalidRequestError
 from polymux.options import number

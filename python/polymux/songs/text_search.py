@@ -12,7 +12,7 @@ from polymux.songs.folding import folded, spellings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from polymux.songs.connection import Connection
+    from polymux._util.sqlite import Connection
     from polymux.songs.results import CatalogueSong
     from polymux.songs.table import SongTable
 

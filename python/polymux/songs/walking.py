@@ -7,7 +7,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, Any
 
-from polymux._text import display_name, shown
+from polymux._util.text import display_name, shown
 from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
 
 if TYPE_CHECKING:

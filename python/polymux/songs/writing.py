@@ -8,7 +8,7 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.errors import CatalogueError
 from polymux.songs.failures import is_busy
 

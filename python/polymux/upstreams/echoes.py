@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux._secrets import hidden, hidden_in
+from polymux._util.redaction import hidden, hidden_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

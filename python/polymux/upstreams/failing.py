@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from polymux import errors
 from polymux._answers import told_in
-from polymux._secrets import hidden
-from polymux._text import printable, shortened
+from polymux._util.redaction import hidden
+from polymux._util.text import printable, shortened
 from polymux.service.failures import of_upstream, refusal
 
 if TYPE_CHECKING:

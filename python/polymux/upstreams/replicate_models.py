@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.languages import name_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors, responses
-from polymux._secrets import hidden_in
+from polymux._util.redaction import hidden_in
 from polymux.service.work import discard_made
 from polymux.upstreams.failing import cleaned, failed
 from polymux.upstreams.results import KINDS, decoded, fetched, judged, kept

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from polymux import errors
-from polymux._text import printable
+from polymux._util.text import printable
 from polymux.call_options import NEVER, SLOW
 from polymux.engines.media import write_new
 from polymux.fetching import FetchLimits, afetch

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from polymux import errors
 from polymux._first_bytes import NO_TEXT, PICTURE
-from polymux._text import printable, shortened
+from polymux._util.text import printable, shortened
 from polymux.service.failures import refusal
 from polymux.service.work import Upload
 from polymux.upstreams.results import media_type

@@ -9,7 +9,7 @@ from polymux import _loop, errors
 from polymux._answers import Answer, status_error
 from polymux._calls import SUCCESSES
 from polymux._connection import host_of
-from polymux._secrets import hidden_in, keep_secret
+from polymux._util.redaction import hidden_in, keep_secret
 from polymux.call_options import NEVER, QUICK, STREAMED, Retry, Timeout, native_options
 from polymux.chat_stream import opened_async_stream
 from polymux.config import checked_base_url, checked_key

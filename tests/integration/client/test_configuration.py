@@ -111,7 +111,7 @@ def test_a_file_that_is_hard_to_read(
 TOUCHING = """
 import polymux.client, polymux.async_client
 from polymux.call_options import Retry, Timeout  # What is given is loaded before.
-import polymux._secrets, polymux.errors, polymux.chat_stream, polymux.operations.results
+import polymux._util.redaction, polymux.errors, polymux.chat_stream, polymux.operations.results
 touched = []
 opened = ("open", "socket.connect", "socket.__new__", "os.listdir", "os.scandir", "import")
 sys.addaudithook(lambda event, _: touched.append((event, _)) if event in opened else None)

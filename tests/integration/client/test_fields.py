@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux._secrets import hidden
+from polymux._util.redaction import hidden
 from polymux.errors import InvalidRequestError
 from servers import steps
 from servers.reference import ReferenceServer

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from polymux import _secrets
-from polymux._text import shortened, shown
+from polymux._util import redaction
+from polymux._util.text import shortened, shown
 from polymux.errors import PolymuxError
 from polymux.remote_file import RemoteFile
 from servers import steps
@@ -139,10 +139,10 @@ def test_parts_at_every_place_of_a_text() -> None:
                 part = SECRET[start : start + size]
                 text = f"{'<' * before}{part}>"
                 wanted = text if size <= LONGEST else f"{'<' * before}***>"
-                assert _secrets.hidden(text) == wanted
+                assert redaction.hidden(text) == wanted
     close = "sk-abcd efghij- KLMNOPQ RST-012"
-    assert _secrets.hidden(close) == close
-    assert longest_part(_secrets.hidden(f"{SECRET[3:12]}{SECRET[20:30]}{SECRET[1:9]}")) <= LONGEST
+    assert redaction.hidden(close) == close
+    assert longest_part(redaction.hidden(f"{SECRET[3:12]}{SECRET[20:30]}{SECRET[1:9]}")) <= LONGEST
 
 
 def test_keys_with_what_python_escapes() -> None:
@@ -154,10 +154,10 @@ def test_keys_with_what_python_escapes() -> None:
 
 def test_very_many_keys_and_very_long_ones() -> None:
     """Old ones are forgotten, with all that was kept of them; a long one hides in no long time."""
-    before = len(_secrets._PIECES)
+    before = len(redaction._PIECES)
     for number in range(5000):
-        _secrets.keep_secret(f"key-{number:06}-" + f"{number * 7919:010}" * 2)
-    assert len(_secrets._KNOWN) <= _secrets._MOST
-    assert len(_secrets._PIECES) < before + 40 * _secrets._MOST
-    _secrets.keep_secret("a" * 60_000)
-    assert "a" * 8 not in _secrets.hidden("b" + "a" * 50_000)
+        redaction.keep_secret(f"key-{number:06}-" + f"{number * 7919:010}" * 2)
+    assert len(redaction._KNOWN) <= redaction._MOST
+    assert len(redaction._PIECES) < before + 40 * redaction._MOST
+    redaction.keep_secret("a" * 60_000)
+    assert "a" * 8 not in redaction.hidden("b" + "a" * 50_000)

@@ -337,7 +337,7 @@ def test_the_older_library_keeps_no_log(
 ) -> None:
     with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
         catalogue.add(music / "song 0.flac")
-    monkeypatch.setattr("polymux.songs.connection.apsw", None)
+    monkeypatch.setattr("polymux._util.sqlite.apsw", None)
     with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
         assert catalogue.stats().library.startswith("sqlite3")
         assert catalogue._database.reader.value("PRAGMA journal_mode") == "truncate"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.songs import connection
+from polymux._util import sqlite
 from polymux.songs.failures import is_full
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ def test_who_writes_meanwhile_is_no_damage(
     filled: Path, monkeypatch: pytest.MonkeyPatch, library: str
 ) -> None:
     if library == "sqlite3":
-        monkeypatch.setattr(connection, "apsw", None)
-    monkeypatch.setattr(connection, "_LONGEST_WAIT_MS", 50)
+        monkeypatch.setattr(sqlite, "apsw", None)
+    monkeypatch.setattr(sqlite, "_LONGEST_WAIT_MS", 50)
     with polymux.Catalogue(filled) as catalogue, polymux.Catalogue(filled) as other:
         assert catalogue.check().is_whole
         with other._database.transaction():

@@ -57,7 +57,7 @@ def test_a_long_recording_is_written_without_apsw(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such a transaction is more than the memory of the connection, and keeps readers out."""
-    monkeypatch.setattr("polymux.songs.connection.apsw", None)
+    monkeypatch.setattr("polymux._util.sqlite.apsw", None)
     path = mix(tmp_path / "mix.wav", 6)
     with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
         assert catalogue.stats().library.startswith("sqlite3")

@@ -89,7 +89,7 @@ def test_it_is_asked_and_not_changed(
 ) -> None:
     folder = tmp_path / "catalogue"
     if made_by == "sqlite3":
-        monkeypatch.setattr("polymux.songs.connection.apsw", None)
+        monkeypatch.setattr("polymux._util.sqlite.apsw", None)
     with polymux.Catalogue(folder) as catalogue:
         catalogue.add(music, workers=1)
     before = written(folder)
@@ -137,9 +137,9 @@ def test_somebody_else_may_change_it(
     """While it is open and after: of files that are read without locks, too."""
     added = catalogue_songs.song(tmp_path / "added.flac", 77, title="Added")
     with monkeypatch.context() as patched:
-        patched.setattr("polymux.songs.connection._is_fixed", lambda _: True)
+        patched.setattr("polymux._util.sqlite._is_fixed", lambda _: True)
         if library == "sqlite3":
-            patched.setattr("polymux.songs.connection.apsw", None)
+            patched.setattr("polymux._util.sqlite.apsw", None)
         reader = ReadCatalogue(filled)
         assert reader.identify(snippets[4]) is None
     monkeypatch.setattr("polymux.songs.writing.WritingLock.try_acquire", lambda _: False)

@@ -60,7 +60,7 @@ def test_what_it_does(tmp_path: Path, lines: str, does: tuple[str, ...]) -> None
 def test_what_is_wrong(
     tmp_path: Path, lines: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polymux._secrets._KNOWN", {})  # Keys of other tests are words here.
+    monkeypatch.setattr("polymux._util.redaction._KNOWN", {})  # Keys of other tests are words here.
     with pytest.raises(InvalidRequestError) as wrong:
         read(tmp_path, lines)
     assert told in str(wrong.value)

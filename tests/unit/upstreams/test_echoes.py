@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from polymux import ChatChunk
-from polymux._secrets import keep_secret
+from polymux._util.redaction import keep_secret
 from polymux.upstreams.echoes import Echoes, WrittenKey
 
 KEY = "gsk-canary-0123456789abcdefghij"

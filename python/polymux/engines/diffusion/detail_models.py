@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.engines.diffusion import loras
 from polymux.engines.diffusion.finite import is_finite
 from polymux.models.roles import ROLES, needed_roles

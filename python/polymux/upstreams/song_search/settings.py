@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 from urllib.parse import urlsplit
 
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.config import checked_base_url
 from polymux.errors import InvalidRequestError
 

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlencode, urlsplit
 from polymux import _loop, errors
 from polymux._answers import Answer
 from polymux._native.version import __version__
-from polymux._secrets import keep_secret
+from polymux._util.redaction import keep_secret
 from polymux.config import checked_base_url
 from polymux.upstreams.failing import reason_of
 from polymux.upstreams.song_search.failing import Trouble, TroubleKind, retry_after_s

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import contract
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.responses import Prediction
 from polymux.server.answers import send_whole
 from polymux.server.doors.openai.fields import GivenFields, checked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
 from polymux.service.failures import invalid
 from polymux.service.work import Upload

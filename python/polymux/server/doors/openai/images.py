@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import contract, errors
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.server import body as bodies
 from polymux.server.answers import send_json
 from polymux.server.doors.openai.fields import GivenFields, checked

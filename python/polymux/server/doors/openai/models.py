@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.server.answers import send_json
 from polymux.server.doors.openai.shape import FIRST_MODEL, OpenAiEndpoint, model_names
 from polymux.service.failures import refusal

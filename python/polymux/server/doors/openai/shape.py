@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.server.answers import send_json, told_fields
 from polymux.server.endpoint import Endpoint, NotFound
 from polymux.service.failures import refusal

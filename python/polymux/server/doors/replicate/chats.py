@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
-from polymux._text import printable, shortened
+from polymux._util.text import printable, shortened
 from polymux.server.doors.replicate.schema import input_schema
 from polymux.server.doors.replicate.shape import invalid_input
 

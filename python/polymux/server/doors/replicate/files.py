@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.server.answers import send_json, send_whole
 from polymux.server.body import read_form
 from polymux.server.doors.replicate.shape import BASE, ReplicateEndpoint, invalid_input

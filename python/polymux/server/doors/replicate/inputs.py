@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from polymux import contract, errors
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.bringing import FIELDS, Bringer
 from polymux.mcp.arguments import Arguments, checked

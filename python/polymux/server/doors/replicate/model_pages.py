@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.server.answers import send_json
 from polymux.server.doors.replicate.models import all_models, is_there, named
 from polymux.server.doors.replicate.shape import BASE, ReplicateEndpoint

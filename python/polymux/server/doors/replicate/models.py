@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
-from polymux._text import shown
+from polymux._util.text import shown
 from polymux.server.doors.replicate.chats import CHATS, chat_schema
 from polymux.server.doors.replicate.schema import PIECES, document, input_schema, output_schema
 from polymux.service.failures import refusal

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux._text import printable, shortened, shown
+from polymux._util.text import printable, shortened, shown
 from polymux.server.doors.replicate.shape import invalid_input
 from polymux.server.operations import preferences
 

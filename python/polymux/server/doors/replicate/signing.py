@@ -10,9 +10,9 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from polymux._atomic import remove_private_drafts, write_private
-from polymux._secrets import keep_secret
-from polymux._text import display_name
+from polymux._util.atomic_file import remove_private_drafts, write_private
+from polymux._util.redaction import keep_secret
+from polymux._util.text import display_name
 from polymux.service.drafts import reported
 
 if TYPE_CHECKING:

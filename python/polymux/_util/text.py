@@ -2,7 +2,7 @@
 
 import os
 
-from polymux._secrets import hidden
+from polymux._util.redaction import hidden
 
 SHOWN_CHARACTERS = 200
 

@@ -22,7 +22,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.errors import CatalogueError
 from polymux.songs.failures import is_busy, is_damaged, is_full
 
@@ -313,7 +313,7 @@ def library() -> str:
     """Which SQLite it is, such as ``"apsw 3.51.3"``.
 
     Example:
-        >>> from polymux.songs.connection import library
+        >>> from polymux._util.sqlite import library
         >>> library().split()[0] in ("apsw", "sqlite3")
         True
     """

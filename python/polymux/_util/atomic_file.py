@@ -9,7 +9,7 @@ import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from polymux._text import display_name
+from polymux._util.text import display_name
 from polymux.errors import OutputError, OutputExistsError, OutputFailedError, OutputRefusedError
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Helpers without a subject of their own that every layer may import."""
