@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from polymux.call_options import Retry, Timeout
     from polymux.chat_stream import AsyncChatStream, ChatChunk, ChatStream, decode_chat_stream
     from polymux.client import Client
-    from polymux.conversion import convert_many, convert_to_mp3
     from polymux.errors import (
         AnswerTooLargeError,
         APIError,
@@ -75,9 +74,19 @@ if TYPE_CHECKING:
         URLRefusedError,
     )
     from polymux.local import Local
-    from polymux.media_file import ConversionOutcome, MediaFile
-    from polymux.options import Limits
-    from polymux.probing import decode_audio, probe
+    from polymux.media.conversion import convert_many, convert_to_mp3
+    from polymux.media.media_file import ConversionOutcome, MediaFile
+    from polymux.media.options import Limits
+    from polymux.media.probe import decode_audio, probe
+    from polymux.media.results import (
+        Chapter,
+        ConversionReport,
+        ConversionWarning,
+        Cover,
+        MediaInfo,
+        PcmAudio,
+        StreamInfo,
+    )
     from polymux.progress import Progress
     from polymux.responses import (
         AnswerMessage,
@@ -92,15 +101,6 @@ if TYPE_CHECKING:
         ToolFunction,
         TranscriptChunk,
         Usage,
-    )
-    from polymux.results import (
-        Chapter,
-        ConversionReport,
-        ConversionWarning,
-        Cover,
-        MediaInfo,
-        PcmAudio,
-        StreamInfo,
     )
     from polymux.songs.catalogue import Catalogue
     from polymux.songs.results import CatalogueSong, Match

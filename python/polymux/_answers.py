@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from polymux._connection import Connection
     from polymux.errors import APIError, APIStatusError
-    from polymux.media_file import MediaFile
+    from polymux.media.media_file import MediaFile
 
     #: As the native core gives it: status, header fields, body, tries, seconds.
     Native = tuple[int, bytes, bytes, int, float]

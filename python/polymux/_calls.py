@@ -89,7 +89,7 @@ class Call:
         """
         self.connection = connection
         if awaited and on_upload is not None:
-            from polymux.media_file import refuse_asynchronous
+            from polymux.media.media_file import refuse_asynchronous
 
             refuse_asynchronous("on_upload", on_upload)
         if resolved(operation) == "chat" and values.get("model") is None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
-from polymux.inputs import path_bytes
-from polymux.options import integer
+from polymux.media.inputs import path_bytes
+from polymux.media.options import integer
 
 if TYPE_CHECKING:
     import os

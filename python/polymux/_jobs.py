@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from polymux._util.text import shown
 from polymux.errors import OutputRefusedError
-from polymux.inputs import destination_path, is_path, native_destination, native_source
-from polymux.media_file import ConversionOutcome, MediaFile
-from polymux.options import integer
+from polymux.media.inputs import destination_path, is_path, native_destination, native_source
+from polymux.media.media_file import ConversionOutcome, MediaFile
+from polymux.media.options import integer
+from polymux.media.results import report_from_native
 from polymux.progress import Progress, progress_from_native
-from polymux.results import report_from_native
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from polymux._native import _media
-    from polymux.inputs import Destination, Source
+    from polymux.media.inputs import Destination, Source
 
     Names: TypeAlias = Callable[[Source, int], str | os.PathLike[str]]
 
@@ -235,7 +235,7 @@ def output_folder(path: str | bytes | os.PathLike[str] | os.PathLike[bytes] | No
         return None
     from polymux._util.text import display_name
     from polymux.errors import OutputFailedError
-    from polymux.inputs import path_bytes
+    from polymux.media.inputs import path_bytes
 
     folder = Path(os.fsdecode(path_bytes(path)))
     quoted = display_name(os.fspath(folder))

@@ -17,8 +17,8 @@ from polymux._open_calls import OpenCalls
 from polymux.engines.in_process import InProcessBackend
 from polymux.engines.prepared import refuse_addresses
 from polymux.errors import NoMatchError, PredictionFailedError
-from polymux.inputs import path_bytes
 from polymux.local_file import LocalFile
+from polymux.media.inputs import path_bytes
 from polymux.operations.results import RESULTS
 from polymux.request import messages_of
 from polymux.service import shapes
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from polymux.downloads.settings import DownloadSettings
     from polymux.fetching import FetchPolicy
-    from polymux.media_file import MediaFile
+    from polymux.media.media_file import MediaFile
     from polymux.responses import Prediction
     from polymux.server.settings import EngineSettings, ServerSettings
     from polymux.service.backend import Backend

@@ -18,7 +18,7 @@ from polymux.errors import (
     InvalidRequestError,
     OperationCancelledError,
 )
-from polymux.inputs import file_given, path_bytes
+from polymux.media.inputs import file_given, path_bytes
 from polymux.service.work import Upload
 
 if TYPE_CHECKING:

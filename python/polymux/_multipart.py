@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
-from polymux.inputs import file_given, is_path, native_source
+from polymux.media.inputs import file_given, is_path, native_source
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from polymux._native._core import MultipartBody
-    from polymux.inputs import Source
+    from polymux.media.inputs import Source
 
     #: What is sent as a file: a path (`str` too), bytes, a binary file object, or pieces of bytes.
     Content: TypeAlias = "Source | Iterable[bytes] | AsyncIterable[bytes]"

@@ -19,7 +19,7 @@ import inspect
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
-from polymux import _jobs, probing
+from polymux import _jobs
 from polymux._jobs import (
     JobGroup,
     checked_concurrency,
@@ -27,7 +27,8 @@ from polymux._jobs import (
     named_tasks,
     output_folder,
 )
-from polymux.options import EncodingOptions, flag, native_options
+from polymux.media import probe as probing
+from polymux.media.options import EncodingOptions, flag, native_options
 from polymux.progress import Progress, progress_from_native
 
 if TYPE_CHECKING:
@@ -40,10 +41,10 @@ if TYPE_CHECKING:
     from polymux._jobs import Names
     from polymux._native import _media
     from polymux.chat_stream import AsyncChatStream
-    from polymux.inputs import Destination, Source
-    from polymux.media_file import ConversionOutcome, MediaFile
-    from polymux.options import CoverPicture, Limits, Preset, Tags, Time, Verify
-    from polymux.results import MediaInfo, PcmAudio
+    from polymux.media.inputs import Destination, Source
+    from polymux.media.media_file import ConversionOutcome, MediaFile
+    from polymux.media.options import CoverPicture, Limits, Preset, Tags, Time, Verify
+    from polymux.media.results import MediaInfo, PcmAudio
 
 _PROGRESS_INTERVAL_S = 0.1
 

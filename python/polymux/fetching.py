@@ -19,14 +19,14 @@ from polymux._fetch_rest import FetchStart, Unfinished
 from polymux._fetch_rules import FetchLimits, FetchPolicy, native_limits, native_policy
 from polymux._fetch_threads import on_a_thread
 from polymux._util.text import shown
-from polymux.inputs import is_path, path_bytes
+from polymux.media.inputs import is_path, path_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from polymux._native import _core
     from polymux._util.atomic_file import PendingFile
-    from polymux.inputs import Destination
+    from polymux.media.inputs import Destination
 
     #: Called with bytes of the body so far, decoded, and the bytes that the answer declared.
     OnProgress = Callable[[int, int | None], object]

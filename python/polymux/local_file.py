@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from polymux._util.text import display_name, size
-from polymux.media_file import MediaFile
+from polymux.media.media_file import MediaFile
 
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from polymux.results import ConversionReport
+    from polymux.media.results import ConversionReport
 
 __all__ = ["LocalFile"]
 

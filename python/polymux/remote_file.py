@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from polymux._util.redaction import hidden
 from polymux._util.text import printable, shortened
-from polymux.media_file import MediaFile, refuse_asynchronous
+from polymux.media.media_file import MediaFile, refuse_asynchronous
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from polymux.call_options import Timeout
     from polymux.fetching import Fetched, FetchLimits, FetchPolicy
-    from polymux.inputs import WritableFile
-    from polymux.results import ConversionReport
+    from polymux.media.inputs import WritableFile
+    from polymux.media.results import ConversionReport
 
 __all__ = ["RemoteFile"]
 

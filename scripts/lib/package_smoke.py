@@ -12,8 +12,8 @@ from array import array
 from pathlib import Path
 
 import polymux
-from polymux._video import read_frames, write_video
 from polymux.fetching import FetchPolicy, fetch
+from polymux.media.video import read_frames, write_video
 
 _RATE_HZ, _SECONDS = 44_100, 2
 #: Not a multiple of what encoders work in; one frame for each grey.

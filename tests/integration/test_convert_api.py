@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux import options
 from polymux._native import _media
+from polymux.media import options
 from support.media import Medium
 from support.mp3_frames import audio_frames, check_decodable, parse
 

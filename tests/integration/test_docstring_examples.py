@@ -64,6 +64,6 @@ def test_every_operation_has_examples() -> None:
     """Were none collected, all of the above would pass."""
     names = {example.name for example in examples()}
     for operation in ("convert_to_mp3", "convert_many"):
-        assert {f"polymux.conversion.{operation}", f"polymux.aio.{operation}"} <= names
+        assert {f"polymux.media.conversion.{operation}", f"polymux.aio.{operation}"} <= names
     for operation in ("probe", "decode_audio"):
-        assert {f"polymux.probing.{operation}", f"polymux.aio.{operation}"} <= names
+        assert {f"polymux.media.probe.{operation}", f"polymux.aio.{operation}"} <= names

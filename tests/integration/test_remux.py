@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from polymux import errors
-from polymux._remux import remux
+from polymux.media.remux import remux
 from support import ffprobe
 from support.remuxes import (
     PICTURE,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from polymux import errors
-from polymux._remux import remux
+from polymux.media.remux import remux
 from support import programs
 from support.remuxes import PICTURE, SOUND, VIDEO_CODECS, left_over, make
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FULL_DISK = """
 import resource, signal, sys
 from polymux import errors
-from polymux._remux import remux
+from polymux.media.remux import remux
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]),) * 2)
 try:
@@ -56,7 +56,7 @@ PLAYLISTS = {
 REFUSED = """
 import sys
 from polymux import errors
-from polymux._remux import remux
+from polymux.media.remux import remux
 print("begins", flush=True)
 open("/etc/hostname")
 try:

@@ -12,7 +12,7 @@ import numpy
 import polymux
 from polymux._native.media import media
 from polymux.engines.media import native_source
-from polymux.options import native_limits
+from polymux.media.options import native_limits
 from support import signature_oracle
 from support.signature_clips import RATE_HZ, clip
 from support.song_recognitions import recording

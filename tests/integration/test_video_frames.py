@@ -1,4 +1,4 @@
-"""Frames into MP4 and frames out of videos, as Python sees them: `polymux._video`."""
+"""Frames into MP4 and frames out of videos, as Python sees them: `polymux.media.video`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import numpy
 import pytest
 from polymux import errors
 from polymux._native import _media as media
-from polymux._video import read_frames, write_video
 from polymux.engines.base import Cancelled, Request, Token
 from polymux.engines.media import LOAD_FRAMES, MediaEngine
+from polymux.media.video import read_frames, write_video
 from polymux.service.work import Upload
 from support import programs
 from support.video_files import drawn, facts_of, likeness

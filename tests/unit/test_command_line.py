@@ -14,7 +14,7 @@ from polymux import InvalidRequestError
 from polymux.cli import exit_codes, limits, main, parser, terminal
 from polymux.cli.convert import _encoding
 from polymux.cli.plan import Item, plan
-from polymux.options import EncodingOptions
+from polymux.media.options import EncodingOptions
 
 if TYPE_CHECKING:
     import argparse

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from polymux import InvalidRequestError
-from polymux.inputs import destination_path, native_destination, native_source
+from polymux.media.inputs import destination_path, native_destination, native_source
 
 
 class BytesPath:

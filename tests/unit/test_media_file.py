@@ -11,8 +11,8 @@ from pathlib import Path
 
 import polymux
 import pytest
-from polymux.media_file import ConversionOutcome
-from polymux.results import report_from_native
+from polymux.media.media_file import ConversionOutcome
+from polymux.media.results import report_from_native
 from unit.test_values import REPORT
 
 MP3 = b"ID3 not really an MP3 \x00\xff"

@@ -18,9 +18,9 @@ import polymux.songs.results
 import pytest
 from polymux._util.redaction import keep_secret
 from polymux.local_file import LocalFile
+from polymux.media.results import ConversionWarning
 from polymux.notebook import markup
 from polymux.remote_file import RemoteFile
-from polymux.results import ConversionWarning
 from polymux.songs.results import (
     AddReport,
     CatalogueStatistics,

@@ -9,7 +9,8 @@ import polymux
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from polymux import InvalidRequestError, options
+from polymux import InvalidRequestError
+from polymux.media import options
 
 CORE_LIMITS = Path(__file__).parents[2] / "cpp/include/polymux/media/limits.hpp"
 

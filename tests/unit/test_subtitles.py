@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polymux import TranscriptChunk
-from polymux.subtitles import Cue, cues, srt, vtt
+from polymux.media.subtitles import Cue, cues, srt, vtt
 
 TIME = r"(\d\d+):(\d\d):(\d\d)"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import polymux
 import pytest
-from polymux import results
+from polymux.media import results
 from polymux.progress import progress_from_native
 
 REPORT: dict[str, Any] = {

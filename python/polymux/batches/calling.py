@@ -19,8 +19,8 @@ from polymux.batches.running import Runner
 from polymux.batches.storing import Storage
 from polymux.batches.subject import Subject
 from polymux.errors import InputNotFoundError, InvalidRequestError
+from polymux.media.options import integer
 from polymux.operations.synchronous import Operations
-from polymux.options import integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
-from polymux.options import CONVERSION_FIELDS
+from polymux.media.options import CONVERSION_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from polymux.batches.subject import Subject
     from polymux.call_options import Retry
     from polymux.local import Local
-    from polymux.media_file import MediaFile
+    from polymux.media.media_file import MediaFile
     from polymux.operations.synchronous import Operations
 
 #: Of a file that a server has made.
@@ -130,7 +130,7 @@ class Conversions:
         """Converts into the staging folder."""
         if not {"file"} <= fields.keys() <= {"file", *CONVERSION_FIELDS}:
             return self._others.do(fields, item, storage)
-        from polymux.conversion import convert_to_mp3
+        from polymux.media.conversion import convert_to_mp3
 
         options: dict[str, Any] = {
             CONVERSION_FIELDS[name]: fields[name] for name in fields.keys() - {"file"}

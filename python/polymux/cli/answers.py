@@ -12,7 +12,7 @@ from polymux.errors import PolymuxError
 if TYPE_CHECKING:
     from polymux.cli.saving import Saver
     from polymux.cli.terminal import Screen
-    from polymux.media_file import MediaFile
+    from polymux.media.media_file import MediaFile
     from polymux.responses import ChatCompletion, Prediction, Song
 
 
@@ -28,7 +28,7 @@ def show(result: Any, screen: Screen, *, as_json: bool = False, saver: Saver | N
     Returns:
         The exit code.
     """
-    from polymux.media_file import MediaFile
+    from polymux.media.media_file import MediaFile
 
     files = files_of(result)
     lacks_files = saver is not None and not files and _should_have_files(result)
@@ -65,7 +65,7 @@ def show_job(result: Any, screen: Screen, *, as_json: bool) -> bool:
 
 def files_of(result: Any) -> list[tuple[str, MediaFile]]:
     """The files of a result, each with what tells it from the others where that needs a word."""
-    from polymux.media_file import MediaFile
+    from polymux.media.media_file import MediaFile
     from polymux.responses import Prediction
 
     if isinstance(result, MediaFile):

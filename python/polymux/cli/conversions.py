@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from polymux._native import _media
-    from polymux.inputs import Destination, Source
-    from polymux.media_file import ConversionOutcome
-    from polymux.results import ConversionReport
+    from polymux.media.inputs import Destination, Source
+    from polymux.media.media_file import ConversionOutcome
+    from polymux.media.results import ConversionReport
 
 _DRAW_INTERVAL_S = 0.1
 

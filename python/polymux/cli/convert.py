@@ -13,7 +13,7 @@ from polymux.cli import exit_codes, limits, server
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from polymux.options import EncodingOptions
+    from polymux.media.options import EncodingOptions
 
 _EPILOG = """\
 The output stands next to the input, with .mp3 in the place of its suffix, unless -o says
@@ -201,7 +201,7 @@ def _run_here(options: argparse.Namespace) -> int:
     from polymux._jobs import checked_concurrency
     from polymux.cli.conversions import Conversions
     from polymux.cli.plan import plan
-    from polymux.options import native_options
+    from polymux.media.options import native_options
 
     server.refuse_without_server(
         options, "no server is named, give --server URL", has_deadline=False

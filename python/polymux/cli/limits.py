@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from polymux._util.text import shown
 
 if TYPE_CHECKING:
-    from polymux.options import Limits
+    from polymux.media.options import Limits
 
 
 def add_argument(command: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def from_arguments(options: argparse.Namespace) -> Limits | None:
     from dataclasses import fields
 
     from polymux.errors import InvalidRequestError
-    from polymux.options import Limits
+    from polymux.media.options import Limits
 
     known = {item.name for item in fields(Limits)}
     values: dict[str, Any] = {}

@@ -13,7 +13,7 @@ from polymux.cli.terminal import Screen, standard_input, write_json, write_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from polymux.results import MediaInfo, StreamInfo
+    from polymux.media.results import MediaInfo, StreamInfo
 
 _JSON_HELP = """\
 With --json, each line of standard output is one object: {"input": NAME, "info": {...}} with the
@@ -40,7 +40,7 @@ def add_commands(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Probes every input; the exit code."""
     from polymux.errors import MissingDependencyError, PolymuxError
-    from polymux.probing import probe
+    from polymux.media.probe import probe
 
     screen = Screen()
     code = exit_codes.SUCCESS

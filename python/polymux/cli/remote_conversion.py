@@ -16,7 +16,7 @@ from polymux.cli.saving import name_in
 from polymux.cli.terminal import Screen, standard_input, write_json
 from polymux.cli.waiting import Waiting
 from polymux.errors import InvalidRequestError, OutputExistsError, OutputFailedError, PolymuxError
-from polymux.options import CONVERSION_FIELDS
+from polymux.media.options import CONVERSION_FIELDS
 
 if TYPE_CHECKING:
     import argparse

@@ -15,7 +15,7 @@ from polymux.errors import OutputExistsError, OutputFailedError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from polymux.media_file import MediaFile
+    from polymux.media.media_file import MediaFile
 
 _LONGEST_STEM = 60
 _NO_NAME = re.compile(r"[^\w.-]+")

@@ -76,7 +76,7 @@ class Wanted(NamedTuple):
             )
         if self.form == "txt":
             return job.text.strip() + "\n"
-        from polymux import subtitles
+        from polymux.media import subtitles
 
         if not job.chunks and job.text:
             raise DecodeError(

@@ -15,7 +15,7 @@ from polymux._util.text import printable, shortened
 from polymux.downloads.formats import finished, live
 from polymux.downloads.library import asks_as_browser, extracted, loaded_library, site_failed
 from polymux.engines.base import Cancelled, Engine, Output
-from polymux.options import cover_type
+from polymux.media.options import cover_type
 from polymux.service.failures import refusal
 from polymux.summaries.captions import chosen_captions, says_anything
 

@@ -14,9 +14,9 @@ import polymux
 from polymux import errors
 from polymux.engines.base import Cancelled, Engine, Output, Produced
 from polymux.engines.models import threads
-from polymux.inputs import native_source
-from polymux.options import CONVERSION_FIELDS, native_limits
-from polymux.results import pcm_audio_from_native
+from polymux.media.inputs import native_source
+from polymux.media.options import CONVERSION_FIELDS, native_limits
+from polymux.media.results import pcm_audio_from_native
 from polymux.service.drafts import reported
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class MediaEngine(Engine):
 
     def _remux(self, request: Request, sink: EngineSink, token: Token) -> Output:
         """One file that plays, of one or two that were fetched."""
-        from polymux._remux import remux
+        from polymux.media.remux import remux
 
         def report(progress: Progress) -> None:
             if progress.fraction is not None:
@@ -205,7 +205,7 @@ class MediaEngine(Engine):
 
         The file has nothing but their samples, three bytes a pixel.
         """
-        from polymux._video import read_frames
+        from polymux.media.video import read_frames
 
         wanted = request.values
         width, height, most = int(wanted["width"]), int(wanted["height"]), int(wanted["frames"])

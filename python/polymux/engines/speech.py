@@ -10,7 +10,7 @@ from polymux import errors
 from polymux.engines.base import Engine, Output
 from polymux.engines.models import hash_of, missing_package, threads
 from polymux.engines.pauses import ShortPauses
-from polymux.languages import code_of
+from polymux.media.languages import code_of
 from polymux.service.failures import refusal
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from polymux.async_client import AsyncClient
     from polymux.mcp.desks import Call, Desk
     from polymux.mcp.files import Input
-    from polymux.media_file import MediaFile
+    from polymux.media.media_file import MediaFile
     from polymux.responses import Prediction
     from polymux.service.work import Caller
 
@@ -125,7 +125,7 @@ def _content(one: Input) -> Any:
 
 
 def _value(result: Any) -> Any:
-    from polymux.media_file import MediaFile
+    from polymux.media.media_file import MediaFile
 
     return {"response": str(result)} if isinstance(result, MediaFile) else result.json()
 

@@ -18,9 +18,9 @@ from polymux.notebook.markup import escaped, is_address, link, preformatted, tab
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from polymux.media_file import ConversionOutcome, MediaFile
+    from polymux.media.media_file import ConversionOutcome, MediaFile
+    from polymux.media.results import ConversionReport, Cover, MediaInfo, PcmAudio, StreamInfo
     from polymux.responses import Prediction, Song, SongList, TranscriptChunk
-    from polymux.results import ConversionReport, Cover, MediaInfo, PcmAudio, StreamInfo
 
 __all__ = [
     "conversion_outcome",

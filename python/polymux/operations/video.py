@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from polymux._multipart import Upload
     from polymux.call_options import Timeout
-    from polymux.media_file import MediaFile
+    from polymux.media.media_file import MediaFile
     from polymux.responses import Prediction, TextResponse
 
 

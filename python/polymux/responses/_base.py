@@ -21,7 +21,7 @@ from polymux.responses._members import (
 
 if TYPE_CHECKING:
     from polymux._answers import Answer
-    from polymux.media_file import MediaFile
+    from polymux.media.media_file import MediaFile
 
 ResultT = TypeVar("ResultT", bound="Result")
 AnsweredT = TypeVar("AnsweredT", bound="Answered")

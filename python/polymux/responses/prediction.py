@@ -11,7 +11,7 @@ from polymux.responses._base import Response, Result, all_nested, keep
 from polymux.responses._members import is_kind, joined, member, wrong
 
 if TYPE_CHECKING:
-    from polymux.media_file import MediaFile
+    from polymux.media.media_file import MediaFile
 
 _FAILED = frozenset({"failed", "canceled", "aborted"})
 

@@ -21,7 +21,7 @@ from polymux.errors import (
     InvalidRequestError,
     PolymuxError,
 )
-from polymux.options import integer
+from polymux.media.options import integer
 from polymux.songs.results import AddProgress, AddReport, FailedFile
 from polymux.songs.table import FileState, SongRow, digest_of
 from polymux.songs.tags import tags_of
@@ -241,8 +241,8 @@ class Addition:
         return None
 
     def _listen(self, found: Examined) -> None:
-        from polymux.inputs import native_source
-        from polymux.options import native_limits
+        from polymux.media.inputs import native_source
+        from polymux.media.options import native_limits
 
         source = native_source(os.fsdecode(found.path))
         limits = native_limits(None)
@@ -251,7 +251,7 @@ class Addition:
         found.duration_s = heard["duration_s"]
 
     def _tags(self, path: bytes) -> SongTags:
-        from polymux.probing import probe
+        from polymux.media.probe import probe
 
         return tags_of(path, probe(os.fsdecode(path)))
 

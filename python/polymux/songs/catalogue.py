@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from polymux._util.sqlite import library
 from polymux.errors import InvalidRequestError
-from polymux.options import flag, integer
+from polymux.media.options import flag, integer
 from polymux.songs import exporting, text_search
 from polymux.songs.adding import Addition, is_there
 from polymux.songs.database import Database
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self, TypeAlias
 
-    from polymux.inputs import Source
-    from polymux.options import Limits
+    from polymux.media.inputs import Source
+    from polymux.media.options import Limits
     from polymux.songs.results import AddProgress, AddReport, Match
 
     FilePath: TypeAlias = str | os.PathLike[str] | os.PathLike[bytes]

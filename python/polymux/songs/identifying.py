@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from polymux.inputs import native_source
-from polymux.options import native_limits
+from polymux.media.inputs import native_source
+from polymux.media.options import native_limits
 from polymux.songs.results import Match, RunnerUp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from polymux.inputs import Source
-    from polymux.options import Limits
+    from polymux.media.inputs import Source
+    from polymux.media.options import Limits
     from polymux.songs.index import CatalogueIndex
     from polymux.songs.results import CatalogueSong
     from polymux.songs.table import SongTable

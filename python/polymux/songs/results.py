@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.errors import PolymuxError
-    from polymux.results import Cover
+    from polymux.media.results import Cover
 
 
 @dataclass(frozen=True, slots=True)

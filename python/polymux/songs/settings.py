@@ -9,7 +9,7 @@ from typing import Any
 from polymux._util.text import display_name
 from polymux.config import config_path
 from polymux.errors import CatalogueError, InvalidRequestError
-from polymux.options import number
+from polymux.media.options import number
 
 _LARGEST_FILE_BYTES = 1 << 20
 #: From which confidence on a song may be named. Below, whatever stands first is a guess; above,

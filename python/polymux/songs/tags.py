@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from polymux.songs.folding import tidy
 
 if TYPE_CHECKING:
-    from polymux.results import Cover, MediaInfo
+    from polymux.media.results import Cover, MediaInfo
     from polymux.songs.results import CatalogueSong
 
 EMBEDDED = "embedded"
@@ -111,7 +111,7 @@ def read_cover(song: CatalogueSong) -> Cover | None:
     if song.cover is None:
         return None
     if song.cover == EMBEDDED:
-        from polymux.probing import probe
+        from polymux.media.probe import probe
 
         cover = probe(song.path).cover
         return cover if cover is not None and len(cover.data) <= LARGEST_COVER_BYTES else None
@@ -119,7 +119,7 @@ def read_cover(song: CatalogueSong) -> Cover | None:
 
 
 def _picture(path: Path) -> Cover | None:
-    from polymux.results import Cover
+    from polymux.media.results import Cover
 
     try:
         with path.open("rb") as file:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from polymux.errors import InvalidRequestError
-from polymux.options import integer
+from polymux.media.options import integer
 from polymux.songs.folding import folded, spellings
 
 if TYPE_CHECKING:

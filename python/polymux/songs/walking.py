@@ -110,7 +110,7 @@ def absolute_path(source: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -
     Raises:
         InvalidRequestError: It is empty: a variable without a value, and not the current folder.
     """
-    from polymux.inputs import path_bytes
+    from polymux.media.inputs import path_bytes
 
     path = path_bytes(source)
     if not path:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
 from polymux._util.text import shown
-from polymux.languages import name_of
+from polymux.media.languages import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

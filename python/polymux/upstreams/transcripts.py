@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from polymux import errors
 from polymux._multipart import multipart_body
 from polymux.engines.prepared import refuse_addresses
-from polymux.languages import code_of
+from polymux.media.languages import code_of
 from polymux.service.failures import refusal
 from polymux.upstreams.failing import failed
 

@@ -20,7 +20,7 @@ HOMES = {
     "polymux._multipart": ("Upload",),
     "polymux.call_options": ("Timeout",),
     "polymux.chat_stream": ("AsyncChatStream", "ChatStream"),
-    "polymux.media_file": ("MediaFile",),
+    "polymux.media.media_file": ("MediaFile",),
     "polymux.operations.types": (),
     "polymux.responses": (
         "AnswerMessage", "ChatCompletion", "OcrText", "Prediction", "Song", "SongList",

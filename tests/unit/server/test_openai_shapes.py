@@ -9,8 +9,9 @@ import pytest
 from faster_whisper.tokenizer import _LANGUAGE_CODES
 from hypothesis import given
 from hypothesis import strategies as st
-from polymux import TranscriptChunk, contract, languages
+from polymux import TranscriptChunk, contract
 from polymux.errors import APIStatusError
+from polymux.media import languages
 from polymux.responses import Prediction
 from polymux.server.doors.openai.audio import wanted_transcript
 from polymux.server.doors.openai.images import wanted_images

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.results import Cover, MediaInfo, StreamInfo
+from polymux.media.results import Cover, MediaInfo, StreamInfo
 from polymux.songs.tags import SongTags, cover_beside, named, tags_of
 
 if TYPE_CHECKING:

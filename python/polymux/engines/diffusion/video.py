@@ -307,7 +307,7 @@ def _written(
     """An MP4 of them; the token is looked at before each."""
     import numpy
 
-    from polymux._video import write_video
+    from polymux.media.video import write_video
 
     width, height = plan.size
     path = sink.draft(width * height * 3 * plan.frames // _COMPRESSED)

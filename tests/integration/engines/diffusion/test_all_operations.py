@@ -16,7 +16,7 @@ import polymux
 import pytest
 from PIL import Image
 from polymux import errors
-from polymux._video import write_video
+from polymux.media.video import write_video
 from polymux.server.settings import EngineSettings, Limits
 from support import detail_models, diffusion_models, video_models
 from support.polymux_server import PolymuxServer

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux import errors, subtitles
-from polymux.languages import name_of
+from polymux import errors
+from polymux.media import subtitles
+from polymux.media.languages import name_of
 from polymux.server.answers import to_json
 from polymux.service.failures import refusal
 

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from polymux.errors import InvalidRequestError, OperationCancelledError
-from polymux.inputs import native_source, path_bytes
-from polymux.options import flag, native_limits
+from polymux.media.inputs import native_source, path_bytes
+from polymux.media.options import flag, native_limits
+from polymux.media.results import ConversionWarning
 from polymux.progress import progress_from_native
-from polymux.results import ConversionWarning
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from polymux.options import Limits
+    from polymux.media.options import Limits
     from polymux.progress import Progress
 
     FilePath: TypeAlias = str | os.PathLike[str]
@@ -134,7 +134,7 @@ def remux(
         MissingDependencyError: This installation has no media support.
 
     Example:
-        >>> from polymux._remux import remux
+        >>> from polymux.media.remux import remux
         >>> remuxed = remux(["talk.mp4"], "talk.mkv", container="matroska")
         >>> remuxed.content_type, [stream.type for stream in remuxed.streams]
         ('video/matroska', ['video', 'audio'])

@@ -32,7 +32,7 @@ def cues(chunks: Sequence[TranscriptChunk]) -> list[Cue]:
 
     Example:
         >>> from polymux import TranscriptChunk
-        >>> from polymux.subtitles import cues
+        >>> from polymux.media.subtitles import cues
         >>> cues([TranscriptChunk({"text": " Hello there.", "timestamp": [1.5, None]})])
         [Cue(start_ms=1500, end_ms=2500, text='Hello there.')]
     """

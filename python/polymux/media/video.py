@@ -10,15 +10,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from polymux.errors import InvalidRequestError, OperationCancelledError
-from polymux.inputs import native_source, path_bytes
-from polymux.options import flag, native_limits
+from polymux.media.inputs import native_source, path_bytes
+from polymux.media.options import flag, native_limits
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable
 
-    from polymux._remux import Cancellation
-    from polymux.options import Limits
+    from polymux.media.options import Limits
+    from polymux.media.remux import Cancellation
 
     FilePath: TypeAlias = str | os.PathLike[str]
 
@@ -130,7 +130,7 @@ def write_video(
         MissingDependencyError: This installation has no media support.
 
     Example:
-        >>> from polymux._video import write_video
+        >>> from polymux.media.video import write_video
         >>> grey = [bytes([level]) * (64 * 48 * 3) for level in range(0, 250, 10)]
         >>> written = write_video("grey.mp4", grey, width=64, height=48, fps=10, codec="vp9")
         >>> written.frames, written.duration_s, written.encoder
@@ -205,7 +205,7 @@ def read_frames(
         MissingDependencyError: This installation has no media support.
 
     Example:
-        >>> from polymux._video import read_frames
+        >>> from polymux.media.video import read_frames
         >>> read = read_frames("talk.mp4", "f.rgb", width=64, height=48, fps=5, most_frames=3)
         >>> import pathlib
         >>> read.frames, pathlib.Path("f.rgb").stat().st_size

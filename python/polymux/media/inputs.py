@@ -14,7 +14,7 @@ from polymux.errors import InvalidRequestError
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-    from polymux.media_file import MediaFile
+    from polymux.media.media_file import MediaFile
 
 
 class ReadableFile(Protocol):
@@ -98,7 +98,7 @@ def file_given(source: object) -> tuple[str, object] | None:
     are asked for, through its own guard and without any key.
     """
     # Nobody has one where its module is not there.
-    module = sys.modules.get("polymux.media_file")
+    module = sys.modules.get("polymux.media.media_file")
     if module is None or not isinstance(source, module.MediaFile):
         return None
     if source.path is not None:

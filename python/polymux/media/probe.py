@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from polymux.inputs import native_source
-from polymux.options import flag, integer, native_limits, optional_integer, seconds
-from polymux.results import media_info_from_native, pcm_audio_from_native
+from polymux.media.inputs import native_source
+from polymux.media.options import flag, integer, native_limits, optional_integer, seconds
+from polymux.media.results import media_info_from_native, pcm_audio_from_native
 
 if TYPE_CHECKING:
-    from polymux.inputs import Source
-    from polymux.options import Limits, Time
-    from polymux.results import MediaInfo, PcmAudio
+    from polymux.media.inputs import Source
+    from polymux.media.options import Limits, Time
+    from polymux.media.results import MediaInfo, PcmAudio
 
 
 def probe(source: Source, *, limits: Limits | None = None) -> MediaInfo:

@@ -1,7 +1,7 @@
 """Languages that Whisper knows, by their English names and their codes.
 
 Example:
-    >>> from polymux.languages import code_of, name_of
+    >>> from polymux.media.languages import code_of, name_of
     >>> code_of("German"), name_of("de")
     ('de', 'german')
 """

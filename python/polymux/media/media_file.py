@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from polymux.call_options import Timeout
-    from polymux.inputs import Source
-    from polymux.results import ConversionReport
+    from polymux.media.inputs import Source
+    from polymux.media.results import ConversionReport
 
 _INLINE_PLAYER_BYTES = 10_000_000
 _PIECE_BYTES = 256 << 10

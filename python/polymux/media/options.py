@@ -263,7 +263,7 @@ def cover_type(data: bytes) -> str | None:
     r"""The content type of a picture that players show as a cover; None for what is none.
 
     Example:
-        >>> from polymux.options import cover_type
+        >>> from polymux.media.options import cover_type
         >>> cover_type(b"\xff\xd8\xff\xe0"), cover_type(b"RIFF....WEBP")
         ('image/jpeg', None)
     """

@@ -13,7 +13,7 @@ from polymux._jobs import (
     named_tasks,
     output_folder,
 )
-from polymux.options import EncodingOptions, flag, native_options
+from polymux.media.options import EncodingOptions, flag, native_options
 from polymux.progress import progress_from_native
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from typing import Any, Unpack
 
     from polymux._jobs import Names
-    from polymux.inputs import Destination, Source
-    from polymux.media_file import ConversionOutcome, MediaFile
-    from polymux.options import CoverPicture, Limits, Preset, Tags, Time, Verify
+    from polymux.media.inputs import Destination, Source
+    from polymux.media.media_file import ConversionOutcome, MediaFile
+    from polymux.media.options import CoverPicture, Limits, Preset, Tags, Time, Verify
     from polymux.progress import Progress
 
 

@@ -1,0 +1,1 @@
+"""Conversion, probing, remuxing and decoding of media files."""
