@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from polymux.downloads.settings import DownloadSettings
-    from polymux.fetching import FetchPolicy
+    from polymux.fetch.fetch import FetchPolicy
     from polymux.media.media_file import MediaFile
     from polymux.responses import Prediction
     from polymux.server.settings import EngineSettings, ServerSettings

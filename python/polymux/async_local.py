@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from polymux._local_calls import Intake, LocalHome
     from polymux.call_options import Timeout
     from polymux.downloads.settings import DownloadSettings
-    from polymux.fetching import FetchPolicy
+    from polymux.fetch.fetch import FetchPolicy
     from polymux.responses import Prediction
     from polymux.server.settings import EngineSettings
     from polymux.service.backend import Backend

@@ -15,7 +15,7 @@ from polymux.downloads.bringing import Bringer, addressed
 from polymux.downloads.pages import PageDownloader
 from polymux.downloads.settings import DownloadSettings
 from polymux.engines.in_process import InProcessBackend
-from polymux.fetching import FetchPolicy
+from polymux.fetch.fetch import FetchPolicy
 from polymux.service.backend import Backend
 from polymux.service.work import Product
 from polymux.summaries.backend import SummaryBackend

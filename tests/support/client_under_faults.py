@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 from polymux import errors
 from polymux._util.atomic_file import write_atomically
-from polymux.fetching import FetchPolicy, fetch
+from polymux.fetch.fetch import FetchPolicy, fetch
 from polymux.remote_file import RemoteFile
 
 if TYPE_CHECKING:

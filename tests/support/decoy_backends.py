@@ -12,7 +12,7 @@ from polymux.engines.conversations import ChatBackend
 from polymux.engines.diffusion.backend import DiffusionBackend
 from polymux.engines.diffusion.engine import ESTIMATE
 from polymux.engines.media import LOAD_PICTURES, MEASURE_PICTURE, REMUX
-from polymux.fetching import FetchPolicy
+from polymux.fetch.fetch import FetchPolicy
 from polymux.models.casting import Cast
 from polymux.models.roles import ROLES
 from polymux.service.work import Made, Product

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from polymux import contract
 from polymux.downloads.bringing import Bringer, failure_of
 from polymux.errors import PolymuxError
-from polymux.fetching import FetchPolicy
+from polymux.fetch.fetch import FetchPolicy
 from polymux.server.doors.replicate.delivery import Delivery
 from polymux.service.dispatch import Service, is_job
 from polymux.service.failures import described

@@ -20,7 +20,7 @@ from polymux.downloads.engine import FETCH_PAGE
 from polymux.downloads.library import site_failed
 from polymux.downloads.proxy import GuardedProxy
 from polymux.engines.supervisor import EngineBackend, Supervision
-from polymux.fetching import FetchLimits, ajudged
+from polymux.fetch.fetch import FetchLimits, ajudged
 from polymux.service.failures import engine_failed, refusal
 from polymux.service.work import LOCAL, Upload, Work
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from polymux.downloads.settings import DownloadSettings
-    from polymux.fetching import FetchPolicy
+    from polymux.fetch.fetch import FetchPolicy
     from polymux.service.drafts import Draft
     from polymux.service.work import Sink
 

@@ -17,7 +17,7 @@ from polymux import errors
 from polymux._util.text import shown
 from polymux.engines.media import LOAD_PICTURES, write_new
 from polymux.engines.prepared import upload_of
-from polymux.fetching import FetchLimits, FetchPolicy, afetch
+from polymux.fetch.fetch import FetchLimits, FetchPolicy, afetch
 from polymux.service.backend import Backend, Health
 from polymux.service.failures import invalid, refusal
 from polymux.service.work import Sink, Upload
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from polymux.fetching import Fetched
+    from polymux.fetch.fetch import Fetched
     from polymux.service.chunks import Chunk
     from polymux.service.drafts import Draft
     from polymux.service.work import Product, Work

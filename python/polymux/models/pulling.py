@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from polymux.fetching import FetchPolicy
+    from polymux.fetch.fetch import FetchPolicy
     from polymux.models.folder import Installed, ModelsFolder, OnProgress
 
 _DAY_MS = 24 * 3600 * 1000
@@ -244,7 +244,7 @@ class _Pull:
         policy: FetchPolicy | None,
         told: Callable[..., object],
     ) -> None:
-        from polymux.fetching import FetchLimits, fetch_rest
+        from polymux.fetch.fetch import FetchLimits, fetch_rest
 
         # As long as the disk has room, where the catalogue does not say how long it is (what an
         # earlier answer said may not be so any more); and as long as it takes, while something

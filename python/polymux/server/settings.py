@@ -14,7 +14,7 @@ from polymux.cluster.settings import RaySettings
 from polymux.config import state_folder
 from polymux.downloads.settings import DownloadSettings
 from polymux.errors import InvalidRequestError
-from polymux.fetching import FetchPolicy
+from polymux.fetch.fetch import FetchPolicy
 from polymux.server.doors.settings import DoorSettings
 from polymux.server.engine_options import option_problems
 from polymux.server.route_checks import route_problems

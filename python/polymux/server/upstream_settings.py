@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from polymux.downloads.bringing import Bringer
-    from polymux.fetching import FetchPolicy
+    from polymux.fetch.fetch import FetchPolicy
     from polymux.service.backend import Backend
 
 KINDS = ("openai", "polymux", "replicate")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from polymux.chat_stream import AsyncChatStream, ChatChunk
-    from polymux.fetching import FetchPolicy
+    from polymux.fetch.fetch import FetchPolicy
     from polymux.service.chunks import Chunk
     from polymux.service.work import Work
     from polymux.upstreams.server import UpstreamServer

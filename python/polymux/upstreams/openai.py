@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.call_options import SLOW
-from polymux.fetching import FetchPolicy
+from polymux.fetch.fetch import FetchPolicy
 from polymux.service.backend import Backend, Health
 from polymux.service.failures import invalid, refusal
 from polymux.service.work import Product

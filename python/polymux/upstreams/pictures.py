@@ -13,7 +13,7 @@ from polymux.upstreams.results import decoded, fetched, judged, kept, picture_ty
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from polymux.fetching import FetchPolicy
+    from polymux.fetch.fetch import FetchPolicy
     from polymux.service.work import Made, Sink, Work
     from polymux.upstreams.server import UpstreamServer
 

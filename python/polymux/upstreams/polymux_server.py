@@ -13,7 +13,7 @@ from polymux._answers import warnings_of
 from polymux._native.json_numbers import finite
 from polymux.call_options import SLOW
 from polymux.downloads.bringing import failure_of
-from polymux.fetching import FetchLimits, FetchPolicy, ajudged
+from polymux.fetch.fetch import FetchLimits, FetchPolicy, ajudged
 from polymux.operations.results import JOBS, RESULTS
 from polymux.predictions import PATH
 from polymux.request import build_request

@@ -12,7 +12,7 @@ from polymux._native.json_numbers import finite
 from polymux.call_options import SLOW
 from polymux.downloads.bringing import failure_of
 from polymux.engines.prepared import refuse_addresses
-from polymux.fetching import FetchLimits, FetchPolicy, ajudged
+from polymux.fetch.fetch import FetchLimits, FetchPolicy, ajudged
 from polymux.service.backend import Backend, Health
 from polymux.service.failures import refusal
 from polymux.service.work import Product, Upload

@@ -13,7 +13,7 @@ from polymux.upstreams.results import KINDS, decoded, fetched, judged, kept
 from polymux.upstreams.transcripts import time_of
 
 if TYPE_CHECKING:
-    from polymux.fetching import FetchPolicy
+    from polymux.fetch.fetch import FetchPolicy
     from polymux.service.work import Made, Sink, Work
     from polymux.upstreams.server import UpstreamServer
 

@@ -12,7 +12,7 @@ from polymux import errors
 from polymux._util.text import printable
 from polymux.call_options import NEVER, SLOW
 from polymux.engines.media import write_new
-from polymux.fetching import FetchLimits, afetch
+from polymux.fetch.fetch import FetchLimits, afetch
 from polymux.service.media_store import MEDIA_EXTENSIONS
 from polymux.service.work import Made
 from polymux.upstreams.failing import failed
@@ -21,7 +21,7 @@ from polymux.upstreams.whole_pictures import BrokenPictureError, check_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from polymux.fetching import Fetched, FetchPolicy
+    from polymux.fetch.fetch import Fetched, FetchPolicy
     from polymux.service.work import Sink
     from polymux.upstreams.server import UpstreamServer
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux import Timeout, errors, remote_file
-from polymux.fetching import FetchPolicy, fetch
+from polymux.fetch.fetch import FetchPolicy, fetch
 from polymux.local_file import LocalFile
 from servers import steps
 from servers.misbehaving import MisbehavingServer

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.fetching import FetchPolicy
+from polymux.fetch.fetch import FetchPolicy
 from polymux.server.doors.replicate import webhooks
 from replicate.exceptions import ReplicateError
 from replicate.webhook import InvalidSignatureError, Webhooks

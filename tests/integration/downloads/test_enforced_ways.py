@@ -16,7 +16,7 @@ import pytest
 from polymux.downloads import health
 from polymux.downloads.proxy import GuardedProxy
 from polymux.engines import confinement, outlet
-from polymux.fetching import FetchPolicy
+from polymux.fetch.fetch import FetchPolicy
 from support.fetches import answering
 from support.web import Server
 

@@ -11,7 +11,7 @@ from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.pages import PageDownloader
 from polymux.downloads.settings import DownloadSettings
 from polymux.engines.in_process import InProcessBackend
-from polymux.fetching import FetchPolicy
+from polymux.fetch.fetch import FetchPolicy
 from polymux.server.settings import StoreSettings
 from polymux.service.backend import Backend
 from polymux.service.work import Product

@@ -11,7 +11,7 @@ from polymux.downloads.pages import PageDownloader
 from polymux.downloads.proxy import GuardedProxy
 from polymux.downloads.settings import DownloadSettings
 from polymux.errors import InvalidRequestError
-from polymux.fetching import FetchPolicy
+from polymux.fetch.fetch import FetchPolicy
 from polymux.service.work import Sink
 from support.fetches import answering
 from support.web import Server

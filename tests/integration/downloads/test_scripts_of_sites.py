@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from polymux.downloads.pages import PageDownloader
 from polymux.downloads.settings import DownloadSettings
-from polymux.fetching import FetchPolicy
+from polymux.fetch.fetch import FetchPolicy
 from polymux.service.work import Sink
 from support.fetches import answering
 from support.odd_downloaders import SCRIPTS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.fetching import FetchPolicy
+from polymux.fetch.fetch import FetchPolicy
 from polymux.server.settings import EngineSettings
 from support import programs
 from support.commands import run

@@ -11,7 +11,7 @@ import pytest
 from polymux import Client, errors
 from polymux.downloads.pages import PageDownloader
 from polymux.downloads.settings import DownloadSettings
-from polymux.fetching import FetchPolicy
+from polymux.fetch.fetch import FetchPolicy
 from polymux.summaries.backend import SummaryBackend
 from polymux.summaries.settings import SummaryOptions
 from polymux.upstreams.openai import OpenAIUpstream

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 from polymux.engines.conversations import ChatBackend
 from polymux.errors import BadRequestError
-from polymux.fetching import FetchPolicy
+from polymux.fetch.fetch import FetchPolicy
 from polymux.server.backends import media_confinement
 from polymux.server.settings import EngineSettings
 from support.chat_model import model_path

@@ -13,7 +13,7 @@ from PIL import Image
 from polymux import errors
 from polymux.engines.conversations import ChatBackend
 from polymux.engines.in_process import InProcessBackend
-from polymux.fetching import FetchPolicy
+from polymux.fetch.fetch import FetchPolicy
 from support.services import Scripted, chat_of, running
 from support.supervised import go, until
 from support.web import Server

@@ -11,7 +11,7 @@ from polymux.errors import (
     InvalidRequestError,
     URLRefusedError,
 )
-from polymux.fetching import FetchPolicy
+from polymux.fetch.fetch import FetchPolicy
 from polymux.models import pulling
 from polymux.models.failures import ModelError
 from polymux.models.folder import ModelsFolder

@@ -11,7 +11,7 @@ from polymux import call_options, contract
 from polymux.cluster.settings import RaySettings
 from polymux.downloads.settings import DownloadSettings
 from polymux.engines import conversations
-from polymux.fetching import FetchLimits, FetchPolicy
+from polymux.fetch.fetch import FetchLimits, FetchPolicy
 from polymux.server.backends import backends_of
 from polymux.server.doors.settings import DoorSettings
 from polymux.server.operations import OperationEndpoint

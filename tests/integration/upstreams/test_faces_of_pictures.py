@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux import errors
-from polymux.fetching import FetchPolicy
+from polymux.fetch.fetch import FetchPolicy
 from polymux.upstreams.openai import OpenAIUpstream
 from polymux.upstreams.server import UpstreamServer
 from servers import media, steps

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from polymux.downloads.bringing import Bringer, addressed
-from polymux.fetching import FetchPolicy
+from polymux.fetch.fetch import FetchPolicy
 from polymux.service.work import Sink
 from support.services import Scripted, chat_of, running, work_of
 

@@ -8,7 +8,7 @@ import pytest
 from polymux.cli import main
 from polymux.downloads.bringing import AddressedBackend, Bringer
 from polymux.errors import InvalidRequestError
-from polymux.fetching import FetchPolicy
+from polymux.fetch.fetch import FetchPolicy
 from polymux.server.settings import read_settings
 from polymux.server.upstream_settings import UpstreamSettings, upstreams_of
 from polymux.upstreams.replicate import ReplicateUpstream

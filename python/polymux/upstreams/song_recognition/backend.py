@@ -10,7 +10,7 @@ from polymux import errors
 from polymux._connection import host_of
 from polymux.engines.media import SONG_SIGNATURE
 from polymux.engines.prepared import refuse_addresses
-from polymux.fetching import FetchPolicy
+from polymux.fetch.fetch import FetchPolicy
 from polymux.service.backend import Backend, Health
 from polymux.service.failures import engine_failed
 from polymux.service.work import Product, Sink

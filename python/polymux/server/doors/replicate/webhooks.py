@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from polymux import errors
-from polymux.fetching import FetchLimits, ajudged
+from polymux.fetch.fetch import FetchLimits, ajudged
 from polymux.server.answers import send_json, to_json
 from polymux.server.doors.replicate.delivery import Delivery
 from polymux.server.doors.replicate.described import prediction_of

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux._fetch_rest import FetchStart, Unfinished
-from polymux._fetch_rules import FetchLimits, FetchPolicy, native_limits, native_policy
-from polymux._fetch_threads import on_a_thread
 from polymux._util.text import shown
+from polymux.fetch.policy import FetchLimits, FetchPolicy, native_limits, native_policy
+from polymux.fetch.threads import on_a_thread
 from polymux.media.inputs import is_path, path_bytes
 
 if TYPE_CHECKING:

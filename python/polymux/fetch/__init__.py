@@ -1,0 +1,1 @@
+"""The URL fetcher with SSRF protection."""
