@@ -14,7 +14,7 @@ namespace {
 /// The async faces are Python: they await, which C++ can only say at length.
 py::object in_python(const char* function, const py::object& self,
                      const py::tuple& rest = py::tuple()) {
-    return py::module_::import("polymux._multipart").attr(function)(self, *rest);
+    return py::module_::import("polymux.client.multipart").attr(function)(self, *rest);
 }
 
 }  // namespace

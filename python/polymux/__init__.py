@@ -16,13 +16,32 @@ if TYPE_CHECKING:
 
     from polymux import aio, contract, notebook
     from polymux._native.version import __version__
-    from polymux.async_client import AsyncClient
     from polymux.async_local import AsyncLocal
     from polymux.batches.calling import batch
     from polymux.batches.results import BatchItem, BatchProgress, BatchReport
-    from polymux.call_options import Retry, Timeout
-    from polymux.chat_stream import AsyncChatStream, ChatChunk, ChatStream, decode_chat_stream
-    from polymux.client import Client
+    from polymux.client.async_client import AsyncClient
+    from polymux.client.chat_stream import (
+        AsyncChatStream,
+        ChatChunk,
+        ChatStream,
+        decode_chat_stream,
+    )
+    from polymux.client.options import Retry, Timeout
+    from polymux.client.responses import (
+        AnswerMessage,
+        ChatCompletion,
+        Choice,
+        OcrText,
+        Prediction,
+        Song,
+        SongList,
+        TextResponse,
+        ToolCall,
+        ToolFunction,
+        TranscriptChunk,
+        Usage,
+    )
+    from polymux.client.sync_client import Client
     from polymux.errors import (
         AnswerTooLargeError,
         APIError,
@@ -88,20 +107,6 @@ if TYPE_CHECKING:
         StreamInfo,
     )
     from polymux.progress import Progress
-    from polymux.responses import (
-        AnswerMessage,
-        ChatCompletion,
-        Choice,
-        OcrText,
-        Prediction,
-        Song,
-        SongList,
-        TextResponse,
-        ToolCall,
-        ToolFunction,
-        TranscriptChunk,
-        Usage,
-    )
     from polymux.songs.catalogue import Catalogue
     from polymux.songs.results import CatalogueSong, Match
 

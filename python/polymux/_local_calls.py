@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from weakref import WeakSet
 
-from polymux import _local_folders, contract, responses
-from polymux._answers import Answer
+from polymux import _local_folders, contract
 from polymux._local_inputs import Intake, upload_of
 from polymux._local_store import LocalStore
 from polymux._open_calls import OpenCalls
+from polymux.client import responses
+from polymux.client.answer import Answer
+from polymux.client.methods.results import RESULTS
+from polymux.client.request import messages_of
 from polymux.engines.in_process import InProcessBackend
 from polymux.engines.prepared import refuse_addresses
 from polymux.errors import NoMatchError, PredictionFailedError
 from polymux.local_file import LocalFile
 from polymux.media.inputs import path_bytes
-from polymux.operations.results import RESULTS
-from polymux.request import messages_of
 from polymux.service import shapes
 from polymux.service.admission import Bounds
 from polymux.service.dispatch import Service
@@ -30,10 +31,10 @@ from polymux.service.work import LOCAL, Work
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from polymux.client.responses import Prediction
     from polymux.downloads.settings import DownloadSettings
     from polymux.fetch.fetch import FetchPolicy
     from polymux.media.media_file import MediaFile
-    from polymux.responses import Prediction
     from polymux.server.settings import EngineSettings, ServerSettings
     from polymux.service.backend import Backend
     from polymux.service.records import Job

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from polymux._multipart import _own_name
 from polymux._util.text import shown
+from polymux.client.multipart import _own_name
 from polymux.errors import (
     InputNotFoundError,
     InputUnreadableError,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from concurrent.futures import Future
 
-    from polymux.responses import Prediction
+    from polymux.client.responses import Prediction
 
 LONGEST_STOP_S = 5.0
 #: A signal may come just before the main thread begins to wait, or to another thread: neither

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from polymux._jobs import Names
     from polymux._native import _media
-    from polymux.chat_stream import AsyncChatStream
+    from polymux.client.chat_stream import AsyncChatStream
     from polymux.media.inputs import Destination, Source
     from polymux.media.media_file import ConversionOutcome, MediaFile
     from polymux.media.options import CoverPicture, Limits, Preset, Tags, Time, Verify
@@ -389,6 +389,6 @@ def decode_chat_stream(
         >>> asyncio.run(read())
         ['Hello']
     """
-    from polymux import chat_stream
+    from polymux.client import chat_stream
 
     return chat_stream.decode_async(chunks, longest_event_bytes)

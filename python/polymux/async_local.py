@@ -9,8 +9,8 @@ from contextlib import suppress
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
-from polymux.call_options import LONGEST_GENERATION_S
-from polymux.operations.asynchronous import AsyncOperations
+from polymux.client.methods.asynchronous import AsyncOperations
+from polymux.client.options import LONGEST_GENERATION_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from typing import Self
 
     from polymux._local_calls import Intake, LocalHome
-    from polymux.call_options import Timeout
+    from polymux.client.options import Timeout
+    from polymux.client.responses import Prediction
     from polymux.downloads.settings import DownloadSettings
     from polymux.fetch.fetch import FetchPolicy
-    from polymux.responses import Prediction
     from polymux.server.settings import EngineSettings
     from polymux.service.backend import Backend
     from polymux.service.work import Work
@@ -157,7 +157,7 @@ class AsyncLocal(AsyncOperations):
     ) -> Any:
         from polymux import _local_calls as calls
         from polymux import contract
-        from polymux.call_options import as_timeout
+        from polymux.client.options import as_timeout
         from polymux.service.dispatch import is_job
         from polymux.service.work import heard_at_the_end
 
@@ -225,8 +225,8 @@ class AsyncLocal(AsyncOperations):
     async def _stream(
         self, home: LocalHome, work: Work, limit_s: float | None, until: float | None
     ) -> Any:
-        from polymux.call_options import LONGEST_EVENT_BYTES
-        from polymux.chat_stream import decode_async
+        from polymux.client.chat_stream import decode_async
+        from polymux.client.options import LONGEST_EVENT_BYTES
 
         # A reader takes its time between two chunks, and that counts as well.
         pieces = home.calls.stream(_events(home, work, limit_s, until))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from polymux._answers import Answer
-from polymux._looks import (
+from polymux.client.answer import Answer
+from polymux.client.polling import (
     Events,
     Pages,
     Watch,
@@ -19,10 +19,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from polymux._connection import Connection
-    from polymux._settings import Settings
-    from polymux.call_options import Timeout
-    from polymux.responses import Prediction
+    from polymux.client.connection import Connection
+    from polymux.client.options import Timeout
+    from polymux.client.responses import Prediction
+    from polymux.client.settings import Settings
 
 __all__ = ["AsyncPredictions"]
 
@@ -73,16 +73,16 @@ class AsyncPredictions:
         timeout: float | Timeout | None = None,
     ) -> AsyncIterator[Prediction]:
         """A job as it changes; see `Predictions.events`."""
-        from polymux import _loop
+        from polymux.client import event_loop
 
         session = self._connection.session()
         request = events_request(self._connection, self._settings, prediction, timeout)
-        exchange = session.start(_loop.port(), *request, "pieces")
+        exchange = session.start(event_loop.port(), *request, "pieces")
         news = Events(self._connection, self._settings.longest_event_bytes)
         try:
             while not news.ended:
                 with failures_told():
-                    await _loop.news(exchange)
+                    await event_loop.news(exchange)
                 ended = exchange.ended
                 for job in news.read(exchange.take_bytes()):
                     yield job
@@ -118,11 +118,11 @@ class AsyncPredictions:
             job = await self.get(prediction, timeout=watch.rest())
 
     async def _ask(self, method: str, target: str, timeout: float | Timeout | None) -> Answer:
-        from polymux import _loop
+        from polymux.client import event_loop
 
         session = self._connection.session()
         request = prediction_request(self._connection, self._settings, method, target, timeout)
         with failures_told():
-            exchange = session.start(_loop.port(), *request, "whole")
-            outcome = await _loop.outcome(exchange, None, None)
+            exchange = session.start(event_loop.port(), *request, "whole")
+            outcome = await event_loop.outcome(exchange, None, None)
             return checked_answer(Answer(outcome, self._connection))

@@ -223,7 +223,7 @@ def configuration(
 
 def _is_same(url: str, other: str) -> bool:
     """Whether both are one server's address, however they are spelt: case, port, numbers."""
-    from polymux._connection import host_of
+    from polymux.client.connection import host_of
 
     def parts(address: str) -> tuple[str, str, str]:
         scheme, _, rest = checked_base_url(address).partition("://")

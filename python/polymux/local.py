@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from polymux._local_session import LONGEST_STOP_S, Hearing, Session
-from polymux.call_options import LONGEST_GENERATION_S
+from polymux.client.methods.synchronous import Operations
+from polymux.client.options import LONGEST_GENERATION_S
 from polymux.errors import OperationCancelledError
-from polymux.operations.synchronous import Operations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from typing import Self
 
     from polymux.async_local import AsyncLocal
-    from polymux.call_options import Timeout
+    from polymux.client.options import Timeout
+    from polymux.client.responses import Prediction
     from polymux.downloads.settings import DownloadSettings
     from polymux.fetch.fetch import FetchPolicy
-    from polymux.responses import Prediction
     from polymux.server.settings import EngineSettings
     from polymux.service.backend import Backend
     from polymux.songs.catalogue import Catalogue
@@ -199,7 +199,7 @@ class Local(Operations):
         return result
 
     def _stream(self, stream: Any) -> Any:
-        from polymux.chat_stream import decode_chat_stream
+        from polymux.client.chat_stream import decode_chat_stream
 
         return decode_chat_stream(_Pieces(self, stream._detach()))  # noqa: SLF001
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from polymux._answers import Answer
-from polymux._looks import (
+from polymux.client.answer import Answer
+from polymux.client.polling import (
     PATH,
     Events,
     Pages,
@@ -20,10 +20,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from polymux._connection import Connection
-    from polymux._settings import Settings
-    from polymux.call_options import Timeout
-    from polymux.responses import Prediction
+    from polymux.client.connection import Connection
+    from polymux.client.options import Timeout
+    from polymux.client.responses import Prediction
+    from polymux.client.settings import Settings
 
 __all__ = ["PATH", "Predictions"]
 

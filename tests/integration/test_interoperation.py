@@ -16,7 +16,7 @@ import polymux
 import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from polymux import contract, errors
-from polymux.request import build_request
+from polymux.client.request import build_request
 from servers.reference import ReferenceServer
 from support.chat_model import CONTEXT_TOKENS, KEY, ChatModel, chat_model
 

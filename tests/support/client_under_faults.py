@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import polymux
 from polymux import errors
 from polymux._util.atomic_file import write_atomically
+from polymux.client.remote_file import RemoteFile
 from polymux.fetch.fetch import FetchPolicy, fetch
-from polymux.remote_file import RemoteFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

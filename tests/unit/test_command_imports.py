@@ -22,11 +22,11 @@ print(*sys.modules, sep="\\n")
 """
 NEVER = {"asyncio", "ssl", "http", "http.client", "importlib.metadata", "readline"}
 CLIENT = {
-    "polymux.client",
-    "polymux._calls",
+    "polymux.client.sync_client",
+    "polymux.client.call",
     "polymux._native._core",
     "polymux.config",
-    "polymux.request",
+    "polymux.client.request",
 }
 
 
@@ -43,7 +43,7 @@ def test_the_list_of_commands_costs_next_to_nothing(words: list[str]) -> None:
     found = loaded(*words)
     assert "polymux.cli" in found
     more = {"polymux._native._media", "polymux.cli.operation_commands", "polymux.cli.conversation",
-            "polymux.operations", "polymux.responses", "pathlib"}  # fmt: skip
+            "polymux.client.methods", "polymux.client.responses", "pathlib"}  # fmt: skip
     assert not found & (NEVER | CLIENT | more)
 
 
@@ -54,7 +54,7 @@ def test_help_of_a_command_loads_no_client(words: list[str]) -> None:
 
 def test_a_chat_loads_no_media() -> None:
     found = loaded("chat", "x", "--server", "http://127.0.0.1:1", "--retries", "0")
-    assert {"polymux.client", "polymux._native._core"} <= found
+    assert {"polymux.client.sync_client", "polymux._native._core"} <= found
     assert not found & (
         NEVER | {"polymux._native._media", "polymux.media.conversion", "polymux.cli.saving"}
     )

@@ -12,7 +12,7 @@ import polymux
 import pytest
 from polymux import contract
 from polymux._native import _core
-from polymux.request import build_request
+from polymux.client.request import build_request
 from support.hostile_check import SANITIZED
 
 if TYPE_CHECKING:

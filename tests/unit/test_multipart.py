@@ -13,7 +13,7 @@ import polymux
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from polymux._multipart import multipart_body
+from polymux.client.multipart import multipart_body
 from support import form_parsers
 from support.form_parsers import Field, File
 

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux._multipart import multipart_body
+from polymux.client.multipart import multipart_body
 from support import form_parsers
 from support.form_parsers import Field, File
 

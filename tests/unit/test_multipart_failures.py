@@ -10,7 +10,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux._multipart import multipart_body
+from polymux.client.multipart import multipart_body
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

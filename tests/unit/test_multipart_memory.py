@@ -11,7 +11,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux._multipart import multipart_body
+from polymux.client.multipart import multipart_body
 from support.hostile_check import SANITIZED
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ import polymux.batches.results
 import polymux.songs.results
 import pytest
 from polymux._util.redaction import keep_secret
+from polymux.client.remote_file import RemoteFile
 from polymux.local_file import LocalFile
 from polymux.media.results import ConversionWarning
 from polymux.notebook import markup
-from polymux.remote_file import RemoteFile
 from polymux.songs.results import (
     AddReport,
     CatalogueStatistics,
@@ -338,9 +338,9 @@ def test_markdown_keeps_what_it_is_for() -> None:
 def results() -> list[type]:
     """Every public class that is a result: a dataclass, part of an answer, a stream, a file."""
     from polymux import batches, songs
-    from polymux.responses._base import Answered, Result
+    from polymux.client.responses._base import Answered, Result
 
-    homes = (polymux, songs.results, batches.results, sys.modules["polymux.responses"])
+    homes = (polymux, songs.results, batches.results, sys.modules["polymux.client.responses"])
     found = {
         one
         for home in homes

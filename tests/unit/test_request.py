@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux import contract
-from polymux.request import Request, build_request
+from polymux.client.request import Request, build_request
 from support import requests
 from support.form_parsers import File, starlette
 

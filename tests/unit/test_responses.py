@@ -8,7 +8,7 @@ from typing import Any
 
 import polymux
 import pytest
-from polymux.responses import media_url
+from polymux.client.responses import media_url
 from support.answers import COMPLETION, PREDICTION, SONG, TOOL_CALLS, body, prediction
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import polymux
 import pytest
-from polymux import responses
+from polymux.client import responses
 from support.answers import COMPLETION, SONG, TOOL_CALLS, body, prediction
 
 ALL: dict[str, Any] = {

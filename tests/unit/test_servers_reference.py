@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
-from polymux import contract, responses
-from polymux.request import build_request
+from polymux import contract
+from polymux.client import responses
+from polymux.client.request import build_request
 from servers.chats import COMPLETION, FREE
 from servers.operations import OPERATIONS
 from servers.reference import API, ReferenceServer

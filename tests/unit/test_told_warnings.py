@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from polymux._answers import warnings_of
+from polymux.client.answer import warnings_of
 from polymux.server.answers import warnings_fields
 
 

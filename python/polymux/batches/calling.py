@@ -18,9 +18,9 @@ from polymux.batches.resuming import recover
 from polymux.batches.running import Runner
 from polymux.batches.storing import Storage
 from polymux.batches.subject import Subject
+from polymux.client.methods.synchronous import Operations
 from polymux.errors import InputNotFoundError, InvalidRequestError
 from polymux.media.options import integer
-from polymux.operations.synchronous import Operations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from polymux.async_local import AsyncLocal
     from polymux.batches.storing import Storage
     from polymux.batches.subject import Subject
-    from polymux.call_options import Retry
+    from polymux.client.methods.synchronous import Operations
+    from polymux.client.options import Retry
     from polymux.local import Local
     from polymux.media.media_file import MediaFile
-    from polymux.operations.synchronous import Operations
 
 #: Of a file that a server has made.
 _LONGEST_BYTES = 1 << 40
@@ -84,7 +84,7 @@ class Calls:
         return [one.ending for one in products]
 
     def _stage(self, file: MediaFile, item: int, number: int, storage: Storage) -> None:
-        from polymux.remote_file import RemoteFile
+        from polymux.client.remote_file import RemoteFile
 
         if isinstance(file, RemoteFile):
             file.save(storage.staged(item, number), limit_bytes=_LONGEST_BYTES)
@@ -178,8 +178,8 @@ def products_of(operation: str, result: Any) -> list[Product]:
     Raises:
         PredictionFailedError: A job has come to its end and has made nothing.
     """
+    from polymux.client.methods.results import RESULTS
     from polymux.errors import PredictionFailedError
-    from polymux.operations.results import RESULTS
 
     kind = RESULTS[operation]
     if kind == "MediaFile":
@@ -244,8 +244,8 @@ def desk_for(
         timeout_s: Seconds that one item may take.
         storage: Where engines of this machine may keep what they make until it is stored.
     """
-    from polymux.call_options import LONGEST_GENERATION_S
-    from polymux.client import Client
+    from polymux.client.options import LONGEST_GENERATION_S
+    from polymux.client.sync_client import Client
     from polymux.local import Local
 
     if client is None:

@@ -12,8 +12,8 @@ from polymux.errors import PolymuxError
 if TYPE_CHECKING:
     from polymux.cli.saving import Saver
     from polymux.cli.terminal import Screen
+    from polymux.client.responses import ChatCompletion, Prediction, Song
     from polymux.media.media_file import MediaFile
-    from polymux.responses import ChatCompletion, Prediction, Song
 
 
 def show(result: Any, screen: Screen, *, as_json: bool = False, saver: Saver | None = None) -> int:
@@ -51,7 +51,7 @@ def show(result: Any, screen: Screen, *, as_json: bool = False, saver: Saver | N
 
 def show_job(result: Any, screen: Screen, *, as_json: bool) -> bool:
     """Prints the id of a job that nobody waits for; False where the result is no job."""
-    from polymux.responses import Prediction
+    from polymux.client.responses import Prediction
 
     if not isinstance(result, Prediction):
         return False
@@ -65,8 +65,8 @@ def show_job(result: Any, screen: Screen, *, as_json: bool) -> bool:
 
 def files_of(result: Any) -> list[tuple[str, MediaFile]]:
     """The files of a result, each with what tells it from the others where that needs a word."""
+    from polymux.client.responses import Prediction
     from polymux.media.media_file import MediaFile
-    from polymux.responses import Prediction
 
     if isinstance(result, MediaFile):
         return [("", result)]
@@ -84,7 +84,7 @@ def files_of(result: Any) -> list[tuple[str, MediaFile]]:
 
 def _should_have_files(result: Any) -> bool:
     """Whether it is what an operation gives that makes files: a list of texts, or of nothing."""
-    from polymux.responses import Prediction
+    from polymux.client.responses import Prediction
 
     output = result.output if isinstance(result, Prediction) else None
     return isinstance(output, list) and all(isinstance(one, str) for one in output)
@@ -122,7 +122,7 @@ def _save(
 
 
 def _text(result: Any, screen: Screen) -> int:
-    from polymux.responses import ChatCompletion, Prediction, Song, SongList
+    from polymux.client.responses import ChatCompletion, Prediction, Song, SongList
 
     if isinstance(result, SongList):
         for song in result:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from polymux.cli.parsers import Parser
     from polymux.cli.saving import Saver
     from polymux.cli.terminal import Screen
-    from polymux.operations.synchronous import Operations
+    from polymux.client.methods.synchronous import Operations
 
 #: What may be long where the computer is not made for it.
 _GENERATIONS = ("generate_image", "upscale_image", "generate_video", "generate_music")
@@ -39,7 +39,7 @@ def add_commands(commands: Any) -> None:
 def _describe(name: str, parser: Parser) -> None:
     from polymux.cli import identify
     from polymux.cli.operation_arguments import add_arguments, find_command
-    from polymux.operations.results import JOBS, RESULTS
+    from polymux.client.methods.results import JOBS, RESULTS
 
     command = find_command(name)
     is_chat = command.operation in chat.OPERATIONS
@@ -107,7 +107,7 @@ def run(command: Command, options: argparse.Namespace) -> int:
 
 def _is_lost(command: Command, options: argparse.Namespace) -> bool:
     """Whether the result would be the address of a file that is gone."""
-    from polymux.operations.results import RESULTS
+    from polymux.client.methods.results import RESULTS
 
     makes_files = RESULTS[command.operation] in ("MediaFile", "Prediction")
     return options.local and makes_files and getattr(options, "save_folder", "") is None

@@ -11,9 +11,9 @@ from polymux.cli import exit_codes
 if TYPE_CHECKING:
     import argparse
 
-    from polymux.chat_stream import ChatStream
     from polymux.cli.operation_arguments import Command
     from polymux.cli.terminal import Screen
+    from polymux.client.chat_stream import ChatStream
 
 OPERATIONS = ("chat", "free_chat")
 HELP = """\

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from polymux.cli.operation_arguments import Command
     from polymux.cli.terminal import Screen
-    from polymux.operations.synchronous import Operations
+    from polymux.client.methods.synchronous import Operations
 
 _PROMPT = "> "
 _COMMAND = re.compile(r"/[a-z]+")

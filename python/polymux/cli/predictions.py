@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from polymux.cli.terminal import Screen
-    from polymux.client import Client
-    from polymux.responses import Prediction
+    from polymux.client.responses import Prediction
+    from polymux.client.sync_client import Client
 
 _MOST_LISTED = 100
 _EPILOG = """\

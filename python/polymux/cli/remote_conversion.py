@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from polymux.operations.synchronous import Operations
+    from polymux.client.methods.synchronous import Operations
 
 _HERE_ONLY = (
     "recursive", "jobs", "abr", "preset", "threads", "exact", "verify", "identical_file", "tags",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from polymux.cli.operation_arguments import Command
-    from polymux.request import Request
+    from polymux.client.request import Request
 
 _EPILOG = """\
 example:
@@ -44,7 +44,7 @@ def add_commands(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Shows the request; the exit code."""
     from polymux.cli.operation_arguments import extra_body_of, find_command, values_of
-    from polymux.request import build_request
+    from polymux.client.request import build_request
 
     command = find_command(options.operation)
     given = _parser(command, options.parser_class).parse_args(options.words)
@@ -118,7 +118,7 @@ def _curl(command: Command, request: Request, values: dict[str, Any]) -> Iterato
         yield "-H 'Content-Type: application/json'"
         yield f"--data-binary {_word(request.body.decode())}"
         return
-    from polymux._multipart import field_text
+    from polymux.client.multipart import field_text
 
     files = {one.name for one in command.arguments if one.kind == "file"}
     for name, value in values.items():

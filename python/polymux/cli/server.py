@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import shown
-from polymux.call_options import LONGEST_GENERATION_S
+from polymux.client.options import LONGEST_GENERATION_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from polymux.async_client import AsyncClient
-    from polymux.client import Client
+    from polymux.client.async_client import AsyncClient
+    from polymux.client.methods.synchronous import Operations
+    from polymux.client.sync_client import Client
     from polymux.config import Configuration
-    from polymux.operations.synchronous import Operations
 
 KEY_HELP = """\
 The server's address comes from --server, then POLYMUX_BASE_URL, then base_url in the configuration
@@ -169,7 +169,7 @@ def connected(options: argparse.Namespace, command: str) -> Iterator[Client]:
         InvalidRequestError: `--server` is no address.
     """
     arguments = _client_arguments(options, command)
-    from polymux.client import Client
+    from polymux.client.sync_client import Client
 
     with Client(**arguments) as client:
         yield client
@@ -183,7 +183,7 @@ def async_client(options: argparse.Namespace, command: str) -> AsyncClient:
         InvalidRequestError: As `connected`.
     """
     arguments = _client_arguments(options, command)
-    from polymux.async_client import AsyncClient
+    from polymux.client.async_client import AsyncClient
 
     return AsyncClient(**arguments)
 

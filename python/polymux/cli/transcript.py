@@ -11,7 +11,7 @@ from polymux.errors import DecodeError, InvalidRequestError, OutputError, Output
 if TYPE_CHECKING:
     import argparse
 
-    from polymux.responses import Prediction
+    from polymux.client.responses import Prediction
 
 FORMATS = ("txt", "srt", "vtt", "json")
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from polymux.cli.terminal import Screen
-    from polymux.responses import Prediction
+    from polymux.client.responses import Prediction
 
 _TICK_S = 0.5
 _ADVICE = "'polymux predictions wait {0}' waits for it, 'polymux predictions cancel {0}' ends it"

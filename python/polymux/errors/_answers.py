@@ -7,7 +7,7 @@ from polymux.errors._transport import _SystemError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from polymux.responses import Prediction
+    from polymux.client.responses import Prediction
 
 
 class _AnswerError(PolymuxError):

@@ -91,7 +91,7 @@ def checked(
 
 
 def _text(name: str, value: object) -> str:
-    from polymux._multipart import field_text
+    from polymux.client.multipart import field_text
 
     try:
         return field_text(name, value)

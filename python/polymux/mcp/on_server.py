@@ -16,11 +16,11 @@ from polymux.service.failures import refusal
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from polymux.async_client import AsyncClient
+    from polymux.client.async_client import AsyncClient
+    from polymux.client.responses import Prediction
     from polymux.mcp.desks import Call, Desk
     from polymux.mcp.files import Input
     from polymux.media.media_file import MediaFile
-    from polymux.responses import Prediction
     from polymux.service.work import Caller
 
 #: Files whose addresses are remembered; of more, the oldest are forgotten.

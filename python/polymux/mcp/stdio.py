@@ -16,10 +16,10 @@ from mcp import MCPError
 from mcp.server.stdio import stdio_server
 
 from polymux._local_calls import LocalHome
+from polymux.client.methods.results import RESULTS
 from polymux.mcp.arguments import LONGEST_JSON_BYTES
 from polymux.mcp.on_service import ServiceDesk
 from polymux.mcp.protocol import Visitor, make_server
-from polymux.operations.results import RESULTS
 from polymux.service import shapes
 from polymux.service.work import LOCAL
 

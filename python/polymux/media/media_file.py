@@ -1,6 +1,6 @@
 """Finished files: an MP3 that was made here, wherever it lies, and how it came about.
 
-Files that a server has made are of the same kind: `polymux.remote_file`.
+Files that a server has made are of the same kind: `polymux.client.remote_file`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from polymux.errors import InvalidRequestError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from polymux.call_options import Timeout
+    from polymux.client.options import Timeout
     from polymux.media.inputs import Source
     from polymux.media.results import ConversionReport
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from polymux.responses import TranscriptChunk
+    from polymux.client.responses import TranscriptChunk
 
 #: How long a text stays that has no end of its own: a usual speed of reading, within bounds.
 _READ_CHARACTERS_PER_S = 15

@@ -18,9 +18,9 @@ from polymux.notebook.markup import escaped, is_address, link, preformatted, tab
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from polymux.client.responses import Prediction, Song, SongList, TranscriptChunk
     from polymux.media.media_file import ConversionOutcome, MediaFile
     from polymux.media.results import ConversionReport, Cover, MediaInfo, PcmAudio, StreamInfo
-    from polymux.responses import Prediction, Song, SongList, TranscriptChunk
 
 __all__ = [
     "conversion_outcome",
@@ -145,7 +145,7 @@ def _song_name(one: Song) -> str:
 def _song_cover(one: Song) -> str:
     if not is_address(one.image_url):
         return ""
-    from polymux.remote_file import RemoteFile
+    from polymux.client.remote_file import RemoteFile
 
     file = one._file(one.image_url)  # noqa: SLF001 - it knows which server answered
     if not isinstance(file, RemoteFile):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from polymux.notebook.markup import code, markdown
 
 if TYPE_CHECKING:
-    from polymux.responses import AnswerMessage, ChatCompletion, Choice
+    from polymux.client.responses import AnswerMessage, ChatCompletion, Choice
 
 __all__ = ["chat_completion", "choice", "message"]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from IPython.core.interactiveshell import InteractiveShell
 
-    from polymux.chat_stream import ChatStream
+    from polymux.client.chat_stream import ChatStream
 
 __all__ = ["Answer", "ask"]
 
@@ -89,7 +89,7 @@ def ask(shell: InteractiveShell) -> Callable[[str, str], None]:
 
 
 def _answer(shell: Any, options: argparse.Namespace, messages: list[dict[str, str]]) -> None:
-    from polymux.client import Client
+    from polymux.client.sync_client import Client
 
     with (
         Client(options.server) as client,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import contract
 from polymux._native.version import __version__
-from polymux.operations.result_schemas import OUTPUTS, SCHEMAS, STREAMS
-from polymux.operations.results import JOBS, RESULTS
+from polymux.client.methods.result_schemas import OUTPUTS, SCHEMAS, STREAMS
+from polymux.client.methods.results import JOBS, RESULTS
 from polymux.server.openapi_facts import fact_paths
 from polymux.server.openapi_parts import (
     CREATED,

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from polymux import contract, errors
 from polymux._util.text import display_name, shown
-from polymux.operations.results import RESULTS
+from polymux.client.methods.results import RESULTS
 from polymux.server import body as bodies
 from polymux.server.answers import metrics_fields, send_json, send_told, warnings_fields
 from polymux.server.endpoint import Endpoint

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import display_name, shown
 from polymux._util.toml_values import converted, right_for
-from polymux.call_options import LONGEST_GENERATION_S
+from polymux.client.options import LONGEST_GENERATION_S
 from polymux.cluster.settings import RaySettings
 from polymux.config import state_folder
 from polymux.downloads.settings import DownloadSettings

@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import display_name
+from polymux.client.local_servers import announce, own_key, retire
 from polymux.config import local_key_path
 from polymux.errors import InvalidRequestError
 from polymux.server.gate import Gate
 from polymux.server.keys import KeyFile
-from polymux.server.local_servers import announce, own_key, retire
 from polymux.server.metrics import Metrics
 from polymux.server.settings import ServerSettings, read_settings
 from polymux.service.admission import Bounds

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import contract
 from polymux._util.text import display_name, shown
-from polymux.call_options import Timeout
+from polymux.client.options import Timeout
 from polymux.config import checked_base_url, checked_key
 from polymux.errors import InvalidRequestError
 from polymux.upstreams.names import CHATS, OPENAI_OPERATIONS, ModelNames

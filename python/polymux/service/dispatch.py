@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 from polymux import errors
-from polymux.operations.results import JOBS
+from polymux.client.methods.results import JOBS
 from polymux.service.admission import Admission, Bounds, Promise
 from polymux.service.chunks import counts_of, plain_of
 from polymux.service.deadlines import answer_timeout_s, begun, in_time, ready, too_late

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from polymux.operations.results import RESULTS
+from polymux.client.methods.results import RESULTS
 from polymux.service.records import moment
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux._answers import told_error
 from polymux._native.json_numbers import finite
+from polymux.client.answer import told_error
 from polymux.engines.conversations import MOST_PICTURES, param_of, picture_data, pictures_of
 from polymux.service.failures import invalid, refusal
 from polymux.upstreams.completions import mended
@@ -21,7 +21,7 @@ from polymux.upstreams.whole_pictures import BrokenPictureError, check
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from polymux.chat_stream import AsyncChatStream, ChatChunk
+    from polymux.client.chat_stream import AsyncChatStream, ChatChunk
     from polymux.fetch.fetch import FetchPolicy
     from polymux.service.chunks import Chunk
     from polymux.service.work import Work

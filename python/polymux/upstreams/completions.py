@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polymux._native.json_numbers import finite
+from polymux.client.responses import ChatCompletion
 from polymux.errors import DecodeError
-from polymux.responses import ChatCompletion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

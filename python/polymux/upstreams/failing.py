@@ -14,9 +14,9 @@ from math import ceil
 from typing import TYPE_CHECKING, TypeVar
 
 from polymux import errors
-from polymux._answers import told_in
 from polymux._util.redaction import hidden
 from polymux._util.text import printable, shortened
+from polymux.client.answer import told_in
 from polymux.service.failures import of_upstream, refusal
 
 if TYPE_CHECKING:

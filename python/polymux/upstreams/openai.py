@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.call_options import SLOW
+from polymux.client.options import SLOW
 from polymux.fetch.fetch import FetchPolicy
 from polymux.service.backend import Backend, Health
 from polymux.service.failures import invalid, refusal

@@ -8,15 +8,16 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from polymux import contract, errors, responses
-from polymux._answers import warnings_of
+from polymux import contract, errors
 from polymux._native.json_numbers import finite
-from polymux.call_options import SLOW
+from polymux.client import responses
+from polymux.client.answer import warnings_of
+from polymux.client.methods.results import JOBS, RESULTS
+from polymux.client.options import SLOW
+from polymux.client.request import build_request
 from polymux.downloads.bringing import failure_of
 from polymux.fetch.fetch import FetchLimits, FetchPolicy, ajudged
-from polymux.operations.results import JOBS, RESULTS
 from polymux.predictions import PATH
-from polymux.request import build_request
 from polymux.service.backend import Backend, Health
 from polymux.service.failures import refusal
 from polymux.service.work import Made, Product, Upload, discard_made
@@ -30,8 +31,8 @@ from polymux.upstreams.results import fetched, type_of, whole
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
+    from polymux.client.request import Request
     from polymux.contract import Field
-    from polymux.request import Request
     from polymux.service.chunks import Chunk
     from polymux.service.work import Sink, Work
     from polymux.upstreams.server import UpstreamServer

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux._native.json_numbers import finite
-from polymux.call_options import SLOW
+from polymux.client.options import SLOW
 from polymux.downloads.bringing import failure_of
 from polymux.engines.prepared import refuse_addresses
 from polymux.fetch.fetch import FetchLimits, FetchPolicy, ajudged

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from polymux import errors, responses
+from polymux import errors
 from polymux._util.redaction import hidden_in
+from polymux.client import responses
 from polymux.service.work import discard_made
 from polymux.upstreams.failing import cleaned, failed
 from polymux.upstreams.results import KINDS, decoded, fetched, judged, kept

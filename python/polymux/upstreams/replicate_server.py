@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from polymux import errors
-from polymux._connection import host_of
-from polymux._multipart import multipart_body
-from polymux.call_options import SLOW
+from polymux.client.connection import host_of
+from polymux.client.multipart import multipart_body
+from polymux.client.options import SLOW
 from polymux.service.failures import refusal
 from polymux.upstreams.failing import failed, late
 from polymux.upstreams.server import UpstreamServer

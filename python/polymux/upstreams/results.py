@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from polymux import errors
 from polymux._util.text import printable
-from polymux.call_options import NEVER, SLOW
+from polymux.client.options import NEVER, SLOW
 from polymux.engines.media import write_new
 from polymux.fetch.fetch import FetchLimits, afetch
 from polymux.service.media_store import MEDIA_EXTENSIONS

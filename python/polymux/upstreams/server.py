@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from polymux import _loop, errors
-from polymux._answers import Answer, status_error
-from polymux._calls import SUCCESSES
-from polymux._connection import host_of
+from polymux import errors
 from polymux._util.redaction import hidden_in, keep_secret
-from polymux.call_options import NEVER, QUICK, STREAMED, Retry, Timeout, native_options
-from polymux.chat_stream import opened_async_stream
+from polymux.client import event_loop
+from polymux.client.answer import Answer, status_error
+from polymux.client.call import SUCCESSES
+from polymux.client.chat_stream import opened_async_stream
+from polymux.client.connection import host_of
+from polymux.client.options import NEVER, QUICK, STREAMED, Retry, Timeout, native_options
 from polymux.config import checked_base_url, checked_key
 from polymux.service.backend import Health
 from polymux.upstreams.breaker import Breaker
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from polymux._native import _core
-    from polymux.chat_stream import AsyncChatStream
+    from polymux.client.chat_stream import AsyncChatStream
 
 #: A gateway does not wait where its caller could, and does not ask for the same work twice.
 _ONCE = Retry(0)
@@ -128,7 +129,7 @@ class UpstreamServer:
         exchange = None
         try:
             exchange = self._start(method, path, body, content_type, fields, options, "whole")
-            answer = Answer(await _loop.outcome(exchange, body, None))
+            answer = Answer(await event_loop.outcome(exchange, body, None))
             self._breaker.count(None)
             if answer.status not in SUCCESSES:
                 raise status_error(answer)
@@ -203,7 +204,7 @@ class UpstreamServer:
             exchange = self._start(
                 "POST", path, body, "application/json", accepted, options, "chat"
             )
-            await _loop.news(exchange, body)
+            await event_loop.news(exchange, body)
             head = exchange.head
             if exchange.ended and (head is None or head[0] not in SUCCESSES):
                 answer = Answer(exchange.outcome())
@@ -230,7 +231,7 @@ class UpstreamServer:
             exchange = self._start("GET", path, None, "", accepted, options, "pieces")
             ended = False
             while not ended:
-                await _loop.news(exchange)
+                await event_loop.news(exchange)
                 ended = exchange.ended
                 for kind, data in splitter.feed(exchange.take_bytes()):
                     yield kind, self._read(data)
@@ -274,7 +275,7 @@ class UpstreamServer:
             # A polymux is asked again for what it may have done already, and does it once.
             lines += [f"Content-Type: {content_type}", f"Idempotency-Key: {os.urandom(16).hex()}"]
         url = f"{self.base_url}{path}"
-        return self._session().start(_loop.port(), method, url, lines, body, options, reading)
+        return self._session().start(event_loop.port(), method, url, lines, body, options, reading)
 
     def _session(self) -> _core.Session:
         if self._made is None:

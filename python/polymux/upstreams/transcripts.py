@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from polymux import errors
-from polymux._multipart import multipart_body
+from polymux.client.multipart import multipart_body
 from polymux.engines.prepared import refuse_addresses
 from polymux.media.languages import code_of
 from polymux.service.failures import refusal

@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
     from contract.model import Contract, Field, Operation, Variant
 
-FOLDER = "python/polymux/operations"
+FOLDER = "python/polymux/client/methods"
 #: Where the names in signatures come from, in the order of the import block.
 HOMES = {
     "collections.abc": ("Callable", "Mapping", "Sequence"),
     "typing": ("Any", "Literal"),
-    "polymux._multipart": ("Upload",),
-    "polymux.call_options": ("Timeout",),
-    "polymux.chat_stream": ("AsyncChatStream", "ChatStream"),
+    "polymux.client.multipart": ("Upload",),
+    "polymux.client.options": ("Timeout",),
+    "polymux.client.chat_stream": ("AsyncChatStream", "ChatStream"),
     "polymux.media.media_file": ("MediaFile",),
-    "polymux.operations.types": (),
-    "polymux.responses": (
+    "polymux.client.methods.types": (),
+    "polymux.client.responses": (
         "AnswerMessage", "ChatCompletion", "OcrText", "Prediction", "Song", "SongList",
         "TextResponse",
     ),
@@ -68,7 +68,7 @@ def _module(contract: Contract, family: str, *, asynchronous: bool) -> str:
     return (
         f"{python_types.HEAD.format(title=title)}\n"
         f"from __future__ import annotations\n\n"
-        f"from polymux.operations._caller import {kind}Caller{overload}\n\n"
+        f"from polymux.client.methods._caller import {kind}Caller{overload}\n\n"
         # Not from typing, which costs more to load than a client.
         "TYPE_CHECKING = False\n"
         f"{_imports(contract, signatures)}\n\n"

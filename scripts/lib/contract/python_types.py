@@ -68,7 +68,7 @@ def _object(name: str) -> str:
 
 
 def types_file(contract: Contract) -> str:
-    """polymux/operations/types.py: dictionaries inside requests, and long lists of choices."""
+    """polymux/client/methods/types.py: dictionaries inside requests, and long lists of choices."""
     body = "".join(_typed_dicts(contract)) + "".join(_aliases(contract))
     return (
         f"{HEAD.format(title='Types inside requests.')}\n"

@@ -109,9 +109,9 @@ def test_a_file_that_is_hard_to_read(
 
 
 TOUCHING = """
-import polymux.client, polymux.async_client
-from polymux.call_options import Retry, Timeout  # What is given is loaded before.
-import polymux._util.redaction, polymux.errors, polymux.chat_stream, polymux.operations.results
+import polymux.client.sync_client, polymux.client.async_client
+from polymux.client.options import Retry, Timeout  # What is given is loaded before.
+import polymux._util.redaction, polymux.errors, polymux.client.chat_stream, polymux.client.methods.results
 touched = []
 opened = ("open", "socket.connect", "socket.__new__", "os.listdir", "os.scandir", "import")
 sys.addaudithook(lambda event, _: touched.append((event, _)) if event in opened else None)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux import _calls, contract, errors
-from polymux._settings import Settings
-from polymux.call_options import Timeout
+from polymux import contract, errors
+from polymux.client import call
+from polymux.client.options import Timeout
+from polymux.client.settings import Settings
 from servers import steps
 from support.client_children import KEY
 
@@ -30,7 +31,7 @@ JOB = b'{"id":"a","status":"succeeded","output":"fine"}'
 @pytest.mark.parametrize("operation", [one.name for one in contract.operations()])
 def test_deadlines(operation: str) -> None:
     """Of answers: connect 5 s, write 60 s, idle 60 s, and in all 300 s, or 1,900 s for jobs."""
-    plan = _calls.Plan(Settings(), operation, stream=False, wait_s=50)
+    plan = call.Plan(Settings(), operation, stream=False, wait_s=50)
     total = 300.0 if operation in QUICK else 1900.0
     never = math.inf
     wanted = Timeout(total, connect=5.0, write=60.0, first_byte=never, idle=60.0, event=never)
@@ -40,7 +41,7 @@ def test_deadlines(operation: str) -> None:
 @pytest.mark.parametrize("operation", ["chat", "free_chat"])
 def test_deadlines_of_streams(operation: str) -> None:
     """No total; 300 s to the first piece, 60 s between two."""
-    plan = _calls.Plan(Settings(), operation, stream=True, wait_s=50)
+    plan = call.Plan(Settings(), operation, stream=True, wait_s=50)
     wanted = Timeout(math.inf, connect=5.0, write=60.0, first_byte=300.0, idle=60.0, event=60.0)
     assert plan.timeout == wanted
 

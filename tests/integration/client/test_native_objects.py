@@ -19,7 +19,7 @@ TIMES = """
 import copy, gc, pickle, tracemalloc
 import polymux.errors
 from polymux import _core as core, _loop, fetching
-from polymux.call_options import QUICK, Retry, native_options
+from polymux.client.options import QUICK, Retry, native_options
 
 def session():
     return core.Session(headers=["Authorization: Bearer " + key], proxy="", no_proxy="",

@@ -9,8 +9,8 @@ import polymux
 import pytest
 from polymux._util import redaction
 from polymux._util.text import shortened, shown
+from polymux.client.remote_file import RemoteFile
 from polymux.errors import PolymuxError
-from polymux.remote_file import RemoteFile
 from servers import steps
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux import Timeout, errors, remote_file
+from polymux import Timeout, errors
+from polymux.client import remote_file
 from polymux.fetch.fetch import FetchPolicy, fetch
 from polymux.local_file import LocalFile
 from servers import steps
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from polymux.remote_file import RemoteFile
+    from polymux.client.remote_file import RemoteFile
     from servers.certificates import Authority
 
 FILE = steps.answer(200, b"a picture", content_type="image/png")
@@ -138,7 +139,7 @@ for port in (80, 8000):
     threading.Thread(target=server.serve_forever, daemon=True).start()
 # As if its network were of the Internet.
 from dataclasses import replace
-from polymux.remote_file import RemoteFile
+from polymux.client.remote_file import RemoteFile
 policy = RemoteFile._policy
 RemoteFile._policy = lambda self: replace(policy(self), allowed_networks=("203.0.113.0/24",))
 public = sys.argv[2]

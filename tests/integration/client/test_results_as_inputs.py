@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux import errors
+from polymux.client.remote_file import RemoteFile
 from polymux.local_file import LocalFile
-from polymux.remote_file import RemoteFile
 from servers import media, steps
 from servers.misbehaving import MisbehavingServer
 from support.client_children import KEY

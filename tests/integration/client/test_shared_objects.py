@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux import _loop, errors
+from polymux import errors
 from polymux._native import _core
-from polymux.call_options import QUICK, Retry, Timeout, native_options
+from polymux.client import event_loop
+from polymux.client.options import QUICK, Retry, Timeout, native_options
 from servers import steps
 from support.client_children import KEY, eventually
 from support.many_threads import THREADS, at_once, use_in_turns
@@ -221,7 +222,7 @@ def test_exchanges_that_are_dropped_while_they_are_told(server: MisbehavingServe
             loop = asyncio.get_running_loop()
             started = []
             for _ in range(THREADS):
-                exchange = own.start(_loop.port(), *request(server.url, b"{}"), "whole")
+                exchange = own.start(event_loop.port(), *request(server.url, b"{}"), "whole")
                 exchange.set_waiter(loop.create_future())
                 started.append([exchange])
             del exchange

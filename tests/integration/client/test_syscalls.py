@@ -140,7 +140,7 @@ def test_few_descriptors(limit: int, server: MisbehavingServer) -> None:
     """N05: whichever descriptor is the first that there is not; the client works afterwards."""
     code = """
 import resource
-import polymux._native._core, polymux._loop, polymux.errors
+import polymux._native._core, polymux.client.event_loop, polymux.errors
 loop = asyncio.new_event_loop()
 client, other = polymux.Client(url, key, retry=0), polymux.AsyncClient(url, key, retry=0)
 warmed = polymux.Client(url, key, retry=0)

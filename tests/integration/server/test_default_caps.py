@@ -7,7 +7,8 @@ from dataclasses import MISSING, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux import call_options, contract
+from polymux import contract
+from polymux.client import options as call_options
 from polymux.cluster.settings import RaySettings
 from polymux.downloads.settings import DownloadSettings
 from polymux.engines import conversations

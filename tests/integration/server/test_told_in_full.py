@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux import errors
-from polymux._answers import told_error
+from polymux.client.answer import told_error
 from polymux.server.settings import Limits
 from polymux.server.streaming import KEEP_ALIVE
 from polymux.service.failures import engine_failed

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux import contract, errors
-from polymux.operations.results import JOBS
+from polymux.client.methods.results import JOBS
 from polymux.server.settings import EngineSettings
 from servers import steps
 from servers.misbehaving import MisbehavingServer

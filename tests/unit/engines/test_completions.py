@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from polymux.client.responses import ChatCompletion
 from polymux.engines.completions import Assembled
-from polymux.responses import ChatCompletion
 
 
 def piece(index: int = 0, finish: str | None = None, **delta: object) -> dict[str, object]:

@@ -10,9 +10,9 @@ from faster_whisper.tokenizer import _LANGUAGE_CODES
 from hypothesis import given
 from hypothesis import strategies as st
 from polymux import TranscriptChunk, contract
+from polymux.client.responses import Prediction
 from polymux.errors import APIStatusError
 from polymux.media import languages
-from polymux.responses import Prediction
 from polymux.server.doors.openai.audio import wanted_transcript
 from polymux.server.doors.openai.images import wanted_images
 from polymux.server.doors.openai.shape import error_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from polymux._answers import warnings_of
+from polymux.client.answer import warnings_of
 from polymux.server.operations import preferences
 
 

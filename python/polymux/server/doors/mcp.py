@@ -8,8 +8,8 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
+from polymux.client.methods.results import RESULTS
 from polymux.mcp import REMEDY, is_installed
-from polymux.operations.results import RESULTS
 from polymux.server import body as bodies
 from polymux.server.answers import JSON_TYPE, VERSION_FIELD
 from polymux.server.doors.mcp_sessions import OpenSessions

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from polymux import errors
-from polymux._connection import host_of
+from polymux.client.connection import host_of
 from polymux.engines.media import SONG_SIGNATURE
 from polymux.engines.prepared import refuse_addresses
 from polymux.fetch.fetch import FetchPolicy

@@ -8,10 +8,11 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from urllib.parse import unquote, urlencode, urlsplit
 
-from polymux import _loop, errors
-from polymux._answers import Answer
+from polymux import errors
 from polymux._native.version import __version__
 from polymux._util.redaction import keep_secret
+from polymux.client import event_loop
+from polymux.client.answer import Answer
 from polymux.config import checked_base_url
 from polymux.upstreams.failing import reason_of
 from polymux.upstreams.song_search.failing import Trouble, TroubleKind, retry_after_s
@@ -183,9 +184,9 @@ class CatalogueServer:
         )
         url, headers = f"{self._base_url}{request.path}", list(request.headers)
         exchange = session.start(
-            _loop.port(), request.method, url, headers, request.body, options, "whole"
+            event_loop.port(), request.method, url, headers, request.body, options, "whole"
         )
-        return Answer(await _loop.outcome(exchange, None, None))
+        return Answer(await event_loop.outcome(exchange, None, None))
 
     def _check(self, answer: Answer) -> None:
         status, headers = answer.status, answer.headers

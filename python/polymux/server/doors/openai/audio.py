@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import contract
 from polymux._util.text import shown
-from polymux.responses import Prediction
+from polymux.client.responses import Prediction
 from polymux.server.answers import send_whole
 from polymux.server.doors.openai.fields import GivenFields, checked
 from polymux.server.doors.openai.shape import OpenAiEndpoint, selector

@@ -13,7 +13,7 @@ from polymux.service.failures import refusal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from polymux.responses import Prediction, TranscriptChunk
+    from polymux.client.responses import Prediction, TranscriptChunk
 
 FORMS = ("json", "text", "srt", "verbose_json", "vtt")
 _PLAIN = b"text/plain; charset=utf-8"

@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polymux import _loop
-from polymux.call_options import Retry, Timeout, native_options
+from polymux.client import event_loop
+from polymux.client.options import Retry, Timeout, native_options
 from polymux.downloads.proxy import GuardedProxy
 from polymux.fetch.fetch import FetchLimits, ajudged
 
@@ -61,8 +61,8 @@ class Delivery:
         session = await self._opened()
         fields = ["Content-Type: application/json", *lines]
         options = native_options(_DEADLINES, _ONCE)
-        exchange = session.start(_loop.port(), "POST", url, fields, body, options, "whole")
-        status, *_ = await _loop.outcome(exchange, body, None)
+        exchange = session.start(event_loop.port(), "POST", url, fields, body, options, "whole")
+        status, *_ = await event_loop.outcome(exchange, body, None)
         return status
 
     async def _opened(self) -> _core.Session:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
-from polymux.operations.result_schemas import OUTPUTS, SCHEMAS
-from polymux.operations.results import RESULTS
+from polymux.client.methods.result_schemas import OUTPUTS, SCHEMAS
+from polymux.client.methods.results import RESULTS
 from polymux.server.schemas import body_schema
 
 if TYPE_CHECKING:

@@ -1,0 +1,205 @@
+"""What a server answered: results where it went well, errors where it did not."""
+
+from __future__ import annotations
+
+import re
+
+from polymux._util.redaction import hidden, hidden_in
+from polymux._util.text import printable, shortened
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from polymux.client.connection import Connection
+    from polymux.errors import APIError, APIStatusError
+    from polymux.media.media_file import MediaFile
+
+    #: As the native core gives it: status, header fields, body, tries, seconds.
+    Native = tuple[int, bytes, bytes, int, float]
+
+_REQUEST_ID_FIELDS = ("x-request-id", "request-id", "x-amzn-requestid", "cf-ray")
+_MOST_BODY_CHARACTERS = 4000
+# A list of strings (RFC 9651, 3.1 and 3.3.3); one without its end is none, and looked at once.
+_STRING = re.compile(r'"((?:[^"\\]++|\\.?)*+)("|\Z)', re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)")
+_FIRST_ERROR = 300
+
+
+class Answer:
+    """A whole answer, and how it came about.
+
+    Attributes:
+        status: Of HTTP.
+        body: Its bytes.
+        tries: How often the request was sent.
+        elapsed_s: Seconds from the first byte sent to the last received, all tries and the
+            waiting between them included.
+    """
+
+    __slots__ = (
+        "_fields",
+        "body",
+        "certificates",
+        "elapsed_s",
+        "host",
+        "status",
+        "tries",
+        "verified",
+    )
+
+    def __init__(self, native: Native, connection: Connection | None = None) -> None:
+        """Takes over what the native core gave, and where it came from."""
+        self.status, self._fields, self.body, self.tries, self.elapsed_s = native
+        #: ``name:port`` of the server, and the file of certificates that it was trusted by.
+        self.host = None if connection is None else connection.host
+        self.certificates = None if connection is None else connection.certificates
+        self.verified = connection is None or connection.verified
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Header fields, names in lower case; of several with one name joined by commas."""
+        return headers_of(self._fields)
+
+    @property
+    def request_id(self) -> str | None:
+        """Names the request in the server's log; None where the server has none."""
+        return request_id_of(self.headers)
+
+    def file(self, url: str) -> MediaFile:
+        """A file that the answer names."""
+        from polymux.client.remote_file import RemoteFile
+
+        return RemoteFile(
+            url, host=self.host, certificates=self.certificates, verified=self.verified
+        )
+
+
+def headers_of(fields: bytes) -> dict[str, str]:
+    """Field lines as a dict, names in lower case."""
+    found: dict[str, str] = {}
+    for line in fields.decode("latin-1").split("\r\n"):
+        name, colon, value = line.partition(":")
+        if not colon:
+            continue
+        name, value = name.strip().lower(), value.strip(" \t")
+        found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
+
+
+def request_id_of(headers: dict[str, str]) -> str | None:
+    """The request's name in the server's log."""
+    return next((headers[name] for name in _REQUEST_ID_FIELDS if headers.get(name)), None)
+
+
+def warnings_of(headers: dict[str, str]) -> list[str]:
+    """What a polymux server left out or changed, where it says so in the header."""
+    told = _STRING.findall(headers.get("polymux-warnings", ""))
+    return [_ESCAPED.sub(r"\1", one) for one, end in told if end]
+
+
+def status_error(answer: Answer) -> APIStatusError:
+    """The exception for a status that is no success. What repeats a key of ours has it no more."""
+    headers = answer.headers
+    text = answer.body.decode("utf-8", "backslashreplace")
+    body = hidden_in(_parsed(text))
+    told = told_in(body)
+    error = _class_of(answer.status)(_message(answer.status, told, headers, text))
+    _name(error, told)
+    error.status = answer.status
+    error.headers = {name: hidden(value) for name, value in headers.items()}
+    error.request_id = _text_of(told.get("request_id")) or request_id_of(error.headers)
+    error.body = shortened(hidden(text), _MOST_BODY_CHARACTERS) if body is None else body
+    error.tries = answer.tries
+    return error
+
+
+def told_error(data: bytes) -> APIError:
+    """The exception for a failure that a server tells without a status, in the middle of an answer.
+
+    Its code, type and param are there as in the body of a status, where it is JSON of their form.
+    """
+    from polymux.errors import APIError
+
+    text = data.decode("utf-8", "backslashreplace")
+    told = told_in(hidden_in(_parsed(text)))
+    message = told.get("message")
+    if not isinstance(message, str) or not message.strip():
+        message = text
+    error = APIError(shortened(printable(message.strip()), 2 * _FIRST_ERROR))
+    _name(error, told)
+    return error
+
+
+def _name(error: APIError, told: dict[str, Any]) -> None:
+    """Code, type and param, where the server gave them."""
+    if isinstance(told.get("code"), (str, int)) and told["code"] != "":
+        error.code = shortened(printable(str(told["code"])))
+    error.type = _text_of(told.get("type"))
+    error.param = _text_of(told.get("param"))
+
+
+def _class_of(status: int) -> type[APIStatusError]:
+    from polymux import errors
+
+    known: dict[int, type[APIStatusError]] = {
+        400: errors.BadRequestError,
+        401: errors.AuthenticationError,
+        403: errors.PermissionDeniedError,
+        404: errors.NotFoundError,
+        409: errors.ConflictError,
+        413: errors.RequestTooLargeError,
+        422: errors.UnprocessableEntityError,
+        429: errors.RateLimitError,
+        501: errors.NoBackendError,
+        503: errors.OverloadedError,
+    }
+    general = errors.InternalServerError if status >= 500 else errors.APIStatusError
+    return known.get(status, general)
+
+
+def _parsed(text: str) -> Any:
+    """The JSON of an error's body; None where it is none."""
+    from polymux._native.core import core
+    from polymux.errors import DecodeError
+
+    try:
+        return core.parse_json(text.encode())
+    except DecodeError:
+        return None
+
+
+def told_in(body: Any) -> dict[str, Any]:
+    """Message, code, type and param, in any of the shapes that servers use."""
+    if isinstance(body, list) and body:
+        body = body[0]  # As Google's server in OpenAI's form has it.
+    if not isinstance(body, dict):
+        return {}
+    error = body.get("error")
+    if isinstance(error, dict):
+        return {**body, **error}
+    told = dict(body)
+    for name in ("error", "detail", "message", "title"):
+        if isinstance(body.get(name), str) and body[name]:
+            told["message"] = body[name]
+            break
+    return told
+
+
+def _message(status: int, told: dict[str, Any], headers: dict[str, str], text: str) -> str:
+    message = told.get("message")
+    if isinstance(message, str) and message.strip():
+        return shortened(printable(message.strip()), 2 * _FIRST_ERROR)
+    start = printable(" ".join(hidden(text)[:_FIRST_ERROR].split()))
+    if 300 <= status < 400:
+        place = headers.get("location", "")
+        return (
+            f"the server answered with status {status}, which points to "
+            f"{shortened(printable(place)) or 'nothing'}; redirects are not followed: is the "
+            "server's address right?"
+        )
+    return f"the server answered with status {status}{f': {start}' if start else ''}"
+
+
+def _text_of(value: object) -> str | None:
+    return shortened(printable(value)) if isinstance(value, str) and value else None

@@ -1,0 +1,95 @@
+"""What both clients are: what they were told, and the connections that they hold."""
+
+from __future__ import annotations
+
+from polymux.client.connection import Connection
+from polymux.client.settings import Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+    from typing import Any, NoReturn, Self
+
+    from polymux.client.call import Plan
+    from polymux.client.options import Retry, Timeout
+
+
+class ClientBase:
+    """What a client was told, and its connections; how it waits is its own."""
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        *,
+        timeout: float | Timeout | None = None,
+        retry: int | Retry | None = None,
+        chat_model: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        paths: Mapping[str, str] | None = None,
+        proxy: str | None = None,
+        trust_env: bool = False,
+        verify: bool | str | os.PathLike[str] = True,
+        client_certificate: str | os.PathLike[str] | None = None,
+        http2: bool = True,
+        longest_event_bytes: int | None = None,
+    ) -> None:
+        """Keeps what is given."""
+        self._settings = Settings(
+            chat_model=chat_model, headers=headers, paths=paths, retry=retry, timeout=timeout,
+            longest_event_bytes=longest_event_bytes,
+        )  # fmt: skip
+        transport = {
+            "proxy": proxy,
+            "trust_env": trust_env,
+            "verify": verify,
+            "client_certificate": client_certificate,
+            "http2": http2,
+        }
+        self._connection = Connection(base_url, api_key, transport)
+        self._plans: dict[Any, Plan] = {}
+
+    def with_options(
+        self,
+        *,
+        timeout: float | Timeout | None = None,
+        retry: int | Retry | None = None,
+        chat_model: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        paths: Mapping[str, str] | None = None,
+        longest_event_bytes: int | None = None,
+    ) -> Self:
+        """A client that differs in this, and shares the connections of this one.
+
+        Closing either closes both. What is not given stays; header fields are added.
+
+        Example:
+            >>> import polymux
+            >>> client = polymux.Client("http://127.0.0.1:8000")
+            >>> patient = client.with_options(timeout=3600, retry=5)
+        """
+        made = object.__new__(type(self))
+        made._connection = self._connection
+        made._settings = self._settings.changed(
+            timeout=timeout, retry=retry, chat_model=chat_model, headers=headers, paths=paths,
+            longest_event_bytes=longest_event_bytes,
+        )  # fmt: skip
+        made._plans = {}
+        return made
+
+    def __repr__(self) -> str:
+        """The server, and nothing of the key."""
+        return f"{type(self).__name__}({self._connection.base_url!r})"
+
+    def __copy__(self) -> Self:
+        """A client that shares the connections of this one."""
+        return self.with_options()
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """A client that shares the connections of this one."""
+        return self.with_options()
+
+    def __reduce__(self) -> NoReturn:
+        """Refused: it would write the key down."""
+        raise TypeError("a client cannot be pickled, as it holds a key: make one where it is used")

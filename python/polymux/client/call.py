@@ -1,0 +1,233 @@
+"""What a call of an operation is, whoever sends it: its request, its deadlines, its result."""
+
+from __future__ import annotations
+
+import os
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from polymux._util.logging import log
+from polymux.client import options, responses
+from polymux.client.answer import Answer, status_error
+from polymux.client.methods.results import JOBS, RESULTS
+from polymux.client.request import build_request
+from polymux.client.settings import resolved
+from polymux.errors import DecodeError, NoMatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from polymux._native import _core
+    from polymux.client.connection import Connection
+    from polymux.client.options import Retry, Timeout
+    from polymux.client.responses import Prediction
+    from polymux.client.settings import Settings
+
+SUCCESSES = range(200, 300)
+_ACCEPTED = 202
+#: Seconds that a server is asked to keep a job's answer back before it tells where the job is; and
+#: where somebody wants to know how far it is.
+_PREFERRED_WAIT_S = 50
+_WATCHED_WAIT_S = 2
+_STREAMING = ("chat", "free_chat")
+_ID_FIELDS = ("x-request-id", "idempotency-key")
+_MOST_KEPT_OPTIONS = 256
+_OPTIONS: dict[tuple[Timeout, Retry, int], _core.CallOptions] = {}
+
+
+class Plan:
+    """What all calls of an operation by one client have in common."""
+
+    __slots__ = ("fields", "identified", "job", "options", "path", "result", "timeout")
+
+    def __init__(
+        self, settings: Settings, operation: str, *, stream: bool, wait_s: int | None
+    ) -> None:
+        """Made once, and used again. `wait_s`: how long a job's answer is waited for."""
+        quick = options.STREAMED if stream else options.QUICK
+        self.job = operation in JOBS
+        self.result = RESULTS[operation]
+        self.timeout = settings.timeout.over(options.SLOW if self.job else quick)
+        self.options = native_call_options(
+            self.timeout, settings.retry, settings.longest_event_bytes
+        )
+        self.path = dict(settings.paths).get(operation)
+        self.fields = [f"{name}: {value}" for name, value in settings.headers]
+        own = settings.names()
+        if stream and "accept" not in own:
+            self.fields.append("Accept: text/event-stream, application/json")
+        if self.job and "prefer" not in own:
+            wish = "respond-async" if wait_s is None else f"wait={wait_s}"
+            self.fields.append(f"Prefer: {wish}")
+        self.identified = own.isdisjoint(_ID_FIELDS)
+
+
+class Call:
+    """One call of one operation."""
+
+    __slots__ = ("body", "connection", "operation", "plan", "stream", "target", "type")
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: Settings,
+        plans: dict[Any, Plan],
+        operation: str,
+        values: dict[str, Any],
+        *,
+        model: str | None,
+        extra_body: Mapping[str, Any] | None,
+        timeout: float | Timeout | None,
+        on_upload: Callable[[int, int | None], object] | None,
+        wait: bool,
+        watched: bool,
+        awaited: bool = False,
+    ) -> None:
+        """Checks and builds the request; nothing is sent.
+
+        `watched`: somebody wants to know of a job's progress; `awaited`: an event loop will send.
+        """
+        self.connection = connection
+        if awaited and on_upload is not None:
+            from polymux.media.media_file import refuse_asynchronous
+
+            refuse_asynchronous("on_upload", on_upload)
+        if resolved(operation) == "chat" and values.get("model") is None:
+            values["model"] = settings.chat_model or connection.chat_model or "default"
+        request = build_request(
+            operation,
+            values,
+            model=model,
+            extra_body=extra_body,
+            on_progress=on_upload,
+            awaited=awaited,
+        )
+        if not awaited and not isinstance(request.body, bytes):
+            _refuse_asynchronous(values)
+        self.operation = name = request.operation
+        self.body, self.type, self.target = request.body, request.content_type, request.target
+        self.stream = bool(values.get("stream")) and name in _STREAMING
+        wait_s = None if not wait else _WATCHED_WAIT_S if watched else _PREFERRED_WAIT_S
+        if timeout is not None:
+            self.plan = Plan(
+                settings.changed(timeout=timeout), name, stream=self.stream, wait_s=wait_s
+            )
+            return
+        key = (name, self.stream, wait_s)
+        plan = plans.get(key)
+        if plan is None:
+            plan = plans[key] = Plan(settings, name, stream=self.stream, wait_s=wait_s)
+        self.plan = plan
+
+    def arguments(self) -> tuple[str, str, list[str], Any, _core.CallOptions]:
+        """Method, address, header fields, body and options for the native session."""
+        plan = self.plan
+        fields = [f"Content-Type: {self.type}", *plan.fields]
+        # New for each call, the same for all its tries.
+        name = os.urandom(28).hex()
+        if plan.identified:
+            fields += (f"X-Request-ID: {name[:24]}", f"Idempotency-Key: {name[24:]}")
+        else:
+            given = {field.partition(":")[0].lower() for field in plan.fields}
+            ids = zip(("X-Request-ID", "Idempotency-Key"), (name[:24], name[24:]), strict=True)
+            fields += [f"{field}: {own}" for field, own in ids if field.lower() not in given]
+        url = f"{self.connection.base_url}{self.target if plan.path is None else plan.path}"
+        return "POST", url, fields, self.body, plan.options
+
+    def answer(self, native: tuple[int, bytes, bytes, int, float]) -> Answer:
+        """The answer, when it is a success.
+
+        Raises:
+            APIStatusError: It is none.
+            NoMatchError: The server knows no such song.
+        """
+        answer = Answer(native, self.connection)
+        log("debug", "%s: status %d in %.3f s", self.operation, answer.status, answer.elapsed_s)
+        if answer.status in SUCCESSES:
+            return answer
+        error = status_error(answer)
+        if self.operation == "identify_song" and error.code == "no_match":
+            raise NoMatchError(error.message) from error
+        raise error
+
+    def check_begun(self, exchange: _core.Exchange) -> None:
+        """Raises what ended a stream before it began; as `answer`."""
+        head = exchange.head
+        if head is not None and head[0] in SUCCESSES:
+            log("debug", "%s: status %d, in pieces", self.operation, head[0])
+        if exchange.ended and (head is None or head[0] not in SUCCESSES):
+            self.answer(exchange.outcome())
+
+    def tell_failure(self, error: Exception, started: float) -> None:
+        """A line for a call that came to no answer; one with a status has its line already."""
+        if getattr(error, "status", None) is None:
+            name, took_s = type(error).__name__, monotonic() - started
+            log("debug", "%s: %s after %.3f s", self.operation, name, took_s)
+
+    def result(self, answer: Answer) -> Any:
+        """The answer, which is no job, as the operation's class.
+
+        Raises:
+            DecodeError: It is something else.
+            NoMatchError: It is no song.
+        """
+        name = self.plan.result
+        if name == "MediaFile":
+            return answer.file(responses.media_url(answer.body))
+        result = getattr(responses, name).of_answer(answer)
+        if name == "Song" and not result.is_match:
+            raise NoMatchError("the server knows no song like this recording")
+        return result
+
+    def rest(self, started: float) -> Timeout:
+        """What is left of the deadlines since then, on `time.monotonic`'s clock."""
+        timeout = self.plan.timeout
+        left = max((timeout.total or 0.0) - (monotonic() - started), 0.001)
+        return timeout._replace(total=left)
+
+    def result_of_job(self, job: Prediction) -> Any:
+        """What the operation gives, from the job that has succeeded.
+
+        Raises:
+            DecodeError: The job's output is something else.
+        """
+        name = self.plan.result
+        if name == "Prediction":
+            return job
+        if name != "MediaFile":
+            return getattr(responses, name)({"response": job.output})
+        if job.audio is None:
+            raise DecodeError("output: is missing; it must be the address of a file")
+        return job.audio
+
+    def job(self, answer: Answer) -> Prediction | None:
+        """The job, where the answer is one; else None."""
+        plan = self.plan
+        if not plan.job or (answer.status != _ACCEPTED and plan.result != "Prediction"):
+            return None
+        return responses.Prediction.of_answer(answer)
+
+
+def _refuse_asynchronous(values: Mapping[str, Any]) -> None:
+    """Raises for a file that only an event loop could read: it would be waited for in vain."""
+    ways = ("read", "__iter__", "__fspath__")
+    for name, value in values.items():
+        content = value[1] if type(value) is tuple and value[1:] else value
+        if hasattr(content, "__aiter__") and not any(hasattr(content, one) for one in ways):
+            raise TypeError(
+                f"the file of {name!r} is an asynchronous iterable: AsyncClient reads those, and "
+                "Client an iterable of bytes"
+            )
+
+
+def native_call_options(
+    timeout: Timeout, retry: Retry, longest_event_bytes: int
+) -> _core.CallOptions:
+    """Deadlines, retries and limits for the core; the same object for the same values."""
+    given = timeout, retry, longest_event_bytes
+    found = _OPTIONS.get(given)
+    if found is None:
+        if len(_OPTIONS) >= _MOST_KEPT_OPTIONS:
+            _OPTIONS.clear()
+        found = _OPTIONS[given] = options.native_options(*given)
+    return found

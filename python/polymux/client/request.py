@@ -1,0 +1,194 @@
+"""Requests of the interface, made and checked, for whoever sends them.
+
+Example:
+    >>> from polymux.client.request import build_request
+    >>> request = build_request("search_music", {"song": "Blue Danube", "limit": 3})
+    >>> request.target, request.body
+    ('/api/v1/musicsearch', b'{"song":"Blue Danube","limit":"3"}')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlencode
+
+from polymux._native.core import core
+from polymux._util.text import shown
+from polymux.client.multipart import multipart_body
+from polymux.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from polymux._native._core import MultipartBody
+    from polymux.client.responses import AnswerMessage
+
+__all__ = ["Request", "build_request"]
+
+
+class Request(NamedTuple):
+    """One request as it goes over the wire: a POST.
+
+    Attributes:
+        operation: The operation's name, such as ``"transcribe"``.
+        variant: Id of the variant, such as ``"A"``; empty where there is one only.
+        path: Such as ``"/api/v1/modelhost/stt"``.
+        query: Names and values of the query, not encoded; the interface has ``model`` only.
+        content_type: For the header ``Content-Type``.
+        body: Bytes of JSON, or a multipart body that is made while it is read.
+    """
+
+    operation: str
+    variant: str
+    path: str
+    query: tuple[tuple[str, str], ...]
+    content_type: str
+    body: bytes | MultipartBody
+
+    @property
+    def target(self) -> str:
+        """Path and query, encoded, as the request line has them (RFC 9112, 3.2.1)."""
+        return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
+
+    @property
+    def length_bytes(self) -> int | None:
+        """Length of the body; None where a part of it does not know its own."""
+        return len(self.body) if isinstance(self.body, bytes) else self.body.length_bytes
+
+
+def build_request(
+    operation: str,
+    values: Mapping[str, Any],
+    *,
+    model: str | None = None,
+    extra_body: Mapping[str, Any] | None = None,
+    on_progress: Callable[[int, int | None], object] | None = None,
+    awaited: bool = False,
+) -> Request:
+    """Checks what is to be sent and makes the request of it.
+
+    Nothing is sent; files are opened, and read only when the body is.
+
+    Args:
+        operation: A method's name, a command, a path or its last segment.
+        values: Wire name to value; None means absent. A file is a path, bytes, a binary file
+            object, an iterable of bytes, a `MediaFile`, or a tuple of file name and one of these.
+            Messages of a chat may be one text, which is the user's, and have messages of answers.
+        model: The model selector of operations that have several models. Default: what the given
+            fields choose, else the operation's first.
+        extra_body: Fields that the contract does not have, sent as they are. Default: none.
+        on_progress: For uploads, as `polymux.client.multipart.multipart_body` calls it. Default: none.
+        awaited: Whether an event loop sends it: file objects and iterables are read on other
+            threads then. Default: False.
+
+    Raises:
+        InvalidRequestError: The request does not keep the contract; `problems` holds everything
+            that is wrong with it.
+        InputNotFoundError: A file's path does not exist.
+        InputUnreadableError: A file's path is a folder, pipe, socket or device, or not permitted.
+        TypeError: A value that can be neither JSON nor a file.
+
+    Example:
+        >>> from polymux.client.request import build_request
+        >>> request = build_request("upscale_image", {"image": ("cat.png", b"..."), "scale": 2})
+        >>> request.query
+        (('model', 'nightmareai/real-esrgan'),)
+        >>> request.content_type.partition(";")[0]
+        'multipart/form-data'
+    """
+    given = core.present(values if type(values) is dict else dict(values))
+    if "messages" in given:
+        given["messages"] = messages_of(given["messages"])
+    name, path, variant, chosen, encoding = core.choose_variant(operation, model, given)
+    shape = _shape(name, variant)
+    for file in shape.files:
+        if isinstance(given.get(file), list):
+            given[file] = (file, given[file])  # Pieces; the contract would take it for an array.
+    extra = _extra(name, shape, extra_body)
+    if shape.passes_unknown:
+        given.update(extra)
+        core.check(name, variant, given)
+    else:
+        core.check(name, variant, given)
+        given.update(extra)
+    query = (("model", model or chosen),) if chosen else ()
+    if encoding == "json":
+        for text in shape.texts & given.keys():
+            given[text] = str(given[text])
+        body = core.write_json(given)
+        return Request(name, variant, path, query, "application/json", body)
+    form = _form(shape, given, on_progress, awaited=awaited)
+    return Request(name, variant, path, query, form.content_type, form)
+
+
+def messages_of(messages: Any) -> Any:
+    """Messages as JSON: a text is the user's, and what a model answered goes back as it was said.
+
+    Its thinking stays out of it, as many servers refuse that.
+    """
+    if isinstance(messages, str):
+        return [{"role": "user", "content": messages}]
+    if not isinstance(messages, (list, tuple)) or all(type(one) is dict for one in messages):
+        return messages
+    from polymux.client.responses import AnswerMessage
+
+    return [_said(one) if isinstance(one, AnswerMessage) else one for one in messages]
+
+
+def _said(message: AnswerMessage) -> dict[str, Any]:
+    told: dict[str, Any] = {"role": message.role, "content": message.content}
+    calls = [one.json() for one in message.tool_calls]
+    return {**told, "tool_calls": calls} if calls else told
+
+
+class _Shape(NamedTuple):
+    """What making a request needs to know of a variant."""
+
+    known: frozenset[str]
+    files: frozenset[str]
+    #: Numbers that JSON carries as texts.
+    texts: frozenset[str]
+    passes_unknown: bool
+
+
+@cache
+def _shape(operation: str, variant: str) -> _Shape:
+    # As plain data: `polymux.contract` would take a third of the first request of a process.
+    import json
+
+    (described,) = json.loads(core.describe(operation))
+    found = next(one for one in described["variants"] if one.get("id", "") == variant)
+    fields = found["fields"]
+    return _Shape(
+        known=frozenset(name for one in fields for name in (one["name"], *one.get("aliases", ()))),
+        files=frozenset(one["name"] for one in fields if one["type"] == "file"),
+        texts=frozenset(one["name"] for one in fields if "written_as" in one),
+        passes_unknown=found["unknown_fields"] == "pass",
+    )
+
+
+def _extra(operation: str, shape: _Shape, extra_body: Mapping[str, Any] | None) -> dict[str, Any]:
+    if extra_body is None:
+        return {}
+    if not isinstance(extra_body, Mapping) or not all(isinstance(one, str) for one in extra_body):
+        raise TypeError("extra_body is a mapping of field names to values")
+    for name in extra_body:
+        if name in shape.known:
+            message = f"extra_body: {operation} has {shown(name)} itself; give it as an argument"
+            raise InvalidRequestError(message)
+    return dict(extra_body)
+
+
+def _form(
+    shape: _Shape,
+    given: dict[str, Any],
+    on_progress: Callable[[int, int | None], object] | None,
+    *,
+    awaited: bool,
+) -> MultipartBody:
+    """Fields first, so that a server knows them all before the first byte of a file."""
+    fields = [(name, value) for name, value in given.items() if name not in shape.files]
+    files = [(name, value) for name, value in given.items() if name in shape.files]
+    return multipart_body(fields, files, on_progress=on_progress, awaited=awaited)
