@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from polymux import aio, contract, notebook
     from polymux._native.version import __version__
-    from polymux.async_local import AsyncLocal
     from polymux.batches.calling import batch
     from polymux.batches.results import BatchItem, BatchProgress, BatchReport
     from polymux.client.async_client import AsyncClient
@@ -92,7 +91,8 @@ if TYPE_CHECKING:
         UnsupportedMediaError,
         URLRefusedError,
     )
-    from polymux.local import Local
+    from polymux.local.async_local import AsyncLocal
+    from polymux.local.sync_local import Local
     from polymux.media.conversion import convert_many, convert_to_mp3
     from polymux.media.media_file import ConversionOutcome, MediaFile
     from polymux.media.options import Limits

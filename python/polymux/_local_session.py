@@ -25,7 +25,7 @@ class Session:
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         """Its thread runs from now on."""
-        from polymux.async_local import AsyncLocal
+        from polymux.local.async_local import AsyncLocal
 
         self.inner = AsyncLocal(**given)
         self.loop = asyncio.new_event_loop()

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux._local_calls import _media
 from polymux.engines.media import MediaEngine
+from polymux.local.home import _media
 from polymux.server.settings import EngineSettings
 from support.hostile_check import PATIENCE
 from support.services import Scripted

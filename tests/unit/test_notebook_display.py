@@ -18,7 +18,7 @@ import polymux.songs.results
 import pytest
 from polymux._util.redaction import keep_secret
 from polymux.client.remote_file import RemoteFile
-from polymux.local_file import LocalFile
+from polymux.local.local_file import LocalFile
 from polymux.media.results import ConversionWarning
 from polymux.notebook import markup
 from polymux.songs.results import (

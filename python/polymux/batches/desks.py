@@ -11,12 +11,12 @@ from polymux.media.options import CONVERSION_FIELDS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from polymux.async_local import AsyncLocal
     from polymux.batches.storing import Storage
     from polymux.batches.subject import Subject
     from polymux.client.methods.synchronous import Operations
     from polymux.client.options import Retry
-    from polymux.local import Local
+    from polymux.local.async_local import AsyncLocal
+    from polymux.local.sync_local import Local
     from polymux.media.media_file import MediaFile
 
 #: Of a file that a server has made.
@@ -95,8 +95,8 @@ class Calls:
 
     def _forget(self, result: Any, products: list[Product]) -> None:
         """Has a `Local` forget the job: of a million results none shall be kept twice."""
-        from polymux.local import Local
-        from polymux.local_file import LocalFile
+        from polymux.local.local_file import LocalFile
+        from polymux.local.sync_local import Local
 
         if not isinstance(self._client, Local):
             return
@@ -246,7 +246,7 @@ def desk_for(
     """
     from polymux.client.options import LONGEST_GENERATION_S
     from polymux.client.sync_client import Client
-    from polymux.local import Local
+    from polymux.local.sync_local import Local
 
     if client is None:
         # Who gives an item so long means it.

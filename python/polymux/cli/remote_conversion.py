@@ -55,7 +55,7 @@ def _answering(options: argparse.Namespace) -> Iterator[Operations]:
         with server.connected(options, "convert-to-mp3 --server") as client:
             yield client
         return
-    from polymux.local import Local
+    from polymux.local.sync_local import Local
 
     server.refuse_without_server(options, "no server is named, give --server URL")
     failures.is_done_here()

@@ -144,7 +144,7 @@ def answering(options: argparse.Namespace, command: str) -> Iterator[Operations]
             yield client
         return
     from polymux.cli import failures
-    from polymux.local import Local
+    from polymux.local.sync_local import Local
 
     if options.server is not None:
         raise InvalidRequestError("--local asks no server: leave out --server")

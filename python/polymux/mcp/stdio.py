@@ -15,8 +15,8 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server.stdio import stdio_server
 
-from polymux._local_calls import LocalHome
 from polymux.client.methods.results import RESULTS
+from polymux.local.home import LocalHome
 from polymux.mcp.arguments import LONGEST_JSON_BYTES
 from polymux.mcp.on_service import ServiceDesk
 from polymux.mcp.protocol import Visitor, make_server

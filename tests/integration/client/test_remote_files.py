@@ -16,7 +16,7 @@ import pytest
 from polymux import Timeout, errors
 from polymux.client import remote_file
 from polymux.fetch.fetch import FetchPolicy, fetch
-from polymux.local_file import LocalFile
+from polymux.local.local_file import LocalFile
 from servers import steps
 from servers.misbehaving import MisbehavingServer
 from support import programs

@@ -11,7 +11,7 @@ import polymux
 import pytest
 from polymux import errors
 from polymux.client.remote_file import RemoteFile
-from polymux.local_file import LocalFile
+from polymux.local.local_file import LocalFile
 from servers import media, steps
 from servers.misbehaving import MisbehavingServer
 from support.client_children import KEY

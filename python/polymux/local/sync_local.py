@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from polymux.async_local import AsyncLocal
     from polymux.client.options import Timeout
     from polymux.client.responses import Prediction
     from polymux.downloads.settings import DownloadSettings
     from polymux.fetch.fetch import FetchPolicy
+    from polymux.local.async_local import AsyncLocal
     from polymux.server.settings import EngineSettings
     from polymux.service.backend import Backend
     from polymux.songs.catalogue import Catalogue

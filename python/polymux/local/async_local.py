@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from polymux._local_calls import Intake, LocalHome
     from polymux.client.options import Timeout
     from polymux.client.responses import Prediction
     from polymux.downloads.settings import DownloadSettings
     from polymux.fetch.fetch import FetchPolicy
+    from polymux.local.home import Intake, LocalHome
     from polymux.server.settings import EngineSettings
     from polymux.service.backend import Backend
     from polymux.service.work import Work
@@ -112,7 +112,7 @@ class AsyncLocal(AsyncOperations):
             self._opening = asyncio.Lock()
         async with self._opening:
             if self._home is None:
-                from polymux._local_calls import LocalHome
+                from polymux.local.home import LocalHome
 
                 if self._closing is not None and not self._closing.done():
                     # What fails at it is told to who closes.
@@ -155,9 +155,9 @@ class AsyncLocal(AsyncOperations):
         on_progress: Callable[[Prediction], object] | None,
         wait: bool,
     ) -> Any:
-        from polymux import _local_calls as calls
         from polymux import contract
         from polymux.client.options import as_timeout
+        from polymux.local import home as calls
         from polymux.service.dispatch import is_job
         from polymux.service.work import heard_at_the_end
 
@@ -201,7 +201,7 @@ class AsyncLocal(AsyncOperations):
         *,
         wait: bool,
     ) -> Any:
-        from polymux import _local_calls as calls
+        from polymux.local import home as calls
 
         jobs = home.service.jobs
         job, _ = await home.service.begin(work)

@@ -25,7 +25,7 @@ class LocalFile(MediaFile):
 
     Example:
         >>> from pathlib import Path
-        >>> from polymux.local_file import LocalFile
+        >>> from polymux.local.local_file import LocalFile
         >>> _ = Path("a.txt").write_text("text")
         >>> LocalFile(Path("a.txt"), "text/plain").read()
         b'text'

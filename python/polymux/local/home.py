@@ -10,7 +10,6 @@ from urllib.parse import unquote, urlsplit
 from weakref import WeakSet
 
 from polymux import _local_folders, contract
-from polymux._local_inputs import Intake, upload_of
 from polymux._local_store import LocalStore
 from polymux._open_calls import OpenCalls
 from polymux.client import responses
@@ -20,7 +19,8 @@ from polymux.client.request import messages_of
 from polymux.engines.in_process import InProcessBackend
 from polymux.engines.prepared import refuse_addresses
 from polymux.errors import NoMatchError, PredictionFailedError
-from polymux.local_file import LocalFile
+from polymux.local.inputs import Intake, upload_of
+from polymux.local.local_file import LocalFile
 from polymux.media.inputs import path_bytes
 from polymux.service import shapes
 from polymux.service.admission import Bounds

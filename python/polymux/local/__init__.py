@@ -1,0 +1,1 @@
+"""The operations without a server, on engines of this machine."""
