@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from polymux import contract
 from polymux.models.catalogue import all_models
-from polymux.server.backends import OPERATIONS
+from polymux.runtime.build import OPERATIONS
 from polymux.upstreams.names import OPENAI_OPERATIONS
 from polymux.upstreams.replicate_models import operations_of
 from support.native_build import ROOT

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
-from polymux.server.upstream_settings import UpstreamSettings
+from polymux.runtime.upstream_settings import UpstreamSettings
 from servers import http1, media
 from servers.forms import FormReader
 from servers.misbehaving import MisbehavingServer

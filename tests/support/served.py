@@ -171,8 +171,8 @@ def _serve(wanted: dict[str, Any], told: Path) -> int:
 
     from polymux.engines.prepared import reading, speech, upscaling
     from polymux.engines.supervisor import EngineBackend, Supervision
+    from polymux.runtime.build import backends_of
     from polymux.server import protocol, run
-    from polymux.server.backends import backends_of
     from polymux.server.settings import EngineSettings, Limits, ServerSettings, StoreSettings
 
     from support.quick_engines import FAMILY, OPERATIONS

@@ -10,7 +10,7 @@ import numpy
 import polymux
 from polymux.engines.in_process import InProcessBackend
 from polymux.engines.supervisor import EngineBackend, Supervision
-from polymux.server.backends import media_confinement
+from polymux.runtime.build import media_confinement
 from polymux.upstreams.song_recognition.backend import SongRecognitionBackend
 
 from support.polymux_server import PolymuxServer

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
-from polymux.server.upstream_settings import UpstreamSettings
+from polymux.runtime.upstream_settings import UpstreamSettings
 from polymux.service.routes import Route
 
 from support.polymux_server import CHAT, Answer, PolymuxServer, form

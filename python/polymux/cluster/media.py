@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polymux.cluster.backend import ClusterBackend
-from polymux.server.backends import MediaWork
+from polymux.runtime.build import MediaWork
 
 
 class ClusterMedia(MediaWork, ClusterBackend):

@@ -25,9 +25,9 @@ from polymux.cluster.messages import (
     Refused,
     Sent,
 )
-from polymux.engines.memory import MemoryBudget, needed_bytes
 from polymux.engines.supervisor import EngineBackend, Supervision
 from polymux.errors import PolymuxError
+from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
 from polymux.service.drafts import Draft
 from polymux.service.failures import described
 from polymux.service.work import Made, Sink, Upload, Work

@@ -22,8 +22,8 @@ from polymux._util.gc import spare_the_collector
 from polymux._util.text import display_name
 from polymux.engines import confinement, outlet
 from polymux.engines.base import Cancelled, EngineSink, Produced, Request, Token
-from polymux.engines.families import engine_of
 from polymux.engines.frames import Frame, FrameReader, encoded
+from polymux.runtime.registry import engine_of
 from polymux.service.failures import StoreError, described, restored
 from polymux.service.work import LARGEST_PREVIEW_BYTES, Upload
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.engines import measures
 from polymux.engines.media import DECODE_AUDIO, LOAD_PICTURES
-from polymux.models.choosing import remedy
+from polymux.runtime.model_selection import remedy
 from polymux.service.backend import Backend, Health
 from polymux.service.failures import engine_failed, refusal
 from polymux.service.work import Made, Product, Sink, Upload

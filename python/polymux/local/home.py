@@ -176,7 +176,7 @@ def _settings(
     engines: Mapping[str, EngineSettings] | None,
     told: Mapping[str, Any],
 ) -> ServerSettings:
-    from polymux.server.backends import installed_engines
+    from polymux.runtime.build import installed_engines
     from polymux.server.settings import ServerSettings, StoreSettings
 
     wanted = installed_engines() if engines is None else engines
@@ -201,7 +201,7 @@ def _backends(
     catalogue: Catalogue | str | os.PathLike[str] | None,
 ) -> list[Backend]:
     from polymux.downloads.bringing import addressed
-    from polymux.server.backends import backends_of, bringer_of, pages_of
+    from polymux.runtime.build import backends_of, bringer_of, pages_of
 
     return [
         addressed(media, bringer_of(settings, pages_of(settings))),

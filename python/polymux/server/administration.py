@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 from polymux import errors
 from polymux._native.version import __version__
 from polymux._util.text import shown
-from polymux.engines.memory import machine_free_bytes, resident_bytes
 from polymux.models.folder import ModelsFolder
+from polymux.runtime.memory_budget import machine_free_bytes, resident_bytes
 from polymux.server.answers import send_json
 from polymux.server.endpoint import Endpoint
 from polymux.server.keys import known_scopes

@@ -15,11 +15,11 @@ from polymux.config import state_folder
 from polymux.downloads.settings import DownloadSettings
 from polymux.errors import InvalidRequestError
 from polymux.fetch.fetch import FetchPolicy
+from polymux.runtime.route_checks import route_problems
+from polymux.runtime.upstream_settings import UpstreamSettings, read_upstreams
 from polymux.server.doors.settings import DoorSettings
 from polymux.server.engine_options import option_problems
-from polymux.server.route_checks import route_problems
 from polymux.server.setting_checks import is_every_address, no_origin, origin_of, problems_with
-from polymux.server.upstream_settings import UpstreamSettings, read_upstreams
 from polymux.service.routes import Route
 from polymux.songs.serving import SongSettings
 from polymux.summaries.settings import SummaryOptions
@@ -110,7 +110,7 @@ class EngineSettings:
     """An engine.
 
     Attributes:
-        family: As `polymux.engines.families` knows it.
+        family: As `polymux.runtime.registry` knows it.
         options: What it is loaded with.
         slots: How much of it at once. Default: 1.
         threads: For its libraries. Default: one for each processor.
@@ -332,7 +332,7 @@ class _Reader:
         return found
 
     def _engines(self, plain: dict[str, Any]) -> dict[str, EngineSettings]:
-        from polymux.engines.families import FAMILIES
+        from polymux.runtime.registry import FAMILIES
 
         found = {}
         for name in plain:

@@ -115,7 +115,7 @@ class ServerState:
             self._check_keys()
             backends = self._backends
             if backends is None:
-                from polymux.server.backends import backends_of
+                from polymux.runtime.build import backends_of
 
                 backends = backends_of(settings)
             self._service = Service(

@@ -167,7 +167,7 @@ class Routes:
 def _no_backend(
     operation: str, variant: str = "", values: Mapping[str, Any] | None = None
 ) -> errors.APIStatusError:
-    from polymux.models.choosing import remedy
+    from polymux.runtime.model_selection import remedy
 
     steps = remedy(operation, variant, values)
     return refusal(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from polymux import errors
-from polymux.server.upstream_settings import UpstreamSettings
+from polymux.runtime.upstream_settings import UpstreamSettings
 from polymux.service.failures import refusal
 from support.openai_door import PICTURE, ScriptedDoor
 from support.polymux_server import Box, PolymuxServer

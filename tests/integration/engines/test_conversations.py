@@ -18,7 +18,7 @@ from PIL import Image
 from polymux.engines.conversations import ChatBackend
 from polymux.errors import BadRequestError
 from polymux.fetch.fetch import FetchPolicy
-from polymux.server.backends import media_confinement
+from polymux.runtime.build import media_confinement
 from polymux.server.settings import EngineSettings
 from support.chat_model import model_path
 from support.polymux_server import CHAT, PolymuxServer

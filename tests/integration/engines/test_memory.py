@@ -8,16 +8,16 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.engines.memory import (
+from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.errors import NoBackendError, OverloadedError, UnprocessableEntityError
+from polymux.runtime.build import backends_of
+from polymux.runtime.memory_budget import (
     MemoryBudget,
     context_bytes_per_token,
     machine_free_bytes,
     needed_bytes,
     resident_bytes,
 )
-from polymux.engines.supervisor import EngineBackend, Supervision
-from polymux.errors import NoBackendError, OverloadedError, UnprocessableEntityError
-from polymux.server.backends import backends_of
 from polymux.server.settings import EngineSettings, Limits, ServerSettings, StoreSettings
 from support.chat_model import model_path
 from support.engines import FAMILY

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.engines.supervisor import EngineBackend, Supervision
-from polymux.server.backends import media_confinement
+from polymux.runtime.build import media_confinement
 from polymux.server.settings import ServerSettings, StoreSettings
 from support import programs
 from support.engines import FAMILY

@@ -13,11 +13,11 @@ from polymux.cluster.settings import RaySettings
 from polymux.downloads.settings import DownloadSettings
 from polymux.engines import conversations
 from polymux.fetch.fetch import FetchLimits, FetchPolicy
-from polymux.server.backends import backends_of
+from polymux.runtime.build import backends_of
+from polymux.runtime.upstream_settings import UpstreamSettings
 from polymux.server.doors.settings import DoorSettings
 from polymux.server.operations import OperationEndpoint
 from polymux.server.settings import EngineSettings, Limits, ServerSettings, StoreSettings
-from polymux.server.upstream_settings import UpstreamSettings
 from polymux.songs.serving import SongSettings
 from polymux.summaries.settings import SummaryOptions
 from polymux.upstreams.song_recognition.settings import SongRecognitionSettings

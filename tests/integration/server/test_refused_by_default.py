@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux import contract, errors
-from polymux.server.backends import backends_of
+from polymux.runtime.build import backends_of
 from polymux.server.settings import ServerSettings
 from polymux.service.work import Work
 from support.polymux_server import PolymuxServer, form

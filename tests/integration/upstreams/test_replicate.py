@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux.downloads.bringing import Bringer
 from polymux.fetch.fetch import FetchPolicy
-from polymux.server.upstream_settings import upstreams_of
+from polymux.runtime.upstream_settings import upstreams_of
 from servers import media, steps
 from servers.misbehaving import MisbehavingServer
 from support.polymux_server import PolymuxServer, form

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.server.upstream_settings import UpstreamSettings
+from polymux.runtime.upstream_settings import UpstreamSettings
 from support.polymux_server import Box, form
 from support.replicate_door import PICTURE, scripted_door
 from support.replicate_service import ESRGAN, LIGHTNING, SPEECH

@@ -13,7 +13,7 @@ from polymux.models import catalogue
 from polymux.models.failures import ModelError
 from polymux.models.families import FAMILIES
 from polymux.models.roles import ROLES
-from polymux.server.backends import OPERATIONS
+from polymux.runtime.build import OPERATIONS
 from support.models import sha256
 from support.native_build import ROOT
 from support.weights import folder_of

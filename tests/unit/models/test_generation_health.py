@@ -9,9 +9,10 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.engines.memory import needed_bytes
-from polymux.models import adding, choosing, health, torch_device
+from polymux.models import adding, health, torch_device
 from polymux.models.folder import ModelsFolder
+from polymux.runtime import model_selection
+from polymux.runtime.memory_budget import needed_bytes
 from support.repositories import pipeline
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def test_memory_that_it_will_take(folder: ModelsFolder, tmp_path: Path) -> None:
     """The largest model as it is loaded, with what works beside it, and the libraries."""
 
     def needed(**options: object) -> int:
-        chosen = choosing.chosen("diffusion", {"device": "cpu", **options})
+        chosen = model_selection.chosen("diffusion", {"device": "cpu", **options})
         found = needed_bytes("diffusion", chosen.options)
         assert found is not None
         return found

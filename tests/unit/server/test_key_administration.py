@@ -9,10 +9,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from polymux.runtime.upstream_settings import UpstreamSettings
 from polymux.server.administration import PATH
 from polymux.server.key_administration import KEYS
 from polymux.server.keys import KeyFile, known_scopes
-from polymux.server.upstream_settings import UpstreamSettings
 from polymux.service.backend import Health
 from support.polymux_server import CHAT, HELLO, Answer, PolymuxServer
 from support.services import Scripted

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from polymux.runtime.upstream_settings import UpstreamSettings
 from polymux.server.administration import PATH
-from polymux.server.upstream_settings import UpstreamSettings
 from support.polymux_server import CHAT, HELLO, PolymuxServer
 from support.services import Scripted
 

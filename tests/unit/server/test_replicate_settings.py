@@ -9,8 +9,8 @@ from polymux.cli import main
 from polymux.downloads.bringing import AddressedBackend, Bringer
 from polymux.errors import InvalidRequestError
 from polymux.fetch.fetch import FetchPolicy
+from polymux.runtime.upstream_settings import UpstreamSettings, upstreams_of
 from polymux.server.settings import read_settings
-from polymux.server.upstream_settings import UpstreamSettings, upstreams_of
 from polymux.upstreams.replicate import ReplicateUpstream
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from polymux.cli.serving import run_config_check
-from polymux.engines.families import FAMILIES
 from polymux.errors import InvalidRequestError
+from polymux.runtime.registry import FAMILIES
 from polymux.server.app import create_app
 from polymux.server.doors.settings import DoorSettings
 from polymux.server.engine_options import missing_files, option_problems

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.errors import InvalidRequestError
-from polymux.server.backends import backends_of
+from polymux.runtime.build import backends_of
 from polymux.server.settings import ServerSettings, read_settings
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from polymux.errors import InvalidRequestError
-from polymux.server.backends import backends_of
+from polymux.runtime.build import backends_of
+from polymux.runtime.upstream_settings import _FIELDS, UpstreamSettings
 from polymux.server.settings import ServerSettings, StoreSettings, read_settings
-from polymux.server.upstream_settings import _FIELDS, UpstreamSettings
 
 CANARY = "gsk-canary-0123456789"
 GROQ = 'kind = "openai"\nbase_url = "https://api.example/openai/v1"\n'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.server.backends import backends_of
+from polymux.runtime.build import backends_of
 from polymux.server.settings import EngineSettings, ServerSettings, StoreSettings
 
 if TYPE_CHECKING:

@@ -16,16 +16,16 @@ from polymux.downloads.bringing import Bringer, addressed
 from polymux.engines import measures
 from polymux.engines.conversations import ChatBackend
 from polymux.engines.diffusion.backend import DiffusionBackend
-from polymux.engines.memory import MemoryBudget, needed_bytes
 from polymux.engines.models import context_tokens
 from polymux.engines.prepared import reading, refuse_addresses, speech, upscaling
 from polymux.engines.supervisor import EngineBackend, Supervision
 from polymux.engines.without_model import WithoutModel
 from polymux.models.casting import cast_of
-from polymux.models.choosing import available, chosen
 from polymux.models.families import FAMILIES
+from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
+from polymux.runtime.model_selection import available, chosen
+from polymux.runtime.upstream_settings import upstreams_of
 from polymux.server.settings import EngineSettings
-from polymux.server.upstream_settings import upstreams_of
 from polymux.service.backend import Backend
 from polymux.songs.addresses import SignedAddresses
 from polymux.songs.backend import CatalogueBackend

@@ -37,7 +37,7 @@ def route_problems(settings: ServerSettings) -> list[str]:
 
 def _operations_of(settings: ServerSettings) -> dict[str, Collection[str]]:
     """Name of a backend to what it can do."""
-    from polymux.server.backends import OPERATIONS, installed_engines
+    from polymux.runtime.build import OPERATIONS, installed_engines
 
     engines = installed_engines() if settings.engines is None else settings.engines
     known: dict[str, Collection[str]] = {**_OWN}
