@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.gc import spare_the_collector
-from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.server.keys import KeyFile
 from polymux.server.protocol import BoundedProtocol
 from polymux.server.run import serve, set_up_logging

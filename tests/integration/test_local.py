@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.engines.media import MediaEngine
+from polymux.engines.media.engine import MediaEngine
 from polymux.local.home import _media
 from polymux.server.settings import EngineSettings
 from support.hostile_check import PATIENCE

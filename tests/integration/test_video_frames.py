@@ -15,7 +15,7 @@ import pytest
 from polymux import errors
 from polymux._native import _media as media
 from polymux.engines.base import Cancelled, Request, Token
-from polymux.engines.media import LOAD_FRAMES, MediaEngine
+from polymux.engines.media.engine import LOAD_FRAMES, MediaEngine
 from polymux.media.video import read_frames, write_video
 from polymux.service.work import Upload
 from support import programs

@@ -14,7 +14,7 @@ from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.bringing import Bringer, addressed
 from polymux.downloads.pages import PageDownloader
 from polymux.downloads.settings import DownloadSettings
-from polymux.engines.in_process import InProcessBackend
+from polymux.engines.process.in_process import InProcessBackend
 from polymux.fetch.fetch import FetchPolicy
 from polymux.service.backend import Backend
 from polymux.service.work import Product
@@ -150,7 +150,7 @@ def downloaders() -> list[int]:
             for task in Path(f"/proc/{pid}/task").glob("*/children"):
                 found += [int(one) for one in _text(task).split()]
     words = {pid: _text(Path(f"/proc/{pid}/cmdline")) for pid in found[1:]}
-    return [pid for pid, line in words.items() if "polymux.engines.child" in line]
+    return [pid for pid, line in words.items() if "polymux.engines.process.child" in line]
 
 
 def _text(path: Path) -> str:

@@ -8,10 +8,10 @@ from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.bringing import Bringer, addressed
 from polymux.downloads.pages import PageDownloader
 from polymux.downloads.settings import DownloadSettings
-from polymux.engines.conversations import ChatBackend
+from polymux.engines.chat.backend import ChatBackend
 from polymux.engines.diffusion.backend import DiffusionBackend
 from polymux.engines.diffusion.engine import ESTIMATE
-from polymux.engines.media import LOAD_PICTURES, MEASURE_PICTURE, REMUX
+from polymux.engines.media.engine import LOAD_PICTURES, MEASURE_PICTURE, REMUX
 from polymux.fetch.fetch import FetchPolicy
 from polymux.models.casting import Cast
 from polymux.models.roles import ROLES

@@ -10,7 +10,7 @@ import torch
 from diffusers import ControlNetModel
 from PIL import Image
 from polymux.engines.base import Output, Token
-from polymux.engines.diffusion import detail
+from polymux.engines.diffusion.upscale import upscale
 from safetensors.torch import save_file
 
 from support import diffusing
@@ -155,7 +155,7 @@ def worked(
     sink = diffusing.HeardSink(folder)
     asked = diffusing.request("upscale_image", "A", **QUICK | values | files)
     with engine.studio.lock:
-        return detail.make(engine.studio, asked, sink, Token()), sink
+        return upscale.make(engine.studio, asked, sink, Token()), sink
 
 
 def made(engine: DiffusionEngine, folder: Path, pixels: Pixels, **values: Any) -> Pixels:

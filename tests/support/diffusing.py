@@ -12,7 +12,7 @@ import torch
 from polymux.contract import operation
 from polymux.engines.base import EngineSink, Request, Token
 from polymux.engines.diffusion.engine import DiffusionEngine
-from polymux.engines.diffusion.picture_files import FACTS, SAMPLES
+from polymux.engines.diffusion.image_files import FACTS, SAMPLES
 from polymux.service.work import Upload
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux.engines.base import Engine, Output, Produced
-from polymux.engines.completions import Assembled
+from polymux.engines.chat.completions import Assembled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -169,8 +169,8 @@ def until(condition: Callable[[], object], longest_s: float = 10) -> float:
 def _serve(wanted: dict[str, Any], told: Path) -> int:
     import resource
 
-    from polymux.engines.prepared import reading, speech, upscaling
-    from polymux.engines.supervisor import EngineBackend, Supervision
+    from polymux.engines.media.decoding_backend import reading, speech, upscaling
+    from polymux.engines.process.supervisor import EngineBackend, Supervision
     from polymux.runtime.build import backends_of
     from polymux.server import protocol, run
     from polymux.server.settings import EngineSettings, Limits, ServerSettings, StoreSettings

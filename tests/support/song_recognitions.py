@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy
 import polymux
-from polymux.engines.in_process import InProcessBackend
-from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.engines.process.in_process import InProcessBackend
+from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.runtime.build import media_confinement
 from polymux.upstreams.song_recognition.backend import SongRecognitionBackend
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.engines.process.supervisor import EngineBackend, Supervision
 
 from support.engines import FAMILY
 from support.services import chat_of, running

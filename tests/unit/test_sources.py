@@ -24,9 +24,9 @@ CLIENTS = {
 STARTERS = {
     "cli/installation.py",
     "cli/listening.py",
-    "engines/confinement.py",
-    "engines/process.py",
-    "engines/tesseract.py",
+    "engines/process/sandbox.py",
+    "engines/process/process.py",
+    "engines/ocr/tesseract.py",
     "models/torch_device.py",
     "models/wheels.py",
 }
@@ -45,9 +45,9 @@ CONNECTORS = {
     # Another name for the socket that the chat library listens on, by which it is shut.
     "engines/chat_door.py": {"socket.socket"},
     # Between processes of this machine: pairs of sockets, and the Unix socket of the way out.
-    "engines/child.py": {"socket.socket"},
-    "engines/outlet.py": {"open_unix_connection", "socket.socket"},
-    "engines/process.py": {"create_connection", "socket.socket", "socket.socketpair"},
+    "engines/process/child.py": {"socket.socket"},
+    "engines/process/egress.py": {"open_unix_connection", "socket.socket"},
+    "engines/process/process.py": {"create_connection", "socket.socket", "socket.socketpair"},
     # Machines of the operator's, in a cluster.
     "cluster/joining.py": {"ray.init"},
     # What listens.

@@ -229,7 +229,7 @@ def _upstream_line(one: dict[str, Any]) -> str:
 def _confinement() -> list[str]:
     from subprocess import TimeoutExpired
 
-    from polymux.engines.confinement import tried
+    from polymux.engines.process.sandbox import tried
 
     try:
         return tried()
@@ -239,7 +239,7 @@ def _confinement() -> list[str]:
 
 def _confinement_lines(in_force: list[str]) -> list[str]:
     """Of what opens strangers' files, and of processes with models: those keep their files."""
-    from polymux.engines.confinement import NO_NETWORK, NO_TCP
+    from polymux.engines.process.sandbox import NO_NETWORK, NO_TCP
 
     files = [one for one in in_force if one.startswith("landlock")]
     network = [one for one in in_force if one in (NO_NETWORK, NO_TCP)]

@@ -25,7 +25,7 @@ from polymux.cluster.messages import (
     Refused,
     Sent,
 )
-from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.errors import PolymuxError
 from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
 from polymux.service.drafts import Draft

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.engines.media import PAGE_COVER, PAGE_TAGS, REMUX
+from polymux.engines.media.engine import PAGE_COVER, PAGE_TAGS, REMUX
 from polymux.service.backend import Backend
 from polymux.service.failures import refusal
 from polymux.service.work import Product

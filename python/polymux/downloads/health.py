@@ -64,13 +64,13 @@ def _age_days(version: str, today: datetime.date) -> int | None:
 def _way_out() -> str | None:
     from subprocess import TimeoutExpired
 
-    from polymux.engines import confinement, outlet
+    from polymux.engines.process import egress, sandbox
 
     try:
-        found = outlet.tried()
+        found = egress.tried()
     except (OSError, TimeoutExpired):
         return None
-    told = {outlet.ONE_WAY_OUT: "network namespace", confinement.ONLY_PORTS: "ports"}
+    told = {egress.ONE_WAY_OUT: "network namespace", sandbox.ONLY_PORTS: "ports"}
     return told.get(found, "open")
 
 

@@ -19,7 +19,7 @@ from polymux.downloads.bringing import failure_of, refused_address
 from polymux.downloads.engine import FETCH_PAGE
 from polymux.downloads.library import site_failed
 from polymux.downloads.proxy import GuardedProxy
-from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.fetch.fetch import FetchLimits, ajudged
 from polymux.service.failures import engine_failed, refusal
 from polymux.service.work import LOCAL, Upload, Work

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
-    from polymux.engines.process import EngineProcess
+    from polymux.engines.process.process import EngineProcess
 
 _LONGEST_S = 2.0
 _PAUSE_S = 0.005

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from polymux.engines.frames import Frame
-    from polymux.engines.process import CrashError
+    from polymux.engines.process.framing import Frame
+    from polymux.engines.process.process import CrashError
     from polymux.service.drafts import Draft
     from polymux.service.work import Work
 

@@ -80,7 +80,7 @@ class UpscaleEngine(Engine):
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
         """Enlarges the picture."""
-        from polymux.engines.media import write_new
+        from polymux.engines.media.engine import write_new
 
         scale = float(request.values.get("scale", self._factor))
         pixels = _pixels(request.values)

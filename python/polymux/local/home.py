@@ -16,8 +16,8 @@ from polymux.client import responses
 from polymux.client.answer import Answer
 from polymux.client.methods.results import RESULTS
 from polymux.client.request import messages_of
-from polymux.engines.in_process import InProcessBackend
-from polymux.engines.prepared import refuse_addresses
+from polymux.engines.media.decoding_backend import refuse_addresses
+from polymux.engines.process.in_process import InProcessBackend
 from polymux.errors import NoMatchError, PredictionFailedError
 from polymux.local.inputs import Intake, upload_of
 from polymux.local.local_file import LocalFile

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from polymux.downloads import pages as downloads
 from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.bringing import Bringer, addressed
-from polymux.engines import measures
-from polymux.engines.conversations import ChatBackend
+from polymux.engines import estimates
+from polymux.engines.chat.backend import ChatBackend
 from polymux.engines.diffusion.backend import DiffusionBackend
+from polymux.engines.media.decoding_backend import reading, refuse_addresses, speech, upscaling
 from polymux.engines.models import context_tokens
-from polymux.engines.prepared import reading, refuse_addresses, speech, upscaling
-from polymux.engines.supervisor import EngineBackend, Supervision
-from polymux.engines.without_model import WithoutModel
+from polymux.engines.process.supervisor import EngineBackend, Supervision
+from polymux.engines.unavailable import WithoutModel
 from polymux.models.casting import cast_of
 from polymux.models.families import FAMILIES
 from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
@@ -51,7 +51,7 @@ class MediaWork(Backend):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         """No process is started."""
         super().__init__(*arguments, **named)
-        self._measure = measures.sound(_CONVERSION_S)
+        self._measure = estimates.sound(_CONVERSION_S)
 
     def refuse(self, work: Work) -> None:
         """Addresses are no files."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.engines.gguf import gguf_facts
+from polymux.engines.chat.gguf import gguf_facts
 from polymux.engines.models import context_tokens
 from polymux.models.families import layout_of
 from polymux.service.failures import refusal
@@ -17,8 +17,8 @@ from polymux.service.failures import refusal
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from polymux.engines.process import EngineProcess
-    from polymux.engines.supervisor import EngineBackend
+    from polymux.engines.process.process import EngineProcess
+    from polymux.engines.process.supervisor import EngineBackend
 
 _MIB = 1 << 20
 #: Beside its weights, measured with small models: libraries, and what they compute in.

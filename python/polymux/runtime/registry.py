@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 #: Family to the class of its engine: module and name.
 FAMILIES = {
-    "media": ("polymux.engines.media", "MediaEngine"),
-    "chat": ("polymux.engines.chat", "ChatEngine"),
-    "speech": ("polymux.engines.speech", "SpeechEngine"),
-    "rapidocr": ("polymux.engines.rapidocr", "RapidOcrEngine"),
-    "tesseract": ("polymux.engines.tesseract", "TesseractEngine"),
+    "media": ("polymux.engines.media.engine", "MediaEngine"),
+    "chat": ("polymux.engines.chat.engine", "ChatEngine"),
+    "speech": ("polymux.engines.speech.engine", "SpeechEngine"),
+    "rapidocr": ("polymux.engines.ocr.rapidocr", "RapidOcrEngine"),
+    "tesseract": ("polymux.engines.ocr.tesseract", "TesseractEngine"),
     "diffusion": ("polymux.engines.diffusion.engine", "DiffusionEngine"),
     "upscale": ("polymux.engines.upscale", "UpscaleEngine"),
 }

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from polymux import errors
-from polymux.engines.media import SONG_QUERY
+from polymux.engines.media.engine import SONG_QUERY
 from polymux.service.backend import Backend, Health
 from polymux.service.failures import engine_failed, invalid, refusal
 from polymux.service.work import Product, Sink

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux._native.json_numbers import finite
 from polymux.client.answer import told_error
-from polymux.engines.conversations import MOST_PICTURES, param_of, picture_data, pictures_of
+from polymux.engines.chat.backend import MOST_PICTURES, param_of, picture_data, pictures_of
 from polymux.service.failures import invalid, refusal
 from polymux.upstreams.completions import mended
 from polymux.upstreams.echoes import Echoes

@@ -11,7 +11,7 @@ from polymux import errors
 from polymux._native.json_numbers import finite
 from polymux.client.options import SLOW
 from polymux.downloads.bringing import failure_of
-from polymux.engines.prepared import refuse_addresses
+from polymux.engines.media.decoding_backend import refuse_addresses
 from polymux.fetch.fetch import FetchLimits, FetchPolicy, ajudged
 from polymux.service.backend import Backend, Health
 from polymux.service.failures import refusal

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from polymux import errors
 from polymux._util.text import printable
 from polymux.client.options import NEVER, SLOW
-from polymux.engines.media import write_new
+from polymux.engines.media.engine import write_new
 from polymux.fetch.fetch import FetchLimits, afetch
 from polymux.service.media_store import MEDIA_EXTENSIONS
 from polymux.service.work import Made

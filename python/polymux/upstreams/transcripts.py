@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from polymux import errors
 from polymux.client.multipart import multipart_body
-from polymux.engines.prepared import refuse_addresses
+from polymux.engines.media.decoding_backend import refuse_addresses
 from polymux.media.languages import code_of
 from polymux.service.failures import refusal
 from polymux.upstreams.failing import failed

@@ -190,7 +190,7 @@ def test_standard_output_has_nothing_but_the_protocol(folder: Path) -> None:
              message("tools/call", good, 3), message("no/such", {}, 4),
              message("tools/call", chat, 5), message("tools/list", {}, 6)]  # fmt: skip
     printing = (
-        "import sys, runpy, polymux.engines.in_process as one\n"
+        "import sys, runpy, polymux.engines.process.in_process as one\n"
         "before = one.InProcessBackend.run\n"
         "async def run(*given):\n"
         "    print('noise')\n"

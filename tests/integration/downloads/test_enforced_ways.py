@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux.downloads import health
 from polymux.downloads.proxy import GuardedProxy
-from polymux.engines import confinement, outlet
+from polymux.engines.process import egress, sandbox
 from polymux.fetch.fetch import FetchPolicy
 from support.fetches import answering
 from support.web import Server
@@ -70,26 +70,26 @@ def confined(folder: Path, *, leaves: bool) -> tuple[dict[str, Any], int]:
 def test_a_network_of_its_own(tmp_path: Path) -> None:
     """Its end is waited for with that of all who hold its output: the process beside ends too."""
     found, came = confined(tmp_path, leaves=True)
-    if outlet.tried() == outlet.ONE_WAY_OUT:
-        assert outlet.ONE_WAY_OUT in found["in_force"]
+    if egress.tried() == egress.ONE_WAY_OUT:
+        assert egress.ONE_WAY_OUT in found["in_force"]
         assert found["decoy"] == "ConnectionRefusedError"
         assert came == 0
     else:
-        assert outlet.ONE_WAY_OUT not in found["in_force"]
+        assert egress.ONE_WAY_OUT not in found["in_force"]
     assert found["way_out"] == "reached"
 
 
 def test_landlock_bounds_the_ports(tmp_path: Path) -> None:
     """Where the kernel lets no process leave: the proxy's port alone, if Landlock knows ports."""
     found, came = confined(tmp_path, leaves=False)
-    assert outlet.ONE_WAY_OUT not in found["in_force"]
+    assert egress.ONE_WAY_OUT not in found["in_force"]
     assert "@127.0.0.1:" in found["proxy"]  # Others reach it as well: it wants its password.
     assert found["way_out"] == "reached"
     if landlock_version() >= 4:
-        assert confinement.ONLY_PORTS in found["in_force"]
+        assert sandbox.ONLY_PORTS in found["in_force"]
         assert (found["decoy"], came) == ("PermissionError", 0)
     else:  # What is not enforced is not said to be.
-        assert confinement.ONLY_PORTS not in found["in_force"]
+        assert sandbox.ONLY_PORTS not in found["in_force"]
         assert (found["decoy"], came) == ("reached", 1)
 
 
@@ -116,9 +116,9 @@ def test_what_is_asked_of_each_version(monkeypatch: pytest.MonkeyPatch, version:
         def prctl(self, *_: int) -> int:
             return 0
 
-    monkeypatch.setattr(confinement, "_syscall", syscall)
-    monkeypatch.setattr(confinement, "_libc", Nothing)
-    in_force = confinement.confine(confinement.Confinement(readable=("/usr",), ports=(8080,)))
+    monkeypatch.setattr(sandbox, "_syscall", syscall)
+    monkeypatch.setattr(sandbox, "_libc", Nothing)
+    in_force = sandbox.confine(sandbox.Confinement(readable=("/usr",), ports=(8080,)))
     made = [arguments for number, arguments in calls if number == 444 and arguments[2] != 1]
     of_ports = [arguments for number, arguments in calls if number == 445 and arguments[1] == 2]
     if version == 0:
@@ -126,7 +126,7 @@ def test_what_is_asked_of_each_version(monkeypatch: pytest.MonkeyPatch, version:
         assert not made
         return
     assert f"landlock {version}" in in_force
-    assert (confinement.ONLY_PORTS in in_force) == (version >= 4)
+    assert (sandbox.ONLY_PORTS in in_force) == (version >= 4)
     assert made[0][1] == (8 if version < 4 else 16 if version < 6 else 24)
     network = int.from_bytes(made[0][0][8:16], "little")
     assert network == (0b11 if version >= 4 else 0)  # To bind and to connect.
@@ -138,8 +138,8 @@ def test_what_is_asked_of_each_version(monkeypatch: pytest.MonkeyPatch, version:
 @pytest.mark.parametrize(
     ("in_force", "way_out", "says"),
     [
-        (outlet.ONE_WAY_OUT, "network namespace", "ok       one way out"),
-        (confinement.ONLY_PORTS, "ports", "partly   one way out"),
+        (egress.ONE_WAY_OUT, "network namespace", "ok       one way out"),
+        (sandbox.ONLY_PORTS, "ports", "partly   one way out"),
         ("", "open", "absent   one way out"),
         (None, None, None),
     ],
@@ -152,7 +152,7 @@ def test_what_doctor_says(
             raise OSError("no process can be started")
         return in_force
 
-    monkeypatch.setattr(outlet, "tried", tried)
+    monkeypatch.setattr(egress, "tried", tried)
     found = health.downloads()
     assert found["way_out"] == way_out
     said = [line for line in health.lines(found) if "one way out" in line]
@@ -166,7 +166,7 @@ _STAYING = """
 import runpy
 from polymux.engines import confinement
 confinement.leave_network = lambda: False
-runpy.run_module("polymux.engines.outlet", run_name="__main__")
+runpy.run_module("polymux.engines.process.egress", run_name="__main__")
 """
 
 
@@ -174,5 +174,5 @@ def test_what_is_found_where_no_process_may_leave() -> None:
     """By the same process that doctor starts, on this machine's kernel."""
     command = [sys.executable, "-c", _STAYING]
     done = subprocess.run(command, capture_output=True, check=True, timeout=60)
-    wanted = confinement.ONLY_PORTS if landlock_version() >= 4 else ""
+    wanted = sandbox.ONLY_PORTS if landlock_version() >= 4 else ""
     assert done.stdout.decode() == wanted

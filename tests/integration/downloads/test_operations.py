@@ -10,7 +10,7 @@ import pytest
 from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.pages import PageDownloader
 from polymux.downloads.settings import DownloadSettings
-from polymux.engines.in_process import InProcessBackend
+from polymux.engines.process.in_process import InProcessBackend
 from polymux.fetch.fetch import FetchPolicy
 from polymux.server.settings import StoreSettings
 from polymux.service.backend import Backend

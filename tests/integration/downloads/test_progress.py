@@ -11,7 +11,7 @@ from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.bringing import Bringer, addressed
 from polymux.downloads.pages import PageDownloader
 from polymux.downloads.settings import DownloadSettings
-from polymux.engines.in_process import InProcessBackend
+from polymux.engines.process.in_process import InProcessBackend
 from polymux.fetch.fetch import FetchPolicy
 from support.polymux_server import PolymuxServer, form
 from support.video_site import Site

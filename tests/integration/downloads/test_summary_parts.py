@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux import Client
-from polymux.engines.supervisor import EngineBackend
+from polymux.engines.process.supervisor import EngineBackend
 from support.fetches import wait_until
 from support.summaries import SUMMARIZE, Served
 from support.video_site import CAPTIONS, Site

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Run in a process that has left the network: what can be reached there.
 _CONFINED = """
 import json, os, socket, sys
-from polymux.engines.outlet import open_outlet
+from polymux.engines.process.egress import open_outlet
 port = open_outlet(sys.argv[1])
 found = {"left": port is not None}
 def tries(name, kind, address):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.engines.media import DECODE_AUDIO, MEASURE_SOUND
+from polymux.engines.media.engine import DECODE_AUDIO, MEASURE_SOUND
+from polymux.engines.process.supervisor import EngineBackend
 from polymux.engines.schemas import MOST_BYTES, MOST_CHOICES, check_schemas
-from polymux.engines.supervisor import EngineBackend
 from polymux.errors import BadRequestError
 from polymux.service.store import Store
 from polymux.service.work import Sink, Upload, Work

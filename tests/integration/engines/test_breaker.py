@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.engines.crashes import CRASHES_WITHIN_S, Crashes
-from polymux.engines.process import EngineProcess
+from polymux.engines.process.process import EngineProcess
 from polymux.errors import InternalServerError, OverloadedError
 from polymux.service.routes import Route
 from support.services import Scripted, chat_of, running, work_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.errors import BadRequestError, NoBackendError
 from polymux.server.settings import EngineSettings
 from support.chat_model import model_path

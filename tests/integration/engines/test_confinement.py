@@ -12,8 +12,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.engines import confinement
-from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.engines.process import sandbox
+from polymux.engines.process.supervisor import EngineBackend, Supervision
 from support.programs import find
 from support.supervised import QUICK, TESTS, asked, engine, go
 
@@ -171,13 +171,13 @@ def test_who_cannot_leave_the_network_has_no_tcp_there(tmp_path: Path, kind: str
         port = server.getsockname()[1]
         words = [sys.executable, "-c", STAYING, kind, str(tmp_path), str(port)]
         found = json.loads(without_namespaces(*words))
-    assert confinement.NO_NETWORK not in found["in_force"]
+    assert sandbox.NO_NETWORK not in found["in_force"]
     if landlock_version() >= 4:
-        assert confinement.NO_TCP in found["in_force"]
+        assert sandbox.NO_TCP in found["in_force"]
         assert not found["done"]["connect"]
         assert not found["done"]["listen"]
     else:
-        assert confinement.NO_TCP not in found["in_force"]
+        assert sandbox.NO_TCP not in found["in_force"]
     # Files stay as they are, for a model.
     assert found["done"]["move"] == (kind == "model")
 

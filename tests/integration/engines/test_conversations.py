@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polymux
 import pytest
 from PIL import Image
-from polymux.engines.conversations import ChatBackend
+from polymux.engines.chat.backend import ChatBackend
 from polymux.errors import BadRequestError
 from polymux.fetch.fetch import FetchPolicy
 from polymux.runtime.build import media_confinement
@@ -202,7 +202,7 @@ def test_the_model_gets_pixels_and_nothing_else(tmp_path: Path) -> None:
             return await super().run(work, sink)
 
     async def body() -> None:
-        from polymux.engines.supervisor import EngineBackend, Supervision
+        from polymux.engines.process.supervisor import EngineBackend, Supervision
         from polymux.server.settings import ServerSettings, StoreSettings
 
         settings = ServerSettings(store=StoreSettings(tmp_path / "s"))

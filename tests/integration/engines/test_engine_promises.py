@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy
 import polymux
 import pytest
-from polymux.engines.process import EngineProcess
-from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.engines.process.process import EngineProcess
+from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.server.settings import EngineSettings
 from polymux.service.store import Store
 from polymux.service.work import Sink, Upload, Work
@@ -292,7 +292,7 @@ import json, os, socket, sys
 from pathlib import Path
 
 import xllamacpp
-from polymux.engines.chat import ChatEngine
+from polymux.engines.chat.engine import ChatEngine
 
 made, told = xllamacpp.Server, {}
 

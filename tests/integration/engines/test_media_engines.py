@@ -13,7 +13,7 @@ import numpy
 import polymux
 import pytest
 from PIL import Image, ImageDraw, ImageFont, ImageOps
-from polymux.engines.pictures import _turned
+from polymux.engines.media.images import _turned
 from polymux.server.settings import EngineSettings
 from support.polymux_server import PolymuxServer, form
 from support.weights import upscaler, whisper

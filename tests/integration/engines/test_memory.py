@@ -8,7 +8,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.errors import NoBackendError, OverloadedError, UnprocessableEntityError
 from polymux.runtime.build import backends_of
 from polymux.runtime.memory_budget import (

@@ -11,8 +11,8 @@ import polymux
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 from polymux.engines.base import Request, Token
-from polymux.engines.diffusion import picture_files
-from polymux.engines.rapidocr import RapidOcrEngine
+from polymux.engines.diffusion import image_files
+from polymux.engines.ocr.rapidocr import RapidOcrEngine
 from polymux.engines.upscale import UpscaleEngine
 from polymux.service.work import Upload
 from support.weights import upscaler
@@ -187,5 +187,5 @@ def test_a_network_that_does_not_enlarge_by_a_whole_number(tmp_path: Path) -> No
 def test_a_full_disk_for_what_is_painted(tmp_path: Path) -> None:
     picture = Image.effect_noise((64, 64), 90)
     with full_disk(), pytest.raises(polymux.InternalServerError, match="disk is full") as failed:
-        picture_files.png(picture, {"parameters": "waves"}, Sink(tmp_path), "waves.png")
+        image_files.png(picture, {"parameters": "waves"}, Sink(tmp_path), "waves.png")
     assert (failed.value.status, failed.value.code) == (507, "storage_full")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 import polymux
 import pytest
-from polymux.engines.speech import _chunk
+from polymux.engines.speech.engine import _chunk
 from support.openai_door import real_speech
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from PIL import Image
 from polymux import errors
-from polymux.engines.conversations import ChatBackend
-from polymux.engines.in_process import InProcessBackend
+from polymux.engines.chat.backend import ChatBackend
+from polymux.engines.process.in_process import InProcessBackend
 from polymux.fetch.fetch import FetchPolicy
 from support.services import Scripted, chat_of, running
 from support.supervised import go, until

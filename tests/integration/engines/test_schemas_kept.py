@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import polymux
 import pytest
-from polymux.engines.schema_promises import unkept
+from polymux.engines.chat.json_schema import unkept
 from polymux.server.settings import EngineSettings
 from support.chat_model import model_path
 from support.polymux_server import PolymuxServer

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.engines import frames
+from polymux.engines.process import framing
 from polymux.errors import (
     InternalServerError,
     OverloadedError,
@@ -224,7 +224,7 @@ def test_loading_has_a_deadline_and_can_be_cancelled(tmp_path: Path) -> None:
 ENDED_LOOP = """
 import asyncio, sys
 from pathlib import Path
-from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.engines.process.supervisor import EngineBackend, Supervision
 from support.engines import FAMILY
 from support.services import running
 from support.supervised import asked
@@ -337,7 +337,7 @@ def test_who_is_gone_before_work_has_begun_leaves_no_process_for_ever(tmp_path: 
 def test_what_is_too_large_to_be_sent_leaves_no_process_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(frames, "LONGEST_HEADER_BYTES", 10_000)
+    monkeypatch.setattr(framing, "LONGEST_HEADER_BYTES", 10_000)
 
     async def body() -> None:
         async with engine(tmp_path, QUICK._replace(idle_s=0.3)) as (service, backend):

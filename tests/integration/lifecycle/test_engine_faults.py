@@ -17,7 +17,7 @@ from support.supervised import QUICK, alive, asked, engine, go, until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from polymux.engines.supervisor import EngineBackend
+    from polymux.engines.process.supervisor import EngineBackend
     from polymux.service.dispatch import Service
 
 

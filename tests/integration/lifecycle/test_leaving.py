@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.engines.supervisor import EngineBackend
+from polymux.engines.process.supervisor import EngineBackend
 from support.chat_model import model_path
 from support.engines import FAMILY
 from support.polymux_server import CHAT, PolymuxServer, form

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.engines.supervisor import EngineBackend
+from polymux.engines.process.supervisor import EngineBackend
 from polymux.errors import OperationCancelledError
 from polymux.server.settings import EngineSettings
 from support.engines import FAMILY

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.engines.supervisor import EngineBackend, Supervision
+from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.runtime.build import media_confinement
 from polymux.server.settings import ServerSettings, StoreSettings
 from support import programs

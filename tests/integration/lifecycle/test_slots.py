@@ -8,7 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from polymux.engines.supervisor import EngineBackend
+from polymux.engines.process.supervisor import EngineBackend
 from polymux.server.settings import Limits
 from support.engines import FAMILY
 from support.polymux_server import CHAT, PolymuxServer

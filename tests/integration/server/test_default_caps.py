@@ -11,7 +11,7 @@ from polymux import contract
 from polymux.client import options as call_options
 from polymux.cluster.settings import RaySettings
 from polymux.downloads.settings import DownloadSettings
-from polymux.engines import conversations
+from polymux.engines.chat import backend
 from polymux.fetch.fetch import FetchLimits, FetchPolicy
 from polymux.runtime.build import backends_of
 from polymux.runtime.upstream_settings import UpstreamSettings
@@ -170,7 +170,7 @@ def test_caps_of_what_is_in_them(tmp_path: Path) -> None:
     options = media._inner._options
     assert options["limits"]["duration_s"] == 4 * HOUR_S
     assert options["most_pixels"] == 40_000_000
-    assert Limits().image_bytes == conversations._PICTURE_BYTES
+    assert Limits().image_bytes == backend._PICTURE_BYTES
 
 
 def test_the_longest_events() -> None:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from polymux.engines.base import EngineSink, Request, Token
-from polymux.engines.chat_answers import Conversation
+from polymux.engines.chat.answers import Conversation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,7 +66,7 @@ def test_an_answer_that_takes_long_tells_how_far_it_is(monkeypatch: pytest.Monke
     """Once a second, while it is mute: one that is streamed is not."""
     now = [0.0]
     clock = SimpleNamespace(monotonic=lambda: now[0])
-    monkeypatch.setattr("polymux.engines.chat_answers.time", clock)
+    monkeypatch.setattr("polymux.engines.chat.answers.time", clock)
     told = {}
     for stream in (False, True):
         sink = Shares()

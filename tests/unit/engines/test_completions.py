@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polymux.client.responses import ChatCompletion
-from polymux.engines.completions import Assembled
+from polymux.engines.chat.completions import Assembled
 
 
 def piece(index: int = 0, finish: str | None = None, **delta: object) -> dict[str, object]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy
 import pytest
 from PIL import Image
-from polymux.engines.diffusion.detail_pictures import kept, resized, sharpened
-from polymux.engines.diffusion.detail_plan import spans
-from polymux.engines.diffusion.detail_tiles import Axis, Joiner, Tile, cut, tiles
+from polymux.engines.diffusion.upscale.images import kept, resized, sharpened
+from polymux.engines.diffusion.upscale.plan import spans
+from polymux.engines.diffusion.upscale.tiles import Axis, Joiner, Tile, cut, tiles
 
 
 def noise(width: int, height: int) -> numpy.typing.NDArray[numpy.uint8]:

@@ -6,8 +6,9 @@ import itertools
 
 import pytest
 from polymux import errors
-from polymux.engines.diffusion import detail_plan, detail_schedulers
-from polymux.engines.diffusion.detail_plan import factors, planned, spans, units
+from polymux.engines.diffusion.upscale import plan as detail_plan
+from polymux.engines.diffusion.upscale import schedulers
+from polymux.engines.diffusion.upscale.plan import factors, planned, spans, units
 
 WITHOUT_COUNTERPART = ["DPM fast", "DPM adaptive", "DPM++ 2S a", "DPM++ 2S a Karras", "Restart"]
 
@@ -136,4 +137,4 @@ def test_all_but_those_without_counterpart_are_there() -> None:
     assert len(names) == 30
     for name in names:
         if name not in WITHOUT_COUNTERPART:
-            assert detail_schedulers.calls(name, 1) == 1
+            assert schedulers.calls(name, 1) == 1

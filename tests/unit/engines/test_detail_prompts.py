@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from polymux.engines.diffusion.detail_prompts import parsed
+from polymux.engines.diffusion.prompts import parsed
 
 LESS = 1 / 1.1
 CASES = [

@@ -10,8 +10,8 @@ from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.engines.chat import ChatEngine
-from polymux.engines.speech import SpeechEngine
+from polymux.engines.chat.engine import ChatEngine
+from polymux.engines.speech.engine import SpeechEngine
 from polymux.errors import NoBackendError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import struct
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from polymux.engines.frames import (
+from polymux.engines.process.framing import (
     LONGEST_HEADER_BYTES,
     LONGEST_PAYLOAD_BYTES,
     Frame,

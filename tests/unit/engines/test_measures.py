@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from polymux.engines import measures
+from polymux.engines import estimates
 from polymux.service.work import Caller, Work
 
 SIZE = {"width": 2400, "height": 2400, "pages": 1}
@@ -21,7 +21,7 @@ def enlarging(**values: Any) -> Work:
 @pytest.mark.parametrize("scale", [0.5, 1, 4, 10])
 def test_a_network_enlarges_by_its_own_factor(scale: float) -> None:
     """Whatever was asked for: what it makes is resized afterwards."""
-    measure = measures.enlarged(3.0, 4)
+    measure = estimates.enlarged(3.0, 4)
     facts = {**SIZE, "channels": 3}
     work = enlarging(scale=scale)
     assert measure.units(work, facts) == pytest.approx(92.16)
@@ -32,7 +32,7 @@ def test_a_network_enlarges_by_its_own_factor(scale: float) -> None:
 
 @pytest.mark.parametrize("channels", [2, 4])
 def test_transparency_goes_through_it_as_well(channels: int) -> None:
-    measure = measures.enlarged(3.0, 2)
+    measure = estimates.enlarged(3.0, 2)
     opaque, clear = ({**SIZE, "channels": one} for one in (3, channels))
     assert measure.units(enlarging(), clear) == 2 * measure.units(enlarging(), opaque)
     assert measure.memory_bytes is not None

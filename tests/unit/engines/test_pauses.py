@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy
 import pytest
-from polymux.engines.pauses import ShortPauses
+from polymux.engines.speech.silence import ShortPauses
 
 RATE_HZ = 100
 

@@ -12,7 +12,7 @@ import polymux
 import pytest
 from PIL import Image, ImageCms, ImageOps
 from polymux.engines.base import Token
-from polymux.engines.pictures import load_pictures, measured
+from polymux.engines.media.images import load_pictures, measured
 from polymux.service.work import Upload
 from support.hostile_pictures import chunk
 

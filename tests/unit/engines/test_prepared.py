@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux import contract
-from polymux.engines.prepared import upscaling
+from polymux.engines.media.decoding_backend import upscaling
 from polymux.errors import NoBackendError
 from polymux.service.work import Upload, Work
 from support.services import ALICE, Scripted, running

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from polymux.engines.reading import Line, in_reading_order, joined
+from polymux.engines.ocr.reading_order import Line, in_reading_order, joined
 
 
 def line(text: str, left: float, top: float, width: float = 200, height: float = 20) -> Line:

@@ -7,7 +7,8 @@ from typing import Any
 import diffusers
 import pytest
 from polymux import contract
-from polymux.engines.diffusion import detail_schedulers, schedulers
+from polymux.engines.diffusion import schedulers
+from polymux.engines.diffusion.upscale import schedulers as detail_schedulers
 from polymux.errors import BadRequestError
 
 #: As the published models have them.

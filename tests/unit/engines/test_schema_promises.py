@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from polymux.engines.chat.json_schema import MalformedError, unkept
 from polymux.engines.schema_patterns import without_odd_patterns
-from polymux.engines.schema_promises import MalformedError, unkept
 
 
 def words(schema: Any) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux.engines.base import EngineSink, Request, Token
-from polymux.engines.tesseract import TesseractEngine
+from polymux.engines.ocr.tesseract import TesseractEngine
 from polymux.service.work import Upload
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.engines.in_process import InProcessBackend
+from polymux.engines.process.in_process import InProcessBackend
 from polymux.errors import InvalidRequestError
 from polymux.fetch.fetch import FetchPolicy
 from polymux.upstreams.guarded import GuardedWay

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.engines.diffusion.engine import ESTIMATE
 from polymux.engines.diffusion.estimates import ESTIMATED, HAS_MASK, HAS_VIDEO, IMAGE_SIZE
+from polymux.engines.diffusion.image_files import FACTS, SAMPLES
 from polymux.engines.diffusion.loras import FILE
-from polymux.engines.diffusion.picture_files import FACTS, SAMPLES
-from polymux.engines.media import LOAD_FRAMES, LOAD_PICTURES, MEASURE_PICTURE
-from polymux.engines.prepared import refuse_unable, upload_of
+from polymux.engines.media.decoding_backend import refuse_unable, upload_of
+from polymux.engines.media.engine import LOAD_FRAMES, LOAD_PICTURES, MEASURE_PICTURE
 from polymux.models import catalogue
 from polymux.models.roles import needed_roles
 from polymux.service.backend import Backend, Health

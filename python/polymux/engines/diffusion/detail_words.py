@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from polymux.engines.diffusion.detail_prompts import Prompt
+    from polymux.engines.diffusion.prompts import Prompt
 
     #: Numbers of tokens and their weights.
     Chunk = tuple[list[int], list[float]]

@@ -12,8 +12,8 @@ from polymux import errors
 from polymux.engines.base import Engine, Output
 from polymux.engines.diffusion import calibration, estimates
 from polymux.engines.diffusion.estimates import ESTIMATED, HAS_MASK, HAS_VIDEO, IMAGE_SIZE
-from polymux.engines.diffusion.picture_files import FACTS
-from polymux.engines.diffusion.studio import Studio
+from polymux.engines.diffusion.image_files import FACTS
+from polymux.engines.diffusion.pipelines import Studio
 from polymux.service.pace import Pace
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class DiffusionEngine(Engine):
         """Looks at the device and how fast it is; models are loaded when they are first needed.
 
         Args:
-            options: As `polymux.engines.diffusion.studio.Studio` has them.
+            options: As `polymux.engines.diffusion.pipelines.Studio` has them.
 
         Raises:
             NoBackendError: A package or the device is missing.

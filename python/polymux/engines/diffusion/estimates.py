@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux.engines.diffusion import calibration, detail_plan, folders, schedulers
+from polymux.engines.diffusion import calibration, folders, schedulers
 from polymux.engines.diffusion.refining import refiner_steps
+from polymux.engines.diffusion.upscale import plan
 from polymux.models.roles import needed_roles
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.engines.base import Request
-    from polymux.engines.diffusion.studio import Studio
+    from polymux.engines.diffusion.pipelines import Studio
 
 #: Of the request's picture, where it has one: width and height.
 IMAGE_SIZE = "image_size"
@@ -111,9 +112,9 @@ def _work(studio: Studio, request: Request, roles: tuple[str, ...]) -> _Counted:
         flops += 2 * calibration.flops_of_decoding(path, *size)
         return _Counted(flops, _MUSIC_PX**2, f"{steps} steps")
     width, height = values[IMAGE_SIZE]
-    units = detail_plan.units(values, width, height)
+    units = plan.units(values, width, height)
     a_megapixel = calibration.flops_of_pass(path, _MUSIC_PX, _MUSIC_PX) / (_MUSIC_PX**2 / 1e6)
-    made = detail_plan.planned(values, width, height).size
+    made = plan.planned(values, width, height).size
     pixels = made[0] * made[1]
     flops = units * a_megapixel * _CONTROL
     flops += 2 * calibration.flops_of_decoding(path, _MUSIC_PX, _MUSIC_PX) * pixels / _MUSIC_PX**2

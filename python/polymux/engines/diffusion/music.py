@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.engines.base import Output
 from polymux.engines.diffusion import finite, folders
-from polymux.engines.diffusion.picture_files import written
+from polymux.engines.diffusion.image_files import written
 from polymux.engines.diffusion.previews import Previews
 from polymux.engines.diffusion.prompt_length import tell_of_length
-from polymux.engines.diffusion.seed_images import FOLDER, seed_image
+from polymux.engines.diffusion.seed_spectrograms import FOLDER, seed_image
 from polymux.engines.diffusion.steps import Steps
 from polymux.service.failures import refusal
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from polymux.engines.base import EngineSink, Produced, Request, Token
-    from polymux.engines.diffusion.studio import Studio
+    from polymux.engines.diffusion.pipelines import Studio
 
 ROLE = "music"
 _KIND = "StableDiffusionImg2ImgPipeline"

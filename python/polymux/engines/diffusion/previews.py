@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from polymux.engines.base import EngineSink
+    from polymux.engines.diffusion.pipelines import Studio
     from polymux.engines.diffusion.steps import Steps
-    from polymux.engines.diffusion.studio import Studio
 
 #: Longest side of what is decoded, in the latents' cells: eight pixels each.
 _CELLS = 24

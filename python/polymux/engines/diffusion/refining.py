@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from polymux.engines.base import EngineSink
+    from polymux.engines.diffusion.pipelines import Studio
     from polymux.engines.diffusion.steps import Steps
-    from polymux.engines.diffusion.studio import Studio
 
 _ROLE = "picture:refiner"
 #: Dimensions of the latents of one picture, where they are no batch.

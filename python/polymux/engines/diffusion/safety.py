@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from polymux.engines.base import EngineSink
-    from polymux.engines.diffusion.studio import Studio
+    from polymux.engines.diffusion.pipelines import Studio
 
 _ROLE = "picture:safety"
 _MEAN = (0.48145466, 0.4578275, 0.40821073)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from polymux import errors
 from polymux.engines.base import Cancelled, Output, Produced
 from polymux.engines.diffusion import finite, folders, schedulers
-from polymux.engines.diffusion.picture_files import FACTS, SAMPLES
+from polymux.engines.diffusion.image_files import FACTS, SAMPLES
 from polymux.engines.diffusion.previews import Previews
 from polymux.engines.diffusion.prompt_length import tell_of_length
 from polymux.engines.diffusion.steps import Steps
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from polymux.engines.base import EngineSink, Request, Token
-    from polymux.engines.diffusion.studio import Studio
+    from polymux.engines.diffusion.pipelines import Studio
     from polymux.service.work import Upload
 
     Frames = NDArray[np.uint8]

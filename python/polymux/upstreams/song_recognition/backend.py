@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from polymux import errors
 from polymux.client.connection import host_of
-from polymux.engines.media import SONG_SIGNATURE
-from polymux.engines.prepared import refuse_addresses
+from polymux.engines.media.decoding_backend import refuse_addresses
+from polymux.engines.media.engine import SONG_SIGNATURE
 from polymux.fetch.fetch import FetchPolicy
 from polymux.service.backend import Backend, Health
 from polymux.service.failures import engine_failed

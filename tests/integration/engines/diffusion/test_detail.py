@@ -11,10 +11,10 @@ import torch
 from PIL import Image
 from polymux import errors
 from polymux.engines.base import Cancelled, Token
-from polymux.engines.diffusion import detail_painting, detail_plan
-from polymux.engines.diffusion.detail_pictures import resized, sharpened
-from polymux.engines.diffusion.detail_schedulers import Solver
-from polymux.engines.diffusion.detail_tiles import Axis, averaged
+from polymux.engines.diffusion.upscale import plan, tiled_diffusion
+from polymux.engines.diffusion.upscale.images import resized, sharpened
+from polymux.engines.diffusion.upscale.schedulers import Solver
+from polymux.engines.diffusion.upscale.tiles import Axis, averaged
 from support import detail_models, diffusing
 from support.detail_models import ROLE, difference, made, picture, worked
 from support.weights import upscaler
@@ -114,10 +114,10 @@ def test_a_picture_in_one_tile_is_not_tiled(
     )
 
     def untiled(latents: Any, columns: Any, rows: Any, work: Any, channels: int) -> Any:
-        tile = next(detail_painting.tiles(columns, rows))
+        tile = next(tiled_diffusion.tiles(columns, rows))
         return work(latents, tile).float()
 
-    monkeypatch.setattr(detail_painting, "averaged", untiled)
+    monkeypatch.setattr(tiled_diffusion, "averaged", untiled)
     assert numpy.array_equal(found, made(engine, tmp_path, SMALL))
 
 
@@ -137,7 +137,7 @@ def predictions(
 
     patched.setattr(Solver, "next", next_)
     patched.setattr(
-        detail_painting.Painter,
+        tiled_diffusion.Painter,
         "_noise_of",
         lambda _, piece, *__: torch.full_like(piece, float(piece.std())),
     )
@@ -165,11 +165,10 @@ def test_tiles_that_share_nothing_leave_seams(
 ) -> None:
     """So the test above would see them."""
     monkeypatch.setattr(
-        detail_painting,
+        tiled_diffusion,
         "painted_spans",
         lambda _, size: tuple(
-            [detail_plan.Span(first, 16, 0, 0) for first in range(0, side // 8, 16)]
-            for side in size
+            [plan.Span(first, 16, 0, 0) for first in range(0, side // 8, 16)] for side in size
         ),
     )
     for prediction in predictions(engine, tmp_path, monkeypatch):
@@ -198,7 +197,7 @@ def test_a_large_picture_is_coded_in_tiles(
     values = {"scale_factor": 1, "creativity": 0.01, "num_inference_steps": 100}
     try:
         whole = made(engine, tmp_path, texture, **values)
-        monkeypatch.setattr(detail_plan, "CODED_TILE", 40)
+        monkeypatch.setattr(plan, "CODED_TILE", 40)
         tiled = made(engine, tmp_path, texture, **values)
     finally:
         handle.remove()
@@ -280,7 +279,7 @@ def test_a_pattern_is_another_picture_of_the_same_size(
 @pytest.mark.parametrize("around", [False, True])
 @pytest.mark.parametrize("size", [(3, 40), (16, 16), (29, 50)])
 def test_latents_in_tiles_are_the_latents(size: tuple[int, int], *, around: bool) -> None:
-    columns, rows = (Axis(side, detail_plan.spans(side, 16, 4, around=around)) for side in size)
+    columns, rows = (Axis(side, plan.spans(side, 16, 4, around=around)) for side in size)
     latents = torch.randn(1, 4, size[1], size[0], generator=torch.Generator().manual_seed(1))
     found = averaged(latents, columns, rows, lambda piece, _: piece, 4)
     assert torch.allclose(found, latents, atol=1e-5)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from polymux import errors
 from polymux.engines.diffusion import calibration, folders
-from polymux.engines.diffusion.studio import Studio
+from polymux.engines.diffusion.pipelines import Studio
 from support import diffusing
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from PIL import Image
 from polymux import errors
 from polymux._native import _media
 from polymux.engines.base import Cancelled
-from polymux.engines.diffusion import seed_images
+from polymux.engines.diffusion import seed_spectrograms
 from polymux.engines.diffusion.music import spherical
 from support import diffusing, diffusion_models
 from support.diffusing import HeardSink, request
@@ -36,9 +36,9 @@ NAMES = (
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model with one seed image of its own, a narrow one, which is quick."""
     made = diffusion_models.stable_diffusion(tmp_path_factory.mktemp("riffusion"))
-    (made / seed_images.FOLDER).mkdir()
-    drawn, _ = seed_images.seed_image("marim", made)
-    drawn.crop((0, 0, NARROW, 512)).save(made / seed_images.FOLDER / "vibes.png")
+    (made / seed_spectrograms.FOLDER).mkdir()
+    drawn, _ = seed_spectrograms.seed_image("marim", made)
+    drawn.crop((0, 0, NARROW, 512)).save(made / seed_spectrograms.FOLDER / "vibes.png")
     return made
 
 
@@ -112,7 +112,7 @@ def test_without_denoising_the_seed_image_is_heard(
     engine: DiffusionEngine, sink: HeardSink, folder: Path
 ) -> None:
     output = made(engine, sink, denoising=0.0)
-    seed_image, _ = seed_images.seed_image("vibes", folder)
+    seed_image, _ = seed_spectrograms.seed_image("vibes", folder)
     grey = seed_image.convert("L").tobytes()
     played = _media.play_picture(grey, NARROW, 512, 1, 1, None, None)
     assert samples(output).tobytes() == _media.finish_sound(played["samples"])
@@ -175,12 +175,14 @@ def test_a_stand_in_is_told_and_as_long_as_it_is_wide(
 
 
 def test_stand_ins_are_all_there_and_differ(tmp_path: Path) -> None:
-    pictures = {name: seed_images.seed_image(name, tmp_path) for name in NAMES}
+    pictures = {name: seed_spectrograms.seed_image(name, tmp_path) for name in NAMES}
     assert all(is_stand_in for _, is_stand_in in pictures.values())
     assert {picture.size for picture, _ in pictures.values()} == {(512, 512)}
     drawn = {name: numpy.asarray(picture.convert("L")) for name, (picture, _) in pictures.items()}
     for name, one in drawn.items():
-        assert (one == numpy.asarray(seed_images.seed_image(name, tmp_path)[0].convert("L"))).all()
+        assert (
+            one == numpy.asarray(seed_spectrograms.seed_image(name, tmp_path)[0].convert("L"))
+        ).all()
         others = [other for key, other in drawn.items() if key != name]
         assert min(abs(one.astype(int) - other).mean() for other in others) > 4
         assert one.min() < 200
@@ -188,7 +190,7 @@ def test_stand_ins_are_all_there_and_differ(tmp_path: Path) -> None:
 
 
 def test_beats_of_80_a_minute(tmp_path: Path) -> None:
-    picture, _ = seed_images.seed_image("mask_beat_lines_80", tmp_path)
+    picture, _ = seed_spectrograms.seed_image("mask_beat_lines_80", tmp_path)
     row = numpy.asarray(picture.convert("L"))[100].astype(int)
     beats = [at for at in range(1, 512) if row[at] < row[at - 1] - 50]
     assert beats == [75, 150, 225, 300, 375, 450]
@@ -208,15 +210,15 @@ def test_refusals(engine: DiffusionEngine, sink: HeardSink, tmp_path: Path) -> N
     with pytest.raises(errors.BadRequestError, match="seed_image_id") as refused:
         made(engine, sink, seed_image_id="../vibes")
     assert refused.value.param == "seed_image_id"
-    (tmp_path / seed_images.FOLDER).mkdir()
-    file = tmp_path / seed_images.FOLDER / "agile.png"
+    (tmp_path / seed_spectrograms.FOLDER).mkdir()
+    file = tmp_path / seed_spectrograms.FOLDER / "agile.png"
     for content in (b"", b"\x89PNG\r\n\x1a\n broken"):
         file.write_bytes(content)
         with pytest.raises(errors.NoBackendError, match="no picture"):
-            seed_images.seed_image("agile", tmp_path)
+            seed_spectrograms.seed_image("agile", tmp_path)
     Image.new("RGB", (512, 256)).save(file)
     with pytest.raises(errors.NoBackendError, match="512 x 256"):
-        seed_images.seed_image("agile", tmp_path)
+        seed_spectrograms.seed_image("agile", tmp_path)
 
 
 def test_a_model_of_another_shape(models: dict[str, Path], sink: HeardSink) -> None:

@@ -14,8 +14,8 @@ from PIL import Image
 from polymux import errors
 from polymux.engines.base import Cancelled
 from polymux.engines.diffusion import folders, watermark
-from polymux.engines.diffusion.detail_prompts import parsed
 from polymux.engines.diffusion.detail_words import MOST_CHUNKS, encoded
+from polymux.engines.diffusion.prompts import parsed
 from polymux.service.work import Upload
 from safetensors.torch import load_file, save
 from support import diffusing, diffusion_models

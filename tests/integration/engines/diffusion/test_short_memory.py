@@ -17,8 +17,8 @@ from diffusers import DiffusionPipeline
 from PIL import Image
 from polymux import errors
 from polymux.engines.base import Cancelled
-from polymux.engines.diffusion import pictures, previews
-from polymux.engines.diffusion.studio import Studio
+from polymux.engines.diffusion import images, previews
+from polymux.engines.diffusion.pipelines import Studio
 from polymux.models.weights import weight_bytes
 from polymux.service.work import Upload
 from support import detail_models, diffusing, diffusion_models, video_models
@@ -259,11 +259,11 @@ def test_a_decoder_that_was_widened_is_narrow_again(
     asked = diffusing.request("generate_image", "B", **SMALL | {"num_inference_steps": 1})
     hook = vae.decoder.register_forward_pre_hook(cancel)
     with pytest.raises(Cancelled):
-        pictures.make(studio, asked, diffusing.HeardSink(tmp_path), token)
+        images.make(studio, asked, diffusing.HeardSink(tmp_path), token)
     hook.remove()
     assert seen == [torch.float32]
     assert vae.dtype == torch.float16
-    made = pictures.make(studio, asked, diffusing.HeardSink(tmp_path), diffusing.token())
+    made = images.make(studio, asked, diffusing.HeardSink(tmp_path), diffusing.token())
     with Image.open(made.value[0].path) as picture:
         assert picture.size == (64, 64)
 

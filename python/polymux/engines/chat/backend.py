@@ -1,0 +1,284 @@
+"""Chat engines: whose model is meant, and pictures, opened before the model's process gets them.
+
+A picture comes in the request or lies at an address. An address is fetched by the guarded fetcher
+alone; whatever came is opened by the media engine, and the model's process gets pixels.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux._util.text import shown
+from polymux.engines.media.decoding_backend import upload_of
+from polymux.engines.media.engine import LOAD_PICTURES, write_new
+from polymux.fetch.fetch import FetchLimits, FetchPolicy, afetch
+from polymux.service.backend import Backend, Health
+from polymux.service.failures import invalid, refusal
+from polymux.service.work import Sink, Upload
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from polymux.fetch.fetch import Fetched
+    from polymux.service.chunks import Chunk
+    from polymux.service.drafts import Draft
+    from polymux.service.work import Product, Work
+
+#: In one conversation.
+MOST_PICTURES = 20
+_PICTURE_BYTES = 20 << 20
+#: Models look at no more than this; what is larger is made smaller where it is opened.
+_LONGEST_SIDE = 2048
+_FETCH = FetchLimits(body_bytes=_PICTURE_BYTES, total_ms=30_000, idle_ms=10_000)
+#: Of conversations, whose pictures are fetched at once; others wait.
+_FETCHING_AT_ONCE = 8
+#: Of media, that a chat answers by 400 (`contracts.md` G.1): no picture, and a broken one.
+_NO_PICTURE = (415, 422)
+
+
+class ChatBackend(Backend):
+    """A chat engine behind the media engine.
+
+    Args:
+        engine: What does the work.
+        media: What opens pictures: a backend of the media engine.
+        models: What requests call its model; None for whatever they say.
+        sees: Whether the model takes pictures.
+        policy: What may be fetched beyond the public Internet.
+        window_tokens: How much its model reads and writes in one chat. Default: nobody knows.
+    """
+
+    def __init__(
+        self,
+        engine: Backend,
+        media: Backend,
+        *,
+        models: Sequence[str] | None = None,
+        sees: bool = False,
+        policy: FetchPolicy | None = None,
+        window_tokens: int | None = None,
+    ) -> None:
+        """Nothing is loaded."""
+        self.name = engine.name
+        self.operations = engine.operations
+        self.slots = engine.slots
+        self.models = None if models is None else tuple(models)
+        self._engine = engine
+        self._media = media
+        self._sees = sees
+        self._policy = policy or FetchPolicy()
+        self._fetching = asyncio.Semaphore(_FETCHING_AT_ONCE)
+        self._window_tokens = window_tokens
+
+    def refuse(self, work: Work) -> None:
+        """Pictures are nothing for a model that sees none."""
+        urls = pictures_of(work)
+        if urls and not self._sees:
+            raise invalid("this model sees no pictures: choose one that does", param_of(work))
+        if len(urls) > MOST_PICTURES:
+            raise invalid(
+                f"{len(urls)} pictures are more than the {MOST_PICTURES} that are taken",
+                param_of(work),
+            )
+        self._engine.refuse(work)
+
+    def window_tokens(self) -> int | None:
+        """As it was told."""
+        return self._window_tokens
+
+    def health(self) -> Health:
+        """The engine's."""
+        return self._engine.health()
+
+    def prepared(self, work: Work, sink: Sink) -> AbstractAsyncContextManager[Work] | None:
+        """Fetches the pictures that lie at addresses."""
+        return self._fetched(work, sink) if any(map(_is_elsewhere, pictures_of(work))) else None
+
+    @asynccontextmanager
+    async def _fetched(self, work: Work, sink: Sink) -> AsyncIterator[Work]:
+        """The work with files of the pictures that lie elsewhere, which go when it is over."""
+        drafts: list[Draft] = []
+        try:
+            files: dict[str, Upload] = {}
+            async with self._fetching:
+                for number, url in enumerate(pictures_of(work)):
+                    if _is_elsewhere(url):
+                        drafts.append(sink.draft(0))
+                        fetched = await _picture(url, param_of(work), self._policy, drafts[-1].path)
+                        drafts[-1].reserve(fetched.body_bytes)
+                        files[f"fetched_{number}"] = _file_of(drafts[-1], fetched.body_bytes)
+            yield replace(work, values={**work.values, **files})
+        finally:
+            for draft in drafts:
+                draft.discard(beside=True)
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        """Opens the pictures, then does the work."""
+        async with self._opened(work, sink) as opened:
+            return await self._engine.run(opened, sink)
+
+    async def stream(self, work: Work, sink: Sink) -> AsyncIterator[Chunk]:
+        """The same, in pieces."""
+        async with (
+            self._opened(work, sink) as opened,
+            aclosing(self._engine.stream(opened, sink)) as chunks,  # type: ignore[type-var]
+        ):
+            async for chunk in chunks:
+                yield chunk
+
+    @asynccontextmanager
+    async def _opened(self, work: Work, sink: Sink) -> AsyncIterator[Work]:
+        """The work with pixels in the place of pictures, which go when it is over."""
+        urls = pictures_of(work)
+        if not urls:
+            yield work
+            return
+        drafts: list[Draft] = []
+        try:
+            values = {name: one for name, one in work.values.items() if not isinstance(one, Upload)}
+            values["pictures"] = []
+            for number, url in enumerate(urls):
+                file = work.values.get(f"fetched_{number}")
+                if not isinstance(file, Upload):  # Which nothing is that callers send.
+                    file = await self._sent(url, work, sink, drafts)
+                found = await self._pixels(work, file, sink, drafts)
+                values[f"pixels_{number}"] = found.pop("pixels")
+                values["pictures"].append(found)
+            yield replace(work, values=values)
+        finally:
+            for draft in drafts:
+                draft.discard()
+
+    async def _sent(self, url: object, work: Work, sink: Sink, drafts: list[Draft]) -> Upload:
+        """A file of a picture that the request has in it."""
+        data = await picture_data(url, param_of(work), self._policy)
+        draft = sink.draft(len(data))
+        drafts.append(draft)
+        await asyncio.to_thread(write_new, draft.path, data)
+        return _file_of(draft, len(data))
+
+    async def _pixels(
+        self, work: Work, file: Upload, sink: Sink, drafts: list[Draft]
+    ) -> dict[str, Any]:
+        step = replace(
+            work,
+            operation=LOAD_PICTURES,
+            values={"file": file, "pages": 1, "mode": "rgb", "longest_side": _LONGEST_SIDE},
+            given=frozenset(),
+        )
+        try:
+            product = await self._media.run(step, Sink(lambda: None, sink.draft))
+        except errors.APIStatusError as error:
+            if error.status not in _NO_PICTURE:
+                raise
+            raise invalid(str(error), param_of(work)) from None
+        found: dict[str, Any] = product.output["pictures"][0]
+        found["pixels"] = upload_of(found["pixels"], drafts)
+        return found
+
+    @property
+    def is_loaded(self) -> bool:
+        """The engine."""
+        return self._engine.is_loaded
+
+    async def unload(self) -> bool:
+        """Unloads the engine."""
+        return await self._engine.unload()
+
+    async def close(self) -> None:
+        """Both processes end; the media engine's may have been ended already."""
+        await self._engine.close()
+        await self._media.close()
+
+
+def pictures_of(work: Work) -> list[object]:
+    """The addresses of all pictures in the order in which the model gets them, as they came."""
+    found: list[object] = []
+    for message in work.values.get("messages") or ():
+        content = message.get("content") if isinstance(message, dict) else None
+        for part in content if isinstance(content, list) else ():
+            if isinstance(part, dict) and "image_url" in part:
+                picture = part["image_url"]
+                found.append(picture.get("url") if isinstance(picture, dict) else picture)
+    if work.values.get("image_url"):
+        found.append(work.values["image_url"])
+    return found
+
+
+async def picture_data(url: object, param: str, policy: FetchPolicy) -> bytes:
+    """A picture of a chat as it was sent, or as it lies at its address.
+
+    Args:
+        url: As the request has it: an address, or a ``data:`` URL.
+        param: The field, for errors.
+        policy: What may be fetched beyond the public Internet.
+
+    Raises:
+        BadRequestError: There is none, or its address leads where it may not (``url_refused``).
+        RequestTooLargeError: It is larger than 20 MiB.
+    """
+    if isinstance(url, str) and not _is_elsewhere(url):
+        return await asyncio.to_thread(_inline, url, param)
+    return (await _picture(url, param, policy)).data or b""
+
+
+async def _picture(
+    url: object, param: str, policy: FetchPolicy, path: Path | None = None
+) -> Fetched:
+    """What lies at a picture's address, in memory or in a new file.
+
+    Raises:
+        As `picture_data`.
+    """
+    if not isinstance(url, str):
+        raise invalid("a picture is an address or a data: URL", param)
+    try:
+        fetched = await afetch(url, policy=policy, limits=_FETCH, destination=path)
+    except errors.URLRefusedError as error:
+        code = "url_refused"
+        raise refusal(errors.BadRequestError, str(error), code=code, param=param) from None
+    except errors.PolymuxError as error:
+        raise invalid(f"the picture cannot be fetched: {error}", param) from None
+    if not fetched.ok:
+        raise invalid(f"the picture's address answers {fetched.status}", param)
+    return fetched
+
+
+def _is_elsewhere(url: object) -> bool:
+    """Whether a picture is not in the request itself."""
+    return isinstance(url, str) and url[:5].lower() != "data:"
+
+
+def _file_of(draft: Draft, size_bytes: int) -> Upload:
+    return Upload(draft.path, "picture", "", size_bytes)
+
+
+def param_of(work: Work) -> str:
+    """The field that a chat's pictures come in, for errors."""
+    return "image_url" if work.values.get("image_url") else "messages"
+
+
+def _inline(url: str, param: str) -> bytes:
+    kind, comma, data = url.partition(",")
+    words = kind.lower()
+    if not comma or not words.startswith("data:image/") or not words.endswith(";base64"):
+        raise invalid(
+            f"{shown(url[:60])} is no picture: a data: URL of one begins with data:image/ and has "
+            "base64 in it",
+            param,
+        )
+    if len(data) > _PICTURE_BYTES * 4 // 3 + 4:
+        message = f"the picture is larger than the {_PICTURE_BYTES >> 20} MiB that are taken"
+        raise refusal(errors.RequestTooLargeError, message, param=param)
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        raise invalid("the picture's data: URL holds no base64", param) from None

@@ -1,0 +1,126 @@
+"""Whole chat answers out of their pieces, in OpenAI's form, as the interface has them."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Any
+
+
+class Assembled:
+    """A completion that grows with its chunks.
+
+    Example:
+        >>> from polymux.engines.chat.completions import Assembled
+        >>> answer = Assembled("m")
+        >>> answer.add({"choices": [{"index": 0, "delta": {"content": "Hi"}}]})
+        >>> answer.completion()["choices"][0]["message"]["content"]
+        'Hi'
+    """
+
+    def __init__(self, model: str) -> None:
+        """Nothing has come."""
+        self._model = model
+        self._choices: dict[int, dict[str, Any]] = {}
+        self._facts: dict[str, Any] = {}
+        #: Token counts, once they came.
+        self.usage: dict[str, Any] = {}
+        #: How long the prompt took; it is read once for all answers.
+        self._prompt_ms: float | None = None
+        #: How long the longest of those took that were made at once, by the first of them.
+        self._answers_ms: dict[int, float] = {}
+
+    def add(self, chunk: dict[str, Any], first: int = 0) -> None:
+        """Takes a chunk.
+
+        Args:
+            chunk: As it came.
+            first: Number of the first of the answers that are made at once with its own.
+        """
+        for name in ("id", "created", "system_fingerprint"):
+            if name in chunk:
+                self._facts.setdefault(name, chunk[name])
+        self._add_usage(chunk.get("usage") or {})
+        self._add_times(chunk.get("timings") or {}, first)
+        for choice in chunk.get("choices") or ():
+            self._add_choice(choice)
+
+    def _add_usage(self, usage: dict[str, Any]) -> None:
+        """Counts come once for each of several answers; their prompt is read once."""
+        if not usage:
+            return
+        said = self.usage.get("completion_tokens", 0) + usage.get("completion_tokens", 0)
+        read = usage.get("prompt_tokens", 0)
+        own = {"prompt_tokens": read, "completion_tokens": said, "total_tokens": read + said}
+        self.usage = usage | own
+
+    def _add_times(self, timings: dict[str, Any], first: int) -> None:
+        """What is made at once takes as long as its longest, what comes after that as much more."""
+        if not timings:
+            return
+        if self._prompt_ms is None:
+            self._prompt_ms = timings.get("prompt_ms", 0.0)
+        before_ms = self._answers_ms.get(first, 0.0)
+        self._answers_ms[first] = max(before_ms, timings.get("predicted_ms", 0.0))
+
+    def _add_choice(self, choice: dict[str, Any]) -> None:
+        number = choice.get("index", 0)
+        kept = self._choices.setdefault(
+            number,
+            {"index": number, "message": {"role": "assistant", "content": None}},
+        )
+        message = kept["message"]
+        delta = choice.get("delta") or {}
+        for name, key in (("content", "content"), ("reasoning_content", "reasoning")):
+            if delta.get(name):
+                message[key] = (message.get(key) or "") + delta[name]
+        for call in delta.get("tool_calls") or ():
+            _add_call(message.setdefault("tool_calls", []), call)
+        probabilities = (choice.get("logprobs") or {}).get("content")
+        if probabilities:
+            kept.setdefault("logprobs", {"content": []})["content"] += probabilities
+        if choice.get("finish_reason"):
+            kept["finish_reason"] = choice["finish_reason"]
+
+    def completion(self) -> dict[str, Any]:
+        """The whole answer."""
+        choices = [self._choices[number] for number in sorted(self._choices)]
+        for choice in choices:
+            choice.setdefault("logprobs", None)
+            choice.setdefault("finish_reason", "stop")
+            if choice["message"]["content"] is None and "tool_calls" not in choice["message"]:
+                choice["message"]["content"] = ""
+        return {
+            "id": self._facts.get("id") or f"chatcmpl-{secrets.token_hex(12)}",
+            "object": "chat.completion",
+            "created": self._facts.get("created") or int(time.time()),
+            "model": self._model,
+            "system_fingerprint": self._facts.get("system_fingerprint"),
+            "choices": choices,
+            "usage": self.usage_with_times(),
+        }
+
+    def usage_with_times(self) -> dict[str, Any]:
+        """Token counts with the seconds that the interface tells beside them."""
+        usage = {
+            name: self.usage.get(name, 0)
+            for name in ("prompt_tokens", "completion_tokens", "total_tokens")
+        }
+        prompt_s = (self._prompt_ms or 0.0) / 1e3
+        answer_s = sum(self._answers_ms.values()) / 1e3
+        return usage | {
+            "prompt_time": round(prompt_s, 6),
+            "completion_time": round(answer_s, 6),
+            "total_time": round(prompt_s + answer_s, 6),
+        }
+
+
+def _add_call(calls: list[dict[str, Any]], call: dict[str, Any]) -> None:
+    number = call.get("index", 0)
+    while len(calls) <= number:
+        calls.append({"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
+    kept = calls[number]
+    kept["id"] = call.get("id") or kept["id"]
+    function = call.get("function") or {}
+    kept["function"]["name"] += function.get("name") or ""
+    kept["function"]["arguments"] += function.get("arguments") or ""

@@ -1,0 +1,181 @@
+"""What a chat asks of a model that it cannot do: told, or refused, before the model is asked."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from polymux.engines.chat.json_schema import MalformedError, unkept
+from polymux.engines.schema_patterns import without_odd_patterns
+from polymux.service.failures import invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+#: Of a schema's words, that are told one by one.
+_TOLD = 8
+#: Seen by nobody, it parts the letters that would be a token together.
+_PARTING = "\u200b"
+
+
+def check_promises(values: Mapping[str, Any], log: Callable[[str], None]) -> None:
+    """Tells what the answer may break of the schemas that it is to keep.
+
+    Args:
+        values: The request's.
+        log: Takes what is left out; it comes with the answer.
+
+    Raises:
+        BadRequestError: A schema is ``strict``, and the engine keeps a part of it alone; or it is
+            none.
+    """
+    for param, strict, schema in _schemas(values):
+        try:
+            broken = unkept(schema)
+        except MalformedError as error:
+            raise invalid(f"{param}: {error}", param) from None
+        if not broken:
+            continue
+        more = f" and {len(broken) - _TOLD} more" if len(broken) > _TOLD else ""
+        words = f"{', '.join(one[:100] for one in broken[:_TOLD])}{more}"
+        if strict:
+            raise invalid(
+                f"{param}: strict, and this engine keeps no answer to {words}: leave these out, or "
+                "ask without strict and look at the answer yourself",
+                param,
+            )
+        log(f"{param}: the answer may break {words}, which this engine keeps no answer to")
+
+
+def _schemas(values: Mapping[str, Any]) -> Iterator[tuple[str, bool, Any]]:
+    wanted = values.get("response_format")
+    if isinstance(wanted, dict):
+        named = wanted.get("json_schema")
+        named = named if isinstance(named, dict) else {}
+        yield "response_format", named.get("strict") is True, named.get("schema")
+        yield "response_format", False, wanted.get("schema")
+    if values.get("tool_choice") != "none":
+        for tool in values.get("tools") or ():
+            function = tool.get("function") if isinstance(tool, dict) else None
+            if isinstance(function, dict):
+                yield "tools", function.get("strict") is True, function.get("parameters")
+
+
+def with_kept_schemas(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A request's body with the schemas that the library gets of it."""
+    found = dict(body)
+    wanted = found.get("response_format")
+    if isinstance(wanted, dict):
+        named = wanted.get("json_schema")
+        inner = {} if not isinstance(named, dict) else {"json_schema": _kept(named, "schema")}
+        found["response_format"] = _kept(wanted, "schema") | inner
+    if found.get("tools"):
+        found["tools"] = [
+            one | {"function": _kept(one["function"], "parameters")}
+            if isinstance(one.get("function"), dict)
+            else one
+            for one in found["tools"]
+        ]
+    return found
+
+
+def _kept(value: dict[str, Any], name: str) -> dict[str, Any]:
+    return value | {name: without_odd_patterns(value[name])} if name in value else value
+
+
+def check_tools(values: Mapping[str, Any], log: Callable[[str], None], *, known: bool) -> None:
+    """Looks whether tools will be seen by the model.
+
+    Args:
+        values: The request's.
+        log: Takes what is left out; it comes with the answer.
+        known: Whether the model's template has a place for them.
+
+    Raises:
+        BadRequestError: A call is required that the model cannot make.
+    """
+    tools, choice = values.get("tools"), values.get("tool_choice")
+    required = choice == "required" or isinstance(choice, dict)
+    if required and not tools:
+        raise invalid("tool_choice requires a call, and there are no tools", "tool_choice")
+    if known:
+        return
+    if tools and required:
+        raise invalid(
+            "this model calls no tools, as the template of its chats has no place for them: choose "
+            "one that does, or ask without tool_choice",
+            "tool_choice",
+        )
+    if tools and choice != "none":
+        log("tools: this model's template has no place for them, so it is not told of any")
+    if any(one.get("tool_calls") for one in values.get("messages") or () if isinstance(one, dict)):
+        log("messages: this model's template has no place for tool_calls: it is not told of them")
+
+
+def plain_texts(
+    messages: Sequence[Any], control: re.Pattern[str] | None, log: Callable[[str], None]
+) -> list[Any]:
+    """The messages with nothing in their texts that ends a message for the model.
+
+    A model's control tokens are told from text by how they are spelled alone: who writes one would
+    end a message in the middle and begin another, as whoever he likes.
+
+    Args:
+        messages: The request's.
+        control: What the tokens of the model look like, as `control_pattern` makes it.
+        log: Takes what was changed; it comes with the answer.
+    """
+    found: dict[str, None] = {}
+
+    def parted(match: re.Match[str]) -> str:
+        found.setdefault(match[0])
+        return match[0][0] + _PARTING + match[0][1:]
+
+    def plain(value: Any) -> Any:
+        if control is None:
+            return value
+        if isinstance(value, str):
+            return control.sub(parted, value)
+        if isinstance(value, list):
+            return [plain(one) for one in value]
+        if isinstance(value, dict) and "image_url" not in value:
+            return {name: plain(one) for name, one in value.items()}
+        return value
+
+    read = [
+        {name: one if name == "role" else plain(one) for name, one in each.items()}
+        if isinstance(each, dict)
+        else each
+        for each in messages
+    ]
+    if found:
+        log(f"messages: {', '.join(found)[:200]} is a control token of this model, read as text")
+    return read
+
+
+def control_pattern(tokens: Sequence[str]) -> re.Pattern[str] | None:
+    """What finds a model's control tokens in texts; None for a model without any."""
+    long = sorted((one for one in tokens if len(one) > 1), key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, long))) if long else None
+
+
+def named_tool(values: Mapping[str, Any]) -> list[Any]:
+    """The one tool that `tool_choice` names: the library takes no names.
+
+    Raises:
+        BadRequestError: There is no such tool.
+    """
+    wanted = (values["tool_choice"].get("function") or {}).get("name")
+    tools = values.get("tools") or []
+    found = [one for one in tools if (one.get("function") or {}).get("name") == wanted]
+    if not found:
+        raise invalid("tool_choice names a function that none of the tools has", "tool_choice")
+    return found
+
+
+def stops(wanted: Any, log: Callable[[str], None]) -> list[str]:
+    """Texts that end an answer; an empty one would end it before it begins."""
+    given = [wanted] if isinstance(wanted, str) else list(wanted or ())
+    if "" in given:
+        log("stop: the empty text ends nothing and is left out")
+    return [one for one in given if one]

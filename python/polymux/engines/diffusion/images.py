@@ -1,0 +1,268 @@
+"""Pictures from texts, from pictures, and repainted ones: `generate_image` in its three variants.
+
+What a request means is that of the Replicate models which the variants are named after: without a
+picture, text to image; with one, img2img at its size; with a mask too, the white of it is repainted
+at the size that was asked for, and the black is kept.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from polymux import errors
+from polymux.engines.base import Output
+from polymux.engines.diffusion import finite, folders, loras, safety, schedulers, watermark
+from polymux.engines.diffusion.image_files import on_grid, parameters, picture_of, png
+from polymux.engines.diffusion.previews import Previews
+from polymux.engines.diffusion.prompt_length import tell_of_length
+from polymux.engines.diffusion.refining import (
+    Refiner,
+    begins_too_late,
+    first_share,
+    refined,
+    refiner_of,
+)
+from polymux.engines.diffusion.steps import Steps
+from polymux.service.failures import invalid, refusal
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from polymux.engines.base import EngineSink, Request, Token
+    from polymux.engines.diffusion.pipelines import Studio
+
+#: Class of a model's pipeline to those for texts, for pictures and for repainting.
+_KINDS = {
+    "StableDiffusionXLPipeline": (
+        "StableDiffusionXLPipeline",
+        "StableDiffusionXLImg2ImgPipeline",
+        "StableDiffusionXLInpaintPipeline",
+    ),
+    "StableDiffusionPipeline": (
+        "StableDiffusionPipeline",
+        "StableDiffusionImg2ImgPipeline",
+        "StableDiffusionInpaintPipeline",
+    ),
+}
+_XL = "StableDiffusionXLPipeline"
+_SMALLEST_PX = 64
+#: The variant that is distilled: its steps lie at the end of each stretch of noise.
+_DISTILLED, _DISTILLED_STEPS = "A", 4
+
+
+class Plan(NamedTuple):
+    """What is to be painted, and how.
+
+    Attributes:
+        role: Of the model.
+        kind: Class of its own pipeline.
+        mode: 0 for texts, 1 for pictures, 2 for repainting.
+        size: Width and height of what is made.
+        image: What to begin with; None for texts.
+        mask: Where to repaint; None for everywhere.
+        strength: How much of `image` is given up.
+        steps: How many are done for each picture, without a refiner's.
+        refiner: What goes over the pictures; None for nothing.
+    """
+
+    role: str
+    kind: str
+    mode: int
+    size: tuple[int, int]
+    image: Image | None
+    mask: Image | None
+    strength: float
+    steps: int
+    refiner: Refiner | None
+
+
+def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Output:
+    """Paints the pictures of a request.
+
+    Raises:
+        BadRequestError: The pictures that were sent cannot be worked on.
+        RequestTooLargeError: They would become too large.
+        NoBackendError: A model or a package is missing.
+        UnprocessableEntityError: None passed the check of what they show.
+    """
+    values = request.values
+    plan = _plan(studio, request, sink)
+    check = safety.check_of(studio, sink, wanted=values.get("disable_safety_checker") is not True)
+    mark = watermark.marker(wanted=values.get("apply_watermark") is True, size=plan.size, sink=sink)
+    seed = values.get("seed")
+    seed = random.SystemRandom().randrange(1 << 32) if seed is None else int(seed)
+    sink.log(f"seed: {seed}")
+    tell_of_length(studio.parts(plan.role), values, ("prompt", "negative_prompt"), sink)
+    token.check()
+    count = int(values["num_outputs"])
+    steps = Steps(sink, token, count * (plan.steps + (plan.refiner.steps if plan.refiner else 0)))
+    began = time.monotonic()
+    files = []
+    for number in range(count):
+        picture = _painted(studio, plan, values, seed + number, steps, sink)
+        if check is not None and not check(picture):
+            sink.log(f"picture {number + 1} did not pass the check of what it shows: left out")
+            continue
+        words = parameters(values, studio.member(plan.role).name, seed + number, picture.size)
+        told = {"parameters": words, "Software": "polymux"}
+        marked = mark(picture)
+        token.check()
+        files.append(png(marked, told, sink, f"picture-{number + 1}.png"))
+    if not files:
+        raise refusal(
+            errors.UnprocessableEntityError,
+            "no picture passed the check of what it shows: describe something else",
+            code="content_filtered",
+        )
+    rate = steps.done / max(1e-9, time.monotonic() - began)
+    metrics = {"steps": float(steps.done), "steps_per_s": rate}
+    return Output(files, studio.member(plan.role).version, metrics)
+
+
+def _plan(studio: Studio, request: Request, sink: EngineSink) -> Plan:
+    values, role = request.values, f"picture:{request.variant}"
+    member = studio.member(role)
+    if member.instead_of:
+        sink.log(f"{member.name} paints in the place of {member.instead_of}")
+    kind = str(folders.index_of(member.path)["_class_name"])
+    if kind not in _KINDS:
+        raise refusal(errors.NoBackendError, f"the model {member.name} ({kind}) makes no pictures")
+    image, mask = picture_of(request, "image"), picture_of(request, "mask")
+    asked = int(values["num_inference_steps"])
+    if request.variant == _DISTILLED and asked != _DISTILLED_STEPS and not member.instead_of:
+        sink.log(f"num_inference_steps={asked}: the model is made for {_DISTILLED_STEPS}")
+    size = int(values["width"]), int(values["height"])
+    mode = 0 if image is None else 1 if mask is None else 2
+    if image is not None:
+        image, size = _fitted(image, size, sink, keep_size=mask is None)
+    _check_size(size, studio.most_pixels)
+    strength = 1.0 if mode == 0 else float(values["prompt_strength"])
+    refiner = refiner_of(studio, values, sink, is_xl=kind == _XL)
+    if mode > 0 and refiner is not None and begins_too_late(refiner, asked, strength):
+        sink.log(f"prompt_strength={strength:g} leaves no step to the refiner: it is left out")
+        refiner = None
+    passes = schedulers.passes_of_pictures(str(values["scheduler"]))
+    share = first_share(refiner) if mode == 0 else 1.0
+    steps = int(asked * strength * share) * passes
+    return Plan(
+        role, kind, mode, size, image, _black_and_white(mask, size), strength, steps, refiner
+    )
+
+
+def _fitted(
+    image: Image, size: tuple[int, int], sink: EngineSink, *, keep_size: bool
+) -> tuple[Image, tuple[int, int]]:
+    """The picture that is begun with, and the size of what is made."""
+    from PIL import Image as Pictures
+
+    if min(image.size) < _SMALLEST_PX:
+        raise invalid(
+            f"image: {image.width} x {image.height} pixels are too few, {_SMALLEST_PX} are the "
+            "least on each side",
+            param="image",
+        )
+    if keep_size:
+        size = on_grid(image.size)
+        if size != image.size:
+            sink.log(
+                f"image: {image.width} x {image.height} became {size[0]} x {size[1]}, as sides "
+                "must be multiples of 8"
+            )
+    if size != image.size:
+        image = image.resize(size, Pictures.Resampling.LANCZOS)
+    return image, size
+
+
+def _check_size(size: tuple[int, int], most_pixels: int) -> None:
+    if size[0] * size[1] > most_pixels:
+        raise refusal(
+            errors.RequestTooLargeError,
+            f"{size[0]} x {size[1]}: that are {size[0] * size[1] / 1e6:.1f} megapixels, and "
+            f"{most_pixels / 1e6:.1f} are the most",
+        )
+
+
+def _black_and_white(mask: Image | None, size: tuple[int, int]) -> Image | None:
+    if mask is None:
+        return None
+    from PIL import Image as Pictures
+
+    grey = mask.convert("L")
+    return grey if grey.size == size else grey.resize(size, Pictures.Resampling.BILINEAR)
+
+
+def _painted(
+    studio: Studio, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
+) -> Image:
+    """One picture."""
+    if plan.image is not None and plan.steps == 0:
+        sink.log(
+            f"prompt_strength={plan.strength:g} leaves no step to do: the picture is as it was"
+        )
+        made: Any = plan.image
+    else:
+        made = _based(studio, plan, values, seed, steps, sink)
+    if plan.refiner is not None:
+        made = refined(studio, plan.refiner, made, values, studio.generator(seed), steps)
+    if plan.mask is not None and plan.image is not None:
+        made = _kept(made, plan.image, plan.mask)
+    painted: Image = made
+    return painted
+
+
+def _based(
+    studio: Studio, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
+) -> Any:
+    """What the model makes: a picture, or latents for the refiner."""
+    parts = studio.parts(plan.role)
+    spacing = {"timestep_spacing": "trailing"} if plan.role.endswith(_DISTILLED) else {}
+    name, config = str(values["scheduler"]), parts["scheduler"].config
+    scheduler = schedulers.of_pictures(name, config, **spacing)
+    if schedulers.is_foreign(name, config):
+        sink.log(f"scheduler={name}: this model was made for DPMSolver++ and K_EULER")
+    others = {}
+    if plan.kind == _XL and studio.options.get("tiny_decoder") and studio.has("picture:decoder"):
+        others["vae"] = studio.part("picture:decoder", "AutoencoderTiny")
+    with (
+        studio.pipeline(_KINDS[plan.kind][plan.mode], plan.role, scheduler, **others) as pipeline,
+        loras.applied(pipeline, values, sink),
+        steps.watching(pipeline),
+        Previews(studio, pipeline, sink).of(steps),
+    ):
+        studio.prepare_decoder(pipeline.vae, plan.size)
+        made = pipeline(**_arguments(plan, values, studio.generator(seed), steps)).images
+        if plan.refiner is not None:
+            return made[0]  # Latents: what the refiner makes of them is looked at.
+        finite.check(made, studio.member(plan.role).name, values)
+        return pipeline.image_processor.numpy_to_pil(made)[0]
+
+
+def _arguments(plan: Plan, values: Any, generator: Any, steps: Steps) -> dict[str, Any]:
+    """Of the pipeline."""
+    named: dict[str, Any] = {
+        "prompt": str(values["prompt"]),
+        "negative_prompt": str(values.get("negative_prompt") or "") or None,
+        "num_inference_steps": int(values["num_inference_steps"]),
+        "guidance_scale": float(values["guidance_scale"]),
+        "generator": generator,
+        "callback_on_step_end": steps,
+        "output_type": "np",
+    }
+    if plan.mode != 1:
+        named |= {"width": plan.size[0], "height": plan.size[1]}
+    if plan.mode > 0:
+        named |= {"image": plan.image, "strength": plan.strength}
+    if plan.mode > 1:
+        named["mask_image"] = plan.mask
+    if plan.refiner is not None:
+        named |= plan.refiner.base_arguments
+    return named
+
+
+def _kept(made: Image, image: Image, mask: Image) -> Image:
+    """What is black in the mask is as it was, to the last bit: the decoder changes all a little."""
+    from PIL import Image as Pictures
+
+    return Pictures.composite(made, image.convert("RGB"), mask)

@@ -1,0 +1,1 @@
+"""Upscaling by tiled diffusion."""

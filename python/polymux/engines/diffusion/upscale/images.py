@@ -1,0 +1,212 @@
+"""What happens to pictures around the painting: making them larger or smaller, sharper, files."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux.engines.diffusion.image_files import parameters, png, written
+from polymux.engines.upscale import UpscaleEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+    from PIL.Image import Image
+
+    from polymux.engines.base import EngineSink, Produced, Token
+    from polymux.engines.diffusion.upscale.plan import Plan, Size
+
+    Pixels = NDArray[np.uint8]
+
+_QUALITY = 95
+#: How far a filter looks beyond the edge of a pattern, in pixels of the source.
+_MARGIN_PX = 16
+#: More than a network's own enlargement may have is made by the filter alone.
+_MOST_ENLARGED_PIXELS = 100_000_000
+#: Rows that are sharpened at once: they are floats for that long.
+_ROWS = 256
+
+
+def resized(pixels: Pixels, size: Size, *, around: bool = False) -> Pixels:
+    """A picture in another size, by Lanczos' filter.
+
+    Args:
+        pixels: Rows, columns, colours.
+        size: Width and height.
+        around: Whether the edges meet their opposite ones.
+    """
+    height, width = pixels.shape[:2]
+    if (width, height) == size:
+        return pixels
+    margin = _MARGIN_PX if around else 0
+    return _lanczos(_with_margin(pixels, margin), size, margin, (width, height))
+
+
+class Enlarger:
+    """Makes pictures larger before they are painted on.
+
+    Args:
+        options: The studio's: ``enlarger``, path of the ``.param`` file of one of Real-ESRGAN's
+            networks for ncnn, its ``.bin`` beside it (default: Lanczos' filter enlarges), and
+            ``enlarger_factor``, the network's own, which is learned where it is not given.
+        sink: Where it says what it does.
+        token: Looked at between tiles.
+
+    Raises:
+        NoBackendError: The network or its package is missing, or the factor is another one.
+    """
+
+    def __init__(self, options: Mapping[str, Any], sink: EngineSink, token: Token) -> None:
+        """Loads the network."""
+        self._sink, self._token = sink, token
+        path = options.get("enlarger")
+        self._factor = 1
+        self._network: _Network | None = None
+        if path:
+            self._network = _Network()
+            told = {"model": str(path), "factor": options.get("enlarger_factor")}
+            self._factor = self._network.load(told)["factor"]
+            sink.log(f"{Path(str(path)).stem} enlarges before detail is painted")
+
+    def enlarged(self, pixels: Pixels, size: Size, *, around: bool = False) -> Pixels:
+        """A picture in a larger size, or a smaller one.
+
+        Args:
+            pixels: Rows, columns, colours.
+            size: Width and height.
+            around: Whether the edges meet their opposite ones.
+
+        Raises:
+            Cancelled: Somebody has asked for the end.
+        """
+        height, width = pixels.shape[:2]
+        if self._network is None or (size[0] <= width and size[1] <= height):
+            return resized(pixels, size, around=around)
+        margin = _MARGIN_PX if around else 0
+        wide = _with_margin(pixels, margin)
+        if wide.shape[0] * wide.shape[1] * self._factor**2 > _MOST_ENLARGED_PIXELS:
+            self._sink.log(
+                f"{width} x {height} pixels are too many for the network: a filter enlarges them"
+            )
+            return resized(pixels, size, around=around)
+        larger = self._network.enlarged(wide, self._token)
+        factor = self._factor
+        return _lanczos(larger, size, margin * factor, (width * factor, height * factor))
+
+
+class _Network(UpscaleEngine):
+    """The engine of plain enlargement, for samples."""
+
+    def enlarged(self, pixels: Pixels, token: Token) -> Pixels:
+        """Its own factor larger, tile by tile."""
+        import numpy
+
+        colours = pixels.astype(numpy.float32) / numpy.float32(255)
+        made = self._tiled(colours, token, lambda _: None)
+        return numpy.rint(numpy.clip(made, 0, 1) * 255).astype(numpy.uint8)
+
+
+def sharpened(pixels: Pixels, amount: float, *, around: bool = False) -> Pixels:
+    """A picture with harder edges.
+
+    By a kernel of 3 x 3 whose centre is ``1 + 0.8 amount``, and whose others are ``-amount / 10``.
+
+    Args:
+        pixels: Rows, columns, colours.
+        amount: From 0, which changes nothing, to 10.
+        around: Whether the edges meet their opposite ones; else they are continued.
+    """
+    import numpy
+
+    if amount == 0:
+        return pixels
+    wide = numpy.pad(pixels, ((1, 1), (1, 1), (0, 0)), "wrap" if around else "edge")
+    made = numpy.empty_like(pixels)
+    for top in range(0, len(pixels), _ROWS):
+        piece = wide[top : top + _ROWS + 2].astype(numpy.float32)
+        rows, columns = len(piece) - 2, pixels.shape[1]
+        # All nine of them; the centre's share of it is given back.
+        total = sum(
+            piece[down : down + rows, right : right + columns]
+            for down in range(3)
+            for right in range(3)
+        )
+        sharp = piece[1:-1, 1:-1] * (1 + 0.9 * amount) - numpy.asarray(total) * (amount / 10)
+        made[top : top + rows] = numpy.clip(numpy.rint(sharp), 0, 255).astype(numpy.uint8)
+    return made
+
+
+def kept(painted: Pixels, before: Pixels, mask: Image) -> Pixels:
+    """What was painted, and where the mask is white what was there before.
+
+    Args:
+        painted: Rows, columns, colours.
+        before: As many.
+        mask: Of any size: it is stretched over them; grey mixes both.
+    """
+    import numpy
+    from PIL import Image as Pictures
+
+    grey = mask.convert("L")
+    size = painted.shape[1], painted.shape[0]
+    if grey.size != size:
+        grey = grey.resize(size, Pictures.Resampling.BILINEAR)
+    return numpy.asarray(
+        Pictures.composite(Pictures.fromarray(before), Pictures.fromarray(painted), grey)
+    )
+
+
+def produced(
+    pixels: Pixels, values: Mapping[str, Any], plan: Plan, model: str, sink: EngineSink
+) -> Produced:
+    """The file of a picture, in the format that was asked for.
+
+    Args:
+        pixels: Rows, columns, colours.
+        values: Of the request; PNG says them in a text.
+        plan: Of the request.
+        model: What it was painted by.
+        sink: Where the file goes.
+    """
+    from PIL import Image as Pictures
+
+    picture = Pictures.fromarray(pixels)
+    kind = str(values.get("output_format", "png"))
+    if kind == "png":
+        told = {
+            "prompt": values.get("prompt", ""),
+            "negative_prompt": values.get("negative_prompt"),
+            "num_inference_steps": values.get("num_inference_steps"),
+            "scheduler": values.get("scheduler"),
+            "guidance_scale": values.get("dynamic"),
+            "prompt_strength": values.get("creativity"),
+            # With it the strength is said.
+            "image_facts": True,
+        }
+        words = parameters(told, model, plan.passes[0].seed, plan.size)
+        return png(picture, {"parameters": words, "Software": "polymux"}, sink, "detailed.png")
+    buffer = io.BytesIO()
+    picture.save(buffer, "JPEG" if kind == "jpg" else "WEBP", quality=_QUALITY)
+    content_type = "image/jpeg" if kind == "jpg" else "image/webp"
+    return written(buffer.getvalue(), content_type, f"detailed.{kind}", sink)
+
+
+def _with_margin(pixels: Pixels, margin: int) -> Pixels:
+    import numpy
+
+    if not margin:
+        return pixels
+    return numpy.pad(pixels, ((margin, margin), (margin, margin), (0, 0)), "wrap")
+
+
+def _lanczos(pixels: Pixels, size: Size, margin: int, inner: Size) -> Pixels:
+    """What lies within a margin, which the filter still looks at."""
+    import numpy
+    from PIL import Image as Pictures
+
+    box = (margin, margin, margin + inner[0], margin + inner[1])
+    picture = Pictures.fromarray(pixels).resize(size, Pictures.Resampling.LANCZOS, box=box)
+    return numpy.asarray(picture)

@@ -1,0 +1,182 @@
+"""Larger pictures with detail that fits: `upscale_image` in its variant A.
+
+Each pass enlarges by 2 at most, and paints on what came of it with Stable Diffusion 1.5 and the
+tile ControlNet, in overlapping tiles that are one picture at each step. Written from the papers
+that `detail_tiles` and `detail_painting` name, and from the interface: what its fields mean is what
+they mean to the Replicate model which the variant is named after.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.engines.base import Output
+from polymux.engines.diffusion.detail_words import encoded
+from polymux.engines.diffusion.image_files import picture_of
+from polymux.engines.diffusion.previews import Previews
+from polymux.engines.diffusion.prompts import parsed
+from polymux.engines.diffusion.steps import Steps
+from polymux.engines.diffusion.upscale import images, models
+from polymux.engines.diffusion.upscale import plan as detail_plan
+from polymux.engines.diffusion.upscale.plan import units
+from polymux.engines.diffusion.upscale.tiled_diffusion import Painter
+from polymux.service.failures import invalid, refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from polymux.engines.base import EngineSink, Request, Token
+    from polymux.engines.diffusion.pipelines import Member, Studio
+    from polymux.engines.diffusion.prompts import Prompt
+    from polymux.engines.diffusion.upscale.plan import Pass, Plan
+
+    Pixels = NDArray[np.uint8]
+
+__all__ = ["make", "units"]
+
+
+def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Output:
+    """Enlarges the picture of a request, and paints detail on it.
+
+    Args:
+        studio: Models and a device; whoever calls holds its lock. Its options may have
+            ``most_detail_pixels``, the most that are made (64,000,000), ``loras``, name to path of
+            what ``<lora:name:weight>`` means, and what `detail_pictures.Enlarger` reads.
+        request: `upscale_image`, variant A.
+        sink: Told of progress at each tile of each step, and of what is left out or in the place
+            of something else.
+        token: Looked at as often.
+
+    Returns:
+        A list of one file.
+
+    Raises:
+        BadRequestError: No solver has that name, or the weights that it brought are none.
+        RequestTooLargeError: The picture would become too large.
+        NoBackendError: A model is missing, or it asks for what nothing here does.
+        Cancelled: `token` asked for it.
+    """
+    values = request.values
+    picture = picture_of(request, "image")
+    if picture is None:
+        raise invalid("image: there is none", param="image")
+    if values.get("handfix", "disabled") != "disabled":
+        raise refusal(
+            errors.NoBackendError,
+            f"handfix={values['handfix']!r}: nothing here repairs hands; ask without",
+            param="handfix",
+        )
+    plan = detail_plan.planned(values, *picture.size)
+    most = int(studio.options.get("most_detail_pixels", detail_plan.MOST_PIXELS))
+    detail_plan.check(plan, str(values.get("output_format", "png")), most)
+    member = models.chosen(studio, values, sink)
+    work = _Work(studio, request, plan, member, sink, token)
+    began = time.monotonic()
+    made = work.done(_samples(picture))
+    file = images.produced(made, values, plan, member.name, sink)
+    metrics = {
+        "width": float(plan.size[0]),
+        "height": float(plan.size[1]),
+        "steps": float(work.steps.done),
+        "steps_per_s": work.steps.done / max(1e-9, time.monotonic() - began),
+    }
+    return Output([file], member.version, metrics)
+
+
+class _Work:
+    """The passes of one request."""
+
+    def __init__(
+        self,
+        studio: Studio,
+        request: Request,
+        plan: Plan,
+        member: Member,
+        sink: EngineSink,
+        token: Token,
+    ) -> None:
+        self._studio = studio
+        self._member = member
+        self._values = request.values
+        self._plan = plan
+        self._sink = sink
+        self._around = self._values.get("pattern") is True
+        self._mask = picture_of(request, "mask")
+        self._enlarger = images.Enlarger(studio.options, sink, token)
+        self.steps = Steps(sink, token, detail_plan.calls(self._values, plan))
+
+    def done(self, pixels: Pixels) -> Pixels:
+        """The picture at the end."""
+        pixels = images.resized(pixels, self._plan.start, around=self._around)
+        if not any(one.steps for one in self._plan.passes):
+            self._sink.log("creativity=0 leaves nothing to paint: the picture is enlarged alone")
+            for one in self._plan.passes:
+                pixels = self._passed(pixels, one, None)
+        else:
+            pixels = self._painted(pixels)
+        sharpen = float(self._values.get("sharpen", 0))
+        return images.sharpened(pixels, sharpen, around=self._around)
+
+    def _painted(self, pixels: Pixels) -> Pixels:
+        values = self._values
+        prompts = _prompts(values, self._sink)
+        # Weights that a negative prompt names have an effect as well: there is one model for both.
+        wanted = [one for prompt in prompts for one in prompt.loras]
+        studio, sink = self._studio, self._sink
+        with (
+            models.pipeline(studio, self._member, values, wanted, sink) as pipeline,
+            self.steps.watching(pipeline),
+            Previews(studio, pipeline, sink).of(self.steps),
+        ):
+            guided = float(values.get("dynamic", 6)) > 1
+            words = encoded(
+                prompts if guided else prompts[1:],
+                pipeline.tokenizer,
+                pipeline.text_encoder,
+                studio.device,
+                sink.log,
+            )
+            painter = Painter(studio, pipeline, self._member.name, values, words, self.steps)
+            for one in self._plan.passes:
+                pixels = self._passed(pixels, one, painter)
+        return pixels
+
+    def _passed(self, pixels: Pixels, one: Pass, painter: Painter | None) -> Pixels:
+        """Larger, and with detail."""
+        import numpy
+
+        if painter is None or one.steps == 0:
+            return self._enlarger.enlarged(pixels, one.size, around=self._around)
+        if self._around:
+            # More of the same would not go on at the other edge: a little wider is what fits.
+            canvas = self._enlarger.enlarged(pixels, one.canvas, around=True)
+            before = images.resized(canvas, one.size, around=True)
+            made = images.resized(painter.painted(canvas, one), one.size, around=True)
+        else:
+            before = self._enlarger.enlarged(pixels, one.size)
+            added = one.canvas[1] - one.size[1], one.canvas[0] - one.size[0]
+            canvas = numpy.pad(before, ((0, added[0]), (0, added[1]), (0, 0)), "edge")
+            made = painter.painted(canvas, one)[: one.size[1], : one.size[0]]
+        if self._mask is None:
+            return made
+        return images.kept(made, before, self._mask)
+
+
+def _prompts(values: Mapping[str, Any], sink: EngineSink) -> list[Prompt]:
+    """The negative one, then the other."""
+    prompts = [parsed(str(values.get(name) or "")) for name in ("negative_prompt", "prompt")]
+    for prompt in prompts:
+        for line in prompt.left_out:
+            sink.log(line)
+    return prompts
+
+
+def _samples(picture: Any) -> Pixels:
+    import numpy
+
+    return numpy.asarray(picture)

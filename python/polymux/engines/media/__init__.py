@@ -1,0 +1,1 @@
+"""Media engine: opens untrusted files in a sandboxed process."""

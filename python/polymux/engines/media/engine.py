@@ -1,0 +1,279 @@
+"""Media as an engine: conversion and decoding by the native core, pictures by Pillow.
+
+On a server this process, confined, is the only one that opens what strangers send. Others get
+samples and pixels from it.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any
+
+import polymux
+from polymux import errors
+from polymux.engines.base import Cancelled, Engine, Output, Produced
+from polymux.engines.models import threads
+from polymux.media.inputs import native_source
+from polymux.media.options import CONVERSION_FIELDS, native_limits
+from polymux.media.results import pcm_audio_from_native
+from polymux.service.drafts import reported
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from polymux.engines.base import EngineSink, Request, Token
+    from polymux.progress import Progress
+    from polymux.service.work import Upload
+
+#: What other engines ask this one for; no operation of the interface has such a name.
+DECODE_AUDIO = "decode_audio"
+LOAD_PICTURES = "load_pictures"
+LOAD_FRAMES = "load_frames"
+REMUX = "remux"
+#: Beside a conversion's fields: what the page says that a file comes from, and its picture.
+PAGE_TAGS, PAGE_COVER = "page_tags", "page_cover"
+MEASURE_SOUND = "measure_sound"
+MEASURE_PICTURE = "measure_picture"
+SONG_SIGNATURE = "song_signature"
+SONG_QUERY = "song_query"
+#: What speech models want.
+_SAMPLE_RATE_HZ = 16_000
+
+
+class MediaEngine(Engine):
+    """Converts, decodes, and loads pictures."""
+
+    def __init__(self) -> None:
+        """Nothing is loaded."""
+        self._limits = polymux.Limits()
+        self._most_pixels = 40_000_000
+
+    def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Reads limits: ``limits`` as `polymux.Limits` has them, and ``most_pixels``."""
+        self.slots = int(options.get("slots", 1))
+        self._limits = polymux.Limits(**options.get("limits", {}))
+        self._most_pixels = int(options.get("most_pixels", self._most_pixels))
+        # Before the first request, which would wait for it; a missing FFmpeg is told at once.
+        from polymux._native.media import media
+
+        return {"build": media.build_info()["version"]}
+
+    def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
+        """Does one of the nine."""
+        if request.operation == "convert_to_mp3":
+            return self._convert(request, sink, token)
+        if request.operation == REMUX:
+            return self._remux(request, sink, token)
+        if request.operation == DECODE_AUDIO:
+            return self._decode(request.values["file"], sink, token)
+        if request.operation == LOAD_PICTURES:
+            from polymux.engines.media.images import load_pictures
+
+            pictures = load_pictures(
+                request.values["file"], request.values, self._most_pixels, sink, token
+            )
+            return Output({"pictures": pictures})
+        if request.operation == LOAD_FRAMES:
+            return self._frames(request, sink, token)
+        if request.operation == MEASURE_SOUND:
+            return self._measure(request.values["file"], token)
+        if request.operation == SONG_SIGNATURE:
+            return self._signature(request.values["file"], token)
+        if request.operation == SONG_QUERY:
+            return self._query(request.values["file"], token)
+        if request.operation == MEASURE_PICTURE:
+            from polymux.engines.media.images import measured
+
+            return Output(measured(request.values["file"]))
+        raise ValueError(request.operation)
+
+    def _convert(self, request: Request, sink: EngineSink, token: Token) -> Output:
+        source: Upload = request.values["file"]
+        options = {
+            python_name: request.values[name]
+            for name, python_name in CONVERSION_FIELDS.items()
+            if request.values.get(name) is not None
+        }
+        if PAGE_TAGS in request.values:
+            options |= self._told_by_page(source, request.values)
+
+        def report(progress: Progress) -> None:
+            if token.cancelled:
+                raise Cancelled
+            if progress.fraction is not None:
+                sink.report(progress.fraction)
+
+        path = sink.draft(source.size_bytes // 10)
+        try:
+            made = polymux.convert_to_mp3(
+                source.path,
+                path,
+                threads=self.threads or threads(),
+                overwrite=False,
+                limits=self._limits,
+                on_progress=report,
+                **options,
+            )
+        except errors.OutputError as error:
+            # That is the service's own disk, and no fault of what was sent.
+            with reported("a file cannot be written"):
+                raise OSError(error.errno, error.strerror) from error
+        for warning in made.report.warnings:
+            sink.log(str(warning))
+        metrics = {"duration": made.report.duration_s, "audio_bytes": float(made.report.bytes)}
+        name = _named(source.file_name, ".mp3")
+        return Output(
+            {"response": Produced(path, "audio/mpeg", name), "report": made.report.to_dict()},
+            polymux.__version__,
+            metrics,
+        )
+
+    def _told_by_page(self, source: Upload, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Tags and cover of a page, where the file has none of its own."""
+        own = polymux.probe(source.path, limits=self._limits)
+        known = {name.lower() for name, value in own.tags.items() if value}
+        lacking = {name: one for name, one in values[PAGE_TAGS].items() if name not in known}
+        told: dict[str, Any] = {"tags": {**own.tags, **lacking}}
+        picture = values.get(PAGE_COVER)
+        if picture is not None and own.cover is None:
+            told["cover"] = picture.path.read_bytes()
+        return told
+
+    def _remux(self, request: Request, sink: EngineSink, token: Token) -> Output:
+        """One file that plays, of one or two that were fetched."""
+        from polymux.media.remux import remux
+
+        def report(progress: Progress) -> None:
+            if progress.fraction is not None:
+                sink.report(progress.fraction)
+
+        sources = [request.values[f"file_{number}"] for number in range(request.values["files"])]
+        path = sink.draft(sum(one.size_bytes for one in sources))
+        try:
+            made = remux(
+                [one.path for one in sources],
+                path,
+                on_progress=report,
+                cancel=token,
+                limits=self._limits,
+            )
+        except errors.OperationCancelledError:
+            raise Cancelled from None
+        except errors.OutputError as error:
+            with reported("a file cannot be written"):
+                raise OSError(error.errno, error.strerror) from error
+        for warning in made.warnings:
+            sink.log(str(warning))
+        name = _named(f"{request.values['title']}.", made.extension)
+        return Output(
+            {"response": Produced(path, made.content_type, name)},
+            metrics={"duration": made.duration_s},
+        )
+
+    def _decode(self, source: Upload, sink: EngineSink, token: Token) -> Output:
+        """Samples for speech models: 16 kHz, mono, 32-bit floats, nothing else in the file."""
+        from polymux._native.media import media
+
+        wanted = (_SAMPLE_RATE_HZ, 1, None, None, None, False)
+        audio = pcm_audio_from_native(
+            media.decode_pcm(
+                native_source(source.path), *wanted, native_limits(self._limits), token.check
+            )
+        )
+        path = sink.draft(audio.samples.nbytes)
+        write_new(path, audio.samples.cast("B"))
+        if audio.damaged_packets:
+            sink.log(f"{audio.damaged_packets} damaged packets were skipped")
+        value = {
+            "samples": Produced(path, "application/octet-stream", "samples.f32"),
+            "duration_s": audio.duration_s,
+        }
+        return Output(value)
+
+    def _measure(self, source: Upload, token: Token) -> Output:
+        """How long a recording says that it is."""
+        from polymux._native.media import media
+
+        limits = native_limits(self._limits)
+        info = media.probe(native_source(source.path), limits, token.check)
+        return Output({"duration_s": info["duration_s"]})
+
+    def _frames(self, request: Request, sink: EngineSink, token: Token) -> Output:
+        """Frames for models of video: ``width`` x ``height``, ``frames`` at most, ``fps``.
+
+        The file has nothing but their samples, three bytes a pixel.
+        """
+        from polymux.media.video import read_frames
+
+        wanted = request.values
+        width, height, most = int(wanted["width"]), int(wanted["height"]), int(wanted["frames"])
+        path = sink.draft(width * height * 3 * most)
+        try:
+            found = read_frames(
+                wanted["file"].path,
+                path,
+                width=width,
+                height=height,
+                fps=int(wanted["fps"]),
+                most_frames=most,
+                cancel=token,
+                limits=self._limits,
+                frame_pixels=self._most_pixels,
+                overwrite=False,
+            )
+        except errors.OperationCancelledError:
+            raise Cancelled from None
+        except errors.OutputError as error:
+            with reported("a file cannot be written"):
+                raise OSError(error.errno, error.strerror) from error
+        if found.damaged_packets:
+            sink.log(f"{found.damaged_packets} damaged packets were skipped")
+        return Output(
+            {
+                "samples": Produced(path, "application/octet-stream", "frames.rgb"),
+                "frames": found.frames,
+                "width": found.width,
+                "height": found.height,
+                "fps": int(wanted["fps"]),
+            }
+        )
+
+    def _signature(self, source: Upload, token: Token) -> Output:
+        """What others' servers recognise a song by."""
+        from polymux._native.media import media
+
+        limits = native_limits(self._limits)
+        return Output(media.shazam_signature(native_source(source.path), limits, token.check))
+
+    def _query(self, source: Upload, token: Token) -> Output:
+        """What the catalogue finds a song by, as text: 250 kB at most."""
+        from polymux._native.media import media
+
+        limits = native_limits(self._limits)
+        made = media.song_query(native_source(source.path), limits, token.check)
+        query = b64encode(made["query"]).decode()
+        return Output({"query": query, "duration_s": made["duration_s"]})
+
+
+def write_new(path: Path, data: memoryview | bytes) -> None:
+    """Writes a file that is not there yet.
+
+    Raises:
+        InternalServerError: The disk is full (code ``storage_full``).
+        StoreError: It cannot be written.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with (
+        reported("a file cannot be written"),
+        os.fdopen(os.open(path, flags, 0o600), "wb") as file,
+    ):
+        file.write(data)
+
+
+def _named(name: str, extension: str) -> str:
+    """What people call the result of their file; a client's name is only ever a name."""
+    stem = os.path.basename(name.replace("\\", "/")).rpartition(".")  # noqa: PTH119
+    kept = "".join(char for char in (stem[0] or stem[2]) if char.isprintable())[:100]
+    return f"{kept or 'audio'}{extension}"

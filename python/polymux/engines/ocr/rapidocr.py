@@ -1,0 +1,197 @@
+"""Text from pictures by RapidOCR: its models lie in its package."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux.engines.base import Engine, Output
+from polymux.engines.models import missing_package, threads
+from polymux.engines.ocr.reading_order import Line, in_reading_order, joined, pages_of, too_long
+from polymux.service.failures import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from polymux.engines.base import EngineSink, Request, Token
+
+    Page = NDArray[np.uint8]
+
+_TURNS = (0, 1, 2, 3)
+#: A page that reads as well as this stands upright: the other ways are not tried.
+_GOOD = 0.9
+_LONGEST_SIDE = 2500
+#: How many times as high as wide, and as wide as high, pages are at most as the models see them.
+#: The shorter side is made 736 pixels long: one beside 400 would be more memory than there is.
+_HIGHEST, _WIDEST = 10, 64
+#: How many times as long as wide a strip is at least, and how far around a cut is looked.
+_STRIP, _AROUND = 4, 25
+#: Of pixels: nothing that is lower has letters, and what is longer would take minutes.
+_LOWEST, _LONGEST_STRIP = 10, 50_000
+#: What the models in the package read.
+_LANGUAGES = ("eng", "chi_sim", "chi_tra", "deu", "fra", "ita", "spa", "por", "jpn")
+
+
+class RapidOcrEngine(Engine):
+    """One set of models; one picture at a time."""
+
+    def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Loads the models of the package.
+
+        Raises:
+            NoBackendError: The package is missing.
+        """
+        try:
+            from rapidocr import RapidOCR
+        except ImportError:
+            raise missing_package("reading text", "rapidocr", "ocr") from None
+        del options
+        self._engine = RapidOCR(
+            params={
+                "EngineConfig.onnxruntime.intra_op_num_threads": threads(),
+                "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+                "Global.log_level": "error",
+                "Global.max_side_len": _LONGEST_SIDE,
+                # It would turn each line by itself, and leave the last one first.
+                "Global.use_cls": False,
+            }
+        )
+        return {"languages": list(_LANGUAGES)}
+
+    def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
+        """Reads all pages."""
+        wanted = [one for one in str(request.values.get("lang") or "").split("+") if one]
+        unknown = [one for one in wanted if one not in _LANGUAGES]
+        if unknown:
+            raise refusal(
+                errors.BadRequestError,
+                f"lang={'+'.join(wanted)[:100]}: this engine reads {', '.join(_LANGUAGES)}; "
+                "tesseract reads what is installed for it",
+                code="invalid_request",
+                param="lang",
+            )
+        pages = pages_of(request.values)
+        texts = []
+        for number, page in enumerate(pages):
+            # Made smaller it would have no letters left, and padded be gigabytes.
+            if max(page.shape) > _LONGEST_STRIP and _is_strip(page):
+                raise too_long(number, page, _LONGEST_STRIP)
+        for number, page in enumerate(pages):
+            if max(page.shape) > _LONGEST_SIDE and not (_is_strip(page) or _is_thread(page)):
+                sink.log(
+                    f"page {number + 1}: {page.shape[1]}x{page.shape[0]} pixels are made smaller, "
+                    f"to {_LONGEST_SIDE} on the longer side, before they are read"
+                )
+            texts.append(self._read(page, token))
+            sink.report((number + 1) / len(pages))
+        return Output({"text": joined(texts)}, "rapidocr", {"pages": float(len(pages))})
+
+    def _read(self, page: Page, token: Token) -> str:
+        """The text of a page that may lie on its side or its head: the way that reads best."""
+        import numpy
+
+        if _is_thread(page):
+            return ""
+        best: tuple[float, list[Line]] = (-1.0, [])
+        for turn in _TURNS:
+            token.check()
+            lines = self._lines(numpy.ascontiguousarray(numpy.rot90(page, -turn)), token)
+            quality = _quality(lines)
+            if quality[0] > best[0]:
+                best = (quality[0], lines)
+            if turn == 0 and quality[1] >= _GOOD:
+                break
+        return in_reading_order(best[1])
+
+    def _lines(self, page: Page, token: Token) -> list[Line]:
+        """What stands on a page; a long strip of one is read piece by piece."""
+        found: list[Line] = []
+        for across, down, piece in _cuts(page):
+            token.check()
+            found += (
+                line._replace(
+                    left=line.left + across,
+                    right=line.right + across,
+                    top=line.top + down,
+                    bottom=line.bottom + down,
+                )
+                for line in self._lines_of(piece)
+            )
+        return found
+
+    def _lines_of(self, page: Page) -> list[Line]:
+        found: Any = self._engine(_padded(page)[:, :, ::-1].copy())  # It takes blue first.
+        if found is None or found.boxes is None or found.txts is None:
+            return []
+        lines = []
+        for box, text, score in zip(found.boxes, found.txts, found.scores, strict=True):
+            across, down = [float(one[0]) for one in box], [float(one[1]) for one in box]
+            lines.append(Line(text, min(across), min(down), max(across), max(down), float(score)))
+        return lines
+
+
+def _is_strip(page: Page) -> bool:
+    shortest, longest = sorted(page.shape[:2])
+    return bool(longest > _LONGEST_SIDE and shortest >= _LOWEST and longest >= _STRIP * shortest)
+
+
+def _is_thread(page: Page) -> bool:
+    """Whether it is too long to be read as it is, and too thin for letters."""
+    shortest, longest = sorted(page.shape[:2])
+    return bool(longest > _LONGEST_SIDE and shortest < _LOWEST)
+
+
+def _cuts(page: Page) -> list[tuple[int, int, Page]]:
+    """A strip in pieces that need not be made smaller, each with its place on it.
+
+    Made as small as the models want their pages, a receipt or a panorama has no letters left. It is
+    cut where there is least to cut through: between two lines, or two words.
+    """
+    import numpy
+
+    height, width = page.shape[:2]
+    longest = max(height, width)
+    if not _is_strip(page):
+        return [(0, 0, page)]
+    wide = width > height
+    beside = (0, 2) if wide else (1, 2)
+    contrast = page.max(axis=beside).astype(numpy.int32) - page.min(axis=beside)
+    # Of the places around each as well: the middle of a gap is better than its edge.
+    contrast = numpy.convolve(contrast, numpy.ones(_AROUND), "same")
+    edges = [0]
+    while longest - edges[-1] > _LONGEST_SIDE:
+        first, last = edges[-1] + _LONGEST_SIDE // 2, edges[-1] + _LONGEST_SIDE
+        edges.append(first + int(contrast[first:last].argmin()))
+    pieces = list(pairwise([*edges, longest]))
+    if wide:
+        return [(start, 0, page[:, start:end]) for start, end in pieces]
+    return [(0, start, page[start:end]) for start, end in pieces]
+
+
+def _padded(page: Page) -> Page:
+    """A page that is narrow or low with more of its own colour to the right of it, or below."""
+    import numpy
+
+    height, width = page.shape[:2]
+    most = max(height, math.ceil(width / _WIDEST)), max(width, math.ceil(height / _HIGHEST))
+    if most == (height, width):
+        return page
+    larger = numpy.empty((*most, 3), numpy.uint8)
+    larger[:] = numpy.median(page, axis=(0, 1)).astype(numpy.uint8)
+    larger[:height, :width] = page
+    return larger
+
+
+def _quality(lines: list[Line]) -> tuple[float, float]:
+    """How much was read how well, and how well on the whole; upright boxes are taller than wide."""
+    if not lines:
+        return 0.0, 0.0
+    length = sum(len(one.text) for one in lines) or 1
+    mean = sum(one.confidence * len(one.text) for one in lines) / length
+    wide = sum(one.right - one.left > one.height for one in lines) / len(lines)
+    return length * mean**4 * (0.2 + wide), mean * (0.5 + wide / 2)

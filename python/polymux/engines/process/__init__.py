@@ -1,0 +1,1 @@
+"""Engine processes: protocol, child, supervisor, sandbox."""

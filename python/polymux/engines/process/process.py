@@ -1,0 +1,387 @@
+"""One process of an engine, as the server sees it: started, spoken to, and gone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux._util.text import printable
+from polymux.engines import leaving
+from polymux.engines.process.connection import Connection
+from polymux.engines.process.framing import Frame, encoded
+from polymux.engines.said import Said
+from polymux.engines.turns import Turns
+from polymux.service.failures import EXHAUSTED, engine_failed, refusal, restored
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_log = logging.getLogger("polymux.engines")
+_PIECE_BYTES = 64 << 10
+#: Of this process, that engines need; keys and proxies stay here.
+_ENVIRONMENT = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TMPDIR",
+    "TZ",
+    "LD_LIBRARY_PATH",
+    "VIRTUAL_ENV",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONOPTIMIZE",
+    "CUDA_VISIBLE_DEVICES",
+    "XDG_CACHE_HOME",
+    "XDG_DATA_HOME",
+    "LD_PRELOAD",
+    "ASAN_OPTIONS",
+    "PYTHONMALLOC",
+    "TESSDATA_PREFIX",
+)
+
+
+class CrashError(Exception):
+    """The process ended, or had to be ended; `words` says how."""
+
+    def __init__(self, words: str) -> None:
+        """Keeps the words."""
+        super().__init__(words)
+        self.words = words
+
+
+class EngineProcess:
+    """A child process. Belongs to one event loop.
+
+    Args:
+        family: As `polymux.runtime.registry` knows it.
+        options: What its `load` gets.
+        threads: How many threads its libraries may use.
+        confinement: What it may still do; None for everything.
+        silence_s: After how long without a sign of life it is ended.
+    """
+
+    def __init__(
+        self,
+        family: str,
+        options: Mapping[str, Any],
+        *,
+        threads: int,
+        confinement: Mapping[str, Any] | None,
+        silence_s: float,
+    ) -> None:
+        """Nothing is started."""
+        self._family = family
+        self._options = dict(options)
+        self._threads = threads
+        self._confinement = confinement
+        self._silence_s = silence_s
+        self._requests: dict[int, asyncio.Queue[Frame | CrashError]] = {}
+        self._turns = Turns()
+        #: When it last told anything of work, by the event loop's clock.
+        self.told_at = 0.0
+        self._number = 0
+        self._ready: asyncio.Future[Frame] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._said = Said(family)
+        self._process: asyncio.subprocess.Process | None = None
+        self._connection: Connection | None = None
+        self._heard_at = 0.0
+        self._wanted_end = False
+        #: What it told when it was ready.
+        self.facts: dict[str, Any] = {}
+        self.slots = 1
+        self.in_force: list[str] = []
+        self.memory_bytes = 0
+        #: Set once it is gone.
+        self.gone = asyncio.Event()
+        self.crash: CrashError | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process; None before it is started."""
+        return None if self._process is None else self._process.pid
+
+    @property
+    def busy(self) -> int:
+        """How many requests it works on."""
+        return len(self._requests)
+
+    @property
+    def wanted(self) -> int:
+        """How many it has begun for somebody who waits: others lose nothing by its end."""
+        return self._turns.wanted(self.slots)
+
+    def has_begun(self, number: int) -> bool:
+        """Whether it works on this, or did when it ended."""
+        return number in self._turns.begun(self.slots)
+
+    def leave(self, number: int) -> None:
+        """Nobody waits for the end of this work any more, but for it to stop."""
+        self._turns.leave(number)
+
+    async def start(self) -> None:
+        """Starts it and waits until it has loaded.
+
+        Raises:
+            PolymuxError: It cannot load what it needs, or ended before it had.
+        """
+        try:
+            ours = await self._spawn()
+        except OSError as error:
+            self._wanted_end = True  # Nothing of it has crashed.
+            raise _not_started(error) from error
+        try:
+            loop = asyncio.get_running_loop()
+            _, self._connection = await loop.create_connection(
+                lambda: Connection(self._take), sock=ours
+            )
+            frame = await self._load()
+            self.facts = dict(frame.header.get("facts") or {})
+            self.slots = int(frame.header["slots"])
+            self.in_force = list(frame.header["in_force"])
+        except BaseException:
+            self.kill()
+            if not self._tasks:  # Which would close it.
+                (self._connection or ours).close()
+            # Killed, it is gone in no time; what watches it must not outlive the event loop.
+            with suppress(asyncio.CancelledError):
+                await asyncio.shield(self._until_gone())
+            raise
+
+    async def _until_gone(self) -> None:
+        """Once it was killed. Whoever ends the event loop cancels also what would tell of it."""
+        if self._tasks:
+            await asyncio.wait(self._tasks[:1])
+        if self._process is not None:
+            await self._process.wait()
+        self.gone.set()
+
+    async def _spawn(self) -> socket.socket:
+        """Starts the process; gives this side of its connection."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-P",  # Nothing out of the current folder.
+                "-m",
+                "polymux.engines.process.child",
+                self._family,
+                str(os.getpid()),
+                str(theirs.fileno()),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+                env=self._environment(),
+                start_new_session=True,
+                pass_fds=(theirs.fileno(),),
+            )
+            leaving.note(self)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        return ours
+
+    async def _load(self) -> Frame:
+        """Has it load; gives what it tells then."""
+        if self._wanted_end:
+            raise engine_failed("an engine was given up before it was loaded")
+        self._heard_at = asyncio.get_running_loop().time()
+        self._ready = asyncio.get_running_loop().create_future()
+        self._tasks = [
+            asyncio.create_task(self._read()),
+            asyncio.create_task(self._read_lines()),
+            asyncio.create_task(self._watch()),
+        ]
+        await self.send(
+            {"kind": "start", "options": self._options, "confinement": self._confinement}
+        )
+        return await asyncio.shield(self._ready)
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+        count = str(self._threads)
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            kept[name] = count
+        return kept | {
+            "OMP_THREAD_LIMIT": count,
+            "POLYMUX_THREADS": count,
+            "HF_HUB_OFFLINE": "1",
+            "TRANSFORMERS_OFFLINE": "1",
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    async def send(self, header: Mapping[str, Any]) -> None:
+        """Sends a frame; to a process that is gone, nothing."""
+        if self._connection is None:
+            return
+        self._connection.write(encoded(Frame(dict(header))))
+        await self._connection.drain()
+
+    async def begin(
+        self, header: Mapping[str, Any]
+    ) -> tuple[int, asyncio.Queue[Frame | CrashError]]:
+        """Sends work; gives its number, and where its frames come."""
+        self._number += 1
+        number = self._number
+        frames: asyncio.Queue[Frame | CrashError] = asyncio.Queue()
+        try:
+            data = encoded(Frame({"kind": "run", "id": number, **header}))
+        except ValueError:
+            raise refusal(
+                errors.RequestTooLargeError, "this is more than an engine takes at once"
+            ) from None
+        self._requests[number] = frames
+        if self.crash is not None or self._connection is None:
+            frames.put_nowait(self.crash or CrashError("was never started"))
+            return number, frames
+        self._turns.add(number)
+        try:
+            self._connection.write(data)
+            await self._connection.drain()
+        except BaseException:
+            self.forget(number)
+            self._connection.write(encoded(Frame({"kind": "cancel", "id": number})))
+            raise
+        return number, frames
+
+    def forget(self, number: int) -> None:
+        """Nobody waits for this work any more."""
+        self._requests.pop(number, None)
+        self._turns.end(number)
+
+    async def _read(self) -> None:
+        assert self._connection is not None  # noqa: S101
+        words = await self._connection.lost
+        self.kill()
+        await self._end(words)
+
+    def _take(self, frames: list[Frame]) -> None:
+        self._heard_at = asyncio.get_running_loop().time()
+        for frame in frames:
+            self._handle(frame)
+
+    def _handle(self, frame: Frame) -> None:
+        if frame.kind == "alive":
+            self.memory_bytes = int(frame.header["memory_bytes"])
+            return
+        if frame.kind in ("ready", "unloadable"):
+            if self._ready is None or self._ready.done():
+                return
+            if frame.kind == "ready":
+                self._ready.set_result(frame)
+            else:
+                self._wanted_end = True
+                self._note_detail(frame.header["error"])
+                self._ready.set_exception(restored(frame.header["error"]))
+            return
+        number = int(frame.header["id"])
+        waiting = self._requests.get(number)
+        self.told_at = self._heard_at
+        if frame.kind in ("done", "failed", "cancelled"):
+            self._turns.end(number)
+        if frame.kind == "failed":
+            self._note_detail(frame.header["error"])
+        if waiting is not None:
+            waiting.put_nowait(frame)
+
+    def _note_detail(self, error: Mapping[str, Any]) -> None:
+        if error.get("detail"):
+            words = printable(str(error["detail"]))
+            _log.error("the engine %s failed: %s", self._family, words)
+
+    async def _read_lines(self) -> None:
+        assert self._process is not None  # noqa: S101
+        assert self._process.stderr is not None  # noqa: S101
+        loop = asyncio.get_running_loop()
+        while piece := await self._process.stderr.read(_PIECE_BYTES):
+            self._said.take(piece, loop.time())
+        self._said.take(b"", loop.time())
+
+    async def _watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        assert self._ready is not None  # noqa: S101
+        # Libraries may hold the interpreter's lock while they load: that has its own deadline.
+        with suppress(Exception):
+            await asyncio.shield(self._ready)
+        self._heard_at = loop.time()
+        while True:
+            silent_s = loop.time() - self._heard_at
+            if silent_s > self._silence_s:
+                self._said.lines.append(f"no sign of life for {silent_s:.0f} s")
+                self.kill()
+                return
+            await asyncio.sleep(max(0.05, self._silence_s - silent_s))
+
+    async def _end(self, words: str) -> None:
+        assert self._process is not None  # noqa: S101
+        status = await self._process.wait()
+        with suppress(Exception):
+            await asyncio.wait_for(self._tasks[1], 1)  # What it said last.
+        how = f"ended by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
+        last = f": {self._said.lines[-1]}" if self._said.lines else ""
+        self.crash = CrashError(f"{words or how}{last}")
+        if self._ready is not None and not self._ready.done():
+            self._ready.set_exception(engine_failed("an engine ended while it was loaded"))
+            self._ready.exception()  # Retrieved here, where nobody may wait for it any more.
+            _log.error("the engine %s %s while it was loaded", self._family, self.crash.words)
+        for frames in self._requests.values():
+            frames.put_nowait(self.crash)
+        self._tasks[2].cancel()
+        if self._connection is not None:
+            self._connection.close()
+        with suppress(asyncio.CancelledError):
+            await self._tasks[2]
+        self.gone.set()
+
+    @property
+    def was_wanted(self) -> bool:
+        """Whether its end was asked for, and so is no crash."""
+        return self._wanted_end
+
+    def kill(self) -> None:
+        """Ends it and what it started, now."""
+        if self._process is not None and self._process.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    async def stop(self) -> None:
+        """Ends it and what it started; its memory is free when this returns."""
+        # Asked to end, it would leave behind what it started, and has nothing else to put away.
+        self.discard()
+        if self._process is not None:
+            await self._until_gone()
+
+    def discard(self) -> None:
+        """Ends it because nobody wants it any more: no crash."""
+        self._wanted_end = True
+        self.kill()
+
+
+def _not_started(error: OSError) -> errors.APIStatusError:
+    """Why there is no process: for now, or because something is wrong with this installation."""
+    if error.errno in EXHAUSTED:
+        return refusal(
+            errors.OverloadedError,
+            f"this machine has no room for an engine's process now: {error.strerror}",
+            retry_after_s=5,
+        )
+    return engine_failed(f"an engine's process cannot be started: {error.strerror}")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,353 @@
+"""Engines as backends: their processes started when wanted, watched, ended, and started again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from polymux import errors
+from polymux.engines.crashes import Crashes
+from polymux.engines.process.process import CrashError, EngineProcess
+from polymux.engines.process.task import LAST_KINDS, Errand
+from polymux.service.backend import Backend, Health
+from polymux.service.failures import engine_failed, refusal
+from polymux.service.work import Product
+
+if TYPE_CHECKING:
+    from collections.abc import (
+        AsyncGenerator,
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Mapping,
+        Sequence,
+    )
+
+    from polymux.service.work import Sink, Work
+
+_log = logging.getLogger("polymux.engines")
+#: How often work that has begun is begun anew, because its process ended and nothing was told yet.
+_MOST_TRIES = 2
+#: For /readyz, which anybody may ask: paths are for the log.
+_NOT_LOADED = "it could not be loaded: the log says why"
+
+
+class Supervision(NamedTuple):
+    """How an engine's process is looked after.
+
+    Attributes:
+        threads: How many threads its libraries may use. Default: one for each processor.
+        idle_s: After how long without work it is ended, and its memory free. Default: 300.
+        load_s: How long loading may take. Default: 300.
+        silence_s: After how long without a sign of life it is ended. Default: 30.
+        grace_s: How long cancelled work may take to stop by itself, before the process is ended.
+            Default: 1.5.
+        stalled_s: How long work may neither tell nor write anything before its process is ended,
+            though it lives; of files a second more for each megabyte. Default: for ever, as models
+            may think for long.
+        confinement: What the process may still do: ``readable`` and ``writable`` paths,
+            ``network``, ``limits``; None for everything.
+    """
+
+    threads: int = max(1, os.cpu_count() or 1)
+    idle_s: float = 300.0
+    load_s: float = 300.0
+    silence_s: float = 30.0
+    grace_s: float = 1.5
+    stalled_s: float | None = None
+    confinement: Mapping[str, Any] | None = None
+
+
+class EngineBackend(Backend):
+    """An engine in a process of its own.
+
+    Args:
+        name: As configuration and logs call it.
+        family: As `polymux.runtime.registry` knows it.
+        operations: What it can do.
+        options: What its `load` gets.
+        slots: How much of it can be done at once; the engine must have as many.
+        supervision: How its process is looked after.
+        before_load: Awaited before a process is started, such as to make room in memory.
+        needed_bytes: Memory that it takes once it is loaded, about; None where nobody knows.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        family: str,
+        operations: Sequence[str],
+        options: Mapping[str, Any] | None = None,
+        *,
+        slots: int = 1,
+        supervision: Supervision | None = None,
+        before_load: Callable[[EngineBackend], Awaitable[None]] | None = None,
+        needed_bytes: int | None = None,
+    ) -> None:
+        """No process is started."""
+        self.name = name
+        self.operations = frozenset(operations)
+        self.slots = slots
+        self._family = family
+        self._options = dict(options or {})
+        self._supervision = supervision or Supervision()
+        self.needed_bytes = needed_bytes
+        #: When it last had nothing to do any more, by the event loop's clock.
+        self.rested_at = 0.0
+        self._before_load = before_load
+        self._process: EngineProcess | None = None
+        self._loading: EngineProcess | None = None
+        self._starting = asyncio.Lock()
+        self._state = "idle"
+        self._closed = False
+        self._crashes = Crashes()
+        self._idle: asyncio.TimerHandle | None = None
+        self._closing: set[asyncio.Task[None]] = set()
+
+    @property
+    def process(self) -> EngineProcess | None:
+        """Its process; None while there is none."""
+        return self._process
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it has a process."""
+        return self._process is not None
+
+    @property
+    def loading(self) -> EngineProcess | None:
+        """The process that is being loaded, from before there is room for it; None for none."""
+        return self._loading
+
+    def refuse(self, work: Work) -> None:  # noqa: ARG002 - it is the same for all work
+        """Nothing is begun while it is left alone.
+
+        Raises:
+            OverloadedError: It has crashed too often of late (code ``engine_broken``).
+        """
+        self._crashes.check(self.name, time.monotonic())
+
+    def health(self) -> Health:
+        """Whether it is loaded, loading, broken, or not wanted yet."""
+        if self._crashes.blocked_s(time.monotonic()) > 0:
+            return Health("failed", self._crashes.told())
+        return Health(self._state, _NOT_LOADED if self._state == "failed" else "")
+
+    def _living(self) -> EngineProcess | None:
+        """The process, where it can do work; a crash is noted before anybody starts another."""
+        process = self._process
+        if process is None or process.was_wanted:
+            return None
+        if process.crash is not None:
+            self._note_end(process)
+            return None
+        return process
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise refusal(errors.OverloadedError, f"{self.name} is closed", code="draining")
+
+    async def _ready(self) -> EngineProcess:
+        """The process, loaded.
+
+        Raises:
+            OverloadedError: It has crashed too often of late.
+            PolymuxError: It cannot be loaded.
+        """
+        process = self._living()
+        if process is not None and not self._closed:
+            return process
+        async with self._starting:
+            self._check_open()
+            process = self._living()
+            if process is not None:
+                return process
+            if self._process is not None:  # It is being ended: two would take twice the memory.
+                await self._process.gone.wait()
+            self._crashes.check(self.name, time.monotonic())
+            await asyncio.sleep(self._crashes.pause_s(time.monotonic()))
+            return await self._load()
+
+    async def _load(self) -> EngineProcess:
+        how = self._supervision
+        process = self._loading = EngineProcess(
+            self._family,
+            self._options,
+            threads=how.threads,
+            confinement=how.confinement,
+            silence_s=how.silence_s,
+        )
+        try:
+            if self._before_load is not None:
+                await self._before_load(self)
+            self._check_open()
+            self._state = "loading"
+            await self._loaded(process)
+            self._check_open()
+        except BaseException:
+            if self._closed:
+                await process.stop()
+                self._state = "idle"
+                self._check_open()
+            raise
+        finally:
+            self._loading = None
+        self._state = "ready"
+        self._process = process
+        self._keep(self._mourn(process))
+        return process
+
+    async def _loaded(self, process: EngineProcess) -> None:
+        """Waits until it has loaded.
+
+        Raises:
+            PolymuxError: It cannot, or not in time.
+        """
+        load_s = self._supervision.load_s
+        try:
+            await asyncio.wait_for(process.start(), load_s)
+        except TimeoutError:
+            late = engine_failed(f"the engine {self.name} was not loaded within {load_s:.0f} s")
+            self._note_not_loaded(late)
+            raise late from None
+        except errors.PolymuxError as error:
+            self._note_not_loaded(error)
+            if not process.was_wanted:
+                self._crashes.note(time.monotonic())
+            raise
+        except BaseException:
+            self._state = "idle"
+            raise
+
+    def _note_not_loaded(self, error: errors.PolymuxError) -> None:
+        self._state = "failed"
+        _log.error("the engine %s could not be loaded: %s", self.name, error)
+
+    def _keep(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def _mourn(self, process: EngineProcess) -> None:
+        """Notes how a process went, where nobody asks for another."""
+        await process.gone.wait()
+        self._note_end(process)
+
+    def _note_end(self, process: EngineProcess) -> None:
+        """Once of each process, whoever comes first."""
+        if self._process is not process:
+            return
+        self._process = None
+        self._state = "idle"
+        if not process.was_wanted and process.crash is not None:
+            self._crashes.note(time.monotonic())
+            _log.error("the engine %s %s", self.name, process.crash.words)
+
+    async def run(self, work: Work, sink: Sink) -> Product:
+        """Does it in the process."""
+        async with aclosing(self._frames(work, sink)) as frames:
+            async for one in frames:
+                if isinstance(one, Product):
+                    return one
+        raise AssertionError("frames end with a product or an error")
+
+    async def stream(self, work: Work, sink: Sink) -> AsyncIterator[dict[str, Any]]:
+        """Does it in the process, and gives the pieces as they come."""
+        async with aclosing(self._frames(work, sink)) as frames:
+            async for one in frames:
+                if not isinstance(one, Product):
+                    yield one
+
+    async def _frames(self, work: Work, sink: Sink) -> AsyncGenerator[dict[str, Any] | Product]:
+        """Pieces, then the product. Where the process goes before the first, it is tried again."""
+        tries = 0
+        begun = False
+        while True:
+            process = await self._ready()
+            sink.version = process.facts.get("version")
+            errand = Errand(self.name, self._supervision, process, sink)
+            ended = False
+            try:
+                await errand.begin(work)
+                while not ended:
+                    frame = await errand.next()
+                    if isinstance(frame, CrashError):
+                        ended = True
+                        tries += self._counts(process, errand.number)
+                        if begun or tries == _MOST_TRIES:
+                            raise engine_failed(f"the engine {self.name} ended at this")
+                        break
+                    ended = frame.kind in LAST_KINDS
+                    found = await errand.handled(frame)
+                    if found is not None:
+                        begun = True
+                        yield found
+                    if isinstance(found, Product):
+                        return
+            finally:
+                try:
+                    await errand.close(ended=ended)
+                finally:
+                    self._rest()
+
+    def _counts(self, process: EngineProcess, number: int) -> int:
+        """How many tries of work a process's end has cost.
+
+        None of work that it had not begun when it was ended for another's sake. All where it has
+        crashed once too often: who sees that is told of it, and others that it is left alone.
+        """
+        if process.was_wanted:
+            return int(process.has_begun(number))
+        self._note_end(process)
+        return _MOST_TRIES if self._crashes.blocked_s(time.monotonic()) > 0 else 1
+
+    def _rest(self) -> None:
+        """Where nothing is left to do, the process is ended after a while."""
+        process = self._process
+        if process is None or process.busy:
+            return
+        loop = asyncio.get_running_loop()
+        self.rested_at = loop.time()
+        if self._idle is None:
+            self._idle = loop.call_later(self._supervision.idle_s, self._unload_idle)
+
+    def _unload_idle(self) -> None:
+        """One timer for all requests: it looks how long ago the last was when it is over."""
+        loop = asyncio.get_running_loop()
+        left_s = self.rested_at + self._supervision.idle_s - loop.time()
+        self._idle = loop.call_later(left_s, self._unload_idle) if left_s > 0 else None
+        if left_s > 0:
+            return
+        if self._process is not None and not self._process.busy:
+            self._keep(self.unload())
+
+    async def unload(self) -> bool:
+        """Ends the process, unless it works; gives whether its memory is free now."""
+        async with self._starting:
+            process = self._process
+            if process is None:
+                return True
+            if process.busy:
+                return False
+            self._process = None
+            self._state = "idle"
+            await process.stop()
+            return True
+
+    async def close(self) -> None:
+        """Ends the process, and one that is being loaded."""
+        self._closed = True
+        if self._idle is not None:
+            self._idle.cancel()
+        for process in (self._loading, self._process):
+            if process is not None:
+                await process.stop()
+        async with self._starting:
+            pass  # Whoever was loading it knows.
+        for task in list(self._closing):
+            with suppress(asyncio.CancelledError):
+                await task

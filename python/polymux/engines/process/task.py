@@ -1,0 +1,175 @@
+"""One piece of work in an engine's process, from when it is sent until nothing of it goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from polymux.engines.envelopes import header_of, made_of, room_for
+from polymux.engines.process.process import CrashError
+from polymux.engines.stalls import StalledError, next_frame
+from polymux.service.failures import engine_failed, restored
+from polymux.service.work import Product
+
+if TYPE_CHECKING:
+    from polymux.engines.process.framing import Frame
+    from polymux.engines.process.process import EngineProcess
+    from polymux.engines.process.supervisor import Supervision
+    from polymux.service.drafts import Draft
+    from polymux.service.work import Sink, Work
+
+_log = logging.getLogger("polymux.engines")
+#: The frames after which no more comes of a piece of work.
+LAST_KINDS = ("done", "failed", "cancelled")
+
+
+class Errand:
+    """One piece of work in one process. Belongs to the event loop of that.
+
+    Args:
+        engine: Its name, for people.
+        supervision: How its process is looked after.
+        process: Which has loaded.
+        sink: Where the work is told of.
+    """
+
+    def __init__(
+        self, engine: str, supervision: Supervision, process: EngineProcess, sink: Sink
+    ) -> None:
+        """Nothing is sent."""
+        self._engine = engine
+        self._supervision = supervision
+        self._process = process
+        self._sink = sink
+        self._drafts: list[Draft] = []
+        #: Of the work, in its process; 0 before it is sent.
+        self.number = 0
+
+    async def begin(self, work: Work) -> None:
+        """Sends it."""
+        self._work = work
+        self.number, self._frames = await self._process.begin(header_of(work))
+
+    async def next(self) -> Frame | CrashError:
+        """The next frame; work that never comes to its end is ended with its process.
+
+        It is not tried once more, and was no crash: whoever sends such a file shall not have the
+        engine left alone for others.
+        """
+        limit_s = self._supervision.stalled_s
+        try:
+            return await next_frame(
+                self._frames, self._work, self._drafts, self._has_begun, limit_s
+            )
+        except StalledError as stalled:
+            _log.error("the engine %s: %s; its process is ended", self._engine, stalled)
+            self._process.discard()
+            raise engine_failed(f"the engine {self._engine} came to no end with this") from None
+
+    def _has_begun(self) -> bool:
+        return self._process.has_begun(self.number)
+
+    async def handled(self, frame: Frame) -> dict[str, Any] | Product | None:
+        """What a frame says; a process that talks nonsense is ended.
+
+        The files of a product belong to whoever gets it, and nobody may come back for more.
+        """
+        try:
+            found = await self._handle(frame)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            _log.error("the engine %s sent nonsense: %.200r", self._engine, error)
+            self._process.kill()
+            raise engine_failed(f"the engine {self._engine} failed at this") from error
+        if isinstance(found, Product):
+            self._drafts.clear()
+        return found
+
+    async def _handle(self, frame: Frame) -> dict[str, Any] | Product | None:
+        header, sink, drafts = frame.header, self._sink, self._drafts
+        if frame.kind == "progress":
+            sink.report(float(header["progress"]))
+        elif frame.kind == "log":
+            sink.log(str(header["line"]))
+        elif frame.kind == "preview":
+            sink.preview(frame.payload, str(header["content_type"]))
+        elif frame.kind == "draft":
+            room = room_for(sink, header, drafts)
+            await self._process.send({"kind": "draft", "id": header["id"], **room})
+        elif frame.kind == "chunk":
+            if header.get("mark"):  # It goes on when this one is on its way, and not before.
+                await self._process.send({"kind": "taken", "id": header["id"]})
+            data: dict[str, Any] = header["data"]
+            return data
+        elif frame.kind == "done":
+            value = made_of(header["value"], {os.fspath(one.path): one for one in drafts})
+            return Product(value, str(header["version"]), dict(header["metrics"]))
+        elif frame.kind == "failed":
+            raise restored(header["error"])
+        elif frame.kind == "cancelled":
+            raise engine_failed(f"the engine {self._engine} gave this up")
+        return None
+
+    async def close(self, *, ended: bool) -> None:
+        """Nobody waits for it any more: what has not ended is stopped, what it made is removed."""
+        try:
+            if self.number == 0:
+                return  # Nothing of it was sent, or the process was told to leave it.
+            if ended:
+                self._process.forget(self.number)
+            else:
+                await self._abandon()
+        finally:
+            # Not before: until it has stopped it may make them anew.
+            for draft in self._drafts:
+                draft.discard(beside=self._process.crash is not None)
+
+    async def _abandon(self) -> None:
+        """Stops work that nobody waits for; by the end of the process, where it does not stop.
+
+        Others that work in the process are left alone: it is ended when they are through, or when
+        it has told nothing to anybody for too long.
+        """
+        process = self._process
+        process.leave(self.number)
+        await process.send({"kind": "cancel", "id": self.number})
+        waiting = asyncio.ensure_future(self._ended())
+        since = asyncio.get_running_loop().time()
+        try:
+            # Cancelled a second time, it is waited for all the same: the place is given on after.
+            await _wait_for_all(waiting, self._supervision.grace_s)
+            while not waiting.done() and self._is_of_use(since):
+                await _wait_for_all(waiting, 0.05)
+            if not waiting.done():
+                _log.warning("the engine %s does not stop: its process is ended", self._engine)
+                process.discard()
+                await _wait_for_all(asyncio.ensure_future(process.gone.wait()), None)
+        finally:
+            waiting.cancel()
+            process.forget(self.number)
+
+    async def _ended(self) -> None:
+        while True:
+            frame = await self._frames.get()
+            if isinstance(frame, CrashError) or frame.kind in LAST_KINDS:
+                return
+
+    def _is_of_use(self, since: float) -> bool:
+        """Whether others are served by a process in which something does not stop."""
+        now = asyncio.get_running_loop().time()
+        mute_s = now - max(since, self._process.told_at)
+        return self._process.wanted > 0 and mute_s < self._supervision.silence_s
+
+
+async def _wait_for_all(waiting: asyncio.Future[Any], longest_s: float | None) -> None:
+    """Waits whatever happens to whoever waits: the task is being cancelled already."""
+    loop = asyncio.get_running_loop()
+    until = None if longest_s is None else loop.time() + longest_s
+    while not waiting.done():
+        left = None if until is None else until - loop.time()
+        if left is not None and left <= 0:
+            return
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait({waiting}, timeout=left)

@@ -1,0 +1,123 @@
+"""Where in a recording somebody speaks, and its long pauses made short for a model.
+
+A model that hears whole pauses invents words for them, and one that hears none takes what was said
+before and after for one sentence: so a part of each is left, and times are told as they were.
+"""
+
+from __future__ import annotations
+
+import bisect
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: Of a pause, that is left at most.
+_PAUSE_S = 2.0
+#: After a longer one, the model hears nothing of what was before: it takes what is said again for
+#: what it has written already.
+_NEW_WINDOW_S = 5.0
+#: What is as near to an edge of speech as this may lie on the other side of it by mistake.
+_NEAR_S = 0.4
+
+
+class Stretch(NamedTuple):
+    """A part of a recording, in samples: as it was, and where it begins once pauses are short."""
+
+    start: int
+    end: int
+    shortened: int
+
+
+class ShortPauses:
+    """A recording with short pauses.
+
+    Args:
+        samples: Mono.
+        rate_hz: So many of them are a second.
+        speech: Where somebody speaks, in samples, in order.
+
+    Example:
+        >>> import numpy
+        >>> from polymux.engines.speech.silence import ShortPauses
+        >>> made = ShortPauses(numpy.zeros(100), 10, [(0, 20), (80, 100)])
+        >>> len(made.samples), made.windows(30.0)
+        (60, [(0.0, 2.0), (4.0, 6.0)])
+        >>> made.time_of(5.0), made.spoken(1.9, 5.5)
+        (9.0, (8.0, 9.5))
+    """
+
+    def __init__(
+        self, samples: NDArray[np.float32], rate_hz: int, speech: Sequence[tuple[int, int]]
+    ) -> None:
+        """Keeps the samples as they are where no pause is long."""
+        self._rate_hz = rate_hz
+        self._speech = list(speech)
+        left = int(_PAUSE_S * rate_hz) // 2
+        self._stretches = _stretches(self._speech, left, len(samples))
+        self._starts = [one.shortened for one in self._stretches]
+        self.samples: Any = samples
+        if len(self._stretches) > 1:
+            import numpy
+
+            self.samples = numpy.concatenate([samples[a:b] for a, b, _ in self._stretches])
+
+    def windows(self, longest_s: float) -> list[tuple[float, float]]:
+        """What to give to a model at a time: whole stretches of speech, in short time, in seconds.
+
+        Args:
+            longest_s: Of a window; no stretch is longer.
+        """
+        found: list[tuple[int, int]] = []
+        longest, before = longest_s * self._rate_hz, 0
+        for start, end in self._speech:
+            first, last = self._shortened(start), self._shortened(end)
+            near = start - before <= _NEW_WINDOW_S * self._rate_hz
+            if found and near and last - found[-1][0] <= longest:
+                found[-1] = (found[-1][0], last)
+            else:
+                found.append((first, last))
+            before = end
+        return [(first / self._rate_hz, last / self._rate_hz) for first, last in found]
+
+    def _shortened(self, sample: int) -> int:
+        for one in self._stretches:
+            if sample <= one.end:
+                return one.shortened + max(0, sample - one.start)
+        return len(self.samples)
+
+    def time_of(self, short_s: float) -> float:
+        """When that is in the recording, in seconds."""
+        at = max(0, bisect.bisect_right(self._starts, short_s * self._rate_hz) - 1)
+        one = self._stretches[at]
+        return short_s + (one.start - one.shortened) / self._rate_hz
+
+    def spoken(self, start_s: float, end_s: float) -> tuple[float, float]:
+        """A sentence's times in the recording, without pauses before and after it.
+
+        Args:
+            start_s: As the model has told it, in short time.
+            end_s: And its end.
+        """
+        start, end = self.time_of(start_s), self.time_of(end_s)
+        edges = [(a / self._rate_hz, b / self._rate_hz) for a, b in self._speech]
+        begun = next((a for a, b in edges if b > start + _NEAR_S), start)
+        ended = next((b for a, b in reversed(edges) if a < end - _NEAR_S), end)
+        first, last = max(start, begun), min(end, ended)
+        return (first, last) if first < last else (start, max(start, end))
+
+
+def _stretches(speech: Sequence[tuple[int, int]], left: int, count: int) -> list[Stretch]:
+    found: list[Stretch] = []
+    start = shortened = 0
+    for (_, before), (after, _) in pairwise(speech):
+        if after - before > 2 * left:
+            found.append(Stretch(start, before + left, shortened))
+            shortened += before + left - start
+            start = after - left
+    found.append(Stretch(start, count, shortened))
+    return found
