@@ -10,8 +10,8 @@ import pytest
 from polymux import contract
 from polymux.models.catalogue import all_models
 from polymux.runtime.build import OPERATIONS
-from polymux.upstreams.names import OPENAI_OPERATIONS
-from polymux.upstreams.replicate_models import operations_of
+from polymux.upstreams.model_names import OPENAI_OPERATIONS
+from polymux.upstreams.replicate.models import operations_of
 from support.native_build import ROOT
 
 if TYPE_CHECKING:

@@ -29,11 +29,11 @@ from polymux.service.dispatch import Service, is_job
 from polymux.service.failures import described
 from polymux.service.store import Store
 from polymux.service.work import Sink, Upload, Work
-from polymux.upstreams.polymux_server import PolymuxUpstream
-from polymux.upstreams.replicate import ReplicateUpstream
-from polymux.upstreams.replicate_server import ReplicateServer
-from polymux.upstreams.results import fetched
-from polymux.upstreams.server import UpstreamServer
+from polymux.upstreams.client import UpstreamServer
+from polymux.upstreams.polymux import PolymuxUpstream
+from polymux.upstreams.replicate.backend import ReplicateUpstream
+from polymux.upstreams.replicate.client import ReplicateServer
+from polymux.upstreams.result_files import fetched
 
 from support import decoy_network
 from support.decoy_backends import PROXY, backends

@@ -54,7 +54,7 @@ CONNECTORS = {
     "server/run.py": {"socket.getaddrinfo", "socket.socket"},
     # Webhooks, judged before; and upstreams and catalogues that the operator has named.
     "server/doors/replicate/delivery.py": {"core.Session"},
-    "upstreams/server.py": {"core.Session"},
+    "upstreams/client.py": {"core.Session"},
     "upstreams/song_search/source.py": {"core.Session"},
 }
 #: Those names, and others by which it could be done: the ends of dotted ones.

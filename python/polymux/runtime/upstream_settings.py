@@ -13,9 +13,9 @@ from polymux._util.text import display_name, shown
 from polymux.client.options import Timeout
 from polymux.config import checked_base_url, checked_key
 from polymux.errors import InvalidRequestError
-from polymux.upstreams.names import CHATS, OPENAI_OPERATIONS, ModelNames
-from polymux.upstreams.replicate_models import operations_of, targets_of
-from polymux.upstreams.transcripts import FORMS, TIMED
+from polymux.upstreams.model_names import CHATS, OPENAI_OPERATIONS, ModelNames
+from polymux.upstreams.openai.transcriptions import FORMS, TIMED
+from polymux.upstreams.replicate.models import operations_of, targets_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -153,11 +153,11 @@ def upstreams_of(
 
 
 def _backend(name: str, one: UpstreamSettings, policy: FetchPolicy) -> Backend:
-    from polymux.upstreams.openai import OpenAIUpstream
-    from polymux.upstreams.polymux_server import PolymuxUpstream
-    from polymux.upstreams.replicate import ReplicateUpstream
-    from polymux.upstreams.replicate_server import ReplicateServer
-    from polymux.upstreams.server import UpstreamServer
+    from polymux.upstreams.client import UpstreamServer
+    from polymux.upstreams.openai.backend import OpenAIUpstream
+    from polymux.upstreams.polymux import PolymuxUpstream
+    from polymux.upstreams.replicate.backend import ReplicateUpstream
+    from polymux.upstreams.replicate.client import ReplicateServer
 
     ours = one.kind == "polymux"
     kind = ReplicateServer if one.kind == "replicate" else UpstreamServer

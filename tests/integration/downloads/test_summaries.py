@@ -14,8 +14,8 @@ from polymux.downloads.settings import DownloadSettings
 from polymux.fetch.fetch import FetchPolicy
 from polymux.summaries.backend import SummaryBackend
 from polymux.summaries.settings import SummaryOptions
-from polymux.upstreams.openai import OpenAIUpstream
-from polymux.upstreams.server import UpstreamServer
+from polymux.upstreams.client import UpstreamServer
+from polymux.upstreams.openai.backend import OpenAIUpstream
 from servers import steps
 from servers.misbehaving import MisbehavingServer
 from support.fetches import wait_until

@@ -11,8 +11,8 @@ import polymux
 import pytest
 from polymux import errors
 from polymux.fetch.fetch import FetchPolicy
-from polymux.upstreams.openai import OpenAIUpstream
-from polymux.upstreams.server import UpstreamServer
+from polymux.upstreams.client import UpstreamServer
+from polymux.upstreams.openai.backend import OpenAIUpstream
 from servers import media, steps
 from servers.misbehaving import MisbehavingServer
 from support.commands import run

@@ -9,8 +9,8 @@ import openai
 import polymux
 import pytest
 from polymux import errors
-from polymux.upstreams.openai import OpenAIUpstream
-from polymux.upstreams.server import UpstreamServer
+from polymux.upstreams.client import UpstreamServer
+from polymux.upstreams.openai.backend import OpenAIUpstream
 from support.chat_model import KEY, ChatModel, chat_model
 from support.upstreams import gateway, upstream
 

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.upstreams import replicate_predictions
+from polymux.upstreams.replicate import predictions
 from servers import media, steps
 from servers.misbehaving import MisbehavingServer
 from support.polymux_server import form
@@ -36,8 +36,8 @@ NUMBERS = itertools.count(1)
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that what is asked after eight times has failed soon."""
-    monkeypatch.setattr(replicate_predictions, "_FIRST_PAUSE_S", 0.02)
-    monkeypatch.setattr(replicate_predictions, "_LONGEST_PAUSE_S", 0.02)
+    monkeypatch.setattr(predictions, "_FIRST_PAUSE_S", 0.02)
+    monkeypatch.setattr(predictions, "_LONGEST_PAUSE_S", 0.02)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from polymux.errors import InvalidRequestError
 from polymux.fetch.fetch import FetchPolicy
 from polymux.runtime.upstream_settings import UpstreamSettings, upstreams_of
 from polymux.server.settings import read_settings
-from polymux.upstreams.replicate import ReplicateUpstream
+from polymux.upstreams.replicate.backend import ReplicateUpstream
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ from polymux.errors import APIStatusError, InternalServerError, RateLimitError
 from polymux.upstreams.song_recognition.recogniser import Recogniser
 from polymux.upstreams.song_recognition.shazam import ShazamRecognition, Signature
 from polymux.upstreams.song_search.cache import SongCache
-from polymux.upstreams.song_search.failing import Trouble, TroubleKind
-from polymux.upstreams.song_search.pacing import Rate
+from polymux.upstreams.song_search.errors import Trouble, TroubleKind
+from polymux.upstreams.song_search.rate_limit import Rate
 from polymux.upstreams.song_search.songs import Song
 from support.moved_clock import MovedClock
 

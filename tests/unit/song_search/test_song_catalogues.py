@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from polymux.upstreams.song_search.failing import Trouble, TroubleKind
+from polymux.upstreams.song_search.errors import Trouble, TroubleKind
 from polymux.upstreams.song_search.itunes import ITunes
 from polymux.upstreams.song_search.musicbrainz import MusicBrainz
 from polymux.upstreams.song_search.shazam import Shazam

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux.errors import APIStatusError, BadRequestError, InternalServerError, RateLimitError
 from polymux.upstreams.song_search.cache import SongCache
-from polymux.upstreams.song_search.failing import Trouble, TroubleKind
-from polymux.upstreams.song_search.pacing import Rate
+from polymux.upstreams.song_search.errors import Trouble, TroubleKind
+from polymux.upstreams.song_search.rate_limit import Rate
 from polymux.upstreams.song_search.search import SongSearch
 from polymux.upstreams.song_search.songs import Song
 from polymux.upstreams.song_search.source import SongSource

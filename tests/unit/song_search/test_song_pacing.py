@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.upstreams.song_search.cache import SongCache
-from polymux.upstreams.song_search.failing import Trouble, TroubleKind, retry_after_s
+from polymux.upstreams.song_search.errors import Trouble, TroubleKind, retry_after_s
 from polymux.upstreams.song_search.itunes import ITunes
 from polymux.upstreams.song_search.musicbrainz import MusicBrainz
-from polymux.upstreams.song_search.pacing import BackOff, Rate, TokenBucket
+from polymux.upstreams.song_search.rate_limit import BackOff, Rate, TokenBucket
 from polymux.upstreams.song_search.shazam import Shazam
 from polymux.upstreams.song_search.songs import Song
 from support.moved_clock import MovedClock

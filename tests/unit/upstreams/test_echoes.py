@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from polymux import ChatChunk
 from polymux._util.redaction import keep_secret
-from polymux.upstreams.echoes import Echoes, WrittenKey
+from polymux.upstreams.key_redaction import Echoes, WrittenKey
 
 KEY = "gsk-canary-0123456789abcdefghij"
 keep_secret(KEY)

@@ -8,10 +8,10 @@ from email.utils import formatdate
 import pytest
 from polymux import errors
 from polymux.service.failures import refusal
-from polymux.upstreams.breaker import Breaker
-from polymux.upstreams.failing import cleaned, told, told_at_once
-from polymux.upstreams.names import ModelNames
-from polymux.upstreams.server import UpstreamServer
+from polymux.upstreams.circuit_breaker import Breaker
+from polymux.upstreams.client import UpstreamServer
+from polymux.upstreams.error_mapping import cleaned, told, told_at_once
+from polymux.upstreams.model_names import ModelNames
 
 
 @pytest.mark.parametrize(

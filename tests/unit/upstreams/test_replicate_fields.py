@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux import contract, errors
 from polymux.service.work import Sink, Upload, Work
-from polymux.upstreams.replicate import ReplicateUpstream
-from polymux.upstreams.replicate_models import (
+from polymux.upstreams.replicate.backend import ReplicateUpstream
+from polymux.upstreams.replicate.client import ReplicateServer
+from polymux.upstreams.replicate.models import (
     MODELS,
     Target,
     addresses_in,
@@ -17,8 +18,7 @@ from polymux.upstreams.replicate_models import (
     operations_of,
     targets_of,
 )
-from polymux.upstreams.replicate_server import ReplicateServer
-from polymux.upstreams.results import media_type
+from polymux.upstreams.result_files import media_type
 from servers import media
 from support.replicate_service import MUSIC, PINNED, PLAYGROUND, SPEECH, VIDEO, whole
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from polymux import errors
 from polymux.service.failures import refusal
-from polymux.upstreams import replicate_predictions
+from polymux.upstreams.replicate import predictions
 
 
 class Server:
@@ -41,11 +41,11 @@ def paused(monkeypatch: pytest.MonkeyPatch, *answers: Any) -> list[float]:
         def is_end(self, value: dict[str, Any]) -> bool:
             return bool(value["status"] == "succeeded")
 
-    monkeypatch.setattr(replicate_predictions, "asyncio", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(predictions, "asyncio", SimpleNamespace(sleep=sleep))
     began = {"status": "starting"}
     server: Any = Server(*answers)
     told: Any = Told()
-    asked = replicate_predictions._ended(server, "generate_image", "abc", began, told)
+    asked = predictions._ended(server, "generate_image", "abc", began, told)
     assert asyncio.run(asked) == {"status": "succeeded"}
     return pauses
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from polymux.upstreams.results import media_type
-from polymux.upstreams.sent_files import is_picture, may_be_media
+from polymux.upstreams.file_checks import is_picture, may_be_media
+from polymux.upstreams.result_files import media_type
 from servers import media
 
 PICTURES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from polymux.upstreams.transcripts import spelled_in
+from polymux.upstreams.openai.transcriptions import spelled_in
 
 
 @pytest.mark.parametrize(

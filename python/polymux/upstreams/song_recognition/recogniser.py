@@ -9,8 +9,8 @@ import time
 from typing import TYPE_CHECKING
 
 from polymux.upstreams.song_recognition.shazam import ShazamRecognition
-from polymux.upstreams.song_search.failing import Trouble, told
-from polymux.upstreams.song_search.lanes import Lane, Lanes
+from polymux.upstreams.song_search.errors import Trouble, told
+from polymux.upstreams.song_search.scheduler import Lane, Lanes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -11,7 +11,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux._native.version import __version__
-from polymux.upstreams.song_search.pacing import Rate
+from polymux.upstreams.song_search.rate_limit import Rate
 from polymux.upstreams.song_search.songs import Song, not_the_interface, song
 from polymux.upstreams.song_search.source import CatalogueServer, member, with_query
 

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from polymux._native.version import __version__
-from polymux.upstreams.song_search.pacing import Rate
+from polymux.upstreams.song_search.rate_limit import Rate
 from polymux.upstreams.song_search.songs import Song, song, songs_of
 from polymux.upstreams.song_search.source import SongSource, member, with_query
 

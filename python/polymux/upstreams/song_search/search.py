@@ -7,8 +7,8 @@ import random
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from polymux.upstreams.song_search.failing import Trouble, told
-from polymux.upstreams.song_search.lanes import Lane, Lanes
+from polymux.upstreams.song_search.errors import Trouble, told
+from polymux.upstreams.song_search.scheduler import Lane, Lanes
 from polymux.upstreams.song_search.songs import folded
 from polymux.upstreams.song_search.source import SongSource
 

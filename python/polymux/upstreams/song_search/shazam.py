@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from polymux.upstreams.song_search.pacing import Rate
+from polymux.upstreams.song_search.rate_limit import Rate
 from polymux.upstreams.song_search.songs import Song, not_the_interface, song, songs_of
 from polymux.upstreams.song_search.source import SongSource, member, with_query
 

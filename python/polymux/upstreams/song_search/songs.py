@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from polymux.service.failures import invalid
-from polymux.upstreams.song_search.failing import Trouble, TroubleKind
+from polymux.upstreams.song_search.errors import Trouble, TroubleKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,15 +14,15 @@ from polymux._util.redaction import keep_secret
 from polymux.client import event_loop
 from polymux.client.answer import Answer
 from polymux.config import checked_base_url
-from polymux.upstreams.failing import reason_of
-from polymux.upstreams.song_search.failing import Trouble, TroubleKind, retry_after_s
+from polymux.upstreams.error_mapping import reason_of
+from polymux.upstreams.song_search.errors import Trouble, TroubleKind, retry_after_s
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from polymux._native import _core
     from polymux.upstreams.guarded import GuardedWay
-    from polymux.upstreams.song_search.pacing import Rate
+    from polymux.upstreams.song_search.rate_limit import Rate
     from polymux.upstreams.song_search.songs import Song
 
 _OK = 200

@@ -17,7 +17,7 @@ from polymux.server.doors.replicate.chats import CHATS, chat_schema
 from polymux.server.doors.replicate.schema import PIECES, document, input_schema, output_schema
 from polymux.service.failures import refusal
 from polymux.service.work import Upload, Work
-from polymux.upstreams.names import FREE_NAMES
+from polymux.upstreams.model_names import FREE_NAMES
 
 if TYPE_CHECKING:
     from polymux.contract import Variant

@@ -8,14 +8,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.upstreams.failing import cleaned, failed
-from polymux.upstreams.replicate_server import FinalError
+from polymux.upstreams.error_mapping import cleaned, failed
+from polymux.upstreams.replicate.client import FinalError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from polymux.service.work import Sink
-    from polymux.upstreams.replicate_server import ReplicateServer
+    from polymux.upstreams.replicate.client import ReplicateServer
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 5.0
 _GROWTH = 1.5

@@ -7,7 +7,7 @@ import random
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from polymux.upstreams.song_search.failing import Trouble
+from polymux.upstreams.song_search.errors import Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

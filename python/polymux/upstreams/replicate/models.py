@@ -63,7 +63,7 @@ class Target:
             InvalidRequestError: It is neither.
 
         Example:
-            >>> from polymux.upstreams.replicate_models import Target
+            >>> from polymux.upstreams.replicate.models import Target
             >>> Target.of("nightmareai/real-esrgan:350d32041630")
             Target(model='nightmareai/real-esrgan', version='350d32041630')
         """
@@ -144,7 +144,7 @@ def targets_of(models: Mapping[str, str]) -> dict[str, Target]:
         InvalidRequestError: A selector is none of the interface's, or a model cannot be one.
 
     Example:
-        >>> from polymux.upstreams.replicate_models import targets_of
+        >>> from polymux.upstreams.replicate.models import targets_of
         >>> targets_of({"riffusion/riffusion": "riffusion/riffusion"})
         {'riffusion/riffusion': Target(model='riffusion/riffusion', version='8cf61ea6c56a')}
     """
@@ -172,7 +172,7 @@ def operations_of(models: Mapping[str, str]) -> tuple[str, ...]:
     """The operations that can be done with these models; empty for all there are.
 
     Example:
-        >>> from polymux.upstreams.replicate_models import operations_of
+        >>> from polymux.upstreams.replicate.models import operations_of
         >>> operations_of({"nightmareai/real-esrgan": "me/enlarger"})
         ('upscale_image',)
     """

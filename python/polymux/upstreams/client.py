@@ -15,9 +15,9 @@ from polymux.client.connection import host_of
 from polymux.client.options import NEVER, QUICK, STREAMED, Retry, Timeout, native_options
 from polymux.config import checked_base_url, checked_key
 from polymux.service.backend import Health
-from polymux.upstreams.breaker import Breaker
-from polymux.upstreams.echoes import WrittenKey
-from polymux.upstreams.failing import failed, told
+from polymux.upstreams.circuit_breaker import Breaker
+from polymux.upstreams.error_mapping import failed, told
+from polymux.upstreams.key_redaction import WrittenKey
 from polymux.upstreams.letters import whole_letters
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class UpstreamServer:
         InvalidRequestError: The address or the key cannot be one.
 
     Example:
-        >>> from polymux.upstreams.server import UpstreamServer
+        >>> from polymux.upstreams.client import UpstreamServer
         >>> UpstreamServer("groq", "https://api.groq.example/openai/v1", "gsk-secret")
         UpstreamServer('groq', 'https://api.groq.example/openai/v1')
     """
@@ -123,7 +123,7 @@ class UpstreamServer:
             repeatable: Whether it may be sent again when it may have been worked on.
 
         Raises:
-            APIStatusError: As callers are told, see `polymux.upstreams.failing.told`.
+            APIStatusError: As callers are told, see `polymux.upstreams.error_mapping.told`.
         """
         options = self._admitted(usual, repeatable=repeatable)
         exchange = None

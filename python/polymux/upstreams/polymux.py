@@ -22,11 +22,11 @@ from polymux.service.backend import Backend, Health
 from polymux.service.failures import refusal
 from polymux.service.work import Made, Product, Upload, discard_made
 from polymux.upstreams.addresses import addresses_of
-from polymux.upstreams.chats import passed_on
-from polymux.upstreams.failing import cleaned, failed, late, of_code
-from polymux.upstreams.listing import ModelListing
-from polymux.upstreams.names import ModelNames, selectors
-from polymux.upstreams.results import fetched, type_of, whole
+from polymux.upstreams.error_mapping import cleaned, failed, late, of_code
+from polymux.upstreams.model_names import ModelNames, selectors
+from polymux.upstreams.openai.chat import passed_on
+from polymux.upstreams.openai.models import ModelListing
+from polymux.upstreams.result_files import fetched, type_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from polymux.contract import Field
     from polymux.service.chunks import Chunk
     from polymux.service.work import Sink, Work
-    from polymux.upstreams.server import UpstreamServer
+    from polymux.upstreams.client import UpstreamServer
 
 _KIND = "polymux"
 #: The job ends with the connection until it has told its name.
@@ -72,8 +72,8 @@ class PolymuxUpstream(Backend):
             also from its own host. Default: nothing.
 
     Example:
-        >>> from polymux.upstreams.polymux_server import PolymuxUpstream
-        >>> from polymux.upstreams.server import UpstreamServer
+        >>> from polymux.upstreams.polymux import PolymuxUpstream
+        >>> from polymux.upstreams.client import UpstreamServer
         >>> attic = UpstreamServer("attic", "http://attic.example:8000", "pmx_secret", ours=True)
         >>> len(PolymuxUpstream(attic).operations)
         14

@@ -32,7 +32,7 @@ class ModelNames:
             any model that the upstream has.
 
     Example:
-        >>> from polymux.upstreams.names import ModelNames
+        >>> from polymux.upstreams.model_names import ModelNames
         >>> names = ModelNames({"fast": "llama-3.1-8b-instant", "gpt-4o": "llama-3.3-70b"})
         >>> names.of_chat("fast"), names.of_chat("default"), names.of_chat("other")
         ('llama-3.1-8b-instant', 'llama-3.1-8b-instant', None)

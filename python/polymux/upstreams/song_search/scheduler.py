@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
-from polymux.upstreams.song_search.failing import Trouble, TroubleKind
-from polymux.upstreams.song_search.pacing import BackOff, TokenBucket
+from polymux.upstreams.song_search.errors import Trouble, TroubleKind
+from polymux.upstreams.song_search.rate_limit import BackOff, TokenBucket
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 
-    from polymux.upstreams.song_search.pacing import Rate
+    from polymux.upstreams.song_search.rate_limit import Rate
 
 #: A turn is waited for only where so much is left for the answer.
 _LEAST_FOR_ANSWER_S = 1.0

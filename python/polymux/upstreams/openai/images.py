@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.service.failures import refusal
-from polymux.upstreams.failing import failed
-from polymux.upstreams.results import decoded, fetched, judged, kept, picture_type, whole
+from polymux.upstreams.error_mapping import failed
+from polymux.upstreams.result_files import decoded, fetched, judged, kept, picture_type, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from polymux.fetch.fetch import FetchPolicy
     from polymux.service.work import Made, Sink, Work
-    from polymux.upstreams.server import UpstreamServer
+    from polymux.upstreams.client import UpstreamServer
 
 #: What becomes of the interface's fields; the others have no place in OpenAI's.
 _MAPPED = ("prompt", "width", "height", "num_outputs", "model")

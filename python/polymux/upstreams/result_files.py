@@ -15,15 +15,15 @@ from polymux.engines.media.engine import write_new
 from polymux.fetch.fetch import FetchLimits, afetch
 from polymux.service.media_store import MEDIA_EXTENSIONS
 from polymux.service.work import Made
-from polymux.upstreams.failing import failed
-from polymux.upstreams.whole_pictures import BrokenPictureError, check_file
+from polymux.upstreams.error_mapping import failed
+from polymux.upstreams.image_validation import BrokenPictureError, check_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.fetch.fetch import Fetched, FetchPolicy
     from polymux.service.work import Sink
-    from polymux.upstreams.server import UpstreamServer
+    from polymux.upstreams.client import UpstreamServer
 
 _LONGEST_FILE_BYTES = 2 << 30
 _LONGEST_NAME = 200
@@ -50,7 +50,7 @@ def picture_type(data: bytes) -> str | None:
     r"""The content type of a picture by its first bytes; None for what is none.
 
     Example:
-        >>> from polymux.upstreams.results import picture_type
+        >>> from polymux.upstreams.result_files import picture_type
         >>> picture_type(b"\x89PNG\r\n\x1a\n..."), picture_type(b"<html>")
         ('image/png', None)
     """
@@ -64,7 +64,7 @@ def media_type(start: bytes) -> str:
     r"""The content type of a file by its first bytes; empty for what is none of those made.
 
     Example:
-        >>> from polymux.upstreams.results import media_type
+        >>> from polymux.upstreams.result_files import media_type
         >>> media_type(b"\x00\x00\x00\x18ftypmp42"), media_type(b"<html>")
         ('video/mp4', '')
     """
@@ -90,7 +90,7 @@ def decoded(text: str) -> bytes | None:
     r"""Bytes of base64, in lines or behind the head of a ``data:`` URL too; None for what is none.
 
     Example:
-        >>> from polymux.upstreams.results import decoded
+        >>> from polymux.upstreams.result_files import decoded
         >>> decoded("aGVs\nbG8="), decoded("data:text/plain;base64,aGVsbG8="), decoded("?")
         (b'hello', b'hello', None)
     """

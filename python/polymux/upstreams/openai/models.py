@@ -11,7 +11,7 @@ from polymux import errors
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from polymux.upstreams.server import UpstreamServer
+    from polymux.upstreams.client import UpstreamServer
 
 _PATH = "/models"
 #: For the answer: whoever asks for a list of models waits as long at most.

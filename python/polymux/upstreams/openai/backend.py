@@ -12,12 +12,12 @@ from polymux.fetch.fetch import FetchPolicy
 from polymux.service.backend import Backend, Health
 from polymux.service.failures import invalid, refusal
 from polymux.service.work import Product
-from polymux.upstreams.chats import chat_body, completion, passed_on, text_of
-from polymux.upstreams.listing import ModelListing
-from polymux.upstreams.names import CHATS, OPENAI_OPERATIONS, ModelNames
-from polymux.upstreams.pictures import image_request, images, refuse_image
-from polymux.upstreams.sent_files import refuse_files
-from polymux.upstreams.transcripts import (
+from polymux.upstreams.file_checks import refuse_files
+from polymux.upstreams.model_names import CHATS, OPENAI_OPERATIONS, ModelNames
+from polymux.upstreams.openai.chat import chat_body, completion, passed_on, text_of
+from polymux.upstreams.openai.images import image_request, images, refuse_image
+from polymux.upstreams.openai.models import ModelListing
+from polymux.upstreams.openai.transcriptions import (
     TIMED,
     refuse_transcription,
     seconds_of,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from polymux.service.chunks import Chunk
     from polymux.service.work import Sink, Work
-    from polymux.upstreams.server import UpstreamServer
+    from polymux.upstreams.client import UpstreamServer
 
 _KIND = "openai"
 _COMPLETIONS = "/chat/completions"
@@ -48,7 +48,7 @@ class OpenAIUpstream(Backend):
         server: Where it is.
         operations: Of ``"chat"``, ``"free_chat"``, ``"transcribe"`` and ``"generate_image"`` what
             it is asked for. Default: the two chats.
-        models: Our name of a model to theirs; see `polymux.upstreams.names.ModelNames`.
+        models: Our name of a model to theirs; see `polymux.upstreams.model_names.ModelNames`.
         slots: How much is asked of it at once. Default: 16.
         max_tokens: Whether it knows the longest answer by its older name only. Default: False.
         response_format: Whether it takes that member for images. Default: True.
@@ -62,8 +62,8 @@ class OpenAIUpstream(Backend):
         InvalidRequestError: An operation is none that it can do, or has no model.
 
     Example:
-        >>> from polymux.upstreams.openai import OpenAIUpstream
-        >>> from polymux.upstreams.server import UpstreamServer
+        >>> from polymux.upstreams.openai.backend import OpenAIUpstream
+        >>> from polymux.upstreams.client import UpstreamServer
         >>> groq = UpstreamServer("groq", "https://api.groq.example/openai/v1", "gsk-secret")
         >>> OpenAIUpstream(groq, models={"fast": "llama-3.1-8b-instant"}).models
         ('fast',)

@@ -12,11 +12,11 @@ from polymux._native.json_numbers import finite
 from polymux.client.answer import told_error
 from polymux.engines.chat.backend import MOST_PICTURES, param_of, picture_data, pictures_of
 from polymux.service.failures import invalid, refusal
-from polymux.upstreams.completions import mended
-from polymux.upstreams.echoes import Echoes
-from polymux.upstreams.failing import failed, told_at_once
-from polymux.upstreams.results import picture_type
-from polymux.upstreams.whole_pictures import BrokenPictureError, check
+from polymux.upstreams.error_mapping import failed, told_at_once
+from polymux.upstreams.image_validation import BrokenPictureError, check
+from polymux.upstreams.key_redaction import Echoes
+from polymux.upstreams.openai.completions import mended
+from polymux.upstreams.result_files import picture_type
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from polymux.fetch.fetch import FetchPolicy
     from polymux.service.chunks import Chunk
     from polymux.service.work import Work
-    from polymux.upstreams.server import UpstreamServer
+    from polymux.upstreams.client import UpstreamServer
 
 #: Of one chat's pictures, wherever they come from. As they are sent they are a third longer, and
 #: they are held until the upstream answers; what a request itself may bring is less.

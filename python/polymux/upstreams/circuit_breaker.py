@@ -25,7 +25,7 @@ class Breaker:
 
     Example:
         >>> from polymux import errors
-        >>> from polymux.upstreams.breaker import Breaker
+        >>> from polymux.upstreams.circuit_breaker import Breaker
         >>> breaker = Breaker(clock=lambda: 0.0)
         >>> for _ in range(3):
         ...     breaker.count(errors.ConnectError("refused"))

@@ -14,7 +14,7 @@ from polymux._first_bytes import NO_TEXT, PICTURE
 from polymux._util.text import printable, shortened
 from polymux.service.failures import refusal
 from polymux.service.work import Upload
-from polymux.upstreams.results import media_type
+from polymux.upstreams.result_files import media_type
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ def is_picture(start: bytes) -> bool:
     r"""Whether a file begins as a picture of a kind that is taken.
 
     Example:
-        >>> from polymux.upstreams.sent_files import is_picture
+        >>> from polymux.upstreams.file_checks import is_picture
         >>> is_picture(b"GIF89a..."), is_picture(b"BMW is no picture")
         (True, False)
     """
@@ -46,7 +46,7 @@ def may_be_media(start: bytes) -> bool:
     r"""Whether a file may hold sound or frames, by how it begins: there are many ways.
 
     Example:
-        >>> from polymux.upstreams.sent_files import may_be_media
+        >>> from polymux.upstreams.file_checks import may_be_media
         >>> may_be_media(b"ID3\x03\0..."), may_be_media(b"%PDF-1.7"), may_be_media(b"Hello!")
         (True, False, False)
     """

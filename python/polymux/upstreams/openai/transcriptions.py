@@ -9,7 +9,7 @@ from polymux.client.multipart import multipart_body
 from polymux.engines.media.decoding_backend import refuse_addresses
 from polymux.media.languages import code_of
 from polymux.service.failures import refusal
-from polymux.upstreams.failing import failed
+from polymux.upstreams.error_mapping import failed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -60,7 +60,7 @@ def check(data: Bytes, content_type: str) -> None:
         BrokenPictureError: It is not.
 
     Example:
-        >>> from polymux.upstreams.whole_pictures import check
+        >>> from polymux.upstreams.image_validation import check
         >>> check(b"GIF89a\1\0\1\0\0\0\0,\0\0\0\0\1\0\1\0\0\2\2D\1\0;", "image/gif")
     """
     look = _LOOKS.get(content_type)

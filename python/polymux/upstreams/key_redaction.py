@@ -41,7 +41,7 @@ class WrittenKey:
         key: Visible ASCII.
 
     Example:
-        >>> from polymux.upstreams.echoes import WrittenKey
+        >>> from polymux.upstreams.key_redaction import WrittenKey
         >>> key = WrittenKey("sk-0123456789")
         >>> key.is_in(b'["sk\\u002d0123456789"]'), key.may_begin_in(b'{"text": "a boat"}')
         (True, False)

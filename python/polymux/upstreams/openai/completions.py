@@ -32,7 +32,7 @@ def mended(value: Any) -> dict[str, Any]:
             calls are none.
 
     Example:
-        >>> from polymux.upstreams.completions import mended
+        >>> from polymux.upstreams.openai.completions import mended
         >>> mended({"created": 1.0, "choices": [{"message": {"content": "Hi"}, "logprobs": []}]})
         {'created': 1, 'choices': [{'message': {'content': 'Hi'}, 'logprobs': None}]}
     """

@@ -13,14 +13,14 @@ from polymux.client.connection import host_of
 from polymux.client.multipart import multipart_body
 from polymux.client.options import SLOW
 from polymux.service.failures import refusal
-from polymux.upstreams.failing import failed, late
-from polymux.upstreams.server import UpstreamServer
+from polymux.upstreams.client import UpstreamServer
+from polymux.upstreams.error_mapping import failed, late
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
 
     from polymux.service.work import Upload
-    from polymux.upstreams.replicate_models import Target
+    from polymux.upstreams.replicate.models import Target
 
 #: For one read, which is asked for again: none that hangs is waited for as long as for the work.
 _READ_S = 30.0
@@ -46,7 +46,7 @@ class ReplicateServer(UpstreamServer):
     """Requests to one server in Replicate's form; see `UpstreamServer` for its arguments.
 
     Example:
-        >>> from polymux.upstreams.replicate_server import ReplicateServer
+        >>> from polymux.upstreams.replicate.client import ReplicateServer
         >>> ReplicateServer("replicate", "https://api.replicate.example/v1", "r8-secret")
         ReplicateServer('replicate', 'https://api.replicate.example/v1')
     """

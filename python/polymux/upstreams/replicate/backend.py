@@ -17,24 +17,24 @@ from polymux.service.backend import Backend, Health
 from polymux.service.failures import refusal
 from polymux.service.work import Product, Upload
 from polymux.upstreams.addresses import addresses_of
-from polymux.upstreams.failing import late
-from polymux.upstreams.replicate_models import (
+from polymux.upstreams.error_mapping import late
+from polymux.upstreams.file_checks import refuse_files
+from polymux.upstreams.replicate.models import (
     addresses_in,
     input_of,
     operations_of,
     targets_of,
     variant_of,
 )
-from polymux.upstreams.replicate_outputs import Outputs
-from polymux.upstreams.replicate_predictions import predicted
-from polymux.upstreams.sent_files import refuse_files
+from polymux.upstreams.replicate.outputs import Outputs
+from polymux.upstreams.replicate.predictions import predicted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from polymux.service.work import Sink, Work
-    from polymux.upstreams.replicate_models import Target
-    from polymux.upstreams.replicate_server import ReplicateServer
+    from polymux.upstreams.replicate.client import ReplicateServer
+    from polymux.upstreams.replicate.models import Target
 
 _KIND = "replicate"
 _LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
@@ -69,8 +69,8 @@ class ReplicateUpstream(Backend):
             be one.
 
     Example:
-        >>> from polymux.upstreams.replicate import ReplicateUpstream
-        >>> from polymux.upstreams.replicate_server import ReplicateServer
+        >>> from polymux.upstreams.replicate.backend import ReplicateUpstream
+        >>> from polymux.upstreams.replicate.client import ReplicateServer
         >>> server = ReplicateServer("replicate", "https://api.replicate.example/v1", "r8-secret")
         >>> sorted(ReplicateUpstream(server).operations)[:3]
         ['generate_image', 'generate_music', 'generate_video']

@@ -86,7 +86,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     """Seconds that a server asks to be left alone for, an hour at most (RFC 9110, 10.2.3).
 
     Example:
-        >>> from polymux.upstreams.song_search.failing import retry_after_s
+        >>> from polymux.upstreams.song_search.errors import retry_after_s
         >>> retry_after_s({"retry-after": "7"})
         7.0
     """

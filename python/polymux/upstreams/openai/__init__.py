@@ -1,0 +1,1 @@
+"""Upstreams that speak the OpenAI API."""
