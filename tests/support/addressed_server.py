@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from polymux.downloads.backend import DownloadBackend
-from polymux.downloads.bringing import Bringer, addressed
-from polymux.downloads.pages import PageDownloader
+from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.settings import DownloadSettings
+from polymux.downloads.url_inputs import Bringer, addressed
 from polymux.engines.process.in_process import InProcessBackend
 from polymux.fetch.fetch import FetchPolicy
 from polymux.service.backend import Backend

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polymux.downloads.backend import DownloadBackend
-from polymux.downloads.bringing import Bringer, addressed
-from polymux.downloads.pages import PageDownloader
+from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.settings import DownloadSettings
+from polymux.downloads.url_inputs import Bringer, addressed
 from polymux.engines.chat.backend import ChatBackend
 from polymux.engines.diffusion.backend import DiffusionBackend
 from polymux.engines.diffusion.engine import ESTIMATE

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from polymux import contract
-from polymux.downloads.bringing import Bringer, failure_of
+from polymux.downloads.url_inputs import Bringer, failure_of
 from polymux.errors import PolymuxError
 from polymux.fetch.fetch import FetchPolicy
 from polymux.server.doors.replicate.delivery import Delivery

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux.downloads.pages import PageDownloader
+from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.settings import DownloadSettings
 from polymux.engines.base import Cancelled, Engine, Output
 from polymux.fetch.fetch import FetchPolicy

@@ -39,8 +39,8 @@ CONNECTORS = {
     # The way out of downloads: what is judged, and the operator's own proxy. Within, yt-dlp.
     "downloads/engine.py": {"urlopen", "YoutubeDL"},
     "downloads/formats.py": {"urlopen"},
-    "downloads/library.py": {"extract_info"},
-    "downloads/onward.py": {"open_connection"},
+    "downloads/ytdlp.py": {"extract_info"},
+    "downloads/upstream_proxy.py": {"open_connection"},
     "downloads/proxy.py": {"open_connection"},
     # Another name for the socket that the chat library listens on, by which it is shut.
     "engines/chat_door.py": {"socket.socket"},
@@ -113,7 +113,7 @@ def dotted(node: ast.expr) -> str:
 
 
 #: Where yt-dlp runs, whose clients these are: how many redirects they follow is set, and no more.
-SETS_REDIRECTS = "downloads/library.py"
+SETS_REDIRECTS = "downloads/ytdlp.py"
 OF_YT_DLP = {"urllib.request", "requests", "requests.sessions"}
 
 

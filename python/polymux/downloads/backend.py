@@ -15,7 +15,7 @@ from polymux.service.work import Product
 from polymux.upstreams.song_search.songs import search_text
 
 if TYPE_CHECKING:
-    from polymux.downloads.pages import PageDownloader
+    from polymux.downloads.downloader import PageDownloader
     from polymux.service.work import Sink, Work
 
 _HEIGHT = re.compile(r"([0-9]{3,4})p?", re.ASCII)

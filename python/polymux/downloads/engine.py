@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux._util.text import printable, shortened
 from polymux.downloads.formats import finished, live
-from polymux.downloads.library import asks_as_browser, extracted, loaded_library, site_failed
+from polymux.downloads.ytdlp import asks_as_browser, extracted, loaded_library, site_failed
 from polymux.engines.base import Cancelled, Engine, Output
 from polymux.media.options import cover_type
 from polymux.service.failures import refusal

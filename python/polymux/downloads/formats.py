@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.downloads.library import site_failed
+from polymux.downloads.ytdlp import site_failed
 from polymux.service.failures import refusal
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from polymux.downloads.onward import OnwardProxy
+    from polymux.downloads.upstream_proxy import OnwardProxy
 
 _LONGEST_HEAD_BYTES = 64 << 10
 _HEAD_S = 10.0

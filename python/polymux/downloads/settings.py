@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - settings are made by their fields' types
 from urllib.parse import quote
 
-from polymux.downloads.onward import OnwardProxy
+from polymux.downloads.upstream_proxy import OnwardProxy
 from polymux.errors import InvalidRequestError
 
 #: yt-dlp's own search; another is the address of a page that shows what was found.

@@ -200,7 +200,7 @@ def _backends(
     media: _Media,
     catalogue: Catalogue | str | os.PathLike[str] | None,
 ) -> list[Backend]:
-    from polymux.downloads.bringing import addressed
+    from polymux.downloads.url_inputs import addressed
     from polymux.runtime.build import backends_of, bringer_of, pages_of
 
     return [

@@ -10,9 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux.downloads import pages as downloads
+from polymux.downloads import downloader as downloads
 from polymux.downloads.backend import DownloadBackend
-from polymux.downloads.bringing import Bringer, addressed
+from polymux.downloads.url_inputs import Bringer, addressed
 from polymux.engines import estimates
 from polymux.engines.chat.backend import ChatBackend
 from polymux.engines.diffusion.backend import DiffusionBackend
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from polymux.cluster.serving import Cluster
     from polymux.cluster.settings import RaySettings
-    from polymux.downloads.pages import PageDownloader
+    from polymux.downloads.downloader import PageDownloader
     from polymux.server.settings import ServerSettings
     from polymux.service.work import Estimate, Product, Sink, Work
 

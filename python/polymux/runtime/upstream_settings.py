@@ -20,7 +20,7 @@ from polymux.upstreams.replicate.models import operations_of, targets_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from polymux.downloads.bringing import Bringer
+    from polymux.downloads.url_inputs import Bringer
     from polymux.fetch.fetch import FetchPolicy
     from polymux.service.backend import Backend
 
@@ -139,7 +139,7 @@ def upstreams_of(
     Raises:
         InvalidRequestError: A key cannot be read, or a name is taken.
     """
-    from polymux.downloads.bringing import addressed
+    from polymux.downloads.url_inputs import addressed
 
     made = []
     for name, one in settings.items():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from polymux.downloads.pages import Downloaded, PageDownloader
+    from polymux.downloads.downloader import Downloaded, PageDownloader
     from polymux.service.dispatch import Service
     from polymux.service.work import Sink
     from polymux.summaries.parts import Part

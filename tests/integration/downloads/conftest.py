@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def _room_for_shadows(monkeypatch: pytest.MonkeyPatch) -> None:
     """An instrumented downloader maps terabytes before it begins."""
     if SANITIZED:
-        monkeypatch.setattr("polymux.downloads.pages._DATA_BYTES", 1 << 60)
+        monkeypatch.setattr("polymux.downloads.downloader._DATA_BYTES", 1 << 60)
 
 
 @pytest.fixture(scope="session")

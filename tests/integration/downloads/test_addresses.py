@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux import Client, errors
-from polymux.downloads.bringing import Bringer
+from polymux.downloads.url_inputs import Bringer
 from polymux.fetch.fetch import FetchPolicy
 from polymux.server.settings import Limits
 from polymux.service.store import Store

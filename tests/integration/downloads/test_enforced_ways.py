@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _CONFINED = """
 import json, socket, sys
 from polymux.engines import child, outlet
-from polymux.downloads.pages import _READABLE
+from polymux.downloads.downloader import _READABLE
 may_leave, wanted, port = sys.argv[1] == "leaves", json.loads(sys.argv[2]), int(sys.argv[3])
 if not may_leave:
     outlet.leave_network = lambda: False

@@ -50,7 +50,7 @@ PAGE = "text/html; charset=utf-8"
 @pytest.fixture(autouse=True)
 def _held(monkeypatch: pytest.MonkeyPatch) -> None:
     if not SANITIZED:
-        monkeypatch.setattr("polymux.downloads.pages._DATA_BYTES", _DATA_BYTES)
+        monkeypatch.setattr("polymux.downloads.downloader._DATA_BYTES", _DATA_BYTES)
 
 
 @pytest.fixture
@@ -249,7 +249,7 @@ def test_a_downloader_that_says_a_gibibyte(
     family: str,
 ) -> None:
     """U54: nobody waits for who reads it, and the log gets what it can hold."""
-    monkeypatch.setattr("polymux.downloads.pages._FAMILY", family)
+    monkeypatch.setattr("polymux.downloads.downloader._FAMILY", family)
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     caplog.set_level("INFO", "polymux.engines")
     with AddressedServer(tmp_path, site) as server, Grown() as grown:

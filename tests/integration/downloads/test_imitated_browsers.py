@@ -8,7 +8,7 @@ import brotli
 import polymux
 import pytest
 from polymux import errors
-from polymux.downloads.library import extracted
+from polymux.downloads.ytdlp import extracted
 from polymux.engines.base import Token
 from polymux.fetch.fetch import FetchPolicy
 from support.addressed_server import MUSIC, AddressedServer, Watched
@@ -158,7 +158,7 @@ def test_a_page_packed_by_brotli(site_folder: Path, tmp_path: Path) -> None:
 def test_a_bomb_for_browsers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """U37: a gibibyte of a page in less than a kilobyte; its process takes what it may have."""
     if not SANITIZED:
-        monkeypatch.setattr("polymux.downloads.pages._DATA_BYTES", _DATA_BYTES)
+        monkeypatch.setattr("polymux.downloads.downloader._DATA_BYTES", _DATA_BYTES)
 
     bomb = brotli_bomb()
 

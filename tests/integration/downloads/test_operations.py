@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux.downloads.backend import DownloadBackend
-from polymux.downloads.pages import PageDownloader
+from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.settings import DownloadSettings
 from polymux.engines.process.in_process import InProcessBackend
 from polymux.fetch.fetch import FetchPolicy

@@ -6,10 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.downloads.onward import OnwardProxy
-from polymux.downloads.pages import PageDownloader
+from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.proxy import GuardedProxy
 from polymux.downloads.settings import DownloadSettings
+from polymux.downloads.upstream_proxy import OnwardProxy
 from polymux.errors import InvalidRequestError
 from polymux.fetch.fetch import FetchPolicy
 from polymux.service.work import Sink

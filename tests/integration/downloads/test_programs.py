@@ -54,7 +54,7 @@ def test_streams_of_other_ways_are_not_taken(
 #: In a process of its own, as it changes what is imported there.
 _STARTS = """
 import sys
-from polymux.downloads.library import loaded_library
+from polymux.downloads.ytdlp import loaded_library
 loaded_library({})
 from yt_dlp.downloader.rtmp import rtmpdump_version
 from yt_dlp.utils import Popen, check_executable

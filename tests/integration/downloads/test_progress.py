@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux.downloads.backend import DownloadBackend
-from polymux.downloads.bringing import Bringer, addressed
-from polymux.downloads.pages import PageDownloader
+from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.settings import DownloadSettings
+from polymux.downloads.url_inputs import Bringer, addressed
 from polymux.engines.process.in_process import InProcessBackend
 from polymux.fetch.fetch import FetchPolicy
 from support.polymux_server import PolymuxServer, form

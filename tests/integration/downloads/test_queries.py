@@ -122,7 +122,7 @@ def test_the_search_that_is_there_by_default(
         raise AssertionError(f"{url} is taken for an address")
 
     monkeypatch.setattr("polymux.downloads.proxy.ajudged", judged)
-    monkeypatch.setattr("polymux.downloads.pages.ajudged", not_judged)
+    monkeypatch.setattr("polymux.downloads.downloader.ajudged", not_judged)
     policy = FetchPolicy(certificate_bundle=provider.certificate)
     with Server(answering(200, b"secret")) as decoy, provider.server:
         text = query.replace("{decoy}", decoy.authority)

@@ -8,7 +8,7 @@ import secrets
 from pathlib import Path
 
 import pytest
-from polymux.downloads.pages import PageDownloader
+from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.settings import DownloadSettings
 from polymux.fetch.fetch import FetchPolicy
 from polymux.service.work import Sink
@@ -20,7 +20,7 @@ from support.web import Server
 
 def test_it_starts_and_may_do_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has all that deno can allow; network, files and memory are the process's own bounds."""
-    monkeypatch.setattr("polymux.downloads.pages._FAMILY", SCRIPTS)
+    monkeypatch.setattr("polymux.downloads.downloader._FAMILY", SCRIPTS)
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     # Of this run alone: what another has left there says nothing of it.
     written = Path("/tmp", f"polymux-was-here-{secrets.token_hex(8)}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux import Client, errors
-from polymux.downloads.pages import PageDownloader
+from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.settings import DownloadSettings
 from polymux.fetch.fetch import FetchPolicy
 from polymux.summaries.backend import SummaryBackend

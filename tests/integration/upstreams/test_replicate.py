@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.downloads.bringing import Bringer
+from polymux.downloads.url_inputs import Bringer
 from polymux.fetch.fetch import FetchPolicy
 from polymux.runtime.upstream_settings import upstreams_of
 from servers import media, steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from polymux.downloads.bringing import Bringer, addressed
+from polymux.downloads.url_inputs import Bringer, addressed
 from polymux.fetch.fetch import FetchPolicy
 from polymux.service.work import Sink
 from support.services import Scripted, chat_of, running, work_of

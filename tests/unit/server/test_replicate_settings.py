@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.cli import main
-from polymux.downloads.bringing import AddressedBackend, Bringer
+from polymux.downloads.url_inputs import AddressedBackend, Bringer
 from polymux.errors import InvalidRequestError
 from polymux.fetch.fetch import FetchPolicy
 from polymux.runtime.upstream_settings import UpstreamSettings, upstreams_of

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from contextlib import AbstractAsyncContextManager
 
-    from polymux.downloads.bringing import Bringer
+    from polymux.downloads.url_inputs import Bringer
     from polymux.models.casting import Cast
     from polymux.service.drafts import Draft
     from polymux.service.work import Work

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux._native.json_numbers import finite
 from polymux.client.options import SLOW
-from polymux.downloads.bringing import failure_of
+from polymux.downloads.url_inputs import failure_of
 from polymux.engines.media.decoding_backend import refuse_addresses
 from polymux.fetch.fetch import FetchLimits, FetchPolicy, ajudged
 from polymux.service.backend import Backend, Health

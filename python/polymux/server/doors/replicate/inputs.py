@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from polymux import contract, errors
 from polymux._util.text import display_name
 from polymux.downloads.backend import DownloadBackend
-from polymux.downloads.bringing import FIELDS, Bringer
+from polymux.downloads.url_inputs import FIELDS, Bringer
 from polymux.mcp.arguments import Arguments, checked
 from polymux.mcp.files import embedded
 from polymux.server.doors.replicate.chats import chat_body, in_words_of
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from polymux.contract import CheckedRequest
-    from polymux.downloads.pages import PageDownloader
+    from polymux.downloads.downloader import PageDownloader
     from polymux.server.doors.replicate.models import Model
     from polymux.server.gate import Access
     from polymux.server.state import ServerState

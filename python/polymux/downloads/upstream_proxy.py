@@ -46,7 +46,7 @@ class OnwardProxy(NamedTuple):
             InvalidRequestError: It is none; the error does not repeat it.
 
         Example:
-            >>> from polymux.downloads.onward import OnwardProxy
+            >>> from polymux.downloads.upstream_proxy import OnwardProxy
             >>> OnwardProxy.of("http://proxy.example:8080")
             OnwardProxy('proxy.example', 8080)
         """

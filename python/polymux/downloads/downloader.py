@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.downloads.bringing import failure_of, refused_address
 from polymux.downloads.engine import FETCH_PAGE
-from polymux.downloads.library import site_failed
 from polymux.downloads.proxy import GuardedProxy
+from polymux.downloads.url_inputs import failure_of, refused_address
+from polymux.downloads.ytdlp import site_failed
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.fetch.fetch import FetchLimits, ajudged
 from polymux.service.failures import engine_failed, refusal
@@ -295,7 +295,7 @@ def plain(url: str) -> str:
     other kinds are left: some sites have the name of what they show there.
 
     Example:
-        >>> from polymux.downloads.pages import plain
+        >>> from polymux.downloads.downloader import plain
         >>> plain("http://a.example/#__youtubedl_smuggle=%7B%7D"), plain("http://a.example/#/show/1")
         ('http://a.example/', 'http://a.example/#/show/1')
     """

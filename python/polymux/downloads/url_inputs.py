@@ -222,7 +222,7 @@ def is_page(start: bytes) -> bool:
     r"""Whether a file begins as a page or a list of parts; also a page behind a text.
 
     Example:
-        >>> from polymux.downloads.bringing import is_page
+        >>> from polymux.downloads.url_inputs import is_page
         >>> is_page(b"\xef\xbb\xbf<!-- a comment --><p>"), is_page(b"Wait...<html><body>")
         (True, True)
         >>> is_page(b"ID3\x03\0 of <html> in a tag"), is_page(b"no page")
