@@ -66,7 +66,7 @@ CONNECTING = set().union(*CONNECTORS.values()) | {
 #: No connections over a network.
 DATABASES = {"sqlite3.connect"}
 #: Reads torch's old files as data; `tests/unit/models/test_pickled.py` has what it refuses.
-READS_PICKLES = ("models/pickled.py", "pickle")
+READS_PICKLES = ("models/torch_pickle.py", "pickle")
 
 
 @cache

@@ -13,7 +13,7 @@ from polymux.cli.models import described
 from polymux.cli.terminal import transfer_line, write_json, write_line
 from polymux.errors import InputNotFoundError, InvalidRequestError
 from polymux.models import catalogue
-from polymux.models.failures import ModelError
+from polymux.models.errors import ModelError
 from polymux.models.repositories import resolved
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _policy(hosts: Sequence[str]) -> FetchPolicy:
 
 
 def _pull(model: Model, folder: ModelsFolder, screen: Screen, policy: FetchPolicy) -> Installed:
-    from polymux.models.pulling import pull as fetch
+    from polymux.models.download import pull as fetch
 
     try:
         with Line(screen) as line:
@@ -176,7 +176,7 @@ def add(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> in
     """Names the user's own files, or fetches one; the exit code."""
     from pathlib import Path
 
-    from polymux.models import adding, pulling
+    from polymux.models import download, import_local
     from polymux.models.families import checked_name
 
     checked_name(options.name)
@@ -186,13 +186,13 @@ def add(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> in
         if options.sha256 is not None or options.allow_host:
             raise InvalidRequestError("--sha256 and --allow-host belong to --url")
         with Line(screen, "copied" if options.copy else "read") as line:
-            made = adding.add(
+            made = import_local.add(
                 options.name, Path(options.path), folder, family=options.family,
                 license=options.license, copy=options.copy, on_progress=line,
             )  # fmt: skip
     else:
         _check_url(options)
-        model = pulling.of_url(options.name, options.url, options.sha256, license=options.license)
+        model = download.of_url(options.name, options.url, options.sha256, license=options.license)
         made = _pull(model, folder, screen, _policy(options.allow_host))
     _print([made], options, folder)
     return exit_codes.SUCCESS

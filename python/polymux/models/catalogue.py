@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import display_name, shown
 from polymux.models import manifest
-from polymux.models.failures import ModelError
+from polymux.models.errors import ModelError
 from polymux.models.families import FAMILIES, is_name
 from polymux.models.tables import Table
 

@@ -15,7 +15,7 @@ from polymux._util.text import display_name
 from polymux.config import models_folder
 from polymux.errors import InputNotFoundError, OutputExistsError, OutputRefusedError, PolymuxError
 from polymux.models import manifest as manifests
-from polymux.models.failures import ModelError, writing
+from polymux.models.errors import ModelError, writing
 from polymux.models.families import FAMILIES, checked_name, is_name, layout_of
 from polymux.models.manifest import Kept, Manifest, is_within
 

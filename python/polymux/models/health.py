@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any
 
-from polymux.models.casting import cast_of, loras_of
 from polymux.models.families import FAMILIES
 from polymux.models.folder import ModelsFolder
+from polymux.models.role_assignment import cast_of, loras_of
 from polymux.models.roles import ROLES, possible
 from polymux.models.torch_device import device
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import display_name
-from polymux.models.failures import ModelError
+from polymux.models.errors import ModelError
 from polymux.models.families import FAMILIES
 
 if TYPE_CHECKING:

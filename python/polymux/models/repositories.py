@@ -20,7 +20,7 @@ from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
 from polymux.models import diffusion_folders
 from polymux.models.catalogue import File, Part, Source, is_plain_path
-from polymux.models.failures import ModelError
+from polymux.models.errors import ModelError
 
 if TYPE_CHECKING:
     from polymux.fetch.fetch import Fetched, FetchPolicy

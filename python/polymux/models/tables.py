@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from polymux._util.text import shown
-from polymux.models.failures import ModelError
+from polymux.models.errors import ModelError
 
 if TYPE_CHECKING:
     import re

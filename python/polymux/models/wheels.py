@@ -25,7 +25,7 @@ from typing import IO, TYPE_CHECKING, NoReturn
 
 from polymux._util.text import printable, shortened
 from polymux.errors import ConnectError, MissingDependencyError, OutputFailedError
-from polymux.models.failures import ModelError, writing
+from polymux.models.errors import ModelError, writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable

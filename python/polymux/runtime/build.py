@@ -20,8 +20,8 @@ from polymux.engines.media.decoding_backend import reading, refuse_addresses, sp
 from polymux.engines.models import context_tokens
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.engines.unavailable import WithoutModel
-from polymux.models.casting import cast_of
 from polymux.models.families import FAMILIES
+from polymux.models.role_assignment import cast_of
 from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
 from polymux.runtime.model_selection import available, chosen
 from polymux.runtime.upstream_settings import upstreams_of

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux._util.text import display_name
 from polymux.models import catalogue
-from polymux.models.casting import cast_of, loras_of
 from polymux.models.families import FAMILIES, is_name
 from polymux.models.folder import ModelsFolder
+from polymux.models.role_assignment import cast_of, loras_of
 from polymux.models.roles import needed_roles, possible
 
 if TYPE_CHECKING:

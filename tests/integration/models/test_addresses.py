@@ -12,10 +12,10 @@ from polymux.errors import (
     URLRefusedError,
 )
 from polymux.fetch.fetch import FetchPolicy
-from polymux.models import pulling
-from polymux.models.failures import ModelError
+from polymux.models import download
+from polymux.models.errors import ModelError
 from polymux.models.folder import ModelsFolder
-from polymux.models.unfinished import UnfinishedFile
+from polymux.models.partial_file import UnfinishedFile
 from support.models import GGUF, contents, cut, sha256
 from support.web import Exchange, Server
 
@@ -46,9 +46,9 @@ def web() -> Iterator[Server]:
 
 
 def test_a_model_at_an_address(web: Server, folder: ModelsFolder) -> None:
-    model = pulling.of_url("mine", web.url("/m.gguf"), sha256(GGUF).upper(), license="own")
+    model = download.of_url("mine", web.url("/m.gguf"), sha256(GGUF).upper(), license="own")
     policy = FetchPolicy(allowed_hosts=(web.authority,))
-    made = pulling.pull(model, folder, policy=policy)
+    made = download.pull(model, folder, policy=policy)
     assert contents(folder.path).keys() == {"mine/mine.gguf", "mine/polymux-model.json"}
     assert made.engine_options() == {"model": str(folder.path / "mine" / "mine.gguf")}
     assert (made.manifest.license, made.manifest.source) == ("own", web.url("/m.gguf"))
@@ -67,9 +67,9 @@ def test_addresses_without_a_model(
     web: Server, folder: ModelsFolder, path: str, data: bytes, kind: type[Exception], words: str
 ) -> None:
     policy = FetchPolicy(allowed_hosts=(web.authority,))
-    model = pulling.of_url("mine", web.url(path), sha256(data))
+    model = download.of_url("mine", web.url(path), sha256(data))
     with pytest.raises(kind, match=words):
-        pulling.pull(model, folder, policy=policy)
+        download.pull(model, folder, policy=policy)
     assert folder.find("mine") is None
     # What came of a file that broke off is kept, and nothing else.
     kept = {f".mine.part/unfinished/{sha256(data)}{end}" for end in ("", ".json")}
@@ -89,7 +89,7 @@ def test_hashes_that_are_none(
     wanted = digest.format(elsewhere=tmp_path / "elsewhere")
     policy = FetchPolicy(allowed_hosts=(web.authority,))
     with pytest.raises(InvalidRequestError, match=r"sha256=.*64 hexadecimal"):
-        pulling.pull(pulling.of_url("mine", web.url("/cut"), wanted), folder, policy=policy)
+        download.pull(download.of_url("mine", web.url("/cut"), wanted), folder, policy=policy)
     assert [one.name for one in tmp_path.rglob("*")] == ["elsewhere"]
     assert web.connections == 0
     with pytest.raises(ValueError, match="no hash"):
@@ -99,5 +99,5 @@ def test_hashes_that_are_none(
 def test_addresses_pass_the_guard(web: Server, folder: ModelsFolder) -> None:
     for url in (web.url("/m.gguf"), "file:///etc/passwd", "http://localhost/m.gguf"):
         with pytest.raises(URLRefusedError):
-            pulling.pull(pulling.of_url("mine", url, sha256(GGUF)), folder)
+            download.pull(download.of_url("mine", url, sha256(GGUF)), folder)
     assert web.connections == 0

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from polymux.errors import AnswerTooLargeError, ConnectionLostError
 from polymux.fetch.fetch import FetchPolicy
-from polymux.models import catalogue, pulling
-from polymux.models.failures import ModelError
+from polymux.models import catalogue, download
+from polymux.models.errors import ModelError
 from polymux.models.folder import ModelsFolder
 from support.commands import LONGEST_S, Shell, environment
 from support.models import Catalogue, contents, file, program, sha256
@@ -132,12 +132,12 @@ def test_the_length_of_the_catalogue_binds(tmp_path: Path, folder: ModelsFolder)
         policy = FetchPolicy(allowed_hosts=(web.authority,))
         model = at_an_address(tmp_path, web.url("/m.gguf"))
         with pytest.raises(ConnectionLostError):
-            pulling.pull(model, folder, policy=policy)
+            download.pull(model, folder, policy=policy)
         there.data += b"?"
         with pytest.raises(AnswerTooLargeError):
-            pulling.pull(model, folder, policy=policy)
+            download.pull(model, folder, policy=policy)
         there.data = DATA
-        pulling.pull(model, folder, policy=policy)
+        download.pull(model, folder, policy=policy)
     assert [one for one, _ in there.asked] == ["", f"bytes={HALF}-", "", f"bytes={HALF}-"]
     assert (folder.path / "tiny" / "m.gguf").read_bytes() == DATA
 
@@ -150,7 +150,7 @@ def test_a_wrong_hash_is_no_loop(tmp_path: Path, folder: ModelsFolder) -> None:
         model = at_an_address(tmp_path, web.url("/m.gguf"))
         for _ in range(3):
             with pytest.raises(ModelError, match="not what it should be"):
-                pulling.pull(model, folder, policy=policy)
+                download.pull(model, folder, policy=policy)
             assert contents(folder.path) == {}
     assert there.asked == [("", "")] * 3
 
@@ -188,9 +188,9 @@ wanted = [{wanted}]
         found.stored[WEIGHTS] = there
         policy = FetchPolicy(allowed_hosts=(found.storage.removeprefix("http://"),))
         with pytest.raises(ConnectionLostError):
-            pulling.pull(model, folder, policy=policy)
+            download.pull(model, folder, policy=policy)
         found.asked.clear()
-        made = pulling.pull(model, folder, policy=policy)
+        made = download.pull(model, folder, policy=policy)
     assert WEIGHTS in found.asked
     assert there.asked == [("", ""), ("bytes=100000-", '"one"')]
     assert there.sent == len(weights)

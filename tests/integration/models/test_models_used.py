@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from PIL import Image
-from polymux.models import adding
+from polymux.models import import_local
 from polymux.models.folder import ModelsFolder
 from polymux.server.settings import EngineSettings
 from support import weights
@@ -59,7 +59,7 @@ def test_a_server_without_settings_answers_chats(tmp_path: Path) -> None:
 def test_local_without_settings(folder: ModelsFolder, tmp_path: Path) -> None:
     """A folder that was put there, and a network that was named: nothing was pulled."""
     weights.whisper(folder.path)
-    adding.add("twice", weights.upscaler(), folder)
+    import_local.add("twice", weights.upscaler(), folder)
     talk = tmp_path / "talk.wav"
     words = "One, two, three, four, five, six, seven."
     subprocess.run(["espeak-ng", "-s", "120", "-w", str(talk), words], check=True)
@@ -76,7 +76,7 @@ def test_an_engine_is_told_a_name(folder: ModelsFolder, tmp_path: Path) -> None:
     """Also of a network whose file's name tells another factor than its own."""
     for suffix in (".param", ".bin"):
         shutil.copy(weights.upscaler().with_suffix(suffix), tmp_path / f"net-x8{suffix}")
-    adding.add("twice", tmp_path / "net-x8.param", folder, copy=True)
+    import_local.add("twice", tmp_path / "net-x8.param", folder, copy=True)
     engines = {"up": EngineSettings("upscale", {"model": "twice"})}
     with polymux.Local(engines=engines) as local:
         made = local.upscale_image(picture(), model=UPSCALER, scale=2)

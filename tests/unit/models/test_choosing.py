@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from polymux.downloads.settings import DownloadSettings
 from polymux.errors import InvalidRequestError
-from polymux.models import adding
+from polymux.models import import_local
 from polymux.models.folder import ModelsFolder
 from polymux.runtime import model_selection
 from polymux.runtime.build import backends_of, installed_engines
@@ -27,8 +27,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelsFolder:
     for suffix in (".param", ".bin"):
         (tmp_path / f"net-x2{suffix}").write_bytes(b"net")
     for name in ("b", "a"):
-        adding.add(name, tmp_path / "m.gguf", made, copy=True)
-    adding.add("net", tmp_path / "net-x2.param", made)
+        import_local.add(name, tmp_path / "m.gguf", made, copy=True)
+    import_local.add("net", tmp_path / "net-x2.param", made)
     monkeypatch.setenv("POLYMUX_MODELS", str(made.path))
     return made
 
@@ -54,7 +54,7 @@ def test_a_name_becomes_a_path(folder: ModelsFolder, tmp_path: Path) -> None:
 
 
 def test_a_name_that_ends_as_a_file_s_does(folder: ModelsFolder, tmp_path: Path) -> None:
-    adding.add("a.gguf", tmp_path / "m.gguf", folder)
+    import_local.add("a.gguf", tmp_path / "m.gguf", folder)
     folder.remove("a")
     for options in ({}, {"model": "a.gguf"}):
         found = model_selection.chosen("chat", options)
@@ -148,7 +148,7 @@ def painter(folder: ModelsFolder, tmp_path: Path, name: str) -> Path:
     for file, data in pipeline().items():
         (place / file).parent.mkdir(parents=True, exist_ok=True)
         (place / file).write_bytes(data)
-    adding.add(name, place, folder)
+    import_local.add(name, place, folder)
     return place
 
 
@@ -159,7 +159,7 @@ def test_roles_are_cast_by_name_and_by_settings(folder: ModelsFolder, tmp_path: 
     mine = painter(folder, tmp_path, "mine")
     lora = tmp_path / "more.safetensors"
     lora.write_bytes(safetensors(unet__lora_A=(2,)))
-    adding.add("more_details", lora, folder)
+    import_local.add("more_details", lora, folder)
     found = model_selection.chosen(
         "diffusion", {"device": "cpu", "loras": {"own": "/o.safetensors"}}
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.errors import InvalidRequestError
-from polymux.models import adding, diffusion_folders, manifest
+from polymux.models import diffusion_folders, import_local, manifest
 from polymux.models.families import layout_of
 from polymux.models.folder import ModelsFolder
 from polymux.models.weights import weight_bytes
@@ -140,7 +140,7 @@ def test_a_lora_and_what_is_none(tmp_path: Path, folder: ModelsFolder) -> None:
             "huge.safetensors": (1 << 40).to_bytes(8, "little") + b"{}",
         },
     )
-    made = adding.add("more_details", tmp_path / "l", folder)
+    made = import_local.add("more_details", tmp_path / "l", folder)
     path = tmp_path / "l" / "more_details.safetensors"
     assert (made.family, made.engine_options()) == ("diffusion", {"model": str(path)})
     for name, words in {
@@ -150,13 +150,13 @@ def test_a_lora_and_what_is_none(tmp_path: Path, folder: ModelsFolder) -> None:
         "huge": "no file of safetensors",
     }.items():
         with pytest.raises(InvalidRequestError, match=words):
-            adding.add(name, tmp_path / f"{name}.safetensors", folder)
+            import_local.add(name, tmp_path / f"{name}.safetensors", folder)
 
 
 def test_a_folder_is_linked_copied_and_removed(tmp_path: Path, folder: ModelsFolder) -> None:
     place = write(tmp_path / "mine", pipeline())
-    linked = adding.add("linked", place, folder)
-    copied = adding.add("copied", place, folder, copy=True)
+    linked = import_local.add("linked", place, folder)
+    copied = import_local.add("copied", place, folder, copy=True)
     assert (linked.kind, copied.kind, linked.problem, copied.problem) == ("linked", "owned", "", "")
     kept = contents(folder.path / "copied")
     kept.pop("polymux-model.json")
@@ -190,8 +190,8 @@ def test_links_out_of_the_folder(tmp_path: Path, folder: ModelsFolder) -> None:
     (place / "unet" / WEIGHTS).rename(blob)
     (place / "unet" / WEIGHTS).symlink_to(blob)
     with pytest.raises(InvalidRequestError, match="leads out of the model's folder: --copy"):
-        adding.add("mine", place, folder)
-    adding.add("mine", place, folder, copy=True)
+        import_local.add("mine", place, folder)
+    import_local.add("mine", place, folder, copy=True)
     unet = folder.path / "mine" / "unet"
     assert (unet / WEIGHTS).read_bytes() == blob.read_bytes()
     assert not (unet / WEIGHTS).is_symlink()

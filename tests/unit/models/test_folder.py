@@ -14,8 +14,8 @@ from polymux.errors import (
     OutputExistsError,
     OutputRefusedError,
 )
-from polymux.models import adding, manifest
-from polymux.models.failures import ModelError
+from polymux.models import import_local, manifest
+from polymux.models.errors import ModelError
 from polymux.models.families import is_name, layout_of
 from polymux.models.folder import ModelsFolder
 from support.models import GGUF, contents, sha256
@@ -63,7 +63,7 @@ def test_the_folder_is_where_the_settings_say(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_own_files_are_named_and_stay(folder: ModelsFolder, gguf: Path) -> None:
-    made = adding.add("own-one", gguf, folder, license="my own")
+    made = import_local.add("own-one", gguf, folder, license="my own")
     assert (made.family, made.kind, made.problem) == ("chat", "linked", "")
     assert made.engine_options() == {"model": str(gguf)}
     assert (made.manifest.license, made.manifest.files[0].sha256) == ("my own", sha256(GGUF))
@@ -79,7 +79,7 @@ def test_own_files_are_named_and_stay(folder: ModelsFolder, gguf: Path) -> None:
 def test_own_files_are_copied(folder: ModelsFolder, tmp_path: Path) -> None:
     told: list[Any] = []
     own = speech(tmp_path / "own")
-    made = adding.add("w", own, folder, copy=True, on_progress=lambda *one: told.append(one))
+    made = import_local.add("w", own, folder, copy=True, on_progress=lambda *one: told.append(one))
     kept = contents(folder.path / "w")
     assert set(kept) == {"config.json", "model.bin", "tokenizer.json", "vocabulary.txt", MANIFEST}
     assert (made.family, made.kind) == ("speech", "owned")
@@ -93,7 +93,7 @@ def test_own_files_are_copied(folder: ModelsFolder, tmp_path: Path) -> None:
 def test_a_network_s_name_tells_no_factor(folder: ModelsFolder, tmp_path: Path) -> None:
     for name in ("a-x2", "b-x4plus", "3x_c"):
         path = network(tmp_path / "own", name)
-        made = adding.add(f"m{name}", path, folder)
+        made = import_local.add(f"m{name}", path, folder)
         assert (made.family, made.engine_options()) == ("upscale", {"model": str(path)})
 
 
@@ -103,7 +103,7 @@ def test_a_model_in_pieces_and_one_that_sees(folder: ModelsFolder, tmp_path: Pat
     for number in (1, 2, 3):
         (own / f"big-0000{number}-of-00003.gguf").write_bytes(GGUF)
     (own / "mmproj-big.gguf").write_bytes(GGUF)
-    made = adding.add("big", own, folder, family="chat", copy=True)
+    made = import_local.add("big", own, folder, family="chat", copy=True)
     assert len(made.manifest.files) == 4
     target = folder.path / "big"
     assert made.engine_options() == {
@@ -112,7 +112,7 @@ def test_a_model_in_pieces_and_one_that_sees(folder: ModelsFolder, tmp_path: Pat
     }
     (own / "big-00002-of-00003.gguf").unlink()
     with pytest.raises(InvalidRequestError, match="lacks big-00002-of-00003"):
-        adding.add("other", own, folder)
+        import_local.add("other", own, folder)
 
 
 def test_what_is_no_model(folder: ModelsFolder, tmp_path: Path, gguf: Path) -> None:
@@ -136,9 +136,9 @@ def test_what_is_no_model(folder: ModelsFolder, tmp_path: Path, gguf: Path) -> N
         (alone, None, "lacks up.bin"),
     ):
         with pytest.raises(InvalidRequestError, match=words):
-            adding.add("x", path, folder, family=family)
+            import_local.add("x", path, folder, family=family)
     with pytest.raises(InputNotFoundError, match="no file or folder"):
-        adding.add("x", tmp_path / "nothing", folder)
+        import_local.add("x", tmp_path / "nothing", folder)
     assert not folder.path.exists()
 
 
@@ -147,18 +147,18 @@ def test_names_that_are_none(folder: ModelsFolder, gguf: Path, name: str) -> Non
     assert not is_name(name)
     assert folder.find(name) is None
     with pytest.raises(InvalidRequestError, match="cannot be a model's name"):
-        adding.add(name, gguf, folder)
+        import_local.add(name, gguf, folder)
     with pytest.raises(InvalidRequestError):
         folder.remove(name)
 
 
 def test_a_name_is_taken_once(folder: ModelsFolder, gguf: Path) -> None:
-    adding.add("own-one", gguf, folder)
+    import_local.add("own-one", gguf, folder)
     with pytest.raises(OutputExistsError, match="models rm own-one"):
-        adding.add("own-one", gguf, folder, copy=True)
+        import_local.add("own-one", gguf, folder, copy=True)
     (folder.path / "empty").mkdir()
     with pytest.raises(OutputExistsError):
-        adding.add("empty", gguf, folder)
+        import_local.add("empty", gguf, folder)
     assert not folder.is_begun("own-one")
 
 
@@ -192,14 +192,14 @@ def test_what_people_put_there(folder: ModelsFolder, tmp_path: Path) -> None:
 @pytest.mark.parametrize("copy", [False, True])
 def test_a_name_may_end_as_a_file_s_does(folder: ModelsFolder, gguf: Path, copy: bool) -> None:
     """A name that was given is whole; only a file that was put there goes without its ending."""
-    made = adding.add("assistant.gguf", gguf, folder, copy=copy)
+    made = import_local.add("assistant.gguf", gguf, folder, copy=copy)
     assert (made.name, made.kind) == ("assistant.gguf", "owned" if copy else "linked")
     assert folder.installed() == [made]
     assert folder.default("chat") == made
     assert folder.find("assistant.gguf") == made
     assert folder.find("assistant") is None
     # The shorter name is another one, and free.
-    adding.add("assistant", gguf, folder)
+    import_local.add("assistant", gguf, folder)
     assert [one.name for one in folder.installed()] == ["assistant", "assistant.gguf"]
     folder.remove("assistant")
     folder.remove("assistant.gguf")
@@ -208,7 +208,7 @@ def test_a_name_may_end_as_a_file_s_does(folder: ModelsFolder, gguf: Path, copy:
 
 
 def test_a_damaged_model_keeps_its_name(folder: ModelsFolder, gguf: Path) -> None:
-    adding.add("own-one.gguf", gguf, folder, copy=True)
+    import_local.add("own-one.gguf", gguf, folder, copy=True)
     (folder.path / "own-one.gguf" / MANIFEST).write_text("[")
     (found,) = folder.installed()
     assert found.name == "own-one.gguf"
@@ -218,7 +218,7 @@ def test_a_damaged_model_keeps_its_name(folder: ModelsFolder, gguf: Path) -> Non
 
 def test_the_default_is_the_first_by_name(folder: ModelsFolder, gguf: Path) -> None:
     for name in ("b", "c", "a"):
-        adding.add(name, gguf, folder, copy=True)
+        import_local.add(name, gguf, folder, copy=True)
     default = folder.default("chat")
     assert default is not None
     assert default.name == "a"
@@ -230,7 +230,7 @@ def test_the_default_is_the_first_by_name(folder: ModelsFolder, gguf: Path) -> N
 
 
 def test_damage_is_found(folder: ModelsFolder, gguf: Path) -> None:
-    made = adding.add("own-one", gguf, folder, copy=True)
+    made = import_local.add("own-one", gguf, folder, copy=True)
     file = folder.path / "own-one" / "assistant.gguf"
     file.write_bytes(GGUF[:-1] + b"!")
     assert folder.get("own-one").problem == ""  # The length alone tells nothing.
@@ -244,7 +244,7 @@ def test_damage_is_found(folder: ModelsFolder, gguf: Path) -> None:
 
 
 def test_files_of_others_in_a_model_s_folder_stay(folder: ModelsFolder, gguf: Path) -> None:
-    adding.add("own-one", gguf, folder, copy=True)
+    import_local.add("own-one", gguf, folder, copy=True)
     notes = folder.path / "own-one" / "notes.txt"
     notes.write_text("own-one")
     assert folder.remove("own-one") == [notes]
@@ -255,7 +255,7 @@ def test_a_folder_that_is_a_link_is_somebody_s(
     folder: ModelsFolder, tmp_path: Path, gguf: Path
 ) -> None:
     other = ModelsFolder(tmp_path / "other")
-    adding.add("own-one", gguf, other, copy=True)
+    import_local.add("own-one", gguf, other, copy=True)
     folder.path.mkdir()
     (folder.path / "own-one").symlink_to(other.path / "own-one")
     assert folder.get("own-one").problem == ""
@@ -265,7 +265,7 @@ def test_a_folder_that_is_a_link_is_somebody_s(
 
 
 def test_a_folder_that_was_renamed_by_hand(folder: ModelsFolder, gguf: Path) -> None:
-    adding.add("own-one", gguf, folder, copy=True)
+    import_local.add("own-one", gguf, folder, copy=True)
     (folder.path / "own-one").rename(folder.path / "yours")
     assert [one.name for one in folder.installed()] == ["yours"]
     assert folder.get("yours").engine_options()["model"].endswith("/yours/assistant.gguf")
@@ -274,7 +274,7 @@ def test_a_folder_that_was_renamed_by_hand(folder: ModelsFolder, gguf: Path) -> 
 def test_files_in_the_folder_of_models_are_not_linked(folder: ModelsFolder) -> None:
     own = speech(folder.path / "whisper")
     with pytest.raises(InvalidRequestError, match="already"):
-        adding.add("again", own, folder)
+        import_local.add("again", own, folder)
 
 
 def test_a_copy_that_fails_leaves_nothing(folder: ModelsFolder, gguf: Path) -> None:
@@ -283,7 +283,7 @@ def test_a_copy_that_fails_leaves_nothing(folder: ModelsFolder, gguf: Path) -> N
 
     for copy in (True, False):
         with pytest.raises(KeyboardInterrupt):
-            adding.add("own-one", gguf, folder, copy=copy, on_progress=fail)
+            import_local.add("own-one", gguf, folder, copy=copy, on_progress=fail)
         assert list(folder.path.iterdir()) == []
 
 
@@ -342,7 +342,7 @@ def test_a_manifest_that_is_none(folder: ModelsFolder, change: dict[str, Any] | 
 
 
 def test_a_folder_that_may_not_be_read(folder: ModelsFolder, gguf: Path) -> None:
-    adding.add("own-one", gguf, folder, copy=True)
+    import_local.add("own-one", gguf, folder, copy=True)
     place = folder.path / "own-one"
     (place / MANIFEST).unlink()
     (place / MANIFEST).mkdir()  # Not even root can read that.

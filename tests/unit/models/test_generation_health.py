@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.models import adding, health, torch_device
+from polymux.models import health, import_local, torch_device
 from polymux.models.folder import ModelsFolder
 from polymux.runtime import model_selection
 from polymux.runtime.memory_budget import needed_bytes
@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelsFolder:
     for file, data in pipeline().items():
         (tmp_path / "own" / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "own" / file).write_bytes(data)
-    adding.add("sdxl-base-1.0", tmp_path / "own", made)
+    import_local.add("sdxl-base-1.0", tmp_path / "own", made)
     monkeypatch.setenv("POLYMUX_MODELS", str(made.path))
     return made
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from polymux.errors import OutputFailedError
-from polymux.models.failures import ModelError
-from polymux.models.pickled import convert
+from polymux.models.errors import ModelError
+from polymux.models.torch_pickle import convert
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +63,7 @@ def test_calls_are_refused_before_they_happen(tmp_path: Path, protocol: int) -> 
         ("torch", "load"),
         ("torch._utils", "_rebuild_tensor_v2.__globals__"),
         ("collections", "OrderedDict.fromkeys"),
-        ("polymux.models.pickled", "convert"),
+        ("polymux.models.torch_pickle", "convert"),
         ("functools", "partial"),
     ],
 )

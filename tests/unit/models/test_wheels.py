@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.models import catalogue, wheels
-from polymux.models.failures import ModelError
+from polymux.models.errors import ModelError
 from support.models import sha256
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from polymux.downloads.url_inputs import Bringer
-    from polymux.models.casting import Cast
+    from polymux.models.role_assignment import Cast
     from polymux.service.drafts import Draft
     from polymux.service.work import Work
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux._util.text import shown, size
 from polymux.errors import PolymuxError
-from polymux.models.failures import ModelError, check_room, writing
+from polymux.models.errors import ModelError, check_room, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from polymux._util.text import display_name
 from polymux.errors import InputUnreadableError, InvalidRequestError
-from polymux.models.failures import writing
+from polymux.models.errors import writing
 from polymux.models.families import checked_name, layout_of
 from polymux.models.folder import kept_of
 from polymux.models.manifest import Kept, Manifest, check_file_name, is_within

@@ -2,7 +2,7 @@
 
 What a repository alone knows is asked for first (`polymux.models.repositories`). What has come
 stays where a pull ends early, and the next goes on with it, within a file too
-(`polymux.models.unfinished`); of wheels only those that came whole, as pip keeps nothing of others.
+(`polymux.models.partial_file`); of wheels only those that came whole, as pip keeps nothing of others.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
 from polymux.models.catalogue import File, Model, Part, Source
-from polymux.models.failures import ModelError, check_room, writing
+from polymux.models.errors import ModelError, check_room, writing
 from polymux.models.families import layout_of
 from polymux.models.folder import sha256_of
 from polymux.models.manifest import Kept, Manifest
-from polymux.models.pickled import convert
+from polymux.models.partial_file import UnfinishedFile, tidy
 from polymux.models.repositories import address, policy_of, refused, resolved
-from polymux.models.unfinished import UnfinishedFile, tidy
+from polymux.models.torch_pickle import convert
 from polymux.models.wheels import fetch_wheel, unpack
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import shutil
 from typing import TYPE_CHECKING, Any, Self
 
 from polymux._util.atomic_file import write_atomically
-from polymux.models.failures import writing
+from polymux.models.errors import writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
