@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 from polymux._util.text import display_name
 from polymux.errors import CatalogueError
-from polymux.songs.failures import is_busy, is_damaged, is_full
+from polymux.songs.errors import is_busy, is_damaged, is_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -237,7 +237,7 @@ def _stats(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) ->
 
 def _export(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
     if options.file == "-":
-        from polymux.songs.exporting import pieces
+        from polymux.songs.export import pieces
 
         for text in pieces(catalogue.songs(), options.format):
             write_text(text)

@@ -213,11 +213,11 @@ def _songs(
     catalogue: Catalogue | str | os.PathLike[str] | None, media: Backend, folder: Path
 ) -> Backend | None:
     """The catalogue, for its owner."""
-    from polymux.songs.addresses import FileAddresses
     from polymux.songs.backend import CatalogueBackend
     from polymux.songs.catalogue import Catalogue
-    from polymux.songs.reading import Library
-    from polymux.songs.serving import served_folder
+    from polymux.songs.links import FileAddresses
+    from polymux.songs.reader import Library
+    from polymux.songs.selection import served_folder
 
     if isinstance(catalogue, Catalogue):
         library = Library.of(catalogue)

@@ -27,10 +27,10 @@ from polymux.runtime.model_selection import available, chosen
 from polymux.runtime.upstream_settings import upstreams_of
 from polymux.server.settings import EngineSettings
 from polymux.service.backend import Backend
-from polymux.songs.addresses import SignedAddresses
 from polymux.songs.backend import CatalogueBackend
-from polymux.songs.reading import Library
-from polymux.songs.serving import served_folder
+from polymux.songs.links import SignedAddresses
+from polymux.songs.reader import Library
+from polymux.songs.selection import served_folder
 from polymux.summaries.backend import SummaryBackend
 from polymux.upstreams.song_recognition.backend import SongRecognitionBackend
 from polymux.upstreams.song_search.backend import SongSearchBackend

@@ -145,7 +145,7 @@ def remedy(operation: str, variant: str = "", values: Mapping[str, Any] | None =
 
 
 def _remedy_of_songs(operation: str) -> str:
-    from polymux.songs.serving import REMEDY
+    from polymux.songs.selection import REMEDY
     from polymux.upstreams.song_recognition import backend as recognition
     from polymux.upstreams.song_search import backend as search
 

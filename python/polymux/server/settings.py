@@ -21,7 +21,7 @@ from polymux.server.doors.settings import DoorSettings
 from polymux.server.engine_options import option_problems
 from polymux.server.setting_checks import is_every_address, no_origin, origin_of, problems_with
 from polymux.service.routes import Route
-from polymux.songs.serving import SongSettings
+from polymux.songs.selection import SongSettings
 from polymux.summaries.settings import SummaryOptions
 from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
 from polymux.upstreams.song_search.settings import SongSearchSettings

@@ -12,9 +12,9 @@ from polymux import errors
 from polymux.server.answers import send_whole
 from polymux.server.endpoint import Endpoint
 from polymux.service.failures import refusal
-from polymux.songs.addresses import COVER, PAGES, signature
 from polymux.songs.backend import CatalogueBackend
 from polymux.songs.covers import cover_of
+from polymux.songs.links import COVER, PAGES, signature
 from polymux.songs.pages import POLICY, song_page
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from polymux.engines.media.engine import SONG_QUERY
 from polymux.service.backend import Backend, Health
 from polymux.service.failures import engine_failed, invalid, refusal
 from polymux.service.work import Product, Sink
-from polymux.songs.folding import folded
-from polymux.songs.serving import REMEDY, told
+from polymux.songs.selection import REMEDY, told
+from polymux.songs.text_normalization import folded
 from polymux.songs.text_search import search_text
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from polymux.service.dispatch import Service
     from polymux.service.store import Store
     from polymux.service.work import Work
-    from polymux.songs.addresses import Addresses
     from polymux.songs.catalogue import Catalogue
-    from polymux.songs.reading import Library
+    from polymux.songs.links import Addresses
+    from polymux.songs.reader import Library
     from polymux.songs.results import CatalogueSong, Match
 
 _log = logging.getLogger("polymux.songs")

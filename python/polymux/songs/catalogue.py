@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Literal
 from polymux._util.sqlite import library
 from polymux.errors import InvalidRequestError
 from polymux.media.options import flag, integer
-from polymux.songs import exporting, text_search
-from polymux.songs.adding import Addition, is_there
+from polymux.songs import export as exporting
+from polymux.songs import text_search
 from polymux.songs.database import Database
 from polymux.songs.identifying import identify_query, query_of
 from polymux.songs.index import CatalogueIndex
+from polymux.songs.indexer import Addition, is_there
 from polymux.songs.results import CatalogueSong, CatalogueStatistics, CheckReport
+from polymux.songs.scanner import absolute_path, files_of, is_folder, named_path, several
 from polymux.songs.settings import catalogue_folder, checked_confidence, made_folder
 from polymux.songs.table import SongTable
-from polymux.songs.walking import absolute_path, files_of, is_folder, named_path, several
-from polymux.songs.writing import WritingLock
+from polymux.songs.write_lock import WritingLock
 
 if TYPE_CHECKING:
     import threading

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from polymux._util.sqlite import Connection
 from polymux._util.text import display_name
 from polymux.errors import CatalogueError
-from polymux.songs.failures import is_damaged
+from polymux.songs.errors import is_damaged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

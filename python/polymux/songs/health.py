@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polymux.errors import CatalogueError
-from polymux.songs.serving import REMEDY, served_folder, told
+from polymux.songs.selection import REMEDY, served_folder, told
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ def songs(wanted: Path | None = None) -> dict[str, Any]:
     folder = served_folder(wanted)
     count, problem = 0, None
     if folder is not None:
-        from polymux.songs.reading import Library
+        from polymux.songs.reader import Library
 
         library = Library(folder)
         try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import display_name
 from polymux.errors import CatalogueError, MissingDependencyError, PolymuxError
-from polymux.songs.failures import is_full
+from polymux.songs.errors import is_full
 from polymux.songs.table import signed
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from polymux._native._media import SongIndex
     from polymux.songs.database import Database
-    from polymux.songs.writing import WritingLock
+    from polymux.songs.write_lock import WritingLock
 
 _log = logging.getLogger("polymux.songs")
 

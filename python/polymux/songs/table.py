@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from polymux.songs.folding import folded, spellings
 from polymux.songs.results import CatalogueSong
+from polymux.songs.text_normalization import folded, spellings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from polymux.songs.folding import tidy
+from polymux.songs.text_normalization import tidy
 
 if TYPE_CHECKING:
     from polymux.media.results import Cover, MediaInfo

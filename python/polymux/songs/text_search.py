@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from polymux.errors import InvalidRequestError
 from polymux.media.options import integer
-from polymux.songs.folding import folded, spellings
+from polymux.songs.text_normalization import folded, spellings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,7 @@ from polymux.runtime.upstream_settings import UpstreamSettings
 from polymux.server.doors.settings import DoorSettings
 from polymux.server.operations import OperationEndpoint
 from polymux.server.settings import EngineSettings, Limits, ServerSettings, StoreSettings
-from polymux.songs.serving import SongSettings
+from polymux.songs.selection import SongSettings
 from polymux.summaries.settings import SummaryOptions
 from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
 from polymux.upstreams.song_search.settings import SongSearchSettings

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from polymux.songs.reading import ReadCatalogue
+from polymux.songs.reader import ReadCatalogue
 from support import catalogue_songs, programs
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def test_somebody_else_may_change_it(
             patched.setattr("polymux._util.sqlite.apsw", None)
         reader = ReadCatalogue(filled)
         assert reader.identify(snippets[4]) is None
-    monkeypatch.setattr("polymux.songs.writing.WritingLock.try_acquire", lambda _: False)
+    monkeypatch.setattr("polymux.songs.write_lock.WritingLock.try_acquire", lambda _: False)
     with reader:
         with polymux.Catalogue(filled) as owner:
             owner.add(added)

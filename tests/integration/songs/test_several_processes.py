@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux.songs.catalogue import Catalogue
-from polymux.songs.reading import Library, ReadCatalogue
+from polymux.songs.reader import Library, ReadCatalogue
 from support import catalogue_songs, programs
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.songs import reading
-from polymux.songs.reading import ReadCatalogue
+from polymux.songs import reader as reading
+from polymux.songs.reader import ReadCatalogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable

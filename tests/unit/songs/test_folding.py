@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from polymux.songs.folding import folded, spellings, tidy
+from polymux.songs.text_normalization import folded, spellings, tidy
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 from polymux.errors import PolymuxError
 from polymux.songs.catalogue import Catalogue
 from polymux.songs.index import CatalogueIndex
-from polymux.songs.serving import DATABASE
-from polymux.songs.writing import WritingLock
+from polymux.songs.selection import DATABASE
+from polymux.songs.write_lock import WritingLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -37,7 +37,7 @@ class SongSettings:
         InvalidRequestError: The confidence is out of its range.
 
     Example:
-        >>> from polymux.songs.serving import SongSettings
+        >>> from polymux.songs.selection import SongSettings
         >>> SongSettings().empty_when_unknown
         False
     """
@@ -58,7 +58,7 @@ def served_folder(wanted: str | os.PathLike[str] | None) -> Path | None:
         wanted: The one that is named; None for the default one.
 
     Example:
-        >>> from polymux.songs.serving import served_folder
+        >>> from polymux.songs.selection import served_folder
         >>> served_folder("music/catalogue").name
         'catalogue'
     """
@@ -77,7 +77,7 @@ def told(count: int) -> str:
     """How many songs there are, for people.
 
     Example:
-        >>> from polymux.songs.serving import told
+        >>> from polymux.songs.selection import told
         >>> told(1), told(2500)
         ('1 song', '2,500 songs')
     """

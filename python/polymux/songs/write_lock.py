@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from polymux._util.text import display_name
 from polymux.errors import CatalogueError
-from polymux.songs.failures import is_busy
+from polymux.songs.errors import is_busy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -32,7 +32,7 @@ def folded(text: str) -> str:
     not. A text of signs alone stays as it is, in small letters: there are such titles.
 
     Example:
-        >>> from polymux.songs.folding import folded
+        >>> from polymux.songs.text_normalization import folded
         >>> folded("Beyoncé: Déjà Vu (feat. JAY-Z)"), folded("Don't Łódź"), folded("!!!")
         ('beyonce deja vu feat jay z', 'dont lodz', '!!!')
     """
@@ -60,7 +60,7 @@ def tidy(text: str) -> str:
     r"""A text on one line, without control characters, of 500 characters at most.
 
     Example:
-        >>> from polymux.songs.folding import tidy
+        >>> from polymux.songs.text_normalization import tidy
         >>> tidy("  Blue\x00\n Danube ")
         'Blue Danube'
     """
@@ -77,7 +77,7 @@ def spellings(word: str) -> set[str]:
     missing, one too many, another one, or two that have changed places.
 
     Example:
-        >>> from polymux.songs.folding import spellings
+        >>> from polymux.songs.text_normalization import spellings
         >>> sorted(spellings("abc")), sorted(spellings("song") & spellings("sogn"))
         (['ab', 'abc', 'ac', 'bc'], ['sog', 'son'])
     """
