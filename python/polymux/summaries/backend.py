@@ -12,8 +12,8 @@ from polymux.service.backend import Backend
 from polymux.service.failures import refusal
 from polymux.service.work import Product, Work
 from polymux.summaries.captions import LONGEST_BYTES, Said, has_words, read_captions
-from polymux.summaries.parts import Chapter
-from polymux.summaries.writing import Writer, spoken
+from polymux.summaries.chunking import Chapter
+from polymux.summaries.prompts import Writer, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from polymux.downloads.downloader import Downloaded, PageDownloader
     from polymux.service.dispatch import Service
     from polymux.service.work import Sink
-    from polymux.summaries.parts import Part
+    from polymux.summaries.chunking import Part
     from polymux.summaries.settings import SummaryOptions
 
 _FETCHING, _LISTENING, _READING = 0.3, 0.6, 0.95

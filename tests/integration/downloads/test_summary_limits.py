@@ -11,7 +11,7 @@ import pytest
 from polymux import Client, errors
 from polymux.summaries import backend
 from polymux.summaries.captions import read_captions
-from polymux.summaries.writing import Writer
+from polymux.summaries.prompts import Writer
 from support.fetches import wait_until
 from support.summaries import SUMMARIZE, Served
 from support.video_site import CAPTIONS, Site

@@ -15,7 +15,7 @@ from polymux.summaries.captions import (
     read_captions,
     says_anything,
 )
-from polymux.summaries.parts import Chapter, parts_of
+from polymux.summaries.chunking import Chapter, parts_of
 from polymux.summaries.settings import SummaryOptions
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.service.failures import refusal
-from polymux.summaries.parts import parts_of
+from polymux.summaries.chunking import parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from polymux.summaries.captions import Said
-    from polymux.summaries.parts import Chapter, Part
+    from polymux.summaries.chunking import Chapter, Part
     from polymux.summaries.settings import SummaryOptions
 
 _RULES = (
