@@ -22,7 +22,7 @@ from polymux.cluster.messages import Plan
 from polymux.cluster.serving import Cluster
 from polymux.cluster.settings import RaySettings
 from polymux.engines.process.supervisor import EngineBackend, Supervision
-from polymux.service.work import Sink, Work
+from polymux.service.model import Sink, Work
 
 from benchmarks.measure import load_average, machine
 from benchmarks.ray.echo import FAMILY

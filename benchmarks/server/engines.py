@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux.engines.base import Engine, Output, Produced
 from polymux.service.backend import Backend
-from polymux.service.work import Product
+from polymux.service.model import Product
 
 from benchmarks.server.conversation import COMPLETION, HOLD, STREAM
 from benchmarks.server.pacing import beats, stamped, wanted
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
     from polymux.engines.base import EngineSink, Request, Token
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
 
 FAMILY = "benchmarks.server.engines:NoopEngine"
 OPERATIONS = ("chat", "convert_to_mp3")

@@ -6,8 +6,8 @@ import math
 import threading
 from typing import TYPE_CHECKING
 
+from polymux.service.model import LOCAL
 from polymux.service.store import Store
-from polymux.service.work import LOCAL
 
 if TYPE_CHECKING:
     from pathlib import Path

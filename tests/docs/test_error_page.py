@@ -15,7 +15,8 @@ from polymux.cli.failures import code_of
 from polymux.client.answer import _class_of
 from polymux.server.early_refusals import _REASONS
 from polymux.server.operations import CANCELED
-from polymux.service import failures, records
+from polymux.service import errors as failures
+from polymux.service import job_table
 from support.native_build import ROOT
 
 PAGE = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
@@ -75,7 +76,7 @@ def answered() -> dict[tuple[int, str], list[str]]:
                     found.setdefault(told, []).append(f"{path.name}:{node.lineno}")
     unforeseen = failures.described(ValueError())
     store_failed = failures.described(failures.StoreError(""))
-    for told in (unforeseen, store_failed, records.INTERRUPTED, CANCELED):
+    for told in (unforeseen, store_failed, job_table.INTERRUPTED, CANCELED):
         found[told["status"], told["code"]] = ["failures"]
     for status, (code, _) in _REASONS.items():
         found[status, code] = ["early_refusals"]

@@ -17,7 +17,7 @@ from polymux._native import _media as media
 from polymux.engines.base import Cancelled, Request, Token
 from polymux.engines.media.engine import LOAD_FRAMES, MediaEngine
 from polymux.media.video import read_frames, write_video
-from polymux.service.work import Upload
+from polymux.service.model import Upload
 from support import programs
 from support.video_files import drawn, facts_of, likeness
 

@@ -17,7 +17,7 @@ from polymux.downloads.url_inputs import Bringer, addressed
 from polymux.engines.process.in_process import InProcessBackend
 from polymux.fetch.fetch import FetchPolicy
 from polymux.service.backend import Backend
-from polymux.service.work import Product
+from polymux.service.model import Product
 from polymux.summaries.backend import SummaryBackend
 from polymux.summaries.settings import SummaryOptions
 
@@ -28,7 +28,7 @@ from support.services import Scripted
 if TYPE_CHECKING:
     from typing import Self
 
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
 
     from support.web import Server
 

@@ -15,7 +15,7 @@ from polymux.engines.media.engine import LOAD_PICTURES, MEASURE_PICTURE, REMUX
 from polymux.fetch.fetch import FetchPolicy
 from polymux.models.role_assignment import Cast
 from polymux.models.roles import ROLES
-from polymux.service.work import Made, Product
+from polymux.service.model import Made, Product
 from polymux.summaries.backend import SummaryBackend
 from polymux.summaries.settings import SummaryOptions
 from polymux.upstreams.song_search.backend import SongSearchBackend
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.service.backend import Backend
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
 
 #: The only one that requests may name.
 PROXY = f"http://{PUBLIC}:80"

@@ -25,10 +25,10 @@ from polymux.downloads.url_inputs import Bringer, failure_of
 from polymux.errors import PolymuxError
 from polymux.fetch.fetch import FetchPolicy
 from polymux.server.doors.replicate.delivery import Delivery
-from polymux.service.dispatch import Service, is_job
-from polymux.service.failures import described
+from polymux.service.errors import described
+from polymux.service.model import Sink, Upload, Work
+from polymux.service.service import Service, is_job
 from polymux.service.store import Store
-from polymux.service.work import Sink, Upload, Work
 from polymux.upstreams.client import UpstreamServer
 from polymux.upstreams.polymux import PolymuxUpstream
 from polymux.upstreams.replicate.backend import ReplicateUpstream
@@ -50,7 +50,7 @@ from support.url_corpus import PUBLIC, proxies, urls
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable
 
-    from polymux.service.drafts import Draft
+    from polymux.service.temporary_files import Draft
 
 #: A file of the request's own, where one must be; any will do, as nothing opens it.
 _FILE = Upload(Path(os.devnull), "a.png", "image/png", 0)

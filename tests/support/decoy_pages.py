@@ -32,7 +32,7 @@ from support.url_corpus import PUBLIC, urls
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from polymux.service.dispatch import Service
+    from polymux.service.service import Service
 
 #: Of the corpus, one of how many is led to at the field itself where not all are.
 EVERY = 15

@@ -13,7 +13,7 @@ from polymux.contract import operation
 from polymux.engines.base import EngineSink, Request, Token
 from polymux.engines.diffusion.engine import DiffusionEngine
 from polymux.engines.diffusion.image_files import FACTS, SAMPLES
-from polymux.service.work import Upload
+from polymux.service.model import Upload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

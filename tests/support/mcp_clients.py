@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from polymux.service.work import Made, Product, Upload
+from polymux.service.model import Made, Product, Upload
 
 from support.commands import PROGRAM, environment
 from support.services import Scripted
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import mcp_types as types
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
 
     from support.polymux_server import Answer, Asked
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import openai
 from polymux.server.settings import EngineSettings
-from polymux.service.work import Made, Product
+from polymux.service.model import Made, Product
 from servers import media
 
 from support.chat_model import model_path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
 
     from support.polymux_server import Asked
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import replicate
-from polymux.service.work import Made, Product, Upload
+from polymux.service.model import Made, Product, Upload
 from servers import media
 
 from support.polymux_server import Box, PolymuxServer
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
     from servers.certificates import Authority
 
 OPERATIONS = (

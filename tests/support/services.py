@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import contract
 from polymux.service.backend import Backend
-from polymux.service.dispatch import Service
+from polymux.service.model import Caller, Estimate, Made, Product, Work
+from polymux.service.service import Service
 from polymux.service.store import Store
-from polymux.service.work import Caller, Estimate, Made, Product, Work
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from pathlib import Path
 
     from polymux.service.admission import Bounds
+    from polymux.service.model import Sink
     from polymux.service.routes import Route
-    from polymux.service.work import Sink
 
 ALICE = Caller("alice", "Alice")
 BOB = Caller("bob", "Bob")

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from polymux.errors import PolymuxError
 from polymux.service import database
-from polymux.service.failures import described
-from polymux.service.records import SUCCEEDED, Job, new_id
+from polymux.service.errors import described
+from polymux.service.job_table import SUCCEEDED, Job, new_id
 from polymux.service.store import Store
 
 if TYPE_CHECKING:

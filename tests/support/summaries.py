@@ -13,7 +13,7 @@ from polymux.downloads.settings import DownloadSettings
 from polymux.engines.base import Cancelled, Engine, Output
 from polymux.fetch.fetch import FetchPolicy
 from polymux.service.backend import Backend
-from polymux.service.work import Product
+from polymux.service.model import Product
 from polymux.summaries.backend import SummaryBackend
 from polymux.summaries.settings import SummaryOptions
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from polymux.engines.base import EngineSink, Request, Token
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
 
     from support.web import Server
 

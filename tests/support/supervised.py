@@ -17,8 +17,8 @@ from support.services import chat_of, running
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
 
-    from polymux.service.dispatch import Service
-    from polymux.service.work import Work
+    from polymux.service.model import Work
+    from polymux.service.service import Service
 
 TESTS = Path(__file__).parents[1]
 QUICK = Supervision(threads=1, idle_s=30, load_s=20, silence_s=20, grace_s=0.3)

@@ -193,7 +193,7 @@ def _plain(key: Key) -> dict[str, Any]:
     """A key without itself."""
     from dataclasses import asdict
 
-    from polymux.service.records import moment
+    from polymux.service.job_table import moment
 
     one = {name: value for name, value in asdict(key).items() if name != "sha256"}
     times = {"created_at": moment(key.created_at), "expires_at": moment(key.expires_at)}

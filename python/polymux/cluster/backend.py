@@ -23,8 +23,8 @@ from polymux.cluster.messages import (
     Sent,
 )
 from polymux.service.backend import Backend, Health
-from polymux.service.failures import engine_failed, refusal, restored
-from polymux.service.work import Made, Product, Upload
+from polymux.service.errors import engine_failed, refusal, restored
+from polymux.service.model import Made, Product, Upload
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from polymux.cluster.messages import Event
     from polymux.cluster.serving import Cluster
-    from polymux.service.drafts import Draft
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
+    from polymux.service.temporary_files import Draft
 
 _log = logging.getLogger("polymux.cluster")
 _RETRY_AFTER_S = 5.0

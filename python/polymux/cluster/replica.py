@@ -28,9 +28,9 @@ from polymux.cluster.messages import (
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.errors import PolymuxError
 from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
-from polymux.service.drafts import Draft
-from polymux.service.failures import described
-from polymux.service.work import Made, Sink, Upload, Work
+from polymux.service.errors import described
+from polymux.service.model import Made, Sink, Upload, Work
+from polymux.service.temporary_files import Draft
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

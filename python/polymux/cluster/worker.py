@@ -14,7 +14,7 @@ from polymux.batches.storing import Storage
 from polymux.cluster.feed import PIECE_BYTES, Outcome, table_of
 from polymux.cluster.packing import packed_outcome, unpacked_order
 from polymux.errors import InternalError, PolymuxError
-from polymux.service.failures import engine_failed
+from polymux.service.errors import engine_failed
 
 if TYPE_CHECKING:
     from polymux.batches.subject import Subject

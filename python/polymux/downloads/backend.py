@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.engines.media.engine import PAGE_COVER, PAGE_TAGS, REMUX
 from polymux.service.backend import Backend
-from polymux.service.failures import refusal
-from polymux.service.work import Product
+from polymux.service.errors import refusal
+from polymux.service.model import Product
 from polymux.upstreams.song_search.songs import search_text
 
 if TYPE_CHECKING:
     from polymux.downloads.downloader import PageDownloader
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
 
 _HEIGHT = re.compile(r"([0-9]{3,4})p?", re.ASCII)
 #: Of a download's progress, what the page is; the rest is the making of one file.

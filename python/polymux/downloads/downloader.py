@@ -21,16 +21,16 @@ from polymux.downloads.url_inputs import failure_of, refused_address
 from polymux.downloads.ytdlp import site_failed
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.fetch.fetch import FetchLimits, ajudged
-from polymux.service.failures import engine_failed, refusal
-from polymux.service.work import LOCAL, Upload, Work
+from polymux.service.errors import engine_failed, refusal
+from polymux.service.model import LOCAL, Upload, Work
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from polymux.downloads.settings import DownloadSettings
     from polymux.fetch.fetch import FetchPolicy
-    from polymux.service.drafts import Draft
-    from polymux.service.work import Sink
+    from polymux.service.model import Sink
+    from polymux.service.temporary_files import Draft
 
 _FAMILY = "polymux.downloads.engine:DownloadEngine"
 _LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)

@@ -16,7 +16,7 @@ from polymux.downloads.formats import finished, live
 from polymux.downloads.ytdlp import asks_as_browser, extracted, loaded_library, site_failed
 from polymux.engines.base import Cancelled, Engine, Output
 from polymux.media.options import cover_type
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 from polymux.summaries.captions import chosen_captions, says_anything
 
 if TYPE_CHECKING:

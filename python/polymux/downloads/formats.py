@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.downloads.ytdlp import site_failed
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

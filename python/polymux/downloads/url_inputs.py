@@ -17,8 +17,8 @@ from polymux._first_bytes import NO_TEXT
 from polymux._util.text import display_name
 from polymux.fetch.fetch import FetchLimits, afetch
 from polymux.service.backend import Backend, Health
-from polymux.service.failures import refusal
-from polymux.service.work import Estimate, Upload
+from polymux.service.errors import refusal
+from polymux.service.model import Estimate, Upload
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from polymux.fetch.fetch import Fetched, FetchPolicy
     from polymux.service.chunks import Chunk
-    from polymux.service.dispatch import Service
-    from polymux.service.drafts import Draft
-    from polymux.service.work import Product, Sink, Work
+    from polymux.service.model import Product, Sink, Work
+    from polymux.service.service import Service
+    from polymux.service.temporary_files import Draft
 
     class Pages(Protocol):
         """What knows how to get media out of pages."""

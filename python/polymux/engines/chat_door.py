@@ -14,7 +14,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from polymux.service.failures import engine_failed
+from polymux.service.errors import engine_failed
 
 
 class Door:

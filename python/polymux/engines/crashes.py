@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from polymux import errors
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 
 MOST_CRASHES = 3
 CRASHES_WITHIN_S = 300.0

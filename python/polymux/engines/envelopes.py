@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.service.failures import described, engine_failed
-from polymux.service.work import Made, Upload
+from polymux.service.errors import described, engine_failed
+from polymux.service.model import Made, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from polymux.service.drafts import Draft
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
+    from polymux.service.temporary_files import Draft
 
 
 def header_of(work: Work) -> dict[str, Any]:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
 from polymux.engines.media.engine import MEASURE_PICTURE, MEASURE_SOUND
-from polymux.service.failures import engine_failed
+from polymux.service.errors import engine_failed
+from polymux.service.model import Estimate, Sink
 from polymux.service.pace import Pace
-from polymux.service.work import Estimate, Sink
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from polymux.service.drafts import Draft
-    from polymux.service.work import Product, Work
+    from polymux.service.model import Product, Work
+    from polymux.service.temporary_files import Draft
 
     #: `run` of the media engine's backend.
     Runs = Callable[[Work, Sink], Awaitable[Product]]

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

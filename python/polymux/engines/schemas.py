@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from polymux.engines.schema_references import odd_step, referred
-from polymux.service.failures import invalid
+from polymux.service.errors import invalid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from polymux.service.work import Upload
+from polymux.service.model import Upload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from polymux.engines.process.framing import Frame
     from polymux.engines.process.process import CrashError
-    from polymux.service.drafts import Draft
-    from polymux.service.work import Work
+    from polymux.service.model import Work
+    from polymux.service.temporary_files import Draft
 
 #: Slower than anything is read and decoded that can be.
 _READ_BYTES_PER_S = 1e6

@@ -8,12 +8,12 @@ from polymux import errors
 from polymux.models.role_assignment import why_missing
 from polymux.models.roles import ROLES, needed_roles
 from polymux.service.backend import Backend, Health
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from polymux.service.work import Product, Sink, Work
+    from polymux.service.model import Product, Sink, Work
 
 
 class WithoutModel(Backend):

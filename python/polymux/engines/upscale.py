@@ -15,7 +15,7 @@ from polymux import errors
 from polymux._util.text import shown
 from polymux.engines.base import Engine, Output, Produced
 from polymux.engines.models import hash_of, missing_package, threads
-from polymux.service.failures import engine_failed, refusal
+from polymux.service.errors import engine_failed, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from polymux.engines.base import EngineSink, Request, Token
-    from polymux.service.work import Upload
+    from polymux.service.model import Upload
 
     Floats = NDArray[np.float32]
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from polymux.local.home import Intake, LocalHome
     from polymux.server.settings import EngineSettings
     from polymux.service.backend import Backend
-    from polymux.service.work import Work
+    from polymux.service.model import Work
     from polymux.songs.catalogue import Catalogue
     from polymux.summaries.settings import SummaryOptions
     from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
@@ -158,8 +158,8 @@ class AsyncLocal(AsyncOperations):
         from polymux import contract
         from polymux.client.options import as_timeout
         from polymux.local import home as calls
-        from polymux.service.dispatch import is_job
-        from polymux.service.work import heard_at_the_end
+        from polymux.service.model import heard_at_the_end
+        from polymux.service.service import is_job
 
         del on_upload  # Nothing is sent anywhere.
         limit_s = as_timeout(timeout).total

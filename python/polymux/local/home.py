@@ -24,9 +24,9 @@ from polymux.local.local_file import LocalFile
 from polymux.media.inputs import path_bytes
 from polymux.service import shapes
 from polymux.service.admission import Bounds
-from polymux.service.dispatch import Service
-from polymux.service.failures import restored
-from polymux.service.work import LOCAL, Work
+from polymux.service.errors import restored
+from polymux.service.model import LOCAL, Work
+from polymux.service.service import Service
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from polymux.media.media_file import MediaFile
     from polymux.server.settings import EngineSettings, ServerSettings
     from polymux.service.backend import Backend
-    from polymux.service.records import Job
+    from polymux.service.job_table import Job
     from polymux.service.store import Store
     from polymux.songs.catalogue import Catalogue
     from polymux.summaries.settings import SummaryOptions

@@ -19,13 +19,13 @@ from polymux.errors import (
     OperationCancelledError,
 )
 from polymux.media.inputs import file_given, path_bytes
-from polymux.service.work import Upload
+from polymux.service.model import Upload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from polymux.service.drafts import Draft
     from polymux.service.media_store import MediaStore
+    from polymux.service.temporary_files import Draft
 
 Result = TypeVar("Result")
 

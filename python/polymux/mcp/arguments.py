@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import contract
 from polymux.mcp.tools import CHATS, SELECTOR, file_fields, models_of
-from polymux.service.failures import invalid
+from polymux.service.errors import invalid
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -66,7 +66,7 @@ def checked(
 
     Args:
         arguments: What was given.
-        files: Name to `polymux.service.work.Upload`.
+        files: Name to `polymux.service.model.Upload`.
         longest_bytes: Longest JSON of all that is no file. Default: 32 MiB.
 
     Raises:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from polymux.mcp.answers import MadeFile, Outcome
     from polymux.mcp.arguments import Arguments
     from polymux.mcp.files import Input
-    from polymux.service.work import Caller
+    from polymux.service.model import Caller
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, unquote_to_bytes, urlsplit
 
 from polymux._util.text import display_name
-from polymux.service.failures import invalid
+from polymux.service.errors import invalid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

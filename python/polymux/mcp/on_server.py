@@ -11,7 +11,7 @@ from polymux import errors
 from polymux.cli.answers import files_of
 from polymux.mcp.answers import MadeFile, Outcome
 from polymux.mcp.tools import CHATS
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from polymux.mcp.desks import Call, Desk
     from polymux.mcp.files import Input
     from polymux.media.media_file import MediaFile
-    from polymux.service.work import Caller
+    from polymux.service.model import Caller
 
 #: Files whose addresses are remembered; of more, the oldest are forgotten.
 _MOST_FILES = 1000

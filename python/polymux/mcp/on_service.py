@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 from polymux.mcp.answers import MadeFile, Outcome
 from polymux.mcp.arguments import checked
 from polymux.service import shapes
-from polymux.service.dispatch import is_job
-from polymux.service.drafts import copied, written
-from polymux.service.failures import invalid, restored
-from polymux.service.records import CANCELED, SUCCEEDED
-from polymux.service.work import Upload, Work, heard_at_the_end
+from polymux.service.errors import invalid, restored
+from polymux.service.job_table import CANCELED, SUCCEEDED
+from polymux.service.model import Upload, Work, heard_at_the_end
+from polymux.service.service import is_job
+from polymux.service.temporary_files import copied, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from polymux.mcp.desks import Call
     from polymux.mcp.files import Input
-    from polymux.service.dispatch import Service
+    from polymux.service.job_table import Job
     from polymux.service.media_store import StoredFile
-    from polymux.service.records import Job
-    from polymux.service.work import Caller
+    from polymux.service.model import Caller
+    from polymux.service.service import Service
 
 _JOBS_ON_A_PAGE = 50
 _LARGEST_CURSOR = 1 << 62

@@ -28,8 +28,8 @@ from polymux.mcp.arguments import sorted_out
 from polymux.mcp.desks import Call
 from polymux.mcp.files import Input, check_length
 from polymux.mcp.tools import described
-from polymux.service.failures import described as told_of
-from polymux.service.failures import refusal
+from polymux.service.errors import described as told_of
+from polymux.service.errors import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from polymux.mcp.answers import Outcome
     from polymux.mcp.arguments import Arguments
     from polymux.mcp.desks import Desk
-    from polymux.service.work import Caller
+    from polymux.service.model import Caller
 
     #: A request, with what its transport has put beside it.
     Context: TypeAlias = ServerRequestContext[Any, Any]

@@ -21,7 +21,7 @@ from polymux.mcp.arguments import LONGEST_JSON_BYTES
 from polymux.mcp.on_service import ServiceDesk
 from polymux.mcp.protocol import Visitor, make_server
 from polymux.service import shapes
-from polymux.service.work import LOCAL
+from polymux.service.model import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from polymux.mcp.desks import Desk
     from polymux.mcp.files import Folders, Input
     from polymux.mcp.protocol import Context
+    from polymux.service.job_table import Job
     from polymux.service.media_store import StoredFile
-    from polymux.service.records import Job
 
 #: What the client is asked for, and answers under that name.
 _ROOTS = "roots"

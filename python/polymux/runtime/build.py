@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from polymux.cluster.settings import RaySettings
     from polymux.downloads.downloader import PageDownloader
     from polymux.server.settings import ServerSettings
-    from polymux.service.work import Estimate, Product, Sink, Work
+    from polymux.service.model import Estimate, Product, Sink, Work
 
 
 class MediaWork(Backend):

@@ -12,7 +12,7 @@ from polymux import errors
 from polymux.engines.chat.gguf import gguf_facts
 from polymux.engines.models import context_tokens
 from polymux.models.families import layout_of
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

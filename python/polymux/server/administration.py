@@ -21,8 +21,8 @@ from polymux.runtime.memory_budget import machine_free_bytes, resident_bytes
 from polymux.server.answers import send_json
 from polymux.server.endpoint import Endpoint
 from polymux.server.keys import known_scopes
-from polymux.service.failures import refusal
-from polymux.service.records import moment
+from polymux.service.errors import refusal
+from polymux.service.job_table import moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ from python_multipart.multipart import MultipartParser
 from polymux import errors
 from polymux.server.gate import too_large
 from polymux.server.parameters import parameters
-from polymux.service.failures import invalid, refusal
-from polymux.service.work import Upload
+from polymux.service.errors import invalid, refusal
+from polymux.service.model import Upload
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from polymux.server.answers import Receive
     from polymux.server.settings import Limits
-    from polymux.service.drafts import Draft
     from polymux.service.media_store import MediaStore
+    from polymux.service.temporary_files import Draft
 
 _MOST_PARTS = 1_000
 _MOST_PART_HEADERS = 20

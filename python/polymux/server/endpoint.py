@@ -13,15 +13,15 @@ from polymux.server.answers import CLOSE, send_json, send_told
 from polymux.server.body import ClientGoneError
 from polymux.server.gate import Access, request_id_of
 from polymux.server.logs import ACCESS_LOGGER
-from polymux.service.failures import StoreError, described, draining, refusal
-from polymux.service.work import Caller
+from polymux.service.errors import StoreError, described, draining, refusal
+from polymux.service.model import Caller
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from polymux.server.answers import Fields, Message, Receive, Scope, Send
     from polymux.server.state import ServerState
-    from polymux.service.records import Job
+    from polymux.service.job_table import Job
 
 _log = logging.getLogger("polymux.server")
 _access = logging.getLogger(ACCESS_LOGGER)

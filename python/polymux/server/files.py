@@ -12,7 +12,7 @@ from polymux import errors
 from polymux.server.answers import VERSION_FIELD, send_whole
 from polymux.server.body import ClientGoneError, gone
 from polymux.server.endpoint import Endpoint
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 
 if TYPE_CHECKING:
     from polymux.server.answers import Scope, Send

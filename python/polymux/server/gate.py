@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from polymux import contract, errors
 from polymux.server.early_refusals import new_request_id
 from polymux.server.quotas import Quotas
-from polymux.service.failures import invalid, refusal
-from polymux.service.work import Caller
+from polymux.service.errors import invalid, refusal
+from polymux.service.model import Caller
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -18,7 +18,7 @@ from polymux.server.answers import send_json, send_whole
 from polymux.server.body import whole_object
 from polymux.server.gate import check_body
 from polymux.server.keys import LARGEST_QUOTA, KeyFile, known_scopes
-from polymux.service.failures import invalid, refusal
+from polymux.service.errors import invalid, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

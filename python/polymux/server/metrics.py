@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from polymux.service.dispatch import Service
-    from polymux.service.work import Work
+    from polymux.service.model import Work
+    from polymux.service.service import Service
 
 _TOKENS = {"input_token_count": "input", "output_token_count": "output"}
 _BOUNDS = (

@@ -17,9 +17,9 @@ from polymux.server.endpoint import Endpoint
 from polymux.server.gate import check_body
 from polymux.server.predictions import described_job, linked
 from polymux.server.streaming import send_stream
-from polymux.service.dispatch import is_job
-from polymux.service.failures import draining, invalid, refusal
-from polymux.service.work import Product, Upload, Work, heard_at_the_end
+from polymux.service.errors import draining, invalid, refusal
+from polymux.service.model import Product, Upload, Work, heard_at_the_end
+from polymux.service.service import is_job
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from polymux.server.endpoint import Asked
     from polymux.server.gate import Access
     from polymux.server.state import ServerState
-    from polymux.service.records import Job
+    from polymux.service.job_table import Job
 
 Result = TypeVar("Result")
 

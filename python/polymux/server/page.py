@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from polymux import errors
 from polymux.server.answers import send_whole
 from polymux.server.endpoint import Endpoint
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 
 if TYPE_CHECKING:
     from polymux.server.answers import Fields

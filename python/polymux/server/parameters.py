@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from polymux.service.failures import invalid
+from polymux.service.errors import invalid
 
 #: Names of files have 255 letters at most, of up to four bytes; some clients send them twice.
 _LONGEST_BYTES = 4 << 10

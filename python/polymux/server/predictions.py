@@ -12,7 +12,7 @@ from polymux.server.answers import send_json, send_whole
 from polymux.server.endpoint import Endpoint
 from polymux.server.streaming import event, send_events
 from polymux.service import shapes
-from polymux.service.failures import invalid
+from polymux.service.errors import invalid
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from polymux.server.endpoint import Asked
     from polymux.server.gate import Access
     from polymux.server.state import ServerState
-    from polymux.service.records import Job
+    from polymux.service.job_table import Job
 
 PATH = "/api/v1/predictions"
 _ON_A_PAGE = 100

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from polymux import errors
 from polymux.server.answers import send_whole
 from polymux.server.endpoint import Endpoint
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 from polymux.songs.backend import CatalogueBackend
 from polymux.songs.covers import cover_of
 from polymux.songs.links import COVER, PAGES, signature

@@ -19,7 +19,7 @@ from polymux.server.keys import KeyFile
 from polymux.server.metrics import Metrics
 from polymux.server.settings import ServerSettings, read_settings
 from polymux.service.admission import Bounds
-from polymux.service.dispatch import Service
+from polymux.service.service import Service
 from polymux.service.store import Store
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from polymux._util.text import printable, shortened
 from polymux.server.answers import VERSION_FIELD, to_json, warnings_fields
 from polymux.server.body import ClientGoneError, gone
 from polymux.service.chunks import line_of
-from polymux.service.failures import described, draining, engine_failed
-from polymux.service.work import heard_at_the_end
+from polymux.service.errors import described, draining, engine_failed
+from polymux.service.model import heard_at_the_end
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from polymux.server.answers import Receive, Send
     from polymux.server.state import ServerState
     from polymux.service.chunks import Chunk
-    from polymux.service.work import Work
+    from polymux.service.model import Work
 
 _log = logging.getLogger("polymux.server")
 KEEP_ALIVE = b": keep-alive\n\n"

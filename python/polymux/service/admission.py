@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from polymux import errors
-from polymux.service.failures import refusal
-from polymux.service.work import LOCAL
+from polymux.service.errors import refusal
+from polymux.service.model import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from polymux.service.backend import Backend
-    from polymux.service.work import Estimate, Work
+    from polymux.service.model import Estimate, Work
 
 _FIRST_GUESS_S = 10.0
 _WEIGHT = 0.2

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from polymux import errors
-from polymux.service.failures import refusal
-from polymux.service.work import Estimate
+from polymux.service.errors import refusal
+from polymux.service.model import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from contextlib import AbstractAsyncContextManager
 
     from polymux.service.chunks import Chunk
-    from polymux.service.dispatch import Service
-    from polymux.service.work import Product, Sink, Work
+    from polymux.service.model import Product, Sink, Work
+    from polymux.service.service import Service
 
 
 @dataclass(frozen=True, slots=True)

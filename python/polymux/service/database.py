@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import display_name
-from polymux.service.failures import StoreError, storage_full
+from polymux.service.errors import StoreError, storage_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

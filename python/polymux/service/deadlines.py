@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeVar
 
 from polymux import errors
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from polymux.service.backend import Backend
     from polymux.service.chunks import Chunk
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
 
 Place = TypeVar("Place")
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from polymux._util.text import display_name
 from polymux.errors import InternalServerError
-from polymux.service.drafts import Draft, is_of_drafts, remove_left_drafts, reported
-from polymux.service.failures import StoreError, storage_full
+from polymux.service.errors import StoreError, storage_full
+from polymux.service.temporary_files import Draft, is_of_drafts, remove_left_drafts, reported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

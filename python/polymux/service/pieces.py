@@ -6,14 +6,14 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from polymux.service.chunks import counts_of, plain_of, text_of
-from polymux.service.failures import engine_failed
-from polymux.service.work import Product
+from polymux.service.errors import engine_failed
+from polymux.service.model import Product
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from polymux.service.chunks import Chunk
-    from polymux.service.work import Sink
+    from polymux.service.model import Sink
 
 #: In characters; what is only handed on has no such limit.
 _LONGEST_ANSWER = 1 << 20
@@ -32,7 +32,7 @@ async def told_in_pieces(chunks: AsyncIterator[Chunk], sink: Sink) -> Product:
     Example:
         >>> import asyncio
         >>> from polymux.service.pieces import told_in_pieces
-        >>> from polymux.service.work import Sink
+        >>> from polymux.service.model import Sink
         >>> async def chunks():
         ...     yield {"choices": [{"delta": {"content": "Hel"}}]}
         ...     yield {"choices": [{"delta": {"content": "lo"}}]}

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.service.failures import refusal, unknown_model
+from polymux.service.errors import refusal, unknown_model
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from polymux.service.backend import Backend
-    from polymux.service.work import Work
+    from polymux.service.model import Work
 
 #: Why a backend refuses work that another may do.
 NOT_FOR_IT = (errors.NoBackendError, errors.BadRequestError, errors.OverloadedError)

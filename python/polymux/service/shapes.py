@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polymux.client.methods.results import RESULTS
-from polymux.service.records import moment
+from polymux.service.job_table import moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from polymux.service.records import Job
+    from polymux.service.job_table import Job
 
 #: Operations whose answer is one address or text, which is the prediction's output.
 _PLAIN = ("MediaFile", "TextResponse")

@@ -14,22 +14,22 @@ from polymux.errors import InternalServerError
 from polymux.service.ages import ages_of
 from polymux.service.clock import SteadyClock
 from polymux.service.database import Database
-from polymux.service.failures import StoreError
-from polymux.service.links import LinkSecrets
+from polymux.service.errors import StoreError
+from polymux.service.job_table import JobTable
 from polymux.service.media_store import (
     CATALOGUE,
     MediaStore,
     refuse_files_of_others,
     set_aside_files_of_none,
 )
-from polymux.service.records import JobTable
-from polymux.service.work import Made
+from polymux.service.model import Made
+from polymux.service.signed_urls import LinkSecrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from polymux.service.records import Job
+    from polymux.service.job_table import Job
 
 Result = TypeVar("Result")
 

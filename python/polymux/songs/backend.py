@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from polymux import errors
 from polymux.engines.media.engine import SONG_QUERY
 from polymux.service.backend import Backend, Health
-from polymux.service.failures import engine_failed, invalid, refusal
-from polymux.service.work import Product, Sink
+from polymux.service.errors import engine_failed, invalid, refusal
+from polymux.service.model import Product, Sink
 from polymux.songs.selection import REMEDY, told
 from polymux.songs.text_normalization import folded
 from polymux.songs.text_search import search_text
@@ -22,9 +22,9 @@ from polymux.songs.text_search import search_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from polymux.service.dispatch import Service
+    from polymux.service.model import Work
+    from polymux.service.service import Service
     from polymux.service.store import Store
-    from polymux.service.work import Work
     from polymux.songs.catalogue import Catalogue
     from polymux.songs.links import Addresses
     from polymux.songs.reader import Library

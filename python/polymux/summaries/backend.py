@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
 from polymux.service.backend import Backend
-from polymux.service.failures import refusal
-from polymux.service.work import Product, Work
+from polymux.service.errors import refusal
+from polymux.service.model import Product, Work
 from polymux.summaries.captions import LONGEST_BYTES, Said, has_words, read_captions
 from polymux.summaries.chunking import Chapter
 from polymux.summaries.prompts import Writer, spoken
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.downloads.downloader import Downloaded, PageDownloader
-    from polymux.service.dispatch import Service
-    from polymux.service.work import Sink
+    from polymux.service.model import Sink
+    from polymux.service.service import Service
     from polymux.summaries.chunking import Part
     from polymux.summaries.settings import SummaryOptions
 

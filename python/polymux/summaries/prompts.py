@@ -7,7 +7,7 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 from polymux.summaries.chunking import parts_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from polymux import errors
 from polymux._util.redaction import hidden
 from polymux._util.text import printable, shortened
 from polymux.client.answer import told_in
-from polymux.service.failures import of_upstream, refusal
+from polymux.service.errors import of_upstream, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

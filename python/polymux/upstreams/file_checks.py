@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from polymux import errors
 from polymux._first_bytes import NO_TEXT, PICTURE
 from polymux._util.text import printable, shortened
-from polymux.service.failures import refusal
-from polymux.service.work import Upload
+from polymux.service.errors import refusal
+from polymux.service.model import Upload
 from polymux.upstreams.result_files import media_type
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from polymux.service.work import Work
+    from polymux.service.model import Work
 
 #: Fields of the interface that hold pictures, and what holds sound or frames.
 _PICTURES = ("image", "mask")

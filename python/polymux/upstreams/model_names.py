@@ -10,7 +10,7 @@ from polymux import contract
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from polymux.service.work import Work
+    from polymux.service.model import Work
 
 #: The names that freellm has (`contracts.md` 2).
 FREE_NAMES = ("gpt-4o", "gpt-3.5-turbo", "gpt-4")

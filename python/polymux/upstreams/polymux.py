@@ -19,8 +19,8 @@ from polymux.downloads.url_inputs import failure_of
 from polymux.fetch.fetch import FetchLimits, FetchPolicy, ajudged
 from polymux.predictions import PATH
 from polymux.service.backend import Backend, Health
-from polymux.service.failures import refusal
-from polymux.service.work import Made, Product, Upload, discard_made
+from polymux.service.errors import refusal
+from polymux.service.model import Made, Product, Upload, discard_made
 from polymux.upstreams.addresses import addresses_of
 from polymux.upstreams.error_mapping import cleaned, failed, late, of_code
 from polymux.upstreams.model_names import ModelNames, selectors
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from polymux.client.request import Request
     from polymux.contract import Field
     from polymux.service.chunks import Chunk
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
     from polymux.upstreams.client import UpstreamServer
 
 _KIND = "polymux"

@@ -14,7 +14,7 @@ from polymux.client.options import NEVER, SLOW
 from polymux.engines.media.engine import write_new
 from polymux.fetch.fetch import FetchLimits, afetch
 from polymux.service.media_store import MEDIA_EXTENSIONS
-from polymux.service.work import Made
+from polymux.service.model import Made
 from polymux.upstreams.error_mapping import failed
 from polymux.upstreams.image_validation import BrokenPictureError, check_file
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.fetch.fetch import Fetched, FetchPolicy
-    from polymux.service.work import Sink
+    from polymux.service.model import Sink
     from polymux.upstreams.client import UpstreamServer
 
 _LONGEST_FILE_BYTES = 2 << 30

@@ -16,7 +16,7 @@ import pytest
 from mcp import MCPError
 from polymux import contract
 from polymux.server.settings import EngineSettings
-from polymux.service.work import Estimate
+from polymux.service.model import Estimate
 from support.conversions import wav
 from support.mcp_clients import (
     FILE,

@@ -41,7 +41,7 @@ from support.services import Scripted, running
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from polymux.service.work import Work
+    from polymux.service.model import Work
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import polymux
 import pytest
 from polymux import errors
 from polymux.runtime.upstream_settings import UpstreamSettings
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 from support.openai_door import PICTURE, ScriptedDoor
 from support.polymux_server import Box, PolymuxServer
 

@@ -12,7 +12,7 @@ from polymux.server.app import create_app
 from polymux.server.doors.settings import DoorSettings
 from polymux.server.keys import KeyFile
 from polymux.server.settings import Limits, ServerSettings, StoreSettings
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 from support.openai_door import ScriptedDoor, of
 from support.polymux_server import CHAT, HELLO, Answer, Box, PolymuxServer, form, read_answer
 from support.served import until

@@ -279,7 +279,7 @@ def test_what_is_fetched_is_measured(
     server: PolymuxServer, box: Box, elsewhere: MisbehavingServer
 ) -> None:
     """A key's longest estimate holds for it, too, once it is here."""
-    from polymux.service.work import Estimate
+    from polymux.service.model import Estimate
 
     box.backend.expected = Estimate(5.0, None, "a script")
     limited, _ = server.keys.add("limited", longest_estimate_s=1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux import contract, errors
 from polymux.server.doors.replicate.models import models
-from polymux.service.failures import invalid, refusal
+from polymux.service.errors import invalid, refusal
 from replicate.exceptions import ReplicateError
 from support.polymux_server import Box, PolymuxServer
 from support.replicate_door import ScriptedModels, closed_clients, of, scripted_door
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from polymux.service.work import Work
+    from polymux.service.model import Work
 
 BASE = "/replicate/v1/models"
 

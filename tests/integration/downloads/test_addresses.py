@@ -14,8 +14,8 @@ from polymux import Client, errors
 from polymux.downloads.url_inputs import Bringer
 from polymux.fetch.fetch import FetchPolicy
 from polymux.server.settings import Limits
+from polymux.service.model import Sink, Upload
 from polymux.service.store import Store
-from polymux.service.work import Sink, Upload
 from support.commands import run
 from support.conversions import wav
 from support.fetches import answering, wait_until
@@ -25,7 +25,7 @@ from support.web import Server
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from polymux.service.drafts import Draft
+    from polymux.service.temporary_files import Draft
     from support.web import Exchange
 
 CONVERT = "/api/v1/convert2mp3"

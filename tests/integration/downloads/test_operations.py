@@ -14,7 +14,7 @@ from polymux.engines.process.in_process import InProcessBackend
 from polymux.fetch.fetch import FetchPolicy
 from polymux.server.settings import StoreSettings
 from polymux.service.backend import Backend
-from polymux.service.work import Product
+from polymux.service.model import Product
 from polymux.summaries.backend import SummaryBackend
 from polymux.summaries.settings import SummaryOptions
 from support.commands import run
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
     from support.web import Server
 
 

@@ -11,7 +11,7 @@ import pytest
 from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.settings import DownloadSettings
 from polymux.fetch.fetch import FetchPolicy
-from polymux.service.work import Sink
+from polymux.service.model import Sink
 from support.fetches import answering
 from support.odd_downloaders import SCRIPTS
 from support.supervised import TESTS

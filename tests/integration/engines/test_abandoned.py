@@ -12,8 +12,8 @@ from polymux.engines.media.engine import DECODE_AUDIO, MEASURE_SOUND
 from polymux.engines.process.supervisor import EngineBackend
 from polymux.engines.schemas import MOST_BYTES, MOST_CHOICES, check_schemas
 from polymux.errors import BadRequestError
+from polymux.service.model import Sink, Upload, Work
 from polymux.service.store import Store
-from polymux.service.work import Sink, Upload, Work
 from support.conversions import wav
 from support.supervised import QUICK, asked, engine, go, until
 

@@ -16,8 +16,8 @@ import pytest
 from polymux.engines.process.process import EngineProcess
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.server.settings import EngineSettings
+from polymux.service.model import Sink, Upload, Work
 from polymux.service.store import Store
-from polymux.service.work import Sink, Upload, Work
 from support.chat_model import model_path
 from support.polymux_server import PolymuxServer
 from support.supervised import TESTS
@@ -26,7 +26,7 @@ from support.weights import upscaler, whisper
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-    from polymux.service.drafts import Draft
+    from polymux.service.temporary_files import Draft
 
     Drafts = Callable[[int], Draft]
 

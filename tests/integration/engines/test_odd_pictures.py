@@ -14,7 +14,7 @@ from polymux.engines.base import Request, Token
 from polymux.engines.diffusion import image_files
 from polymux.engines.ocr.rapidocr import RapidOcrEngine
 from polymux.engines.upscale import UpscaleEngine
-from polymux.service.work import Upload
+from polymux.service.model import Upload
 from support.weights import upscaler
 
 if TYPE_CHECKING:

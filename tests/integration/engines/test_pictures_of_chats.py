@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from polymux.service.dispatch import Service
-    from polymux.service.work import Work
+    from polymux.service.model import Work
+    from polymux.service.service import Service
     from support.web import Exchange
 
 STALLED = "/stalled.png"

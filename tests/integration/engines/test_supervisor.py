@@ -19,12 +19,12 @@ from polymux.errors import (
     RequestTooLargeError,
     UnprocessableEntityError,
 )
-from polymux.service.work import Sink, Work
+from polymux.service.model import Sink, Work
 from support.services import work_of
 from support.supervised import QUICK, TESTS, alive, asked, engine, go, until
 
 if TYPE_CHECKING:
-    from polymux.service.dispatch import Service
+    from polymux.service.service import Service
 
 NOT_LOADED = "it could not be loaded: the log says why"
 

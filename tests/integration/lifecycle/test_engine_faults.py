@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from polymux.engines.process.supervisor import EngineBackend
-    from polymux.service.dispatch import Service
+    from polymux.service.service import Service
 
 
 def children() -> set[int]:

@@ -36,7 +36,7 @@ def test_what_waits_for_its_turn_is_not_stalled(tmp_path: Path) -> None:
 
     async def body() -> None:
         async with engine(tmp_path, HOW) as (service, backend):
-            from polymux.service.work import Sink
+            from polymux.service.model import Sink
 
             sink = Sink(lambda: None, service.store.media.draft)
             first = asyncio.create_task(backend.run(asked("tell 0.4 6"), sink))

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.service.backend import Backend
-from polymux.service.failures import storage_full
+from polymux.service.errors import storage_full
+from polymux.service.model import Made, Product
 from polymux.service.store import Store
-from polymux.service.work import Made, Product
 from support.polymux_server import CONVERT, PolymuxServer, form
 from support.served import until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
 
 PIECE = b"the first half, "
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.server.body import _FormReader
-from polymux.service.work import Upload
+from polymux.service.model import Upload
 from support.polymux_server import CONVERT, Box, PolymuxServer, form, read_answer
 from support.services import Scripted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from polymux.service.work import Product, Sink, Work
+    from polymux.service.model import Product, Sink, Work
 
 TYPE = "multipart/form-data; boundary=bbbb"
 

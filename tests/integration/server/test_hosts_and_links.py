@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.service.links import LinkSecrets
+from polymux.service.signed_urls import LinkSecrets
 from support.polymux_server import CONVERT, Box, PolymuxServer, form
 from support.services import Scripted
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 import pytest
-from polymux.service.links import LinkSecrets
+from polymux.service.signed_urls import LinkSecrets
 from support.polymux_server import CONVERT, PolymuxServer, form
 from support.served import until
 from support.services import Scripted
@@ -190,10 +190,10 @@ def test_a_result_is_kept_as_long_as_the_settings_say(
 ) -> None:
     """S09: `store.keep_s` out of a file; then its bytes, its link and its job go by themselves."""
     from polymux.server.settings import read_settings
-    from polymux.service import dispatch
+    from polymux.service import service
 
-    assert dispatch._SWEEP_EVERY_S <= 60
-    monkeypatch.setattr(dispatch, "_SWEEP_EVERY_S", 0.05)
+    assert service._SWEEP_EVERY_S <= 60
+    monkeypatch.setattr(service, "_SWEEP_EVERY_S", 0.05)
     file = tmp_path / "polymux.toml"
     file.write_text("[store]\nkeep_s = 2\n")
     keep_s = read_settings(file).store.keep_s

@@ -8,7 +8,7 @@ import pytest
 from polymux import contract, errors
 from polymux.runtime.build import backends_of
 from polymux.server.settings import ServerSettings
-from polymux.service.work import Work
+from polymux.service.model import Work
 from support.polymux_server import PolymuxServer, form
 from support.requests import FILE, smallest
 

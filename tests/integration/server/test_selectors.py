@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.service.work import Product
+from polymux.service.model import Product
 from support.polymux_server import PolymuxServer
 from support.services import Scripted
 

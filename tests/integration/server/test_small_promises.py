@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux.server.settings import Limits
 from polymux.server.streaming import KEEP_ALIVE
-from polymux.service.failures import engine_failed
-from polymux.service.work import Made, Product
+from polymux.service.errors import engine_failed
+from polymux.service.model import Made, Product
 from support.polymux_server import CHAT, CONVERT, HELLO, Box, PolymuxServer, form, parsed
 from support.served import until
 from support.services import Scripted
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
     from support.polymux_server import Answer
 
 SILENT_S = 0.2

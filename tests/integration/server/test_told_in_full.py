@@ -13,7 +13,7 @@ from polymux import errors
 from polymux.client.answer import told_error
 from polymux.server.settings import Limits
 from polymux.server.streaming import KEEP_ALIVE
-from polymux.service.failures import engine_failed
+from polymux.service.errors import engine_failed
 from support.polymux_server import CHAT, CONVERT, HELLO, Box, PolymuxServer, form
 from support.served import until
 from support.services import Scripted
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
 
 REPLICATE = "/replicate/v1/predictions"
 SOUND = form(("file", ("a.wav", b"x")))

@@ -12,7 +12,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from polymux.service.failures import engine_failed
+from polymux.service.errors import engine_failed
 from support.polymux_server import CHAT, HELLO, PolymuxServer
 from support.services import Scripted
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux import contract
 from polymux.fetch.fetch import FetchPolicy
-from polymux.service.work import Upload
+from polymux.service.model import Upload
 from servers import media
 from support.decoy_operations import REQUESTS, with_url
 from support.polymux_server import CHAT, form

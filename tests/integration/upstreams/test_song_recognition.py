@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from polymux.service.work import Work
+    from polymux.service.model import Work
     from polymux.upstreams.song_recognition.shazam import Signature
     from support.polymux_server import Answer, PolymuxServer
     from support.web import Exchange

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from polymux.downloads.url_inputs import Bringer, addressed
 from polymux.fetch.fetch import FetchPolicy
-from polymux.service.work import Sink
+from polymux.service.model import Sink
 from support.services import Scripted, chat_of, running, work_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from polymux.engines import estimates
-from polymux.service.work import Caller, Work
+from polymux.service.model import Caller, Work
 
 SIZE = {"width": 2400, "height": 2400, "pages": 1}
 #: What a network that enlarges by four makes of it: floats of three colours.

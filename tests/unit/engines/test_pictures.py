@@ -13,7 +13,7 @@ import pytest
 from PIL import Image, ImageCms, ImageOps
 from polymux.engines.base import Token
 from polymux.engines.media.images import load_pictures, measured
-from polymux.service.work import Upload
+from polymux.service.model import Upload
 from support.hostile_pictures import chunk
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from polymux import contract
 from polymux.engines.media.decoding_backend import upscaling
 from polymux.errors import NoBackendError
-from polymux.service.work import Upload, Work
+from polymux.service.model import Upload, Work
 from support.services import ALICE, Scripted, running
 
 if TYPE_CHECKING:

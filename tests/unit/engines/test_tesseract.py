@@ -8,7 +8,7 @@ import polymux
 import pytest
 from polymux.engines.base import EngineSink, Request, Token
 from polymux.engines.ocr.tesseract import TesseractEngine
-from polymux.service.work import Upload
+from polymux.service.model import Upload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

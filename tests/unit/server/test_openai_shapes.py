@@ -17,8 +17,8 @@ from polymux.server.doors.openai.audio import wanted_transcript
 from polymux.server.doors.openai.images import wanted_images
 from polymux.server.doors.openai.shape import error_of
 from polymux.server.doors.openai.transcripts import Span, Transcript, of_words, spans
-from polymux.service.failures import described
-from polymux.service.work import Upload
+from polymux.service.errors import described
+from polymux.service.model import Upload
 
 FILE = Upload(Path("draft"), "talk.wav", "audio/wav", 4)
 NAMES = ["file", "model", "language", "prompt", "response_format", "temperature", "stream", "x",

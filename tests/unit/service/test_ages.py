@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from polymux.service.ages import Ages
 from polymux.service.clock import SteadyClock
-from polymux.service.failures import storage_full
-from polymux.service.records import Job, new_id
+from polymux.service.errors import storage_full
+from polymux.service.job_table import Job, new_id
 from polymux.service.store import Store
 
 if TYPE_CHECKING:

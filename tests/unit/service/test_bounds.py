@@ -11,7 +11,7 @@ from polymux import contract
 from polymux.errors import UnprocessableEntityError
 from polymux.server.settings import Limits, read_settings
 from polymux.service.admission import Bounds
-from polymux.service.work import LOCAL, Caller, Estimate, Upload, Work
+from polymux.service.model import LOCAL, Caller, Estimate, Upload, Work
 from support.services import ALICE, Scripted, chat_of, running, work_of
 
 if TYPE_CHECKING:

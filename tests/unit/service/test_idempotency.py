@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux.errors import ConflictError, InternalServerError, NotFoundError
 from polymux.service import database
-from polymux.service.failures import refusal, storage_full
-from polymux.service.records import Job, new_id
+from polymux.service.errors import refusal, storage_full
+from polymux.service.job_table import Job, new_id
 from polymux.service.store import Store
 from support.services import ALICE, BOB, Scripted, running, work_of
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux import errors
 from polymux.service import database, pieces
+from polymux.service.model import Caller, Estimate, Upload
 from polymux.service.store import Store
-from polymux.service.work import Caller, Estimate, Upload
 from support.services import Scripted, chat_of, running, work_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
 
 
 def chunk(text: str) -> dict[str, Any]:

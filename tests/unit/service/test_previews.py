@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.service.records import Job, _job, _record
-from polymux.service.work import LARGEST_PREVIEW_BYTES, Sink
+from polymux.service.job_table import Job, _job, _record
+from polymux.service.model import LARGEST_PREVIEW_BYTES, Sink
 
 if TYPE_CHECKING:
-    from polymux.service.drafts import Draft
+    from polymux.service.temporary_files import Draft
 
 JPEG = b"\xff\xd8\xff\xe0 a picture"
 

@@ -18,19 +18,19 @@ from polymux.errors import (
     OverloadedError,
     UnprocessableEntityError,
 )
-from polymux.service.dispatch import Service
-from polymux.service.failures import engine_failed, refusal, storage_full
+from polymux.service.errors import engine_failed, refusal, storage_full
+from polymux.service.model import Caller, Estimate
 from polymux.service.routes import Route
+from polymux.service.service import Service
 from polymux.service.store import Store
-from polymux.service.work import Caller, Estimate
 from support.services import ALICE, BOB, Scripted, chat_of, running, work_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
     from pathlib import Path
 
-    from polymux.service.records import Job
-    from polymux.service.work import Work
+    from polymux.service.job_table import Job
+    from polymux.service.model import Work
 
 
 def go(body: Coroutine[Any, Any, None]) -> None:
@@ -471,7 +471,7 @@ def test_what_cannot_be_written_down_does_not_stop_the_sweeping(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor the others that could not be, of which one still cannot."""
-    monkeypatch.setattr("polymux.service.dispatch._SWEEP_EVERY_S", 0.01)
+    monkeypatch.setattr("polymux.service.service._SWEEP_EVERY_S", 0.01)
     now = [1_800_000_000.0]
 
     async def body() -> None:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux.errors import InternalServerError
 from polymux.service import database
-from polymux.service.failures import StoreError, storage_full
-from polymux.service.links import LinkSecrets
-from polymux.service.records import Job, new_id
+from polymux.service.errors import StoreError, storage_full
+from polymux.service.job_table import Job, new_id
+from polymux.service.signed_urls import LinkSecrets
 from polymux.service.store import Store
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ def test_a_store_of_another_account_is_refused(tmp_path: Path, name: str) -> Non
     media = folder / "media" / file.name[:2] / file.name
     code = (
         "import os, pathlib, sys, encodings.ascii; from polymux.service.store import Store\n"
-        "from polymux.service.failures import StoreError\n"
+        "from polymux.service.errors import StoreError\n"
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         "try: Store(pathlib.Path(sys.argv[1]))\n"
         "except StoreError as error: print(error)"
@@ -329,7 +329,7 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
     store = Store(tmp_path / "s")
     code = (
         "import sys, pathlib; from polymux.service.store import Store\n"
-        "from polymux.service.failures import StoreError\n"
+        "from polymux.service.errors import StoreError\n"
         "try: Store(pathlib.Path(sys.argv[1]))\n"
         "except StoreError as error: print(error)"
     )

@@ -7,7 +7,7 @@ from email.utils import formatdate
 
 import pytest
 from polymux import errors
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 from polymux.upstreams.circuit_breaker import Breaker
 from polymux.upstreams.client import UpstreamServer
 from polymux.upstreams.error_mapping import cleaned, told, told_at_once

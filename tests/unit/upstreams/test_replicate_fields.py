@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux import contract, errors
-from polymux.service.work import Sink, Upload, Work
+from polymux.service.model import Sink, Upload, Work
 from polymux.upstreams.replicate.backend import ReplicateUpstream
 from polymux.upstreams.replicate.client import ReplicateServer
 from polymux.upstreams.replicate.models import (

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from polymux import errors
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 from polymux.upstreams.replicate import predictions
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.chat.completions import Assembled
-from polymux.service.failures import engine_failed, refusal
+from polymux.service.errors import engine_failed, refusal
 
 if TYPE_CHECKING:
     from polymux.engines.base import EngineSink, Request, Token

@@ -19,8 +19,8 @@ from polymux.engines.media.decoding_backend import upload_of
 from polymux.engines.media.engine import LOAD_PICTURES, write_new
 from polymux.fetch.fetch import FetchLimits, FetchPolicy, afetch
 from polymux.service.backend import Backend, Health
-from polymux.service.failures import invalid, refusal
-from polymux.service.work import Sink, Upload
+from polymux.service.errors import invalid, refusal
+from polymux.service.model import Sink, Upload
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from polymux.fetch.fetch import Fetched
     from polymux.service.chunks import Chunk
-    from polymux.service.drafts import Draft
-    from polymux.service.work import Product, Work
+    from polymux.service.model import Product, Work
+    from polymux.service.temporary_files import Draft
 
 #: In one conversation.
 MOST_PICTURES = 20

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux.engines.chat.json_schema import MalformedError, unkept
 from polymux.engines.schema_patterns import without_odd_patterns
-from polymux.service.failures import invalid
+from polymux.service.errors import invalid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -20,8 +20,8 @@ from polymux.engines.media.engine import LOAD_FRAMES, LOAD_PICTURES, MEASURE_PIC
 from polymux.models import catalogue
 from polymux.models.roles import needed_roles
 from polymux.service.backend import Backend, Health
-from polymux.service.failures import engine_failed, refusal
-from polymux.service.work import Estimate, Product, Sink
+from polymux.service.errors import engine_failed, refusal
+from polymux.service.model import Estimate, Product, Sink
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from polymux.downloads.url_inputs import Bringer
     from polymux.models.role_assignment import Cast
-    from polymux.service.drafts import Draft
-    from polymux.service.work import Work
+    from polymux.service.model import Work
+    from polymux.service.temporary_files import Draft
 
 _PICTURES = ("image", "mask")
 _VIDEO = "init_video"

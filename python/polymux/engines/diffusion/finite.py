@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polymux.engines.diffusion import loras
-from polymux.service.failures import engine_failed, invalid
+from polymux.service.errors import engine_failed, invalid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

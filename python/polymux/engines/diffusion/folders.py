@@ -22,7 +22,7 @@ from polymux.models.diffusion_folders import (
     has_weights,
     variant_of,
 )
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

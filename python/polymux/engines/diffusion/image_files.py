@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from polymux.engines.base import EngineSink, Request
-    from polymux.service.work import Upload
+    from polymux.service.model import Upload
 
 #: Beside the name of a request's file: its samples, and what is known of them. The media engine has
 #: opened it; see `polymux.engines.diffusion.backend`.

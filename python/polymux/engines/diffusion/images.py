@@ -25,7 +25,7 @@ from polymux.engines.diffusion.refining import (
     refiner_of,
 )
 from polymux.engines.diffusion.steps import Steps
-from polymux.service.failures import invalid, refusal
+from polymux.service.errors import invalid, refusal
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from polymux.engines.models import missing_package
-from polymux.service.failures import invalid
+from polymux.service.errors import invalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from polymux.engines.base import EngineSink
-    from polymux.service.work import Upload
+    from polymux.service.model import Upload
 
 #: What peft and diffusers raise at weights of another kind, each place in its own way.
 _UNFIT = (OSError, ValueError, KeyError, RuntimeError, TypeError, IndexError, AttributeError)

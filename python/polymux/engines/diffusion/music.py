@@ -22,7 +22,7 @@ from polymux.engines.diffusion.previews import Previews
 from polymux.engines.diffusion.prompt_length import tell_of_length
 from polymux.engines.diffusion.seed_spectrograms import FOLDER, seed_image
 from polymux.engines.diffusion.steps import Steps
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,7 +17,7 @@ from polymux import errors
 from polymux.engines.diffusion import folders
 from polymux.engines.models import missing_package, threads
 from polymux.models.weights import weight_bytes
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

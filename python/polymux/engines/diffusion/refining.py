@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from polymux import errors
 from polymux.engines.diffusion import finite, schedulers
 from polymux.models.role_assignment import why_missing
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

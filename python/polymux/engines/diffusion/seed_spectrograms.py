@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.service.failures import invalid, refusal
+from polymux.service.errors import invalid, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable

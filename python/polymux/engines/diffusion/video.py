@@ -19,8 +19,8 @@ from polymux.engines.diffusion.previews import Previews
 from polymux.engines.diffusion.prompt_length import tell_of_length
 from polymux.engines.diffusion.steps import Steps
 from polymux.models.roles import needed_roles
-from polymux.service.drafts import reported
-from polymux.service.failures import invalid, refusal
+from polymux.service.errors import invalid, refusal
+from polymux.service.temporary_files import reported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from polymux.engines.base import EngineSink, Request, Token
     from polymux.engines.diffusion.pipelines import Studio
-    from polymux.service.work import Upload
+    from polymux.service.model import Upload
 
     Frames = NDArray[np.uint8]
 

@@ -12,15 +12,15 @@ from polymux.engines import estimates
 from polymux.engines.media.engine import DECODE_AUDIO, LOAD_PICTURES
 from polymux.runtime.model_selection import remedy
 from polymux.service.backend import Backend, Health
-from polymux.service.failures import engine_failed, refusal
-from polymux.service.work import Made, Product, Sink, Upload
+from polymux.service.errors import engine_failed, refusal
+from polymux.service.model import Made, Product, Sink, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from polymux.engines.estimates import Measure
-    from polymux.service.drafts import Draft
-    from polymux.service.work import Estimate, Work
+    from polymux.service.model import Estimate, Work
+    from polymux.service.temporary_files import Draft
 
 _MOST_PAGES = 200
 #: What nothing here can do, and what does not ask for it.

@@ -17,7 +17,7 @@ from polymux.engines.models import threads
 from polymux.media.inputs import native_source
 from polymux.media.options import CONVERSION_FIELDS, native_limits
 from polymux.media.results import pcm_audio_from_native
-from polymux.service.drafts import reported
+from polymux.service.temporary_files import reported
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from polymux.engines.base import EngineSink, Request, Token
     from polymux.progress import Progress
-    from polymux.service.work import Upload
+    from polymux.service.model import Upload
 
 #: What other engines ask this one for; no operation of the interface has such a name.
 DECODE_AUDIO = "decode_audio"

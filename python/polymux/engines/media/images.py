@@ -17,7 +17,7 @@ from polymux._first_bytes import PICTURE
 from polymux.engines.base import Produced
 from polymux.engines.colours import in_srgb
 from polymux.errors import UndecodableError, UnsupportedMediaError
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from polymux.engines.base import EngineSink, Token
-    from polymux.service.work import Upload
+    from polymux.service.model import Upload
 
     Pixels = NDArray[np.uint8] | NDArray[np.uint16]
 

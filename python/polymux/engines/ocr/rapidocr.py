@@ -10,7 +10,7 @@ from polymux import errors
 from polymux.engines.base import Engine, Output
 from polymux.engines.models import missing_package, threads
 from polymux.engines.ocr.reading_order import Line, in_reading_order, joined, pages_of, too_long
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

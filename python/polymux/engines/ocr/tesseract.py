@@ -18,7 +18,7 @@ from polymux.engines.ocr.reading_order import (
     pages_of,
     too_long,
 )
-from polymux.service.failures import engine_failed, refusal
+from polymux.service.errors import engine_failed, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

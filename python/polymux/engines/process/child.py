@@ -24,8 +24,8 @@ from polymux.engines.base import Cancelled, EngineSink, Produced, Request, Token
 from polymux.engines.process import egress, sandbox
 from polymux.engines.process.framing import Frame, FrameReader, encoded
 from polymux.runtime.registry import engine_of
-from polymux.service.failures import StoreError, described, restored
-from polymux.service.work import LARGEST_PREVIEW_BYTES, Upload
+from polymux.service.errors import StoreError, described, restored
+from polymux.service.model import LARGEST_PREVIEW_BYTES, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

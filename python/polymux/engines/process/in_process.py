@@ -10,15 +10,15 @@ from polymux.engines.base import Cancelled, EngineSink, Produced, Request, Token
 from polymux.errors import PolymuxError
 from polymux.runtime.registry import engine_of
 from polymux.service.backend import Backend
-from polymux.service.work import Made, Product, Upload
+from polymux.service.model import Made, Product, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from polymux.engines.base import Engine
-    from polymux.service.drafts import Draft
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
+    from polymux.service.temporary_files import Draft
 
 
 class InProcessBackend(Backend):

@@ -18,7 +18,7 @@ from polymux.engines.process.connection import Connection
 from polymux.engines.process.framing import Frame, encoded
 from polymux.engines.said import Said
 from polymux.engines.turns import Turns
-from polymux.service.failures import EXHAUSTED, engine_failed, refusal, restored
+from polymux.service.errors import EXHAUSTED, engine_failed, refusal, restored
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

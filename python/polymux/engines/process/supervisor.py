@@ -14,8 +14,8 @@ from polymux.engines.crashes import Crashes
 from polymux.engines.process.process import CrashError, EngineProcess
 from polymux.engines.process.task import LAST_KINDS, Errand
 from polymux.service.backend import Backend, Health
-from polymux.service.failures import engine_failed, refusal
-from polymux.service.work import Product
+from polymux.service.errors import engine_failed, refusal
+from polymux.service.model import Product
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         Sequence,
     )
 
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
 
 _log = logging.getLogger("polymux.engines")
 #: How often work that has begun is begun anew, because its process ended and nothing was told yet.

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from polymux.engines.envelopes import header_of, made_of, room_for
 from polymux.engines.process.process import CrashError
 from polymux.engines.stalls import StalledError, next_frame
-from polymux.service.failures import engine_failed, restored
-from polymux.service.work import Product
+from polymux.service.errors import engine_failed, restored
+from polymux.service.model import Product
 
 if TYPE_CHECKING:
     from polymux.engines.process.framing import Frame
     from polymux.engines.process.process import EngineProcess
     from polymux.engines.process.supervisor import Supervision
-    from polymux.service.drafts import Draft
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
+    from polymux.service.temporary_files import Draft
 
 _log = logging.getLogger("polymux.engines")
 #: The frames after which no more comes of a piece of work.

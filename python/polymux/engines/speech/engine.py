@@ -11,13 +11,13 @@ from polymux.engines.base import Engine, Output
 from polymux.engines.models import hash_of, missing_package, threads
 from polymux.engines.speech.silence import ShortPauses
 from polymux.media.languages import code_of
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from polymux.engines.base import EngineSink, Request, Token
-    from polymux.service.work import Upload
+    from polymux.service.model import Upload
 
 _SAMPLE_RATE_HZ = 16_000
 _CPU_BATCH = 8

@@ -17,7 +17,7 @@ from polymux.server.endpoint import Endpoint
 from polymux.server.gate import check_body
 from polymux.server.operations import OperationEndpoint
 from polymux.server.predictions import described_job, linked
-from polymux.service.failures import draining, refusal
+from polymux.service.errors import draining, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from polymux.server.endpoint import Asked
     from polymux.server.gate import Access
     from polymux.server.state import ServerState
+    from polymux.service.job_table import Job
     from polymux.service.media_store import StoredFile
-    from polymux.service.records import Job
 
 PATH = "/mcp"
 _log = logging.getLogger("polymux.server")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from polymux import errors
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,8 +10,8 @@ from polymux import errors
 from polymux.client.options import SLOW
 from polymux.fetch.fetch import FetchPolicy
 from polymux.service.backend import Backend, Health
-from polymux.service.failures import invalid, refusal
-from polymux.service.work import Product
+from polymux.service.errors import invalid, refusal
+from polymux.service.model import Product
 from polymux.upstreams.file_checks import refuse_files
 from polymux.upstreams.model_names import CHATS, OPENAI_OPERATIONS, ModelNames
 from polymux.upstreams.openai.chat import chat_body, completion, passed_on, text_of
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from polymux.service.chunks import Chunk
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
     from polymux.upstreams.client import UpstreamServer
 
 _KIND = "openai"

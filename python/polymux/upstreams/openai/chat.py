@@ -11,7 +11,7 @@ from polymux import errors
 from polymux._native.json_numbers import finite
 from polymux.client.answer import told_error
 from polymux.engines.chat.backend import MOST_PICTURES, param_of, picture_data, pictures_of
-from polymux.service.failures import invalid, refusal
+from polymux.service.errors import invalid, refusal
 from polymux.upstreams.error_mapping import failed, told_at_once
 from polymux.upstreams.image_validation import BrokenPictureError, check
 from polymux.upstreams.key_redaction import Echoes
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from polymux.client.chat_stream import AsyncChatStream, ChatChunk
     from polymux.fetch.fetch import FetchPolicy
     from polymux.service.chunks import Chunk
-    from polymux.service.work import Work
+    from polymux.service.model import Work
     from polymux.upstreams.client import UpstreamServer
 
 #: Of one chat's pictures, wherever they come from. As they are sent they are a third longer, and

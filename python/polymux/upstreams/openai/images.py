@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 from polymux.upstreams.error_mapping import failed
 from polymux.upstreams.result_files import decoded, fetched, judged, kept, picture_type, whole
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from polymux.fetch.fetch import FetchPolicy
-    from polymux.service.work import Made, Sink, Work
+    from polymux.service.model import Made, Sink, Work
     from polymux.upstreams.client import UpstreamServer
 
 #: What becomes of the interface's fields; the others have no place in OpenAI's.

@@ -8,14 +8,14 @@ from polymux import errors
 from polymux.client.multipart import multipart_body
 from polymux.engines.media.decoding_backend import refuse_addresses
 from polymux.media.languages import code_of
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 from polymux.upstreams.error_mapping import failed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from polymux._native._core import MultipartBody
-    from polymux.service.work import Sink, Upload, Work
+    from polymux.service.model import Sink, Upload, Work
 
 #: What transcripts may come in: with times, or without them, as some models have no others.
 TIMED = "verbose_json"

@@ -14,8 +14,8 @@ from polymux.downloads.url_inputs import failure_of
 from polymux.engines.media.decoding_backend import refuse_addresses
 from polymux.fetch.fetch import FetchLimits, FetchPolicy, ajudged
 from polymux.service.backend import Backend, Health
-from polymux.service.failures import refusal
-from polymux.service.work import Product, Upload
+from polymux.service.errors import refusal
+from polymux.service.model import Product, Upload
 from polymux.upstreams.addresses import addresses_of
 from polymux.upstreams.error_mapping import late
 from polymux.upstreams.file_checks import refuse_files
@@ -32,7 +32,7 @@ from polymux.upstreams.replicate.predictions import predicted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
     from polymux.upstreams.replicate.client import ReplicateServer
     from polymux.upstreams.replicate.models import Target
 

@@ -12,14 +12,14 @@ from polymux import errors
 from polymux.client.connection import host_of
 from polymux.client.multipart import multipart_body
 from polymux.client.options import SLOW
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 from polymux.upstreams.client import UpstreamServer
 from polymux.upstreams.error_mapping import failed, late
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
 
-    from polymux.service.work import Upload
+    from polymux.service.model import Upload
     from polymux.upstreams.replicate.models import Target
 
 #: For one read, which is asked for again: none that hangs is waited for as long as for the work.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from polymux.contract import Field, Variant
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
 
 _NAME = r"[A-Za-z0-9][\w.-]{0,99}"
 _TARGET = re.compile(rf"({_NAME}/{_NAME})(?::([0-9a-f]{{8,64}}))?", re.ASCII)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux._util.redaction import hidden_in
 from polymux.client import responses
-from polymux.service.work import discard_made
+from polymux.service.model import discard_made
 from polymux.upstreams.error_mapping import cleaned, failed
 from polymux.upstreams.openai.transcriptions import time_of
 from polymux.upstreams.result_files import KINDS, decoded, fetched, judged, kept
 
 if TYPE_CHECKING:
     from polymux.fetch.fetch import FetchPolicy
-    from polymux.service.work import Made, Sink, Work
+    from polymux.service.model import Made, Sink, Work
     from polymux.upstreams.client import UpstreamServer
 
 #: Operations that make files of one kind, and the field that says how many.

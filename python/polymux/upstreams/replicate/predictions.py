@@ -14,7 +14,7 @@ from polymux.upstreams.replicate.client import FinalError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from polymux.service.work import Sink
+    from polymux.service.model import Sink
     from polymux.upstreams.replicate.client import ReplicateServer
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 5.0

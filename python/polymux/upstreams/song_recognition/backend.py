@@ -12,8 +12,8 @@ from polymux.engines.media.decoding_backend import refuse_addresses
 from polymux.engines.media.engine import SONG_SIGNATURE
 from polymux.fetch.fetch import FetchPolicy
 from polymux.service.backend import Backend, Health
-from polymux.service.failures import engine_failed
-from polymux.service.work import Product, Sink
+from polymux.service.errors import engine_failed
+from polymux.service.model import Product, Sink
 from polymux.upstreams.guarded import GuardedWay
 from polymux.upstreams.song_recognition.recogniser import Recogniser
 from polymux.upstreams.song_recognition.settings import SHAZAM_URL
@@ -21,8 +21,8 @@ from polymux.upstreams.song_recognition.shazam import ShazamRecognition, Signatu
 from polymux.upstreams.song_search.cache import SongCache
 
 if TYPE_CHECKING:
-    from polymux.service.drafts import Draft
-    from polymux.service.work import Work
+    from polymux.service.model import Work
+    from polymux.service.temporary_files import Draft
     from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
     from polymux.upstreams.song_search.songs import Song
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from polymux import errors
 from polymux.service.backend import Backend, Health
-from polymux.service.failures import refusal
-from polymux.service.work import Product
+from polymux.service.errors import refusal
+from polymux.service.model import Product
 from polymux.upstreams.song_search.cache import SongCache
 from polymux.upstreams.song_search.itunes import ITunes
 from polymux.upstreams.song_search.musicbrainz import MusicBrainz
@@ -18,7 +18,7 @@ from polymux.upstreams.song_search.shazam import Shazam
 from polymux.upstreams.song_search.songs import search_text
 
 if TYPE_CHECKING:
-    from polymux.service.work import Sink, Work
+    from polymux.service.model import Sink, Work
     from polymux.upstreams.song_search.settings import SongSearchSettings
     from polymux.upstreams.song_search.source import SongSource
 

@@ -7,7 +7,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from polymux.service.failures import invalid
+from polymux.service.errors import invalid
 from polymux.upstreams.song_search.errors import Trouble, TroubleKind
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from polymux.contract import operation
 from polymux.engines.base import Cancelled, Token
 from polymux.engines.diffusion import loras, previews
 from polymux.engines.diffusion.upscale.schedulers import Solver, calls
-from polymux.service.work import Upload
+from polymux.service.model import Upload
 from support import detail_models, diffusing, diffusion_models
 from support.detail_models import ROLE, difference, made, picture, worked
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 from polymux import errors
-from polymux.service.work import Upload
+from polymux.service.model import Upload
 from safetensors.torch import load_file, save_file
 from support import detail_models, diffusing, diffusion_models, video_models
 from support.diffusing import HeardSink, request

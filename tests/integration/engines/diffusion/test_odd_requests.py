@@ -16,7 +16,7 @@ from polymux.engines.base import Cancelled
 from polymux.engines.diffusion import folders, watermark
 from polymux.engines.diffusion.detail_words import MOST_CHUNKS, encoded
 from polymux.engines.diffusion.prompts import parsed
-from polymux.service.work import Upload
+from polymux.service.model import Upload
 from safetensors.torch import load_file, save
 from support import diffusing, diffusion_models
 from support.diffusing import HeardSink, picture, request

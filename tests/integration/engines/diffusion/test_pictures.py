@@ -195,7 +195,7 @@ def test_a_small_picture_has_no_room_for_a_mark(
 def test_weights_of_a_request_act_by_their_scale_and_are_gone_after_it(
     engine: DiffusionEngine, sink: HeardSink, models: dict[str, Path], tmp_path: Path
 ) -> None:
-    from polymux.service.work import Upload
+    from polymux.service.model import Upload
 
     path = diffusion_models.lora(tmp_path / "lora", models["picture:B"])
     file = Upload(path, "lora.safetensors", "application/octet-stream", path.stat().st_size)
@@ -215,7 +215,7 @@ def test_weights_of_a_request_act_by_their_scale_and_are_gone_after_it(
 def test_weights_that_are_none_are_refused(
     engine: DiffusionEngine, sink: HeardSink, tmp_path: Path, content: bytes
 ) -> None:
-    from polymux.service.work import Upload
+    from polymux.service.model import Upload
 
     path = tmp_path / "weights"
     path.write_bytes(content)

@@ -20,7 +20,7 @@ from polymux.engines.base import Cancelled
 from polymux.engines.diffusion import images, previews
 from polymux.engines.diffusion.pipelines import Studio
 from polymux.models.weights import weight_bytes
-from polymux.service.work import Upload
+from polymux.service.model import Upload
 from support import detail_models, diffusing, diffusion_models, video_models
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode

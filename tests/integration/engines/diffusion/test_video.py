@@ -16,7 +16,7 @@ from polymux.engines.base import Cancelled, Request, Token
 from polymux.engines.diffusion import previews, video
 from polymux.engines.diffusion.image_files import FACTS, SAMPLES
 from polymux.engines.diffusion.pipelines import Studio
-from polymux.service.work import Upload
+from polymux.service.model import Upload
 from support import diffusing, video_models
 from support.video_files import drawn, facts_of, frames_of, likeness
 

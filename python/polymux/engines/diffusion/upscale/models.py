@@ -12,14 +12,14 @@ from polymux._util.text import shown
 from polymux.engines.diffusion import loras
 from polymux.engines.diffusion.finite import is_finite
 from polymux.models.roles import ROLES, needed_roles
-from polymux.service.failures import invalid, refusal
+from polymux.service.errors import invalid, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from polymux.engines.base import EngineSink
     from polymux.engines.diffusion.pipelines import Member, Studio
-    from polymux.service.work import Upload
+    from polymux.service.model import Upload
 
 CONTROL = "detail:controlnet"
 _KIND = "StableDiffusionControlNetImg2ImgPipeline"

@@ -22,7 +22,7 @@ from polymux.engines.diffusion.upscale import images, models
 from polymux.engines.diffusion.upscale import plan as detail_plan
 from polymux.engines.diffusion.upscale.plan import units
 from polymux.engines.diffusion.upscale.tiled_diffusion import Painter
-from polymux.service.failures import invalid, refusal
+from polymux.service.errors import invalid, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

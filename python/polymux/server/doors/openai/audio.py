@@ -14,8 +14,8 @@ from polymux.server.doors.openai.shape import OpenAiEndpoint, selector
 from polymux.server.doors.openai.transcripts import FORMS, Transcript
 from polymux.server.operations import OperationEndpoint, told_of
 from polymux.server.predictions import described_job
-from polymux.service.failures import invalid
-from polymux.service.work import Work
+from polymux.service.errors import invalid
+from polymux.service.model import Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

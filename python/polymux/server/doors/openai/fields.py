@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from polymux import contract
 from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
-from polymux.service.failures import invalid
-from polymux.service.work import Upload
+from polymux.service.errors import invalid
+from polymux.service.model import Upload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

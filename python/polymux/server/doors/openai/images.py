@@ -18,8 +18,8 @@ from polymux.server.doors.openai.fields import GivenFields, checked
 from polymux.server.doors.openai.shape import OpenAiEndpoint, selector
 from polymux.server.operations import OperationEndpoint, told_of
 from polymux.server.predictions import link
-from polymux.service.failures import invalid, refusal
-from polymux.service.work import Upload, Work
+from polymux.service.errors import invalid, refusal
+from polymux.service.model import Upload, Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from polymux.server.answers import Receive
     from polymux.server.endpoint import Asked
     from polymux.server.state import ServerState
-    from polymux.service.records import Job
+    from polymux.service.job_table import Job
 
 #: What the operation's fields are called here.
 _NAMES = {"num_outputs": "n", "width": "size", "height": "size"}

@@ -9,13 +9,13 @@ from polymux import contract, errors
 from polymux._util.text import shown
 from polymux.server.answers import send_json
 from polymux.server.doors.openai.shape import FIRST_MODEL, OpenAiEndpoint, model_names
-from polymux.service.failures import refusal
-from polymux.service.work import Work
+from polymux.service.errors import refusal
+from polymux.service.model import Work
 
 if TYPE_CHECKING:
     from polymux.server.endpoint import Asked
     from polymux.server.state import ServerState
-    from polymux.service.dispatch import Service
+    from polymux.service.service import Service
 
 #: Operations whose models have selectors, and the field that says where their files come from.
 _SELECTED = {"transcribe": "audio", "generate_image": "prompt"}

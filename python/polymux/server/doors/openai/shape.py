@@ -8,7 +8,7 @@ from polymux import contract, errors
 from polymux._util.text import shown
 from polymux.server.answers import send_json, told_fields
 from polymux.server.endpoint import Endpoint, NotFound
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

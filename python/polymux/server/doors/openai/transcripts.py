@@ -8,7 +8,7 @@ from polymux import errors
 from polymux.media import subtitles
 from polymux.media.languages import name_of
 from polymux.server.answers import to_json
-from polymux.service.failures import refusal
+from polymux.service.errors import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

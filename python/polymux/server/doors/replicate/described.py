@@ -8,11 +8,11 @@ from polymux.server.doors.replicate.models import of_job
 from polymux.server.doors.replicate.shape import BASE
 from polymux.server.predictions import link
 from polymux.service import shapes
-from polymux.service.records import STARTING
+from polymux.service.job_table import STARTING
 
 if TYPE_CHECKING:
     from polymux.server.state import ServerState
-    from polymux.service.records import Job
+    from polymux.service.job_table import Job
 
 
 def prediction_of(state: ServerState, job: Job, *, unfinished: bool = False) -> dict[str, Any]:

@@ -15,16 +15,16 @@ from polymux.server.body import read_form
 from polymux.server.doors.replicate.shape import BASE, ReplicateEndpoint, invalid_input
 from polymux.server.files import send_file
 from polymux.server.gate import check_body
-from polymux.service.failures import draining, refusal
-from polymux.service.records import moment
-from polymux.service.work import Upload
+from polymux.service.errors import draining, refusal
+from polymux.service.job_table import moment
+from polymux.service.model import Upload
 
 if TYPE_CHECKING:
     from polymux.server.body import Form
     from polymux.server.endpoint import Asked
     from polymux.server.state import ServerState
-    from polymux.service.drafts import Draft
     from polymux.service.media_store import StoredFile
+    from polymux.service.temporary_files import Draft
 
 _LONGEST_NAME_BYTES = 255
 _LONGEST_METADATA = 16 << 10

@@ -20,9 +20,9 @@ from polymux.mcp.files import embedded
 from polymux.server.doors.replicate.chats import chat_body, in_words_of
 from polymux.server.doors.replicate.shape import BASE, invalid_input
 from polymux.server.operations import OperationEndpoint
-from polymux.service.drafts import copied, written
-from polymux.service.failures import refusal
-from polymux.service.work import Upload, Work, without_data
+from polymux.service.errors import refusal
+from polymux.service.model import Upload, Work, without_data
+from polymux.service.temporary_files import copied, written
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from polymux.server.doors.replicate.models import Model
     from polymux.server.gate import Access
     from polymux.server.state import ServerState
-    from polymux.service.drafts import Draft
     from polymux.service.media_store import StoredFile
-    from polymux.service.work import Prepare, Sink
+    from polymux.service.model import Prepare, Sink
+    from polymux.service.temporary_files import Draft
 
 _DATA = "data:"
 _DEEPEST = 64

@@ -10,8 +10,8 @@ from polymux._util.text import shown
 from polymux.server.answers import send_json
 from polymux.server.doors.replicate.models import all_models, is_there, named
 from polymux.server.doors.replicate.shape import BASE, ReplicateEndpoint
-from polymux.service.failures import refusal
-from polymux.service.records import moment
+from polymux.service.errors import refusal
+from polymux.service.job_table import moment
 
 if TYPE_CHECKING:
     from polymux.server.doors.replicate.models import Model

@@ -15,14 +15,14 @@ from polymux import contract, errors
 from polymux._util.text import shown
 from polymux.server.doors.replicate.chats import CHATS, chat_schema
 from polymux.server.doors.replicate.schema import PIECES, document, input_schema, output_schema
-from polymux.service.failures import refusal
-from polymux.service.work import Upload, Work
+from polymux.service.errors import refusal
+from polymux.service.model import Upload, Work
 from polymux.upstreams.model_names import FREE_NAMES
 
 if TYPE_CHECKING:
     from polymux.contract import Variant
-    from polymux.service.dispatch import Service
-    from polymux.service.records import Job
+    from polymux.service.job_table import Job
+    from polymux.service.service import Service
 
 OWNER = "polymux"
 _VERSION = re.compile(r"[0-9a-f]{64}", re.ASCII)

@@ -18,8 +18,8 @@ from polymux.server.doors.replicate.models import named, of_version
 from polymux.server.doors.replicate.requests import creation, span_s, wait_s
 from polymux.server.doors.replicate.shape import BASE, ReplicateEndpoint, invalid_input
 from polymux.server.operations import idempotency_key_of, unless_gone
-from polymux.service.failures import invalid
-from polymux.service.work import Work
+from polymux.service.errors import invalid
+from polymux.service.model import Work
 
 if TYPE_CHECKING:
     from polymux.server.doors.replicate.inputs import Inputs
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from polymux.server.doors.replicate.webhooks import Webhooks
     from polymux.server.endpoint import Asked
     from polymux.server.state import ServerState
-    from polymux.service.records import Job
+    from polymux.service.job_table import Job
 
 _ON_A_PAGE = 100
 _CURSOR = re.compile(r"(older|newer) (\d{1,18})", re.ASCII)

@@ -9,7 +9,7 @@ from polymux.server.answers import send_json, told_fields
 from polymux.server.body import whole_object
 from polymux.server.endpoint import Endpoint, NotFound
 from polymux.server.gate import check_body
-from polymux.service.failures import draining, refusal
+from polymux.service.errors import draining, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

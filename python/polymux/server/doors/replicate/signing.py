@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from polymux._util.atomic_file import remove_private_drafts, write_private
 from polymux._util.redaction import keep_secret
 from polymux._util.text import display_name
-from polymux.service.drafts import reported
+from polymux.service.temporary_files import reported
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,13 +11,13 @@ from polymux.server.doors.replicate.chats import CHATS
 from polymux.server.doors.replicate.described import prediction_of
 from polymux.server.doors.replicate.predictions import PredictionEndpoint
 from polymux.server.streaming import send_events
-from polymux.service.records import CANCELED, FAILED
+from polymux.service.job_table import CANCELED, FAILED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from polymux.server.endpoint import Asked
-    from polymux.service.records import Job
+    from polymux.service.job_table import Job
 
 #: What ends a line of an event (WHATWG HTML, 9.2.6).
 _LINE_END = re.compile(r"\r\n|\r|\n")

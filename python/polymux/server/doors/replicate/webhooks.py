@@ -14,12 +14,12 @@ from polymux.server.doors.replicate.delivery import Delivery
 from polymux.server.doors.replicate.described import prediction_of
 from polymux.server.doors.replicate.shape import ReplicateEndpoint, invalid_input
 from polymux.server.doors.replicate.signing import SigningSecret, new_message_id, signed
-from polymux.service.records import STARTING
+from polymux.service.job_table import STARTING
 
 if TYPE_CHECKING:
     from polymux.server.endpoint import Asked
     from polymux.server.state import ServerState
-    from polymux.service.records import Job
+    from polymux.service.job_table import Job
 
 _log = logging.getLogger("polymux.server")
 _LOOK_UP = FetchLimits(connect_ms=5_000, total_ms=5_000)

@@ -12,16 +12,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.service.failures import described, refusal
+from polymux.service.errors import described, refusal
 from polymux.service.idempotency import IdempotencyKeys
-from polymux.service.work import Upload
+from polymux.service.model import Upload
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable
 
     from polymux.service.database import Database
-    from polymux.service.work import Work
+    from polymux.service.model import Work
 
 STARTING, PROCESSING = "starting", "processing"
 SUCCEEDED, FAILED, CANCELED = "succeeded", "failed", "canceled"

@@ -121,7 +121,7 @@ def all_failed(failures: Mapping[str, APIStatusError]) -> APIStatusError:
         several others one that lists them (502).
 
     Example:
-        >>> from polymux.service.failures import all_failed, engine_failed
+        >>> from polymux.service.errors import all_failed, engine_failed
         >>> print(all_failed({"one": engine_failed("it crashed"), "two": engine_failed("no")}))
         none of the 2 models answered: one: it crashed; two: no
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.contract import CheckedRequest
-    from polymux.service.drafts import Draft
+    from polymux.service.temporary_files import Draft
 
     #: Gives the work that is done in the place of another, ready for its backend.
     Prepare = Callable[["Work", "Sink"], AbstractAsyncContextManager["Work"]]

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from io import FileIO
 from typing import TYPE_CHECKING
 
-from polymux.service.failures import StoreError, storage_full
+from polymux.service.errors import StoreError, storage_full
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

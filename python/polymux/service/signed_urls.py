@@ -18,7 +18,7 @@ from polymux._util.atomic_file import remove_private_drafts, write_private
 from polymux._util.redaction import keep_secret
 from polymux._util.text import display_name
 from polymux.service.clock import LARGEST_STEP_S
-from polymux.service.drafts import reported
+from polymux.service.temporary_files import reported
 
 if TYPE_CHECKING:
     from collections.abc import Callable

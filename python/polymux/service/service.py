@@ -13,11 +13,11 @@ from polymux.client.methods.results import JOBS
 from polymux.service.admission import Admission, Bounds, Promise
 from polymux.service.chunks import counts_of, plain_of
 from polymux.service.deadlines import answer_timeout_s, begun, in_time, ready, too_late
-from polymux.service.failures import all_failed, draining, is_of_upstream
+from polymux.service.errors import all_failed, draining, is_of_upstream
+from polymux.service.jobs import Jobs
+from polymux.service.model import Sink
 from polymux.service.pieces import told_in_pieces
 from polymux.service.routes import NOT_FOR_IT, Routes
-from polymux.service.running import Jobs
-from polymux.service.work import Sink
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from polymux.service.backend import Backend
     from polymux.service.chunks import Chunk
-    from polymux.service.records import Job
+    from polymux.service.job_table import Job
+    from polymux.service.model import Product, Work
     from polymux.service.routes import Route
     from polymux.service.store import Store
-    from polymux.service.work import Product, Work
 
     OnSpent = Callable[[Work, float, Mapping[str, float]], object]
 

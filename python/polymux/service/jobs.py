@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 from polymux import errors
 from polymux.errors import PolymuxError
-from polymux.service import records
-from polymux.service.failures import StoreError, described, refusal
-from polymux.service.records import Job, digest_of, new_id
-from polymux.service.work import Sink, discard_made
+from polymux.service import job_table
+from polymux.service.errors import StoreError, described, refusal
+from polymux.service.job_table import Job, digest_of, new_id
+from polymux.service.model import Sink, discard_made
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from polymux.service.admission import Promise
+    from polymux.service.model import Product, Work
     from polymux.service.store import Store
-    from polymux.service.work import Product, Work
 
     #: Does the work of a job; tells when it has its place, which may have been promised to it.
     Doing = Callable[
@@ -163,7 +163,7 @@ class Jobs:
             sink.log(warning)
 
         async def started() -> None:
-            job.status, job.started_at = records.PROCESSING, self._store.clock()
+            job.status, job.started_at = job_table.PROCESSING, self._store.clock()
             running.tell()
             await self._store.run(self._store.jobs.update, job)
 
@@ -174,12 +174,12 @@ class Jobs:
             output = await self._store.kept(job, product.output)
             metrics = dict(product.metrics)
             ended = replace(job, output=output, version=product.version, metrics=metrics)
-            ended.status = records.SUCCEEDED
+            ended.status = job_table.SUCCEEDED
             sink.report(1.0)
         except asyncio.CancelledError:
-            ended = replace(job, status=records.CANCELED)
+            ended = replace(job, status=job_table.CANCELED)
             if self._closing:
-                ended.status, ended.error = records.FAILED, dict(records.INTERRUPTED)
+                ended.status, ended.error = job_table.FAILED, dict(job_table.INTERRUPTED)
                 ended.idempotency = None
         except Exception as error:
             if described(error)["code"] == "internal":
@@ -187,12 +187,12 @@ class Jobs:
             elif isinstance(error, StoreError):
                 _log.error("job %s (%s): %s", job.id, job.operation, error)
             ended = replace(job)
-            records.failed(ended, error, self._store.clock())
+            job_table.failed(ended, error, self._store.clock())
         finally:
             if promise is not None:
                 promise.give_up()
         try:
-            if product is not None and ended.status != records.SUCCEEDED:
+            if product is not None and ended.status != job_table.SUCCEEDED:
                 await self._store.run(discard_made, product.output)
         finally:
             await self._end(running, ended, sink)
@@ -209,14 +209,14 @@ class Jobs:
         ended.logs, ended.progress, ended.preview = list(sink.lines), sink.progress, None
         if ended.error is not None and ended.error["status"] in _FOR_NOW:
             ended.idempotency = None  # The same request, asked again, shall have another chance.
-        if running.leaving and ended.status == records.CANCELED:
+        if running.leaving and ended.status == job_table.CANCELED:
             ended.idempotency = None  # All its callers have left: nobody was told of it.
         try:
             await self._store.run_to_end(self._write_end, ended)
         except Exception as error:
             # What cannot be written down has not happened: nobody may be told of a success.
             _log.error("job %s cannot be written down: %s", ended.id, error)
-            records.failed(ended, error, self._store.clock())
+            job_table.failed(ended, error, self._store.clock())
             ended.output = ended.idempotency = None
             self._unwritten[ended.id] = ended
         finally:
@@ -231,7 +231,7 @@ class Jobs:
 
     def _write_end(self, job: Job) -> None:
         """On the catalogue's thread. What has no result has no files: some may be there already."""
-        files = [] if job.status == records.SUCCEEDED else self._store.media.of_job(job.id)
+        files = [] if job.status == job_table.SUCCEEDED else self._store.media.of_job(job.id)
         self._store.media.remove(*files, also=lambda: self._store.jobs.update(job))
 
     async def write_again(self) -> None:
