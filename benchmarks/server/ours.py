@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.gc import spare_the_collector
 from polymux.engines.process.supervisor import EngineBackend, Supervision
-from polymux.server.keys import KeyFile
-from polymux.server.protocol import BoundedProtocol
+from polymux.server.auth.api_keys import KeyFile
+from polymux.server.http.protocol import BoundedProtocol
 from polymux.server.run import serve, set_up_logging
-from polymux.server.settings import Limits, ServerSettings, StoreSettings
+from polymux.server.settings.settings import Limits, ServerSettings, StoreSettings
 
 from benchmarks.server.counting import count_bytes
 from benchmarks.server.engines import FAMILY, OPERATIONS, NoopBackend

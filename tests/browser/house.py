@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 from browser.stub_engine import FAMILY, OPERATIONS
-from polymux.server.keys import KeyFile
+from polymux.server.auth.api_keys import KeyFile
 from support import catalogue_songs, programs, weights
 from support.chat_model import model_path
 from support.commands import environment

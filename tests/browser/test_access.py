@@ -15,8 +15,8 @@ from browser.pictures import check_picture
 from fastapi import FastAPI
 from playwright.sync_api import expect
 from polymux.server import lifespan, router
-from polymux.server.keys import KeyFile
-from polymux.server.settings import ServerSettings, StoreSettings
+from polymux.server.auth.api_keys import KeyFile
+from polymux.server.settings.settings import ServerSettings, StoreSettings
 from support.services import Scripted
 
 if TYPE_CHECKING:

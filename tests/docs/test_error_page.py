@@ -14,7 +14,7 @@ from polymux.cli import exit_codes
 from polymux.cli.failures import code_of
 from polymux.client.answer import _class_of
 from polymux.server.early_refusals import _REASONS
-from polymux.server.operations import CANCELED
+from polymux.server.routes.operations import CANCELED
 from polymux.service import errors as failures
 from polymux.service import job_table
 from support.native_build import ROOT

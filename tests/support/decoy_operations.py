@@ -24,7 +24,7 @@ from polymux import contract
 from polymux.downloads.url_inputs import Bringer, failure_of
 from polymux.errors import PolymuxError
 from polymux.fetch.fetch import FetchPolicy
-from polymux.server.doors.replicate.delivery import Delivery
+from polymux.server.compat.replicate.delivery import Delivery
 from polymux.service.errors import described
 from polymux.service.model import Sink, Upload, Work
 from polymux.service.service import Service, is_job

@@ -13,8 +13,8 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 from polymux.server import lifespan, router
-from polymux.server.keys import KeyFile
-from polymux.server.settings import ServerSettings, StoreSettings
+from polymux.server.auth.api_keys import KeyFile
+from polymux.server.settings.settings import ServerSettings, StoreSettings
 
 
 def main() -> None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import uvicorn
 from fastapi import FastAPI
 from polymux.server import lifespan, router
-from polymux.server.keys import KeyFile
-from polymux.server.settings import ServerSettings, StoreSettings
+from polymux.server.auth.api_keys import KeyFile
+from polymux.server.settings.settings import ServerSettings, StoreSettings
 
 from support.invariants import InProcess
 from support.polymux_server import Asked

@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from polymux.server.keys import KeyFile
+from polymux.server.auth.api_keys import KeyFile
 from polymux.server.run import serve
-from polymux.server.settings import Limits, ServerSettings, StoreSettings
+from polymux.server.settings.settings import Limits, ServerSettings, StoreSettings
 
 from support.invariants import InProcess, check_answer
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux.server.keys import KeyFile
+from polymux.server.auth.api_keys import KeyFile
 
 from support.hostile_check import SANITIZED
 from support.invariants import MORE_BYTES, SETTLED_S, check_log, check_store
@@ -32,14 +32,14 @@ class ServedProcess(Asked):
 
     Args:
         folder: Its store, and its log.
-        limits: Of `polymux.server.settings.Limits`, instead of the defaults.
+        limits: Of `polymux.server.settings.settings.Limits`, instead of the defaults.
         slots: How many chats at once.
         write_s: How long a client may not read, instead of the default.
         log: The level.
         flags: Of the interpreter, such as ``-O``.
         descriptors: How many may be open, instead of what this process may.
         more_bytes: How much more memory its own process may have had at most than at the start.
-        settings: Others of `polymux.server.settings.ServerSettings`.
+        settings: Others of `polymux.server.settings.settings.ServerSettings`.
     """
 
     answer_within_s = 60.0
@@ -172,8 +172,14 @@ def _serve(wanted: dict[str, Any], told: Path) -> int:
     from polymux.engines.media.decoding_backend import reading, speech, upscaling
     from polymux.engines.process.supervisor import EngineBackend, Supervision
     from polymux.runtime.build import backends_of
-    from polymux.server import protocol, run
-    from polymux.server.settings import EngineSettings, Limits, ServerSettings, StoreSettings
+    from polymux.server import run
+    from polymux.server.http import protocol
+    from polymux.server.settings.settings import (
+        EngineSettings,
+        Limits,
+        ServerSettings,
+        StoreSettings,
+    )
 
     from support.quick_engines import FAMILY, OPERATIONS
 

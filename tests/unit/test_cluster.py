@@ -11,7 +11,7 @@ from polymux.cluster.feed import PIECE_BYTES, Feed, Order
 from polymux.cluster.joining import check_address
 from polymux.cluster.settings import RaySettings
 from polymux.errors import InvalidRequestError
-from polymux.server.settings import read_settings
+from polymux.server.settings.settings import read_settings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -53,7 +53,7 @@ CONNECTORS = {
     # What listens.
     "server/run.py": {"socket.getaddrinfo", "socket.socket"},
     # Webhooks, judged before; and upstreams and catalogues that the operator has named.
-    "server/doors/replicate/delivery.py": {"core.Session"},
+    "server/compat/replicate/delivery.py": {"core.Session"},
     "upstreams/client.py": {"core.Session"},
     "upstreams/song_search/source.py": {"core.Session"},
 }
@@ -174,7 +174,7 @@ def connecting(tree: ast.Module) -> set[str]:
 def test_keys_are_compared_in_one_place() -> None:
     """S17: by a comparison that takes the same time for all; links and a proxy have their own."""
     found = {name for name, function, _ in calls() if function.endswith("compare_digest")}
-    assert found == {"server/keys.py", "service/signed_urls.py", "downloads/proxy.py"}
+    assert found == {"server/auth/api_keys.py", "service/signed_urls.py", "downloads/proxy.py"}
 
 
 def test_nothing_is_decided_by_a_url_that_a_framework_puts_together() -> None:

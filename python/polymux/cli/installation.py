@@ -165,7 +165,7 @@ def _generation(config: str | None) -> dict[str, Any]:
 
     if config is None:
         return generation()
-    from polymux.server.settings import read_settings
+    from polymux.server.settings.settings import read_settings
 
     engines = read_settings(Path(config)).engines or {}
     named = [one.options.get("models") for one in engines.values() if one.family == "diffusion"]
@@ -179,7 +179,7 @@ def _songs(config: str | None) -> dict[str, Any]:
 
     if config is None:
         return songs()
-    from polymux.server.settings import read_settings
+    from polymux.server.settings.settings import read_settings
 
     return songs(read_settings(Path(config)).songs.catalogue)
 
@@ -206,7 +206,7 @@ def _upstreams(config: str) -> list[dict[str, Any]]:
     from pathlib import Path
 
     from polymux.errors import InvalidRequestError
-    from polymux.server.settings import read_settings
+    from polymux.server.settings.settings import read_settings
 
     found = []
     for name, one in read_settings(Path(config)).upstreams.items():

@@ -11,7 +11,7 @@ from polymux.cli.server_settings import settings_of
 from polymux.cli.terminal import write_json, write_line
 
 if TYPE_CHECKING:
-    from polymux.server.keys import Key, KeyFile
+    from polymux.server.auth.api_keys import Key, KeyFile
 
 _DAY_S = 86400.0
 _ALL = "all"
@@ -83,7 +83,7 @@ def _add_rights(action: argparse.ArgumentParser, number: Any, count: Any) -> Non
 def _name(text: str) -> str:
     """A key's name, by the rule of those that are made over HTTP."""
     from polymux.errors import PolymuxError
-    from polymux.server.key_administration import key_values
+    from polymux.server.routes.api_keys import key_values
 
     try:
         return str(key_values({"name": text}, now=0.0)["name"])
@@ -106,7 +106,7 @@ _count_or_none.__name__ = "count or 'none'"
 
 def run_keys(options: argparse.Namespace) -> int:
     """Does what was asked with keys; the exit code."""
-    from polymux.server.keys import KeyFile
+    from polymux.server.auth.api_keys import KeyFile
 
     file = KeyFile(settings_of(options).key_file)
     if options.action == "list":
@@ -165,7 +165,7 @@ def _rights(given: dict[str, Any]) -> dict[str, Any]:
 def _scopes(given: list[str] | None) -> tuple[str, ...] | None:
     from polymux._util.text import shown
     from polymux.errors import InvalidRequestError
-    from polymux.server.keys import known_scopes
+    from polymux.server.auth.api_keys import known_scopes
 
     if given is None or given == [_ALL]:
         return None
@@ -180,7 +180,7 @@ def _scopes(given: list[str] | None) -> tuple[str, ...] | None:
 
 def _bounded(name: str, value: Any) -> Any:
     from polymux.errors import InvalidRequestError
-    from polymux.server.keys import LARGEST_QUOTA
+    from polymux.server.auth.api_keys import LARGEST_QUOTA
 
     if value is not None and not 0 < value <= LARGEST_QUOTA:
         raise InvalidRequestError(

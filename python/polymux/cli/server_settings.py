@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import argparse
 
-    from polymux.server.settings import ServerSettings
+    from polymux.server.settings.settings import ServerSettings
 
 
 def settings_of(options: argparse.Namespace) -> ServerSettings:
@@ -15,7 +15,7 @@ def settings_of(options: argparse.Namespace) -> ServerSettings:
     from dataclasses import replace
     from pathlib import Path
 
-    from polymux.server.settings import ServerSettings, StoreSettings, read_settings
+    from polymux.server.settings.settings import ServerSettings, StoreSettings, read_settings
 
     if options.config is None and options.store is not None:
         return ServerSettings(store=StoreSettings(Path(options.store)))

@@ -71,7 +71,7 @@ def run_serve(options: argparse.Namespace) -> int:
 
     from polymux.config import checked_base_url
     from polymux.errors import InvalidRequestError
-    from polymux.server.setting_checks import no_origin, origin_of
+    from polymux.server.settings.checks import no_origin, origin_of
 
     for one in options.allow_origin or ():
         if origin_of(one) is None:
@@ -119,7 +119,7 @@ def run_config_check(options: argparse.Namespace) -> int:
     from pathlib import Path
 
     from polymux.server.engine_options import missing_files
-    from polymux.server.settings import read_settings
+    from polymux.server.settings.settings import read_settings
 
     # A server begins without them, as they may come later; who asks wants to know.
     for one in missing_files(read_settings(Path(options.file)).engines or {}):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from polymux.downloads.settings import DownloadSettings
     from polymux.fetch.fetch import FetchPolicy
     from polymux.media.media_file import MediaFile
-    from polymux.server.settings import EngineSettings, ServerSettings
+    from polymux.server.settings.settings import EngineSettings, ServerSettings
     from polymux.service.backend import Backend
     from polymux.service.job_table import Job
     from polymux.service.store import Store
@@ -177,7 +177,7 @@ def _settings(
     told: Mapping[str, Any],
 ) -> ServerSettings:
     from polymux.runtime.build import installed_engines
-    from polymux.server.settings import ServerSettings, StoreSettings
+    from polymux.server.settings.settings import ServerSettings, StoreSettings
 
     wanted = installed_engines() if engines is None else engines
     others = {name: one for name, one in wanted.items() if one.family != "media"}
@@ -278,7 +278,7 @@ class LocalAnswer(Answer):
         """
         fields = b""
         if warnings:
-            from polymux.server.answers import warnings_fields
+            from polymux.server.http.responses import warnings_fields
 
             fields = b"".join(b"%s: %s\r\n" % one for one in warnings_fields(warnings))
         super().__init__((200, fields, b"", 1, 0.0))

@@ -11,7 +11,7 @@ import mcp_types as types
 
 from polymux._util.redaction import hidden
 from polymux._util.text import printable, size
-from polymux.server.answers import error_body
+from polymux.server.http.responses import error_body
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
-from polymux.server.schemas import body_schema
+from polymux.server.openapi.schemas import body_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

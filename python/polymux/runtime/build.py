@@ -25,7 +25,7 @@ from polymux.models.role_assignment import cast_of
 from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
 from polymux.runtime.model_selection import available, chosen
 from polymux.runtime.upstream_settings import upstreams_of
-from polymux.server.settings import EngineSettings
+from polymux.server.settings.settings import EngineSettings
 from polymux.service.backend import Backend
 from polymux.songs.backend import CatalogueBackend
 from polymux.songs.links import SignedAddresses
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from polymux.cluster.serving import Cluster
     from polymux.cluster.settings import RaySettings
     from polymux.downloads.downloader import PageDownloader
-    from polymux.server.settings import ServerSettings
+    from polymux.server.settings.settings import ServerSettings
     from polymux.service.model import Estimate, Product, Sink, Work
 
 

@@ -9,7 +9,7 @@ from polymux._util.text import shown
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from polymux.server.settings import ServerSettings
+    from polymux.server.settings.settings import ServerSettings
 
 
 #: What is no engine and no upstream; whether it is there is found at the start.

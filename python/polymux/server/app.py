@@ -11,33 +11,34 @@ from fastapi import APIRouter, FastAPI
 from starlette.routing import Route
 
 from polymux import contract
-from polymux.server.administration import PATH as ADMINISTRATION
-from polymux.server.administration import Administration, EngineUnload
-from polymux.server.doors import mcp, openai, replicate
-from polymux.server.doors.openai.shape import OpenAiNotFound
-from polymux.server.endpoint import NotFound, Preflight
-from polymux.server.facts import Alive, Docs, MetricsEndpoint, OpenApi, Operations, Ready
-from polymux.server.files import MediaEndpoint
-from polymux.server.key_administration import KEYS, KeyItem, KeyList, KeyRotation
-from polymux.server.operations import OperationEndpoint
-from polymux.server.page import PageEndpoint, PageRedirect
-from polymux.server.predictions import (
+from polymux.server.compat import openai, replicate
+from polymux.server.compat.mcp import http
+from polymux.server.compat.openai.errors import OpenAiNotFound
+from polymux.server.observability.tracing import tracing
+from polymux.server.routes.admin import PATH as ADMINISTRATION
+from polymux.server.routes.admin import Administration, EngineUnload
+from polymux.server.routes.api_keys import KEYS, KeyItem, KeyList, KeyRotation
+from polymux.server.routes.endpoint import NotFound, Preflight
+from polymux.server.routes.files import MediaEndpoint
+from polymux.server.routes.health import Alive, Docs, MetricsEndpoint, OpenApi, Operations, Ready
+from polymux.server.routes.operations import OperationEndpoint
+from polymux.server.routes.predictions import (
     PATH,
     PredictionCancel,
     PredictionEvents,
     PredictionItem,
     PredictionList,
 )
-from polymux.server.settings import ServerSettings, read_settings
-from polymux.server.songs import SongCover, SongPage
+from polymux.server.routes.songs import SongCover, SongPage
+from polymux.server.routes.webui import PageEndpoint, PageRedirect
+from polymux.server.settings.settings import ServerSettings, read_settings
 from polymux.server.state import ServerState
-from polymux.server.tracing import tracing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from polymux.server.answers import Receive, Scope, Send
-    from polymux.server.endpoint import Endpoint
+    from polymux.server.http.responses import Receive, Scope, Send
+    from polymux.server.routes.endpoint import Endpoint
     from polymux.service.backend import Backend
 
 Config = ServerSettings | str | os.PathLike[str] | None
@@ -55,7 +56,7 @@ def create_app(config: Config = None, *, backends: Sequence[Backend] | None = No
 
     Example:
         >>> from polymux.server import create_app
-        >>> from polymux.server.settings import ServerSettings
+        >>> from polymux.server.settings.settings import ServerSettings
         >>> app = create_app(ServerSettings(public_url="https://tools.example"))
         >>> app.state.polymux.settings.base_url
         'https://tools.example'
@@ -171,7 +172,7 @@ def _routes(state: ServerState) -> list[Route]:
     if state.settings.openai_door:
         endpoints += openai.routes(state)
     if state.settings.mcp_door:
-        endpoints += mcp.routes(state)
+        endpoints += http.routes(state)
     if state.settings.replicate_door:
         endpoints += replicate.routes(state)
     # An instance with __call__ is an ASGI application to Starlette: nothing is read before it runs.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from polymux.server.administration import PATH
-from polymux.server.key_administration import KEYS, LONGEST_NAME, QUOTAS
-from polymux.server.keys import LARGEST_QUOTA, known_scopes
-from polymux.server.openapi_parts import answer_of, fact_errors, json_answer
+from polymux.server.auth.api_keys import LARGEST_QUOTA, known_scopes
+from polymux.server.openapi.components import answer_of, fact_errors, json_answer
+from polymux.server.routes.admin import PATH
+from polymux.server.routes.api_keys import KEYS, LONGEST_NAME, QUOTAS
 
 _BODY_ERRORS = {
     "s408": "The body came too slowly.",

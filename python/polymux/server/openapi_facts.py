@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from polymux.server.openapi_administration import administration_paths
-from polymux.server.openapi_parts import (
+from polymux.server.openapi.components import (
     answer_of,
     events,
     fact_errors,
     json_answer,
     public_errors,
 )
+from polymux.server.openapi_administration import administration_paths
 
 _PREDICTION = {"$ref": "#/components/schemas/Prediction"}
 _STATE = {

@@ -21,9 +21,9 @@ from polymux._util.text import display_name
 from polymux.errors import InvalidRequestError, PolymuxError
 from polymux.server import early_hangup
 from polymux.server.app import create_app, front_of
-from polymux.server.handshakes import Handshake
-from polymux.server.logs import JsonFormatter, PatientHandler, PlainFormatter
-from polymux.server.protocol import protocol_with
+from polymux.server.http.protocol import protocol_with
+from polymux.server.http.tls_handshake import Handshake
+from polymux.server.observability.logs import JsonFormatter, PatientHandler, PlainFormatter
 from polymux.server.stopping import LastResort
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from fastapi import FastAPI
 
-    from polymux.server.settings import ServerSettings
+    from polymux.server.settings.settings import ServerSettings
     from polymux.server.state import ServerState
     from polymux.service.backend import Backend
 

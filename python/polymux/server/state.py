@@ -14,10 +14,10 @@ from polymux._util.text import display_name
 from polymux.client.local_servers import announce, own_key, retire
 from polymux.config import local_key_path
 from polymux.errors import InvalidRequestError
-from polymux.server.gate import Gate
-from polymux.server.keys import KeyFile
-from polymux.server.metrics import Metrics
-from polymux.server.settings import ServerSettings, read_settings
+from polymux.server.auth.api_keys import KeyFile
+from polymux.server.auth.gate import Gate
+from polymux.server.observability.metrics import Metrics
+from polymux.server.settings.settings import ServerSettings, read_settings
 from polymux.service.admission import Bounds
 from polymux.service.service import Service
 from polymux.service.store import Store

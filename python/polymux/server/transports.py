@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-    from polymux.server.protocol import BoundedProtocol
+    from polymux.server.http.protocol import BoundedProtocol
 
 _OF_EVENTS = b"content-type: text/event-stream"
 #: Longer ones are not copied.

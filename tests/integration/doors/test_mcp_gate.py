@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux import mcp
 from polymux.errors import InvalidRequestError
-from polymux.server.doors.mcp_sessions import OpenSessions
-from polymux.server.settings import DoorSettings, Limits, ServerSettings, read_settings
+from polymux.server.compat.mcp.sessions import OpenSessions
+from polymux.server.settings.settings import DoorSettings, Limits, ServerSettings, read_settings
 from support.mcp_clients import PATH, TYPES, VERSION, events, handshake, message, post
 from support.polymux_server import CONVERT, Box, PolymuxServer, form, read_answer
 from support.served import until
@@ -249,7 +249,7 @@ def test_a_key_has_its_share_of_sessions(
 ) -> None:
     """One more ends the longest idle of its own, none in which a call runs, and none of others."""
     few = partial(OpenSessions, most=4, most_of_one=2)
-    monkeypatch.setattr("polymux.server.doors.mcp.OpenSessions", few)
+    monkeypatch.setattr("polymux.server.compat.mcp.http.OpenSessions", few)
     key, _ = server.keys.add("other")
     others = session_of(server, key)
     first, second = session_of(server), session_of(server)
@@ -282,7 +282,7 @@ def test_all_keys_share_the_sessions(
 ) -> None:
     """What comes first is begun anew; a request that begins no session ends none."""
     few = partial(OpenSessions, most=2, most_of_one=2)
-    monkeypatch.setattr("polymux.server.doors.mcp.OpenSessions", few)
+    monkeypatch.setattr("polymux.server.compat.mcp.http.OpenSessions", few)
     keys = [server.keys.add(name)[0] for name in "abc"]
     sessions = [session_of(server, key) for key in keys[:2]]
     listing = message("tools/list")
@@ -316,14 +316,14 @@ def test_where_the_door_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert answer_at_the_door(tmp_path / "2", doors=DoorSettings(mcp=False)).status == 404
     assert answer_at_the_door(tmp_path / "3", **public).status == 404
     assert answer_at_the_door(tmp_path / "4", **public, doors=DoorSettings(mcp=True)).status == 200
-    monkeypatch.setattr("polymux.server.doors.mcp.is_installed", lambda: False)
+    monkeypatch.setattr("polymux.server.compat.mcp.http.is_installed", lambda: False)
     assert answer_at_the_door(tmp_path / "5").status == 404
 
 
 def test_a_door_that_lacks_its_sdk_is_told_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("polymux.server.doors.mcp.is_installed", lambda: False)
+    monkeypatch.setattr("polymux.server.compat.mcp.http.is_installed", lambda: False)
     assert answer_at_the_door(tmp_path / "1").status == 404
     assert mcp.REMEDY not in caplog.text
     assert answer_at_the_door(tmp_path / "2", doors=DoorSettings(mcp=True)).status == 404

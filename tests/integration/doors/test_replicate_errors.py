@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.server.doors.settings import DoorSettings
-from polymux.server.settings import Limits
+from polymux.server.compat.settings import DoorSettings
+from polymux.server.settings.settings import Limits
 from replicate.exceptions import ReplicateError
 from support.polymux_server import Box, PolymuxServer, form
 from support.replicate_door import of, scripted_door

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux import contract, errors
-from polymux.server.doors.replicate.models import models
+from polymux.server.compat.replicate.models import models
 from polymux.service.errors import invalid, refusal
 from replicate.exceptions import ReplicateError
 from support.polymux_server import Box, PolymuxServer
@@ -115,7 +115,7 @@ def test_chats(server: PolymuxServer) -> None:
 
 def test_versions_follow_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another contract is another version, and each model has its own."""
-    from polymux.server.doors.replicate import models as module
+    from polymux.server.compat.replicate import models as module
 
     versions = {one.version for one in models().values()}
     assert len(versions) == len(models())

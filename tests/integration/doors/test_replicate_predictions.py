@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.server.doors.replicate import predictions, requests
+from polymux.server.compat.replicate import predictions, requests
 from replicate.exceptions import ReplicateError
 from support.polymux_server import Box, PolymuxServer
 from support.replicate_door import ScriptedModels, closed_clients, of, scripted_door
@@ -94,7 +94,7 @@ def test_who_waits(server: PolymuxServer, box: Box, prefer: str | None, waits: b
 
 
 def test_the_longest_wait_is_the_servers(tmp_path: Path, box: Box) -> None:
-    from polymux.server.settings import Limits
+    from polymux.server.settings.settings import Limits
 
     with scripted_door(tmp_path, box, limits=Limits(wait_s=0.3)) as server:
         box.backend.gate.clear()
@@ -240,7 +240,7 @@ def test_scopes_and_quotas(server: PolymuxServer, box: Box) -> None:
 
 
 def test_a_full_queue(tmp_path: Path) -> None:
-    from polymux.server.settings import Limits
+    from polymux.server.settings.settings import Limits
 
     box = Box()
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux.fetch.fetch import FetchPolicy
-from polymux.server.doors.replicate import webhooks
+from polymux.server.compat.replicate import webhooks
 from replicate.exceptions import ReplicateError
 from replicate.webhook import InvalidSignatureError, Webhooks
 from servers import steps
@@ -255,7 +255,7 @@ def test_no_decoy_is_ever_hit(
     server: PolymuxServer, receiver: MisbehavingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not by an address that was judged well and leads elsewhere by the time that it counts."""
-    from polymux.server.doors.replicate import delivery
+    from polymux.server.compat.replicate import delivery
 
     with MisbehavingServer() as decoy:
         with pytest.raises(ReplicateError):

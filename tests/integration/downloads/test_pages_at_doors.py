@@ -8,7 +8,7 @@ import polymux
 import pytest
 from polymux.downloads.settings import DownloadSettings
 from polymux.fetch.fetch import FetchPolicy
-from polymux.server.doors.settings import DoorSettings
+from polymux.server.compat.settings import DoorSettings
 from replicate.exceptions import ModelError
 from support.polymux_server import PolymuxServer
 from support.replicate_door import of

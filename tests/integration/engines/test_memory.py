@@ -18,7 +18,7 @@ from polymux.runtime.memory_budget import (
     needed_bytes,
     resident_bytes,
 )
-from polymux.server.settings import EngineSettings, Limits, ServerSettings, StoreSettings
+from polymux.server.settings.settings import EngineSettings, Limits, ServerSettings, StoreSettings
 from support.chat_model import model_path
 from support.engines import FAMILY
 from support.services import chat_of, running

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.runtime.build import media_confinement
-from polymux.server.settings import ServerSettings, StoreSettings
+from polymux.server.settings.settings import ServerSettings, StoreSettings
 from support import programs
 from support.engines import FAMILY
 from support.hostile_check import PATIENCE

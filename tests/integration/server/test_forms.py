@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.server.body import _FormReader
+from polymux.server.http.body import _FormReader
 from polymux.service.model import Upload
 from support.polymux_server import CONVERT, Box, PolymuxServer, form, read_answer
 from support.services import Scripted

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.server.keys import KeyFile
+from polymux.server.auth.api_keys import KeyFile
 from support import commands
 from support.polymux_server import CHAT, HELLO, PolymuxServer
 from support.services import Scripted

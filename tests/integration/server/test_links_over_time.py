@@ -189,7 +189,7 @@ def test_a_result_is_kept_as_long_as_the_settings_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S09: `store.keep_s` out of a file; then its bytes, its link and its job go by themselves."""
-    from polymux.server.settings import read_settings
+    from polymux.server.settings.settings import read_settings
     from polymux.service import service
 
     assert service._SWEEP_EVERY_S <= 60

@@ -49,7 +49,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def server(
     tmp_path: Path, data: bytes, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[PolymuxServer]:
-    monkeypatch.setattr("polymux.server.protocol._WRITE_S", WRITE_S)
+    monkeypatch.setattr("polymux.server.http.protocol._WRITE_S", WRITE_S)
 
     def make() -> list[Scripted]:
         backend = Scripted()
@@ -138,7 +138,7 @@ def test_who_leaves_is_sent_no_more(
         read.append(size)
         return plain(descriptor, size, place)
 
-    monkeypatch.setattr("polymux.server.files.os.pread", counted)
+    monkeypatch.setattr("polymux.server.routes.files.os.pread", counted)
     with caplog.at_level(logging.INFO, "polymux.access"):
         reading(server, link).close()
         wait_until(lambda: any(link.partition("?")[0] in one for one in caplog.messages))
@@ -193,7 +193,7 @@ def test_a_file_that_goes_while_it_is_read(
     go: Callable[[PolymuxServer, Clock], None],
 ) -> None:
     """S07: who reads it reads on to its end, and the next one finds nothing."""
-    monkeypatch.setattr("polymux.server.protocol._WRITE_S", 60.0)  # Nobody reads for a while.
+    monkeypatch.setattr("polymux.server.http.protocol._WRITE_S", 60.0)  # Nobody reads for a while.
     with reading(server, link) as early, reading(server, link) as late:
         pieces = [early.recv(1 << 20)]
         go(server, clock)

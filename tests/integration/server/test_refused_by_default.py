@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux import contract, errors
 from polymux.runtime.build import backends_of
-from polymux.server.settings import ServerSettings
+from polymux.server.settings.settings import ServerSettings
 from polymux.service.model import Work
 from support.polymux_server import PolymuxServer, form
 from support.requests import FILE, smallest

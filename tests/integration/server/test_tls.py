@@ -13,7 +13,7 @@ import polymux
 import pytest
 from polymux.errors import InvalidRequestError, TLSError
 from polymux.server.run import serve
-from polymux.server.settings import Limits, ServerSettings, StoreSettings
+from polymux.server.settings.settings import Limits, ServerSettings, StoreSettings
 from servers.certificates import Authority
 from support.polymux_server import PolymuxServer
 from support.services import Scripted

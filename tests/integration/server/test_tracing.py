@@ -91,7 +91,7 @@ def test_without_it_nothing_is_missing() -> None:
     """In a process that cannot import it."""
     program = (
         "import sys; sys.modules['opentelemetry'] = None\n"
-        "from polymux.server.tracing import tracing\n"
+        "from polymux.server.observability.tracing import tracing\n"
         "assert tracing([]) is None\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

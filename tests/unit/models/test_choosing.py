@@ -14,7 +14,7 @@ from polymux.models import import_local
 from polymux.models.folder import ModelsFolder
 from polymux.runtime import model_selection
 from polymux.runtime.build import backends_of, installed_engines
-from polymux.server.settings import EngineSettings, ServerSettings, StoreSettings
+from polymux.server.settings.settings import EngineSettings, ServerSettings, StoreSettings
 from support.models import GGUF
 from support.repositories import pipeline, safetensors
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.runtime.upstream_settings import UpstreamSettings
-from polymux.server.administration import PATH
-from polymux.server.key_administration import KEYS
-from polymux.server.keys import KeyFile, known_scopes
+from polymux.server.auth.api_keys import KeyFile, known_scopes
+from polymux.server.routes.admin import PATH
+from polymux.server.routes.api_keys import KEYS
 from polymux.service.backend import Health
 from support.polymux_server import CHAT, HELLO, Answer, PolymuxServer
 from support.services import Scripted
@@ -264,7 +264,7 @@ def test_a_file_that_cannot_be_changed(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("polymux.server.keys.write_private", full)
+    monkeypatch.setattr("polymux.server.auth.api_keys.write_private", full)
     answer = server.json(KEYS, {"name": "x"})
     assert (answer.status, answer.headers["retry-after"]) == (503, "10")
     assert "keys cannot be changed now" in answer.json()["error"]

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polymux.server import logs
-from polymux.server.logs import PatientHandler
+from polymux.server.observability import logs
+from polymux.server.observability.logs import PatientHandler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,10 +13,10 @@ from polymux import TranscriptChunk, contract
 from polymux.client.responses import Prediction
 from polymux.errors import APIStatusError
 from polymux.media import languages
-from polymux.server.doors.openai.audio import wanted_transcript
-from polymux.server.doors.openai.images import wanted_images
-from polymux.server.doors.openai.shape import error_of
-from polymux.server.doors.openai.transcripts import Span, Transcript, of_words, spans
+from polymux.server.compat.openai.audio import wanted_transcript
+from polymux.server.compat.openai.errors import error_of
+from polymux.server.compat.openai.images import wanted_images
+from polymux.server.compat.openai.transcripts import Span, Transcript, of_words, spans
 from polymux.service.errors import described
 from polymux.service.model import Upload
 

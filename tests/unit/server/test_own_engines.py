@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from polymux.errors import InvalidRequestError
 from polymux.runtime.build import backends_of
-from polymux.server.keys import KeyFile
-from polymux.server.settings import read_settings
+from polymux.server.auth.api_keys import KeyFile
+from polymux.server.settings.settings import read_settings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 from polymux.server import lifespan, router
-from polymux.server.page import FOLDER, POLICY, page_files
-from polymux.server.settings import ServerSettings, StoreSettings
+from polymux.server.routes.webui import FOLDER, POLICY, page_files
+from polymux.server.settings.settings import ServerSettings, StoreSettings
 from support.polymux_server import Asked, PolymuxServer
 from support.services import Scripted
 
@@ -158,7 +158,7 @@ def mounted(folder: Path) -> Iterator[Mounted]:
     import socket
 
     mine = router(ServerSettings(store=StoreSettings(folder)), backends=[Scripted()])
-    from polymux.server.keys import KeyFile
+    from polymux.server.auth.api_keys import KeyFile
 
     KeyFile(folder / "keys.json").add("test")
     app = FastAPI(lifespan=lambda _: lifespan(mine))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.runtime.upstream_settings import UpstreamSettings
-from polymux.server.administration import PATH
+from polymux.server.routes.admin import PATH
 from support.polymux_server import CHAT, HELLO, PolymuxServer
 from support.services import Scripted
 

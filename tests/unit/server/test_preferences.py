@@ -6,7 +6,7 @@ import time
 
 import pytest
 from polymux.client.answer import warnings_of
-from polymux.server.operations import preferences
+from polymux.server.routes.operations import preferences
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import random
 
 import pytest
 from polymux.errors import APIStatusError
-from polymux.server.files import _part
+from polymux.server.routes.files import _part
 
 ALPHABET = "0123456789-=, bytesBYTES\t\u0660\u00b2\x00+"
 

@@ -8,11 +8,11 @@ import pytest
 from polymux import contract
 from polymux.errors import UnprocessableEntityError
 from polymux.server.app import create_app
-from polymux.server.doors.replicate.chats import chat_body
-from polymux.server.doors.replicate.requests import creation, span_s, wait_s
-from polymux.server.doors.replicate.shape import error_of
-from polymux.server.doors.settings import DoorSettings
-from polymux.server.settings import ServerSettings, StoreSettings, read_settings
+from polymux.server.compat.replicate.chats import chat_body
+from polymux.server.compat.replicate.errors import error_of
+from polymux.server.compat.replicate.requests import creation, span_s, wait_s
+from polymux.server.compat.settings import DoorSettings
+from polymux.server.settings.settings import ServerSettings, StoreSettings, read_settings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from polymux.errors import InvalidRequestError
 from polymux.runtime.build import backends_of
-from polymux.server.settings import ServerSettings, read_settings
+from polymux.server.settings.settings import ServerSettings, read_settings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux.errors import InvalidRequestError
 from polymux.runtime.build import backends_of
-from polymux.server.settings import ServerSettings, read_settings
+from polymux.server.settings.settings import ServerSettings, read_settings
 from polymux.upstreams.song_search.settings import SongSearchSettings, proxy_place
 from support.commands import run
 

@@ -1,0 +1,1 @@
+"""API keys, authentication and rate limits."""

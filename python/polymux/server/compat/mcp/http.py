@@ -1,0 +1,368 @@
+"""``/mcp``: the operations as tools of the Model Context Protocol, over streamable HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+from polymux import contract, errors
+from polymux.client.methods.results import RESULTS
+from polymux.mcp import REMEDY, is_installed
+from polymux.server.auth.gate import check_body
+from polymux.server.compat.mcp.sessions import OpenSessions
+from polymux.server.http import body as bodies
+from polymux.server.http.responses import JSON_TYPE, VERSION_FIELD
+from polymux.server.routes.endpoint import Endpoint
+from polymux.server.routes.operations import OperationEndpoint
+from polymux.server.routes.predictions import described_job, linked
+from polymux.service.errors import draining, refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+    from mcp_types import CallToolRequestParams
+
+    from polymux.contract import Operation
+    from polymux.mcp.arguments import Arguments
+    from polymux.mcp.files import Input
+    from polymux.mcp.protocol import Context, Visitor
+    from polymux.server.auth.gate import Access
+    from polymux.server.compat.mcp.sessions import OpenSession
+    from polymux.server.http.responses import Message, Receive, Scope, Send
+    from polymux.server.routes.endpoint import Asked
+    from polymux.server.state import ServerState
+    from polymux.service.job_table import Job
+    from polymux.service.media_store import StoredFile
+
+PATH = "/mcp"
+_log = logging.getLogger("polymux.server")
+_IDLE_S = 600.0
+#: Bodies were measured before the SDK sees them.
+_NO_LIMIT = 1 << 62
+_LONGEST_READ_REQUEST = 64 << 10
+#: Of a request's scope: who asks, and when they have left.
+_ACCESS, _LEFT = "polymux.access", "polymux.left"
+_SESSION = b"mcp-session-id"
+
+
+def routes(state: ServerState) -> list[tuple[str, Endpoint]]:
+    """The door's addresses; none where the SDK is missing."""
+    if is_installed():
+        return [(PATH, McpEndpoint(state))]
+    if state.settings.doors.mcp:
+        _log.warning("doors.mcp is on, and there is no %s without its SDK: %s", PATH, REMEDY)
+    return []
+
+
+class McpEndpoint(Endpoint):
+    """``POST`` and ``DELETE /mcp``. Which tools a key may use is asked for each of them.
+
+    Nothing is ever sent unasked, so there is no ``GET``, by which clients wait for that.
+    """
+
+    name = "mcp"
+    methods = ("POST", "DELETE")
+    every_key = True
+
+    def __init__(self, state: ServerState) -> None:
+        """Of a server; the SDK is loaded with the first request."""
+        super().__init__(state)
+        self._opening = asyncio.Lock()
+        self._sessions: _Sessions | None = None
+
+    async def handle(self, asked: Asked) -> None:
+        """Hands a request to the SDK, once its body was read."""
+        if self.state.stopping.is_set():
+            raise draining()
+        body = b""
+        if asked.scope["method"] == "POST":
+            longest = self.state.settings.limits.chat_bytes
+            if check_body(asked.access, self.name, longest, longest) != "json":
+                raise errors.UnsupportedEncodingError("mcp takes json, not multipart")
+            body = await bodies.whole(asked.receive, longest, self.state.settings.limits, self.name)
+        sessions = await self._opened()
+        await sessions.handle(asked, body)
+
+    async def _opened(self) -> _Sessions:
+        async with self._opening:
+            if self._sessions is None:
+                # Its modules are many: others' requests go on meanwhile.
+                make = await asyncio.to_thread(_loaded)
+                sessions = _Sessions(make(self.state))
+                await sessions.start()
+                self.state.at_stop(self._close)
+                self._sessions = sessions
+            return self._sessions
+
+    async def _close(self) -> None:
+        sessions, self._sessions = self._sessions, None
+        if sessions is not None:
+            await sessions.close()
+
+
+def _loaded() -> Callable[[ServerState], StreamableHTTPSessionManager]:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    from polymux.mcp.on_service import ServiceDesk
+    from polymux.mcp.protocol import make_server
+
+    def make(state: ServerState) -> StreamableHTTPSessionManager:
+        desk = ServiceDesk(lambda: state.service, lambda job: _answer(state, job), _uri)
+        return StreamableHTTPSessionManager(
+            make_server(desk, _HttpDoor(state)),
+            session_idle_timeout=_IDLE_S,
+            max_request_body_size=_NO_LIMIT,
+            max_sessions=None,  # `OpenSessions` counts them, for each key.
+        )
+
+    return make
+
+
+def _answer(state: ServerState, job: Job) -> Any:
+    """What the operation's own address would have answered."""
+    if RESULTS[job.operation] == "Prediction":
+        return described_job(state, job)
+    return linked(state, job, job.output)
+
+
+def _gone() -> Exception:
+    return refusal(errors.APIStatusError, "the client has gone", code="client_gone", status=499)
+
+
+def _uri(file: StoredFile) -> str:
+    return f"polymux://media/{file.name}"
+
+
+class _Sessions:
+    """The SDK's sessions, in a task that lives as long as they may."""
+
+    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
+        self._manager = manager
+        self._open = OpenSessions()
+        self._closing = asyncio.Event()
+        self._ready = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="polymux mcp sessions")
+        ready = asyncio.ensure_future(self._ready.wait())
+        await asyncio.wait({self._task, ready}, return_when=asyncio.FIRST_COMPLETED)
+        if not ready.done():
+            ready.cancel()
+            self._task.result()
+
+    async def _run(self) -> None:
+        async with self._manager.run():
+            self._ready.set()
+            await self._closing.wait()
+
+    async def close(self) -> None:
+        self._closing.set()
+        if self._task is not None:
+            await self._task
+
+    async def handle(self, asked: Asked, body: bytes) -> None:
+        owner = asked.access.caller.id
+        name = _field_of(asked.scope, _SESSION)
+        if name is not None:
+            with self._open.used(name, owner):
+                answered = await self._answer(asked, body)
+            ended = asked.scope["method"] == "DELETE" and answered.status < 400
+            if ended or answered.status == 404:
+                self._open.remove(name, owner)
+            return
+        if _begins(asked.scope):
+            self._open.check(owner)
+        answered = await self._answer(asked, body)
+        if answered.session is not None:
+            for one in self._open.add(answered.session, owner):
+                await self._end(one)
+
+    async def _answer(self, asked: Asked, body: bytes) -> _Stamped:
+        import anyio
+
+        left = asyncio.Event()
+        user = _user(asked.access.caller.id)
+        scope = {**asked.scope, "user": user, _ACCESS: asked.access, _LEFT: left}
+        stamped = _Stamped(asked.send, asked.access)
+        send = _OneEvent(stamped) if _reads(body) else stamped
+        try:
+            await self._manager.handle_request(scope, _replayed(body, asked.receive), send)
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            if not stamped.complete:
+                raise
+        finally:
+            left.set()
+        return stamped
+
+    async def _end(self, session: OpenSession) -> None:
+        """As its own client would."""
+        fields = [(_SESSION, session.name.encode()), (b"accept", b"application/json")]
+        scope: Scope = {"type": "http", "method": "DELETE", "path": PATH, "query_string": b"",
+                        "headers": fields, "user": _user(session.owner)}  # fmt: skip
+        await self._manager.handle_request(scope, _replayed(b"", _nothing), _unread)
+
+
+def _user(owner: str) -> AuthenticatedUser:
+    """By this the SDK gives a session to nobody but the key that has begun it."""
+    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+    from mcp.server.auth.provider import AccessToken
+
+    return AuthenticatedUser(AccessToken(token="", client_id=owner, scopes=[]))
+
+
+def _field_of(scope: Scope, name: bytes) -> str | None:
+    return next((value.decode("latin-1") for one, value in scope["headers"] if one == name), None)
+
+
+def _begins(scope: Scope) -> bool:
+    """Whether a request without a session can begin one: newer clients have none."""
+    from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+    version = _field_of(scope, b"mcp-protocol-version")
+    return scope["method"] == "POST" and (version is None or version in HANDSHAKE_PROTOCOL_VERSIONS)
+
+
+async def _nothing() -> Message:
+    return {"type": "http.disconnect"}
+
+
+async def _unread(message: Message) -> None:
+    """Nobody waits for this answer."""
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """A body that was read, and what comes behind it."""
+    given = False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def _reads(body: bytes) -> bool:
+    """Whether it asks for a resource."""
+    if len(body) > _LONGEST_READ_REQUEST or b"resources/read" not in body:
+        return False
+    try:
+        asked = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(asked, dict) and asked.get("method") == "resources/read"
+
+
+class _OneEvent:
+    """Sends an answer of one event as JSON, which clients take at any length, events often not.
+
+    Both are answers that the client has said to take.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._start: Message | None = None
+        self._body = bytearray()
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            if dict(message["headers"]).get(b"content-type", b"").startswith(b"text/event-stream"):
+                self._start = message
+                return
+        elif self._start is not None:
+            self._body += message.get("body", b"")
+            if not message.get("more_body", False):
+                await self._end(self._start)
+            return
+        await self._send(message)
+
+    async def _end(self, start: Message) -> None:
+        lines = bytes(self._body).splitlines()
+        data = b"".join(one[6:] for one in lines if one.startswith(b"data: "))
+        kept = [one for one in start["headers"] if one[0] != JSON_TYPE[0]]
+        length = (b"content-length", str(len(data)).encode())
+        await self._send({**start, "headers": [*kept, JSON_TYPE, length]})
+        await self._send({"type": "http.response.body", "body": data})
+
+
+class _Stamped:
+    """Sends with the header fields that all answers of the server have; nothing behind the end.
+
+    Attributes:
+        complete: Whether all was sent.
+        status: Of the answer; 0 before.
+        session: The session that a good answer names, which one without any has begun.
+    """
+
+    def __init__(self, send: Send, access: Access) -> None:
+        self._send = send
+        self._fields = [VERSION_FIELD, (b"x-request-id", access.request_id.encode())]
+        self.complete = False
+        self.status = 0
+        self.session: str | None = None
+
+    async def __call__(self, message: Message) -> None:
+        if self.complete:
+            return  # The SDK answers twice where a session ends meanwhile.
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            if self.status < 400:
+                self.session = _field_of(message, _SESSION)
+            message = {**message, "headers": [*message["headers"], *self._fields]}
+        else:
+            self.complete = not message.get("more_body", False)
+        await self._send(message)
+
+
+class _HttpDoor:
+    """Who comes over HTTP: the key of the very request, whatever session it belongs to."""
+
+    file_words = "The file itself: in base64, or as a URL data:TYPE;base64,DATA."
+
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
+        self._limits = {one.name: OperationEndpoint(state, one) for one in contract.operations()}
+
+    def visitor(self, context: Context) -> Visitor:
+        from polymux.mcp.protocol import Visitor
+
+        request: Any = context.request
+        scope: Scope = request.scope
+        access: Access = scope[_ACCESS]
+        key = access.key
+        assert key is not None  # noqa: S101 - this address is not public
+        ends = {self._state.stopping: draining, scope[_LEFT]: _gone}
+        return Visitor(access.caller, access.request_id, key.allows, ends)
+
+    def longest_json_bytes(self, operation: Operation) -> int:
+        return self._limits[operation.name].longest_json_bytes
+
+    def longest_file_bytes(self, operation: Operation) -> int:
+        return self._limits[operation.name].longest_form_bytes
+
+    def check_place(self, context: Context) -> None:
+        """The request itself has one already; jobs that go on without one have others."""
+        request: Any = context.request
+        access: Access = request.scope[_ACCESS]
+        if access.key is not None and access.key.concurrent is not None:
+            jobs = self._state.service.jobs.unattended(access.key.id)
+            self._state.gate.quotas.check_jobs(access.key, len(jobs))
+
+    async def files(
+        self, context: Context, params: CallToolRequestParams, arguments: Arguments
+    ) -> Mapping[str, Input]:
+        del context, params
+        from polymux.mcp.files import embedded
+
+        longest = self.longest_file_bytes(arguments.operation)
+        return {
+            name: await asyncio.to_thread(embedded, name, text, longest)
+            for name, text in arguments.files.items()
+        }

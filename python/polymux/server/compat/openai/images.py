@@ -1,0 +1,223 @@
+"""``POST /v1/images/generations`` and ``/edits``: the operation ``generate_image``."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import re
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from polymux import contract, errors
+from polymux._util.text import shown
+from polymux.server.compat.openai.errors import OpenAiEndpoint, selector
+from polymux.server.compat.openai.fields import GivenFields, checked
+from polymux.server.http import body as bodies
+from polymux.server.http.responses import send_json
+from polymux.server.routes.operations import OperationEndpoint, told_of
+from polymux.server.routes.predictions import link
+from polymux.service.errors import invalid, refusal
+from polymux.service.model import Upload, Work
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from polymux.contract import CheckedRequest
+    from polymux.server.http.responses import Receive
+    from polymux.server.routes.endpoint import Asked
+    from polymux.server.state import ServerState
+    from polymux.service.job_table import Job
+
+#: What the operation's fields are called here.
+_NAMES = {"num_outputs": "n", "width": "size", "height": "size"}
+_OWN = frozenset(("prompt", "image", "mask", *_NAMES))
+_SIZE = re.compile(r"(\d{1,5})x(\d{1,5})", re.ASCII)
+
+
+class WantedImages(NamedTuple):
+    """What a request in OpenAI's shape asks for.
+
+    Attributes:
+        request: The same in the operation's words.
+        form: Of the answer: ``"url"`` or ``"b64_json"``.
+    """
+
+    request: CheckedRequest
+    form: str
+
+
+class ImageEndpoint(OpenAiEndpoint, OperationEndpoint):
+    """What making and changing pictures share."""
+
+    def __init__(self, state: ServerState) -> None:
+        """Of a server."""
+        super().__init__(state, contract.operation("generate_image"))
+
+    async def handle(self, asked: Asked) -> None:
+        """Makes pictures."""
+        access = asked.access
+        self.encoding_of(access)
+        with ExitStack() as files:
+            wanted = await self._wanted(asked, files)
+            work = Work.of(wanted.request, access.caller, access.request_id)
+            job = await self.job_of(work, access, asked.receive, files)
+        if job.status != "succeeded":
+            await self.tell(asked.send, told_of(job), access.request_id)
+            return
+        made = [await self._picture(job, one, wanted.form) for one in _outputs(job)]
+        body = {"created": int(job.created_at), "data": made}
+        await send_json(asked.send, 200, body, request_id=access.request_id)
+
+    async def _wanted(self, asked: Asked, files: ExitStack) -> WantedImages:
+        raise NotImplementedError
+
+    async def _picture(self, job: Job, made: Any, form: str) -> dict[str, str]:
+        """A picture of the store by its link, or as it is.
+
+        Raises:
+            NotFoundError: Its time is over already.
+        """
+        name = made["file"]
+        if form == "url":
+            return {"url": link(self.state, job, name)}
+        store = self.state.service.store
+        file = await store.run(store.media.find, name)
+        if file is None:
+            raise refusal(errors.NotFoundError, "the picture is not kept any more", code="gone")
+        return {"b64_json": await asyncio.to_thread(_in_base64, store.media.open(file))}
+
+
+class ImageGenerations(ImageEndpoint):
+    """``POST /v1/images/generations``."""
+
+    def __init__(self, state: ServerState) -> None:
+        """Of a server."""
+        super().__init__(state)
+        self.accepted = {"json"}
+
+    async def _wanted(self, asked: Asked, files: ExitStack) -> WantedImages:  # noqa: ARG002
+        return wanted_images(await self._members(asked.receive))
+
+    async def _members(self, receive: Receive) -> list[tuple[str, Any]]:
+        limits, longest = self.state.settings.limits, self.longest_json_bytes
+        return list((await bodies.whole_object(receive, longest, limits, self.name)).items())
+
+
+class ImageEdits(ImageEndpoint):
+    """``POST /v1/images/edits``: pictures that begin with one that is there."""
+
+    def __init__(self, state: ServerState) -> None:
+        """Of a server."""
+        super().__init__(state)
+        self.accepted = {"multipart"}
+
+    async def _wanted(self, asked: Asked, files: ExitStack) -> WantedImages:
+        fields = await self.read_fields(asked.access, asked.receive, files)
+        return wanted_images(fields, edits=True)
+
+
+def wanted_images(fields: Iterable[tuple[str, Any]], *, edits: bool = False) -> WantedImages:
+    """A request in OpenAI's shape, in the operation's words.
+
+    Fields that OpenAI does not have and the operation has, such as ``seed``, mean the same here.
+
+    Args:
+        fields: Names and values; files are uploads.
+        edits: Whether it came to ``/edits``, as a form with a picture. Default: False.
+
+    Raises:
+        BadRequestError: Something in it is wrong, or is nothing that this server does.
+        NotFoundError: There is no such model.
+    """
+    given = GivenFields(fields)
+    variants = contract.operation("generate_image").variants
+    first = next(one for one in variants if edits == any(f.name == "image" for f in one.fields))
+    model = selector("generate_image", given.text("model"), first.model or "")
+    form = given.choice("response_format", ("url", "b64_json"), "url")
+    prompt = given.text("prompt")
+    if prompt is None:
+        raise invalid("prompt: is missing; say what the picture shows", "prompt")
+    own: list[tuple[str, Any]] = [("prompt", prompt)]
+    number = given.one("n")
+    if number is not None:
+        own.append(("num_outputs", _as_text("n", number, form_text=edits)))
+    size = _size(given.text("size"))
+    if edits:
+        own.append(("image", _source(given)))
+        if size:
+            raise invalid("size: what is made has the size of image; leave it out", "size")
+    _check_rest(given, edits=edits)
+    variant = next(one for one in variants if one.model == model)
+    known = {one.name for one in variant.fields} - _OWN
+    own += [(name, _as_text(name, value, form_text=edits)) for name, value in given.left(known)]
+    return WantedImages(checked("generate_image", [*own, *size], model, _NAMES), form)
+
+
+def _size(text: str | None) -> list[tuple[str, str]]:
+    """Width and height; nothing where the model's own size will do."""
+    if text is None or text == "auto":
+        return []
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise invalid(
+            f"size={shown(text)}: must be 'auto', or width and height such as 1024x1024", "size"
+        )
+    return [("width", found[1]), ("height", found[2])]
+
+
+def _source(given: GivenFields) -> Upload:
+    file = given.file("image")
+    if file is None:
+        raise invalid("image: is missing; send the picture as a file of that name", "image")
+    if given.one("mask") is not None:
+        raise invalid(
+            "mask: OpenAI's masks tell by transparency what is repainted, and nothing here reads "
+            "those; /api/v1/modelhost/imagegeneration takes masks that tell it in white",
+            "mask",
+        )
+    return file
+
+
+def _check_rest(given: GivenFields, *, edits: bool) -> None:
+    """Takes what may say what is done anyway.
+
+    Raises:
+        BadRequestError: Something else is asked for.
+    """
+    given.only("quality", ("auto", "standard"), why="there is one quality: 'auto'")
+    given.only("output_format", ("png",), why="pictures are made as png")
+    given.only("background", ("auto", "opaque"), why="nothing here makes transparent pictures")
+    given.only("moderation", ("auto",), why="there is one kind of moderation: 'auto'")
+    given.only("stream", (False, "false"), why="pictures come whole; leave it out")
+    given.only("partial_images", (0, "0"), why="pictures come whole; leave it out")
+    given.only("style", why="say it in the prompt; there is no other way here")
+    if edits:
+        given.only("input_fidelity", ("low",), why="there is one fidelity: 'low'")
+    # By OpenAI's word they name a user to whoever looks for abuse, and change nothing.
+    given.text("user")
+    given.text("safety_identifier")
+
+
+def _as_text(name: str, value: Any, *, form_text: bool) -> str:
+    """A scalar as a form has it, for the contract to check.
+
+    Raises:
+        BadRequestError: It is none.
+    """
+    if isinstance(value, str) and (form_text or name != "n"):
+        return value
+    if isinstance(value, (bool, int, float)):
+        return json.dumps(value)
+    what = "a file" if isinstance(value, Upload) else shown(value)
+    raise invalid(f"{name}={what}: must be a {'number' if name == 'n' else 'plain value'}", name)
+
+
+def _outputs(job: Job) -> list[Any]:
+    return job.output if isinstance(job.output, list) else [job.output]
+
+
+def _in_base64(descriptor: int) -> str:
+    with os.fdopen(descriptor, "rb") as file:
+        return base64.b64encode(file.read()).decode()

@@ -1,0 +1,177 @@
+"""Transcripts in the five forms that OpenAI's interface has for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from polymux import errors
+from polymux.media import subtitles
+from polymux.media.languages import name_of
+from polymux.server.http.responses import to_json
+from polymux.service.errors import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from polymux.client.responses import Prediction, TranscriptChunk
+
+FORMS = ("json", "text", "srt", "verbose_json", "vtt")
+_PLAIN = b"text/plain; charset=utf-8"
+_TYPES = {"text": _PLAIN, "srt": _PLAIN, "vtt": b"text/vtt; charset=utf-8"}
+#: What ends a stretch that is put together of words: the end of a sentence, a pause, its length.
+_SENTENCE_ENDS = (".", "?", "!", "\u2026", "\u3002", "\uff1f", "\uff01")
+_PAUSE_S = 1.0
+_LONGEST_S = 30.0
+
+
+class Span(NamedTuple):
+    """A text and when it is said, in seconds."""
+
+    start_s: float
+    end_s: float
+    text: str
+
+
+class Transcript(NamedTuple):
+    """What was said, as an answer needs it.
+
+    Attributes:
+        job: The job that has succeeded.
+        translated: Whether it is a translation, which is always into English.
+        by_words: Whether its chunks are words.
+        wanted: Of ``"segment"`` and ``"word"``, what is told with times.
+        language: As the request has it; None where it says nothing.
+    """
+
+    job: Prediction
+    translated: bool
+    by_words: bool
+    wanted: frozenset[str]
+    language: str | None
+
+    def answer(self, form: str) -> tuple[bytes, bytes]:
+        """The answer's type and body.
+
+        Raises:
+            InternalServerError: Subtitles are wanted, and nobody has told any times.
+            NoBackendError: Words are wanted, and nobody has told theirs.
+        """
+        if form == "text":
+            return _TYPES[form], f"{self.job.text.strip()}\n".encode("utf-8", "replace")
+        if form in ("srt", "vtt"):
+            if self.job.text and (not self.job.chunks or self._told() == "none"):
+                raise refusal(
+                    errors.InternalServerError,
+                    f"what was said came without times, of which no {form} can be made: ask for "
+                    "json or text",
+                    code="upstream_failed",
+                    status=502,
+                    param="response_format",
+                )
+            make = subtitles.srt if form == "srt" else subtitles.vtt
+            return _TYPES[form], make(self.job.chunks).encode("utf-8", "replace")
+        value: dict[str, Any] = {"text": self.job.text.strip()}
+        if form == "verbose_json":
+            value = self._verbose()
+        seconds = self._measured_s()
+        if seconds is not None:
+            value["usage"] = {"type": "duration", "seconds": round(seconds, 3)}
+        return b"application/json", to_json(value)
+
+    def _told(self) -> str | None:
+        """What the chunks are where they are not what was asked for; see `polymux.upstreams`."""
+        output = self.job.output
+        told = output.get("timestamp") if isinstance(output, dict) else None
+        return told if isinstance(told, str) else None
+
+    def _measured_s(self) -> float | None:
+        seconds = (self.job.metrics or {}).get("audio_seconds")
+        return float(seconds) if isinstance(seconds, (int, float)) else None
+
+    def _verbose(self) -> dict[str, Any]:
+        if "word" in self.wanted and self._told() is not None:
+            raise refusal(
+                errors.NoBackendError,
+                "what was said came without times of its words: ask for segment",
+                param="timestamp_granularities",
+            )
+        measured_s = self._measured_s()
+        spoken = [] if self._told() == "none" else spans(self.job.chunks, measured_s)
+        ends = max((one.end_s for one in spoken), default=0.0)
+        value: dict[str, Any] = {
+            "task": "translate" if self.translated else "transcribe",
+            "language": self._language(),
+            "duration": round(ends if measured_s is None else measured_s, 3),
+            "text": self.job.text.strip(),
+        }
+        if "word" in self.wanted:
+            value["words"] = [
+                {"word": one.text.strip(), "start": one.start_s, "end": one.end_s} for one in spoken
+            ]
+        if "segment" in self.wanted:
+            stretches = of_words(spoken) if self.by_words else spoken
+            value["segments"] = [_segment(number, one) for number, one in enumerate(stretches)]
+        return value
+
+    def _language(self) -> str:
+        if self.translated:
+            return "english"
+        output = self.job.output
+        heard = output.get("language") if isinstance(output, dict) else None
+        return name_of(heard if isinstance(heard, str) else self.language or "unknown")
+
+
+def _segment(number: int, span: Span) -> dict[str, Any]:
+    """What no operation tells of a stretch is null: nothing is made up."""
+    return {
+        "id": number,
+        "seek": None,
+        "start": span.start_s,
+        "end": span.end_s,
+        "text": span.text,
+        "tokens": [],
+        "temperature": 0.0,
+        "avg_logprob": None,
+        "compression_ratio": None,
+        "no_speech_prob": None,
+    }
+
+
+def spans(chunks: Sequence[TranscriptChunk], duration_s: float | None) -> list[Span]:
+    """The chunks with all their times.
+
+    A start that is missing is the end before; an end that is missing, the next start, else the
+    recording's end.
+
+    Args:
+        chunks: In order.
+        duration_s: Of the recording; None where nobody knows.
+    """
+    found: list[Span] = []
+    for number, chunk in enumerate(chunks):
+        before = found[-1].end_s if found else 0.0
+        start = before if chunk.start_s is None else float(chunk.start_s)
+        end = chunk.end_s
+        if end is None:
+            end = next((one.start_s for one in chunks[number + 1 :] if one.start_s is not None),
+                       duration_s)  # fmt: skip
+        found.append(Span(start, max(start, start if end is None else float(end)), chunk.text))
+    return found
+
+
+def of_words(words: Iterable[Span]) -> list[Span]:
+    """Stretches of words: each ends with a sentence, before a pause of a second, or after 30 s."""
+    found: list[Span] = []
+    ended = True
+    for word in words:
+        last = None if ended else found[-1]
+        if (
+            last is None
+            or word.start_s - last.end_s >= _PAUSE_S
+            or word.end_s - last.start_s > _LONGEST_S
+        ):
+            found.append(word)
+        else:
+            found[-1] = Span(last.start_s, max(last.end_s, word.end_s), last.text + word.text)
+        ended = word.text.rstrip().endswith(_SENTENCE_ENDS)
+    return found

@@ -1,0 +1,140 @@
+"""How Replicate's interface is asked and how it fails, and a job as its prediction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from polymux import contract, errors
+from polymux.server.auth.gate import check_body
+from polymux.server.http.body import whole_object
+from polymux.server.http.responses import send_json, told_fields
+from polymux.server.routes.endpoint import Endpoint, NotFound
+from polymux.service.errors import draining, refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from polymux.server.auth.gate import Access
+    from polymux.server.http.responses import Fields, Receive, Scope, Send
+    from polymux.server.routes.endpoint import Asked
+
+#: What all addresses begin with.
+PREFIX = "/replicate/"
+BASE = "/replicate/v1"
+#: What input that does not keep the contract is called; 400 at the operations.
+INVALID_INPUT = "invalid_input"
+_TITLES = {
+    400: "Bad request",
+    401: "Unauthenticated",
+    403: "Forbidden",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Conflict",
+    413: "Content too large",
+    415: "Unsupported media type",
+    422: "Unprocessable",
+    429: "Too many requests",
+    501: "Not implemented",
+    503: "Service unavailable",
+    507: "Insufficient storage",
+}
+_TITLES_BY_CODE = {
+    INVALID_INPUT: "Input validation failed",
+    "invalid_version": "Invalid version or not permitted",
+}
+
+
+def error_of(told: Mapping[str, Any], request_id: str) -> dict[str, Any]:
+    """A failure as Replicate's interface has it (RFC 9457), with our code behind it.
+
+    Args:
+        told: As `failures.described` has it.
+        request_id: Names the request in the log.
+    """
+    status = int(told["status"])
+    title = _TITLES_BY_CODE.get(told["code"]) or _TITLES.get(
+        status, "Server error" if status >= 500 else "Bad request"
+    )
+    body = {"title": title, "detail": told["message"], "status": status, "code": told["code"]}
+    if told.get("param"):
+        body["param"] = told["param"]
+    return body | {"request_id": request_id}
+
+
+def invalid_input(message: str, param: str | None = None) -> errors.UnprocessableEntityError:
+    """Input that is wrong in itself: 422, as Replicate answers."""
+    return refusal(errors.UnprocessableEntityError, message, code=INVALID_INPUT, param=param)
+
+
+class ReplicateEndpoint(Endpoint):
+    """An address whose errors are in Replicate's shape, and whose keys may come as tokens.
+
+    What a key may do is asked for by `require`, once it is known what is wanted.
+    """
+
+    every_key = True
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers; ``Authorization: Token KEY`` is as good as ``Bearer``."""
+        fields = [(name, _bearer(name, value)) for name, value in scope["headers"]]
+        await super().__call__({**scope, "headers": fields}, receive, send)
+
+    async def tell(
+        self, send: Send, told: Mapping[str, Any], request_id: str, fields: Fields = ()
+    ) -> None:
+        """Sends what `described` gave."""
+        body = error_of(told, request_id)
+        own = told_fields(told, fields)
+        await send_json(send, body["status"], body, own, request_id=request_id)
+
+    def require(self, access: Access, wanted: str) -> None:
+        """Raises where the key may not do this.
+
+        Args:
+            access: Who asks.
+            wanted: An operation, or ``"predictions"``.
+
+        Raises:
+            PermissionDeniedError: It may not.
+        """
+        if access.key is not None and not access.key.allows(wanted):
+            raise refusal(
+                errors.PermissionDeniedError, f"this key may not use {wanted}", code="forbidden"
+            )
+
+    def require_any(self, access: Access) -> None:
+        """Raises where the key may use no operation at all, such as one for counters.
+
+        Raises:
+            PermissionDeniedError: It may not.
+        """
+        key = access.key
+        if key is not None and not any(key.allows(one.name) for one in contract.operations()):
+            raise refusal(
+                errors.PermissionDeniedError, "this key may use no operation", code="forbidden"
+            )
+
+    async def read_object(self, asked: Asked) -> dict[str, Any]:
+        """The JSON object that came.
+
+        Raises:
+            APIStatusError: It is none, too long, or came too slowly; or the server stops.
+        """
+        if self.state.stopping.is_set():
+            raise draining()
+        limits = self.state.settings.limits
+        longest = limits.chat_bytes
+        if check_body(asked.access, self.name, longest, longest) != "json":
+            raise errors.UnsupportedEncodingError("this address takes json, not multipart")
+        return await whole_object(asked.receive, longest, limits, self.name)
+
+
+def _bearer(name: bytes, value: bytes) -> bytes:
+    """What older clients send, in the words of newer ones."""
+    if name == b"authorization" and value[:6].lower() == b"token ":
+        return b"Bearer " + value[6:]
+    return value
+
+
+class ReplicateNotFound(ReplicateEndpoint, NotFound):
+    """Every address under ``/replicate`` that is none."""

@@ -1,0 +1,211 @@
+"""``/replicate/v1/files``: what is sent beforehand, for inputs of predictions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from polymux import errors
+from polymux._util.text import display_name
+from polymux.server.auth.gate import check_body
+from polymux.server.compat.replicate.errors import BASE, ReplicateEndpoint, invalid_input
+from polymux.server.http.body import read_form
+from polymux.server.http.responses import send_json, send_whole
+from polymux.server.routes.files import send_file
+from polymux.service.errors import draining, refusal
+from polymux.service.job_table import moment
+from polymux.service.model import Upload
+
+if TYPE_CHECKING:
+    from polymux.server.http.body import Form
+    from polymux.server.routes.endpoint import Asked
+    from polymux.server.state import ServerState
+    from polymux.service.media_store import StoredFile
+    from polymux.service.temporary_files import Draft
+
+_LONGEST_NAME_BYTES = 255
+_LONGEST_METADATA = 16 << 10
+_MOST_LISTED = 1000
+_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,100}", re.ASCII)
+_ANY_TYPE = "application/octet-stream"
+_FIELDS = ("filename", "type", "metadata")
+
+
+def described_file(state: ServerState, file: StoredFile) -> dict[str, Any]:
+    """A file as the interface has it."""
+    address = f"{state.settings.base_url}{BASE}/files/{file.name}"
+    return {
+        "id": file.name,
+        "name": file.file_name,
+        "content_type": file.content_type,
+        "size": file.size_bytes,
+        "etag": file.sha256[:32],
+        "checksums": {"sha256": file.sha256},
+        "metadata": json.loads(file.metadata),
+        "created_at": moment(file.created_at),
+        "expires_at": moment(file.expires_at),
+        "urls": {"get": address, "download": f"{address}/download"},
+    }
+
+
+class FileEndpoint(ReplicateEndpoint):
+    """Files that a key has sent; of others it knows nothing."""
+
+    name = "files"
+
+    async def file(self, asked: Asked) -> StoredFile:
+        """The file of the address.
+
+        Raises:
+            NotFoundError: There is none, or it is another key's, or what a prediction has made.
+        """
+        name = asked.scope["path_params"]["id"]
+        store = self.state.service.store
+        file = await store.run(store.media.find, name)
+        if file is None or file.job or file.owner != asked.access.caller.id:
+            raise refusal(
+                errors.NotFoundError, "there is no such file, or it has expired", param="id"
+            )
+        return file
+
+
+class Files(FileEndpoint):
+    """``GET`` and ``POST files``."""
+
+    methods = ("GET", "POST")
+
+    async def handle(self, asked: Asked) -> None:
+        """Keeps a file, or lists those that are kept."""
+        self.require_any(asked.access)
+        if asked.scope["method"] == "POST":
+            body, status = described_file(self.state, await self._kept(asked)), 201
+        else:
+            store = self.state.service.store
+            found = await store.run(store.media.sent_by, asked.access.caller.id, _MOST_LISTED)
+            results = [described_file(self.state, one) for one in found]
+            body, status = {"previous": None, "next": None, "results": results}, 200
+        await send_json(asked.send, status, body, request_id=asked.access.request_id)
+
+    async def _kept(self, asked: Asked) -> StoredFile:
+        access, limits = asked.access, self.state.settings.limits
+        if self.state.stopping.is_set():
+            raise draining()
+        longest = limits.upload_bytes
+        if check_body(access, self.name, longest, longest) != "multipart":
+            raise errors.UnsupportedEncodingError("files come as multipart/form-data")
+        store = self.state.service.store
+        content_type = access.headers[b"content-type"].decode("latin-1")
+        form = await read_form(asked.receive, content_type, longest, limits, store.media, self.name)
+        with form:
+            upload, told = _sorted(form)
+            name = _name_of(told, upload)
+            kind = told.get("type", upload.content_type).partition(";")[0].strip().lower()
+            metadata = _metadata_of(told.get("metadata"))
+            draft = _draft_of(form, upload)
+            digest, size_bytes = await asyncio.to_thread(draft.seal)
+            return await store.run(
+                lambda: store.media.adopt(
+                    draft,
+                    job="",
+                    owner=access.caller.id,
+                    sha256=digest,
+                    size_bytes=size_bytes,
+                    content_type=kind if _TYPE.fullmatch(kind) else _ANY_TYPE,
+                    file_name=name,
+                    metadata=metadata,
+                )
+            )
+
+
+class FileItem(FileEndpoint):
+    """``GET`` and ``DELETE files/{id}``."""
+
+    methods = ("GET", "DELETE")
+
+    async def handle(self, asked: Asked) -> None:
+        """What is known of it; or forgets it."""
+        file = await self.file(asked)
+        if asked.scope["method"] == "DELETE":
+            store = self.state.service.store
+            await store.run(store.media.remove, file)
+            await send_whole(asked.send, 204, b"", request_id=asked.access.request_id)
+            return
+        body = described_file(self.state, file)
+        await send_json(asked.send, 200, body, request_id=asked.access.request_id)
+
+
+class FileDownload(FileEndpoint):
+    """``GET files/{id}/download``."""
+
+    methods = ("GET", "HEAD")
+
+    async def handle(self, asked: Asked) -> None:
+        """The file itself, or a part of it."""
+        file = await self.file(asked)
+        try:
+            descriptor = self.state.service.store.media.open(file)
+        except FileNotFoundError:
+            raise refusal(errors.NotFoundError, "the file has just expired", param="id") from None
+        try:
+            await send_file(asked, file, descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _sorted(form: Form) -> tuple[Upload, dict[str, str]]:
+    """The file of a form, and its other fields.
+
+    Raises:
+        UnprocessableEntityError: There is none or more than one, or a field is none of these.
+    """
+    upload: Upload | None = None
+    told: dict[str, str] = {}
+    for name, value in form.fields:
+        if name == "content" and isinstance(value, Upload) and upload is None:
+            upload = value
+        elif name in _FIELDS and isinstance(value, str) and name not in told:
+            told[name] = value
+        else:
+            raise invalid_input(
+                f"{display_name(name)[:100]}: a form has one file called content, and may have "
+                f"{', '.join(_FIELDS)}",
+                name[:100],
+            )
+    if upload is None:
+        raise invalid_input("content: is missing; send the file under that name", "content")
+    return upload, told
+
+
+def _draft_of(form: Form, upload: Upload) -> Draft:
+    return next(one for one in form.drafts if one.path == upload.path)
+
+
+def _name_of(told: dict[str, str], upload: Upload) -> str:
+    name = told.get("filename") or upload.file_name or "file"
+    if len(name.encode("utf-8", "replace")) > _LONGEST_NAME_BYTES:
+        raise invalid_input(f"filename: has more than {_LONGEST_NAME_BYTES} bytes", "filename")
+    return name
+
+
+def _metadata_of(text: str | None) -> str:
+    """JSON as it is kept.
+
+    Raises:
+        UnprocessableEntityError: It is no JSON object, or too long.
+    """
+    if text is None:
+        return "{}"
+    if len(text) > _LONGEST_METADATA:
+        raise invalid_input(f"metadata: is longer than {_LONGEST_METADATA} characters", "metadata")
+    from polymux._native.core import core
+
+    try:
+        value = core.parse_json(text.encode("utf-8", "surrogatepass"))
+        if isinstance(value, dict):
+            return json.dumps(value, allow_nan=False)
+    except (errors.DecodeError, RecursionError, ValueError):
+        pass
+    raise invalid_input("metadata: must be a JSON object", "metadata")

@@ -1,0 +1,292 @@
+"""A prediction's input as work: files are found, decoded, or brought from addresses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from polymux import contract, errors
+from polymux._util.text import display_name
+from polymux.downloads.backend import DownloadBackend
+from polymux.downloads.url_inputs import FIELDS, Bringer
+from polymux.mcp.arguments import Arguments, checked
+from polymux.mcp.files import embedded
+from polymux.server.compat.replicate.chats import chat_body, in_words_of
+from polymux.server.compat.replicate.errors import BASE, invalid_input
+from polymux.server.routes.operations import OperationEndpoint
+from polymux.service.errors import refusal
+from polymux.service.model import Upload, Work, without_data
+from polymux.service.temporary_files import copied, written
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from contextlib import ExitStack
+
+    from polymux.contract import CheckedRequest
+    from polymux.downloads.downloader import PageDownloader
+    from polymux.server.auth.gate import Access
+    from polymux.server.compat.replicate.models import Model
+    from polymux.server.state import ServerState
+    from polymux.service.media_store import StoredFile
+    from polymux.service.model import Prepare, Sink
+    from polymux.service.temporary_files import Draft
+
+_DATA = "data:"
+_DEEPEST = 64
+#: Of a job's progress, what bringing its files is.
+_SHARE = 0.3
+#: Files that are fetched, and how long each may take.
+_AT_ONCE = 4
+_LONGEST_FETCH_S = 600.0
+
+
+class Input(NamedTuple):
+    """An input, read.
+
+    Attributes:
+        request: In the operation's words, checked; files that lie elsewhere are empty ones.
+        told: As it was sent, long ``data:`` URLs cut off.
+        addresses: Name of a field to where its file lies, for those that are still to be brought.
+    """
+
+    request: CheckedRequest
+    told: dict[str, Any]
+    addresses: dict[str, str]
+
+
+class Inputs:
+    """Reads inputs for a server.
+
+    Args:
+        state: The server's.
+    """
+
+    def __init__(self, state: ServerState) -> None:
+        """Nothing is read."""
+        self._state = state
+        # Each takes a thread of those that all of the server shares, for as long as it takes.
+        self._fetching = asyncio.Semaphore(_AT_ONCE)
+
+    async def read(
+        self, model: Model, sent: Mapping[str, Any], access: Access, files: ExitStack
+    ) -> Input:
+        """Checks an input, and makes drafts of the files that are here.
+
+        Args:
+            model: What it is for.
+            sent: As it came.
+            access: Who asks: files of others are none.
+            files: Discards the drafts.
+
+        Raises:
+            UnprocessableEntityError: It does not keep the contract, or a file is none.
+            RequestTooLargeError: It is too long, or a file of it.
+            InternalServerError: There is no room for its files (code ``storage_full``).
+        """
+        longest_bytes = self._state.settings.limits.json_bytes
+        told = await asyncio.to_thread(_told, sent, longest_bytes)
+        given = {name: value for name, value in sent.items() if value is not None}
+        if model.iterates:
+            body, warnings = chat_body(model.operation, given, model.chat)
+            request = await self._checked(model, body, {}, given)
+            return Input(replace(request, warnings=(*request.warnings, *warnings)), told, {})
+        uploads: dict[str, Upload] = {}
+        addresses: dict[str, str] = {}
+        for field in model.shape.fields:
+            if field.type == "file" and field.name in given:
+                value = given.pop(field.name)
+                found = await self._file(model, field.name, value, access, files)
+                if isinstance(found, str):
+                    addresses[field.name], found = found, _elsewhere(found)
+                uploads[field.name] = found
+        return Input(await self._checked(model, given, uploads, given), told, addresses)
+
+    async def _checked(
+        self,
+        model: Model,
+        values: dict[str, Any],
+        uploads: Mapping[str, Upload],
+        sent: Mapping[str, Any],
+    ) -> CheckedRequest:
+        arguments = Arguments(
+            contract.operation(model.operation), model.selector or None, values, {}
+        )
+        longest = self._state.settings.limits.chat_bytes
+        try:
+            return await asyncio.to_thread(checked, arguments, uploads, longest)
+        except errors.InvalidRequestError as error:
+            first = next((one.field for one in error.problems if one.field), None)
+            words = str(error)
+            if model.iterates:
+                words = in_words_of(sent, words)
+                first = None if first is None else in_words_of(sent, first)
+            raise invalid_input(words, first) from None
+        except errors.BadRequestError as error:
+            raise invalid_input(str(error), error.param) from None
+
+    async def _file(
+        self, model: Model, field: str, value: object, access: Access, files: ExitStack
+    ) -> Upload | str:
+        """A file that is here now; or the address that it is to be brought from."""
+        if not isinstance(value, str):
+            raise invalid_input(f"{field}: must be the address of a file, or a data: URL", field)
+        longest = longest_file_bytes(self._state, model.operation)
+        if value[: len(_DATA)].lower() == _DATA:
+            return await self._embedded(field, value, longest, files)
+        kept = await self._kept(field, value, access)
+        if kept is not None:
+            if kept.size_bytes > longest:
+                raise _too_long(field, "the file", longest)
+            return await self._copied(kept, files)
+        if value[:8].lower().startswith(("http://", "https://")):
+            return value
+        raise invalid_input(
+            f"{field}: must be an http(s) address, a file of this server, or a data: URL", field
+        )
+
+    async def _embedded(
+        self, field: str, value: str, longest_bytes: int, files: ExitStack
+    ) -> Upload:
+        try:
+            found = await asyncio.to_thread(embedded, field, value, longest_bytes)
+        except errors.BadRequestError as error:
+            raise invalid_input(str(error), field) from None
+        media = self._state.service.store.media
+        data = found.data or b""
+        draft = await written(media, data, files)
+        name = display_name(found.file_name)[:200]
+        return Upload(draft.path, name, found.content_type, len(data))
+
+    async def _kept(self, field: str, value: str, access: Access) -> StoredFile | None:
+        """The file of this server that an address names; None for addresses of others.
+
+        Raises:
+            UnprocessableEntityError: It is gone, or another's.
+        """
+        base = self._state.settings.base_url
+        store = self._state.service.store
+        path, _, query = value.removeprefix(base).partition("?")
+        if not value.startswith(base) or not path.startswith((f"{BASE}/files/", "/media/")):
+            return None
+        name = path.removesuffix("/download").rpartition("/")[2]
+        file = await store.run(store.media.find, name)
+        given = dict(parse_qsl(query))
+        # A signed link is a key by itself.
+        linked = path.startswith("/media/") and store.links.accepts(
+            path, given.get("exp", ""), given.get("sig", "")
+        )
+        if file is None or not (linked or file.owner == access.caller.id):
+            raise invalid_input(f"{field}: there is no such file, or it has expired", field)
+        return file
+
+    async def _copied(self, file: StoredFile, files: ExitStack) -> Upload:
+        try:
+            draft = await copied(self._state.service.store.media, file, files)
+        except FileNotFoundError:
+            raise invalid_input("a file of the input has just expired") from None
+        return Upload(draft.path, file.file_name, file.content_type, file.size_bytes)
+
+    def _pages(self) -> PageDownloader | None:
+        """What reads pages at the other addresses, if anything does."""
+        backends = self._state.service.backends.values()
+        return next((one.pages for one in backends if isinstance(one, DownloadBackend)), None)
+
+    def preparing(self, model: Model, addresses: Mapping[str, str]) -> Prepare | None:
+        """What brings the files that lie elsewhere, by the guard; None where there are none."""
+        if not addresses:
+            return None
+        longest = longest_file_bytes(self._state, model.operation)
+        bringer = Bringer(
+            self._state.settings.fetch,
+            longest,
+            total_s=_LONGEST_FETCH_S,
+            pages=self._pages() if model.operation in FIELDS else None,
+        )
+
+        @asynccontextmanager
+        async def prepared(work: Work, sink: Sink) -> AsyncIterator[Work]:
+            drafts: list[Draft] = []
+            try:
+                files = {}
+                for name, url in addresses.items():
+                    async with self._fetching:
+                        part = sink.part(0.0, _SHARE)
+                        files[name] = await _brought(bringer, name, url, part, drafts)
+                yield replace(work, values={**work.values, **files}, prepare=None)
+            finally:
+                for draft in drafts:
+                    draft.discard(beside=True)
+
+        return prepared
+
+
+async def _brought(
+    bringer: Bringer, name: str, url: str, sink: Sink, drafts: list[Draft]
+) -> Upload:
+    """A file; where it cannot be had, the field that names it is told."""
+    try:
+        return await bringer.bring(url, sink, drafts)
+    except errors.APIStatusError as error:
+        if error.param == "url":
+            error.param = name
+        raise
+
+
+def longest_file_bytes(state: ServerState, operation: str) -> int:
+    """The longest file that an operation takes, as at its own address."""
+    return OperationEndpoint(state, contract.operation(operation)).longest_form_bytes
+
+
+def _told(sent: Mapping[str, Any], longest_bytes: int) -> dict[str, Any]:
+    """The input as predictions keep it. Chats have no longer one than all else.
+
+    Raises:
+        UnprocessableEntityError: It is nested too deeply, or holds what is no number.
+        RequestTooLargeError: It is too long.
+    """
+    _check_depth(sent)
+    told: dict[str, Any] = without_data(dict(sent))
+    try:
+        length = len(json.dumps(told, allow_nan=False))
+    except ValueError:
+        raise invalid_input("input: holds a number that JSON does not have", "input") from None
+    if length > longest_bytes:
+        raise _too_long("input", "it", longest_bytes, ", files not counted")
+    return told
+
+
+def _too_long(
+    field: str, what: str, longest_bytes: int, more: str = ""
+) -> errors.RequestTooLargeError:
+    return refusal(
+        errors.RequestTooLargeError,
+        f"{field}: {what} is over the {longest_bytes} bytes that are taken{more}",
+        param=field,
+    )
+
+
+def _check_depth(value: Any, depth: int = 0) -> None:
+    """Raises where an input is nested too deeply for what is done with it.
+
+    Raises:
+        UnprocessableEntityError: It is.
+    """
+    if depth > _DEEPEST:
+        raise invalid_input(f"input: is nested more than {_DEEPEST} deep", "input")
+    if isinstance(value, (dict, list)):
+        for one in value.values() if isinstance(value, dict) else value:
+            _check_depth(one, depth + 1)
+
+
+def _elsewhere(url: str) -> Upload:
+    """Stands for a file until it is brought."""
+    with suppress(ValueError):
+        name = display_name(unquote(urlsplit(url).path.rpartition("/")[2], errors="replace"))
+        return Upload(Path(os.devnull), name[:200] or "file", "", 0)
+    return Upload(Path(os.devnull), "file", "", 0)

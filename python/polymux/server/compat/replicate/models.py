@@ -1,0 +1,210 @@
+"""Operations as models: their names, their versions, and what there is of them now."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux import contract, errors
+from polymux._util.text import shown
+from polymux.server.compat.replicate.chats import CHATS, chat_schema
+from polymux.server.compat.replicate.schema import PIECES, document, input_schema, output_schema
+from polymux.service.errors import refusal
+from polymux.service.model import Upload, Work
+from polymux.upstreams.model_names import FREE_NAMES
+
+if TYPE_CHECKING:
+    from polymux.contract import Variant
+    from polymux.service.job_table import Job
+    from polymux.service.service import Service
+
+OWNER = "polymux"
+_VERSION = re.compile(r"[0-9a-f]{64}", re.ASCII)
+#: Chat models whose names can stand in an address.
+_CHAT_NAME = re.compile(r"(?:[\w.-]{1,100}/)?[\w.-]{1,100}", re.ASCII)
+_ANY_FILE = Upload(Path(os.devnull), "", "", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """An operation, or one form of it, as a model.
+
+    Attributes:
+        owner: The first part of its name; ``"polymux"`` where the operation has no selector.
+        name: The second.
+        operation: Name of the operation.
+        variant: Id of the variant.
+        selector: The operation's selector; empty where it has none.
+        chat: The chat model that is meant; None where the input says it, and for all else.
+
+    Example:
+        >>> model = models()["polymux/convert-to-mp3"]
+        >>> model.operation, len(model.version)
+        ('convert_to_mp3', 64)
+    """
+
+    owner: str
+    name: str
+    operation: str
+    variant: str
+    selector: str
+    chat: str | None = None
+
+    @property
+    def full_name(self) -> str:
+        """``OWNER/NAME``."""
+        return f"{self.owner}/{self.name}"
+
+    @property
+    def iterates(self) -> bool:
+        """Whether its output comes in pieces."""
+        return self.operation in CHATS
+
+    @property
+    def shape(self) -> Variant:
+        """The contract's."""
+        variants = contract.operation(self.operation).variants
+        return next(one for one in variants if one.id == self.variant)
+
+    @property
+    def summary(self) -> str:
+        """What it does, in a sentence."""
+        return self.shape.summary or contract.operation(self.operation).summary
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """What it takes and gives, as a document of OpenAPI."""
+        return _described(self)[0]
+
+    @property
+    def version(self) -> str:
+        """64 hexadecimal digits, which are others when what it takes or gives is."""
+        return _described(self)[1]
+
+
+@cache
+def _described(model: Model) -> tuple[dict[str, Any], str]:
+    if model.iterates:
+        taken = chat_schema(model.operation, fixed=model.chat is not None)
+        made = PIECES | {"title": "Output"}
+    else:
+        taken = input_schema(model.operation, model.shape)
+        made = output_schema(model.operation, model.shape)
+    schema = document(taken, made)
+    plain = json.dumps([model.full_name, schema], sort_keys=True, separators=(",", ":"))
+    return schema, hashlib.sha256(plain.encode()).hexdigest()
+
+
+@cache
+def models() -> dict[str, Model]:
+    """Full name to model, of all that the contract has."""
+    found = []
+    for operation in contract.operations():
+        for variant in operation.variants:
+            owner, _, name = (variant.model or "").partition("/")
+            if not name:
+                owner, name = OWNER, operation.name.replace("_", "-")
+            found.append(Model(owner, name, operation.name, variant.id, variant.model or ""))
+    return {one.full_name: one for one in found}
+
+
+def all_models(service: Service) -> dict[str, Model]:
+    """The same with the chat models that this service has, each as a model of its own.
+
+    Args:
+        service: Which knows their names. One that cannot stand in an address, or is another
+            model's already, is asked for by ``polymux/chat`` and its input alone.
+    """
+    found = dict(models())
+    for chat in service.routes.chat_models():
+        if _CHAT_NAME.fullmatch(chat) and not set(chat.split("/")) & {".", ".."}:
+            owner, _, name = chat.rpartition("/")
+            one = Model(owner or OWNER, name, "chat", "", "", chat)
+            found.setdefault(one.full_name, one)
+    return found
+
+
+def is_there(service: Service, model: Model) -> bool:
+    """Whether anything here can do it now."""
+    values: dict[str, Any] = {
+        one.name: _ANY_FILE if "file" in one.type else ""
+        for one in model.shape.fields
+        if one.required or one.type == "file"
+    }
+    if model.iterates:
+        first = "default" if model.operation == "chat" else FREE_NAMES[0]
+        values |= {"model": model.chat or first, "messages": []}
+    work = Work(model.operation, model.variant, model.selector, values, frozenset())
+    try:
+        return bool(service.backends_of(work))
+    except errors.OverloadedError:
+        return True  # It is there, and has to wait.
+    except errors.NoBackendError:
+        return False
+    except errors.BadRequestError as refused:
+        # Nobody asks for an empty text, which is refused by what would do any other.
+        return refused.code != "model_not_found"
+
+
+def named(service: Service, owner: str, name: str) -> Model:
+    """The model of that name.
+
+    Raises:
+        NotFoundError: There is none.
+    """
+    found = all_models(service).get(f"{owner}/{name}")
+    if found is None:
+        full = shown(f"{owner}/{name}")
+        raise refusal(
+            errors.NotFoundError, f"{full}: there is no such model; GET models tells which are"
+        )
+    return found
+
+
+def of_version(service: Service, version: object) -> Model:
+    """The model that a request's ``version`` means.
+
+    Args:
+        service: Whose models count.
+        version: 64 hexadecimal digits, ``owner/name``, or ``owner/name:`` and the digits.
+
+    Raises:
+        UnprocessableEntityError: There is none (code ``invalid_version``).
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> service = SimpleNamespace(routes=SimpleNamespace(chat_models=list))
+        >>> of_version(service, models()["riffusion/riffusion"].version).operation
+        'generate_music'
+    """
+    there = all_models(service)
+    if isinstance(version, str):
+        full, _, digits = version.rpartition(":") if ":" in version else (version, "", "")
+        if _VERSION.fullmatch(version):
+            for model in there.values():
+                if model.version == version:
+                    return model
+        elif full in there and (":" not in version or there[full].version == digits):
+            return there[full]
+    raise refusal(
+        errors.UnprocessableEntityError,
+        f"version={shown(version)}: there is none; it is 64 hexadecimal digits, as GET "
+        "models/OWNER/NAME/versions has them, or OWNER/NAME, or OWNER/NAME:VERSION",
+        code="invalid_version",
+        param="version",
+    )
+
+
+def of_job(job: Job) -> Model:
+    """The model that a job of another door would be of."""
+    return next(
+        one
+        for one in models().values()
+        if one.operation == job.operation and one.selector in ("", job.model)
+    )

@@ -1,0 +1,203 @@
+"""Who is told of predictions: signed messages to addresses that strangers name."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from polymux import errors
+from polymux.fetch.fetch import FetchLimits, ajudged
+from polymux.server.compat.replicate.delivery import Delivery
+from polymux.server.compat.replicate.errors import ReplicateEndpoint, invalid_input
+from polymux.server.compat.replicate.prediction_view import prediction_of
+from polymux.server.compat.replicate.signing import SigningSecret, new_message_id, signed
+from polymux.server.http.responses import send_json, to_json
+from polymux.service.job_table import STARTING
+
+if TYPE_CHECKING:
+    from polymux.server.routes.endpoint import Asked
+    from polymux.server.state import ServerState
+    from polymux.service.job_table import Job
+
+_log = logging.getLogger("polymux.server")
+_LOOK_UP = FetchLimits(connect_ms=5_000, total_ms=5_000)
+#: Least time between two messages of output and logs.
+EVERY_S = 0.5
+#: Before each further try to tell of the end.
+PAUSES_S = (1.0, 5.0, 25.0, 120.0)
+#: Messages on their way, of all keys and of one.
+_AT_ONCE, _AT_ONCE_OF_ONE = 16, 4
+#: Predictions whose webhooks run or are tried again; those of more are not told of.
+_MOST_WATCHED = 2000
+
+
+class Webhooks:
+    """The webhooks of a server's predictions.
+
+    They never hold up a job, and end with the server: what was to be told then is not.
+
+    Args:
+        state: The server's.
+    """
+
+    def __init__(self, state: ServerState) -> None:
+        """Nobody is told."""
+        self._state = state
+        self._secret = SigningSecret(state.settings.store.folder / "webhook-secret")
+        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._places_of: dict[str, asyncio.Semaphore] = {}
+        self._watching: set[asyncio.Task[None]] = set()
+        self._delivery: Delivery | None = None
+
+    async def secret_of(self, owner: str) -> str:
+        """What a key's messages are signed with, as ``whsec_`` and base64.
+
+        Args:
+            owner: The key's id.
+
+        Raises:
+            StoreError: The server's own secret cannot be kept.
+        """
+        return await asyncio.to_thread(self._secret.of, owner)
+
+    async def check(self, url: str) -> None:
+        """Judges an address before anything is begun; it is judged again for each message.
+
+        Raises:
+            UnprocessableEntityError: It leads where it may not, or is no https address.
+        """
+        policy = self._state.settings.fetch
+        named: tuple[str, ...] = ()
+        try:
+            found = await ajudged(url, policy=policy, limits=_LOOK_UP)
+        except errors.URLRefusedError as refused:
+            raise invalid_input(f"webhook: {refused}", "webhook") from None
+        except errors.TransportError:
+            pass  # Its name may be known by the time that it is needed.
+        else:
+            host = f"[{found.host}]" if ":" in found.host else found.host
+            named = (host, f"{host}:{found.port}")
+        allowed = {one.lower() for one in policy.allowed_hosts}
+        if url[:8].lower() != "https://" and allowed.isdisjoint(named):
+            raise invalid_input("webhook: must be an https address", "webhook")
+
+    def watch(self, job: Job) -> None:
+        """Tells of a job that was begun just now, where its request wants that."""
+        asked = job.asked or {}
+        if not asked.get("webhook") or not asked.get("webhook_events_filter"):
+            return
+        if len(self._watching) >= _MOST_WATCHED:
+            _log.warning("the webhook of prediction %s: too many are under way", job.id)
+            return
+        if self._delivery is None:
+            self._delivery = Delivery(self._state.settings.fetch)
+            self._state.at_stop(self._close)
+        task = asyncio.create_task(self._told(job), name=f"webhook of {job.id}")
+        self._watching.add(task)
+        task.add_done_callback(self._watching.discard)
+
+    async def _told(self, job: Job) -> None:
+        try:
+            await self._tell(job, frozenset((job.asked or {})["webhook_events_filter"]))
+        except errors.PolymuxError as error:
+            _log.warning("the webhook of prediction %s: %s", job.id, error)
+        except Exception:
+            _log.exception("the webhook of prediction %s failed unexpectedly", job.id)
+
+    async def _tell(self, job: Job, wanted: frozenset[str]) -> None:
+        jobs = self._state.service.jobs
+        told = (0, 0)
+        async for now in jobs.events(job, 0):
+            if now.status != STARTING:
+                if "start" in wanted and not now.ended:
+                    # Before it is sent: meanwhile there may be more.
+                    told = _news(now, wanted)
+                    await self._send(now)
+                break
+        async for now in jobs.events(job, EVERY_S):
+            if now.ended:
+                break
+            news = _news(now, wanted)
+            if news != told:
+                told = news
+                await self._send(now)
+        if "completed" in wanted:
+            await self._send_end(now)
+        elif _news(now, wanted) != told:
+            await asyncio.sleep(EVERY_S)
+            await self._send(now)
+
+    async def _send_end(self, job: Job) -> None:
+        message = new_message_id()
+        for pause_s in (*PAUSES_S, None):
+            if await self._send(job, message):
+                return
+            if pause_s is None:
+                _log.warning("the webhook of prediction %s was not told of its end", job.id)
+                return
+            await asyncio.sleep(pause_s)
+
+    async def _send(self, job: Job, message: str | None = None) -> bool:
+        """One message, tried once; whether it was taken."""
+        assert self._delivery is not None  # noqa: S101 - made before anything is watched
+        url: str = (job.asked or {})["webhook"]
+        body = to_json(prediction_of(self._state, job))
+        secret = await self.secret_of(job.owner)
+        # Whose receivers are silent hold up their own messages alone.
+        own = self._places_of.setdefault(job.owner, asyncio.Semaphore(_AT_ONCE_OF_ONE))
+        async with own, self._places:
+            lines = signed(secret, message or new_message_id(), body)
+            try:
+                status = await self._delivery.post(url, body, lines)
+            except errors.URLRefusedError:
+                raise  # It leads elsewhere by now: nothing more is sent there.
+            except errors.PolymuxError as error:
+                # Its words might hold the address.
+                _log.info("the webhook of prediction %s: %s", job.id, type(error).__name__)
+                return False
+        if not 200 <= status < 300:
+            _log.info("the webhook of prediction %s answered with status %d", job.id, status)
+        return 200 <= status < 300
+
+    async def _close(self) -> None:
+        """Ends all that is under way."""
+        watching = list(self._watching)
+        for task in watching:
+            task.cancel()
+        await asyncio.gather(*watching, return_exceptions=True)
+        delivery, self._delivery = self._delivery, None
+        if delivery is not None:
+            with suppress(OSError):
+                await delivery.close()
+
+
+def _news(job: Job, wanted: frozenset[str]) -> tuple[int, int]:
+    """What is told of while a job runs: how much there is of it."""
+    output = job.output if "output" in wanted else None
+    count = len(output) if isinstance(output, list) else int(output is not None)
+    return (len(job.logs) if "logs" in wanted else 0), count
+
+
+class WebhookSecret(ReplicateEndpoint):
+    """``GET webhooks/default/secret``.
+
+    Args:
+        state: The server's.
+        webhooks: Whose.
+    """
+
+    name = "predictions"
+    every_key = False
+
+    def __init__(self, state: ServerState, webhooks: Webhooks) -> None:
+        """Of a server."""
+        super().__init__(state)
+        self._webhooks = webhooks
+
+    async def handle(self, asked: Asked) -> None:
+        """The key's own secret: nobody else's messages can be made with it."""
+        key = await self._webhooks.secret_of(asked.access.caller.id)
+        fields = [(b"cache-control", b"no-store")]
+        await send_json(asked.send, 200, {"key": key}, fields, request_id=asked.access.request_id)

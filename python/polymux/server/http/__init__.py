@@ -1,0 +1,1 @@
+"""The HTTP/1.1 protocol, bodies, responses and connection limits."""

@@ -1,0 +1,386 @@
+"""Bodies: counted while they come, kept in memory, and on disk where they hold files."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser
+
+from polymux import errors
+from polymux.server.auth.gate import too_large
+from polymux.server.parameters import parameters
+from polymux.service.errors import invalid, refusal
+from polymux.service.model import Upload
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from io import FileIO
+    from types import TracebackType
+    from typing import Self
+
+    from polymux.server.http.responses import Receive
+    from polymux.server.settings.settings import Limits
+    from polymux.service.media_store import MediaStore
+    from polymux.service.temporary_files import Draft
+
+_MOST_PARTS = 1_000
+_MOST_PART_HEADERS = 20
+_MOST_PART_HEADER_BYTES = 16 << 10
+_LONGEST_FIELD_BYTES = 1 << 20
+_MOST_TEXT_BYTES = 4 << 20
+#: Each is open until it is written.
+_MOST_FILES = 16
+_LONGEST_BOUNDARY = 70
+#: Of a part's header: what decides, of which two readers would believe different ones.
+_ONCE = (b"content-disposition", b"content-type")
+_RESERVED_STEP_BYTES = 8 << 20
+_SPOOLED_PIECE_BYTES = 256 << 10
+
+
+class ClientGoneError(Exception):
+    """Whoever asked has closed the connection."""
+
+
+async def gone(receive: Receive) -> None:
+    """Returns when the connection is closed."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def pieces(
+    receive: Receive, longest_bytes: int, limits: Limits, what: str
+) -> AsyncIterator[bytes]:
+    """The body as it comes.
+
+    Raises:
+        RequestTooLargeError: It is longer.
+        APIStatusError: It came too slowly (408).
+        ClientGoneError: It ended before its end.
+    """
+    reader = _BodyReader(receive, longest_bytes, limits, what)
+    while not reader.ended:
+        piece = await reader.read()
+        if piece:
+            yield piece
+
+
+async def whole(receive: Receive, longest_bytes: int, limits: Limits, what: str) -> bytes:
+    """The body in memory."""
+    reader = _BodyReader(receive, longest_bytes, limits, what)
+    found = [await reader.read()]
+    while not reader.ended:
+        found.append(await reader.read())
+    return found[0] if len(found) == 1 else b"".join(found)
+
+
+async def whole_object(
+    receive: Receive, longest_bytes: int, limits: Limits, what: str
+) -> dict[str, Any]:
+    """The body as a JSON object; a long one is no load for the event loop.
+
+    Raises:
+        APIStatusError: It is none, too long, or came too slowly.
+    """
+    from polymux._native.core import core
+
+    data = await whole(receive, longest_bytes, limits, what)
+    try:
+        value = await asyncio.to_thread(core.parse_json, data)
+    except errors.DecodeError:
+        raise invalid("the body is no JSON") from None
+    if not isinstance(value, dict):
+        raise invalid("the body must be a JSON object")
+    return value
+
+
+class _BodyReader:
+    """Takes a body out of ASGI's messages, no more of it and no slower than it may be."""
+
+    def __init__(self, receive: Receive, longest_bytes: int, limits: Limits, what: str) -> None:
+        self._receive = receive
+        self._longest_bytes = longest_bytes
+        self._what = what
+        self._now = asyncio.get_running_loop().time
+        self._until = self._now() + limits.body_first_s
+        self._idle_s = max(limits.body_first_s, limits.body_idle_s)
+        self._byte_s = 1 / limits.body_bytes_per_s
+        self._size = 0
+        self.ended = False
+
+    async def read(self) -> bytes:
+        """The next piece."""
+        # A byte a second keeps every gap short; and who has sent a gigabyte at once, and is gone,
+        # would have the rest of the day.
+        until = min(self._until + self._size * self._byte_s, self._now() + self._idle_s)
+        try:
+            async with asyncio.timeout_at(until):
+                message = await self._receive()
+        except TimeoutError:
+            raise refusal(
+                errors.APIStatusError, "the body came too slowly", code="too_slow", status=408
+            ) from None
+        if message["type"] == "http.disconnect":
+            raise ClientGoneError
+        piece: bytes = message.get("body", b"")
+        self._size += len(piece)
+        if self._size > self._longest_bytes:
+            raise too_large(self._longest_bytes, self._what)
+        self.ended = not message.get("more_body", False)
+        return piece
+
+
+class Form:
+    """A form that was read; its files are there until it is closed.
+
+    Attributes:
+        fields: Names and values, in order; a file is an `Upload`.
+    """
+
+    def __init__(self) -> None:
+        """Nothing was read."""
+        self.fields: list[tuple[str, Any]] = []
+        self.drafts: list[Draft] = []
+
+    def close(self) -> None:
+        """Removes the files."""
+        for draft in self.drafts:
+            draft.discard()
+
+    def __enter__(self) -> Self:
+        """The form."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Removes the files."""
+        self.close()
+
+
+async def read_form(
+    receive: Receive,
+    content_type: str,
+    longest_bytes: int,
+    limits: Limits,
+    store: MediaStore,
+    what: str,
+) -> Form:
+    """Reads a multipart/form-data body (RFC 7578); files go to drafts of the store.
+
+    Raises:
+        BadRequestError: It is none, or has too many parts or too long fields.
+        RequestTooLargeError: It is over its limit.
+        InternalServerError: There is no room for its files (code ``storage_full``).
+        ClientGoneError: It ended before its end.
+    """
+    reader = _FormReader(_boundary(content_type), store)
+    try:
+        async for piece in pieces(receive, longest_bytes, limits, what):
+            reader.feed(piece)
+            if reader.waiting_bytes >= _SPOOLED_PIECE_BYTES:
+                await asyncio.to_thread(reader.spool)
+        reader.finish()
+        await asyncio.to_thread(reader.spool)
+    except BaseException:
+        reader.close()
+        reader.form.close()
+        raise
+    reader.close()
+    return reader.form
+
+
+def _boundary(content_type: str) -> bytes:
+    _, options = parameters(content_type.encode("latin-1"), "the form")
+    boundary = options.get("boundary", b"")
+    if not 1 <= len(boundary) <= _LONGEST_BOUNDARY:
+        raise invalid("the form's boundary is missing, or longer than RFC 2046 allows")
+    return boundary
+
+
+class _FormReader:
+    """Takes the parser's calls. What goes to disk waits until `spool`, which blocks."""
+
+    def __init__(self, boundary: bytes, store: MediaStore) -> None:
+        self.form = Form()
+        self._store = store
+        self._parser = MultipartParser(
+            boundary,
+            {
+                "on_part_begin": self._part_begins,
+                "on_header_field": self._header_name,
+                "on_header_value": self._header_value,
+                "on_header_end": self._header_ends,
+                "on_headers_finished": self._headers_finished,
+                "on_part_data": self._data,
+                "on_part_end": self._part_ends,
+                "on_end": self._ends,
+            },
+        )
+        self._parts = 0
+        self._ended = False
+        self._headers: dict[bytes, bytes] = {}
+        self._header_bytes = 0
+        self._name = self._value = b""
+        self._text: bytearray | None = None
+        self._text_bytes = 0
+        self._field = ""
+        self._upload: _Spooled | None = None
+        self._waiting: list[tuple[_Spooled, bytes | None]] = []
+        self.waiting_bytes = 0
+
+    def feed(self, piece: bytes) -> None:
+        try:
+            self._parser.write(piece)
+        except FormParserError as error:
+            raise invalid(f"the body is no form: {error}") from None
+
+    def finish(self) -> None:
+        if not self._ended:
+            raise invalid("the form ends before its closing boundary")
+
+    def spool(self) -> None:
+        """Writes what waits. On another thread; `feed` is not called meanwhile."""
+        waiting, self._waiting, self.waiting_bytes = self._waiting, [], 0
+        try:
+            for upload, data in waiting:
+                if data is None:
+                    upload.close()
+                else:
+                    upload.write(data)
+        except BaseException:
+            for upload, _ in waiting:
+                upload.close()
+            raise
+
+    def close(self) -> None:
+        if self._upload is not None:
+            self._upload.close()
+        for upload, _ in self._waiting:
+            upload.close()
+
+    def _part_begins(self) -> None:
+        self._parts += 1
+        if self._parts > _MOST_PARTS:
+            raise invalid(f"the form has more than {_MOST_PARTS} parts")
+        self._headers = {}
+        self._header_bytes = 0
+
+    def _header_name(self, data: bytes, start: int, end: int) -> None:
+        self._name += data[start:end]
+        self._count(end - start)
+
+    def _header_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+        self._count(end - start)
+
+    def _count(self, size: int) -> None:
+        self._header_bytes += size
+        if self._header_bytes > _MOST_PART_HEADER_BYTES:
+            raise invalid("a part's header is too long")
+
+    def _header_ends(self) -> None:
+        name = self._name.lower()
+        if name in self._headers and name in _ONCE:
+            raise invalid(f"a part has the field {name.decode('latin-1')} more than once")
+        self._headers[name] = self._value
+        if len(self._headers) > _MOST_PART_HEADERS:
+            raise invalid("a part has too many header fields")
+        self._name = self._value = b""
+
+    def _headers_finished(self) -> None:
+        disposition = self._headers.get(b"content-disposition", b"")
+        kind, options = parameters(disposition, "a part of the form")
+        if kind != "form-data" or "name" not in options:
+            raise invalid("a part of the form has no name")
+        try:
+            self._field = options["name"].decode()
+        except UnicodeDecodeError:
+            raise invalid("the name of a part is not in UTF-8") from None
+        if "filename" not in options:
+            self._text = bytearray()
+            return
+        name = _without_folders(options["filename"].decode("utf-8", "backslashreplace"))
+        if len(self.form.drafts) >= _MOST_FILES:
+            raise invalid(f"the form has more than {_MOST_FILES} files")
+        draft = self._store.draft()
+        self.form.drafts.append(draft)
+        declared = self._headers.get(b"content-type", b"").decode("latin-1")
+        self._upload = _Spooled(draft, name, declared)
+
+    def _data(self, data: bytes, start: int, end: int) -> None:
+        if self._text is not None:
+            if len(self._text) + end - start > _LONGEST_FIELD_BYTES:
+                raise too_large(_LONGEST_FIELD_BYTES, f"the field {self._field[:100]}")
+            self._text_bytes += end - start
+            if self._text_bytes > _MOST_TEXT_BYTES:
+                raise too_large(_MOST_TEXT_BYTES, "all fields together")
+            self._text += data[start:end]
+        elif self._upload is not None:
+            self._upload.size_bytes += end - start
+            self._waiting.append((self._upload, data[start:end]))
+            self.waiting_bytes += end - start
+
+    def _part_ends(self) -> None:
+        if self._text is not None:
+            try:
+                self.form.fields.append((self._field, self._text.decode()))
+            except UnicodeDecodeError:
+                raise invalid(f"{self._field[:100]}: is not in UTF-8") from None
+            self._text = None
+        elif self._upload is not None:
+            upload = self._upload
+            self._waiting.append((upload, None))
+            made = Upload(
+                upload.draft.path, upload.file_name, upload.content_type, upload.size_bytes
+            )
+            self.form.fields.append((self._field, made))
+            self._upload = None
+
+    def _ends(self) -> None:
+        self._ended = True
+
+
+def _without_folders(name: str) -> str:
+    """A file's name, where a client sends the whole path of Windows."""
+    is_path = name[1:3] == ":\\" or name.startswith("\\\\")
+    return name.rpartition("\\")[2] if is_path else name
+
+
+class _Spooled:
+    """A file of a form, as it is written."""
+
+    def __init__(self, draft: Draft, file_name: str, content_type: str) -> None:
+        self.draft = draft
+        self.file_name = file_name
+        self.content_type = content_type
+        self.size_bytes = 0
+        self._written_bytes = 0
+        self._reserved_bytes = 0
+        self._file: FileIO | None = draft.create()
+
+    def write(self, data: bytes) -> None:
+        assert self._file is not None  # noqa: S101 - closed behind its last piece
+        self._written_bytes += len(data)
+        if self._written_bytes > self._reserved_bytes:
+            self._reserve()
+        self.draft.write_to(self._file, data)
+
+    def _reserve(self) -> None:
+        """In steps; where there is no room for a step, what is needed and no more."""
+        step = self._written_bytes + _RESERVED_STEP_BYTES
+        try:
+            self.draft.reserve(step)
+        except errors.InternalServerError:
+            step = self._written_bytes
+            self.draft.reserve(step)
+        self._reserved_bytes = step
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,383 @@
+"""uvicorn's connection with what it lacks: deadlines, limits on headers, a close that is heard.
+
+A connection that sends nothing, a header by drips, or none of what it asked for, is closed by its
+deadline; headers have a size and a count, connections too; what is refused is refused in JSON; and
+a connection whose body is not wanted is closed only when the answer can have been read.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import sys
+import termios
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from polymux.server.early_refusals import early_refusal
+from polymux.server.http.connection_limit import Crowd
+from polymux.server.http.upgrade import OffersLeftAlone
+from polymux.server.transports import JoiningTransport, Unframed
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+    from polymux.server.settings.settings import Limits
+
+_MOST_HEADER_BYTES = 64 << 10
+_MOST_FIELDS = 200
+_LINGER_S = 2.0
+_LINGER_BYTES = 4 << 20
+_HALF_CLOSED_S = 0.1
+#: When a peer that sends no more is written to, to see whether it has gone; then ever again.
+_PROBES_S = (0.05, 0.1, 0.3, 0.6, 5.0)
+_INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
+#: The same in a stream of events, as a chunk: a comment, which all readers leave out.
+_COMMENT = b"3\r\n:\n\n\r\n"
+#: Of a chunked body: sizes, extensions, ends of lines; and so many times what it holds.
+_MOST_FRAMING_BYTES = 64 << 10
+_FRAMING_TIMES = 16
+#: In that time a peer must take so many bytes of what waits for it.
+_WRITE_S = 60.0
+_LEAST_TAKEN_BYTES_PER_S = 256
+_VERSIONS = ("1.0", "1.1")
+#: That a peer may send behind a request which is not answered yet, and is read.
+_MOST_AHEAD_BYTES = 128 << 10
+#: What is read at once before somebody has looked at the header, and of a body that is wanted.
+_FIRST_READ_BYTES, _BODY_READ_BYTES = 64 << 10, 256 << 10
+
+
+class BoundedProtocol(OffersLeftAlone):
+    """One connection."""
+
+    #: Given to a subclass by `protocol_with`.
+    limits: Limits
+    crowd: Crowd
+
+    #: By what it is counted out; None before it is counted in.
+    _address: str | None = None
+
+    def take_place(self, address: str) -> None:
+        """It was counted in already, as what `Crowd.enter` gave."""
+        self._address = address
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """The deadline of the first header begins."""
+        self._plain = transport
+        self._header_bytes = 0
+        self._fields = self._field_bytes = 0
+        self._refused = 0
+        self._in_header = True
+        self._in_body = False
+        self._framing_bytes = 0
+        self._lingered_bytes = -1
+        self._ignored_bytes = -1
+        self._half_closed = False
+        self.sends_events = False
+        #: That whose application runs, or ran last; uvicorn's `cycle` is that which came last.
+        self._running: RequestResponseCycle | None = None
+        self._ahead_bytes = 0
+        self._keeps_alive = False
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        super().connection_made(JoiningTransport(transport, self))  # type: ignore[arg-type]
+        self._read_at_once(_FIRST_READ_BYTES)
+        welcome = True
+        if self._address is None:
+            self._address, welcome = self.crowd.enter(self.client[0] if self.client else None)
+        if not welcome:
+            self._plain.write(early_refusal(503))
+            self.close_soon()
+            return
+        self._arm("header", self.limits.header_s)
+
+    def _read_at_once(self, size_bytes: int) -> None:
+        """Takes so much at once; other transports than asyncio's plain one do as they like."""
+        if hasattr(self._plain, "max_size"):
+            self._plain.max_size = size_bytes
+
+    def _arm(self, name: str, seconds: float) -> None:
+        self._disarm(name)
+        self._timers[name] = self.loop.call_later(seconds, self._late, name)
+
+    def _disarm(self, name: str) -> None:
+        timer = self._timers.pop(name, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _late(self, name: str) -> None:
+        self._timers.pop(name, None)
+        if name == "header" and self.cycle is not None and not self.cycle.response_complete:
+            return  # Some of the next request has come early; this one goes on.
+        if name == "header" and self._header_bytes and not self._plain.is_closing():
+            self._refuse(408)
+        elif name == "write":
+            taken = self._unsent_bytes - self._count_unsent()
+            if taken < _LEAST_TAKEN_BYTES_PER_S * _WRITE_S:
+                self._plain.abort()
+            else:
+                self._arm_write()
+        else:
+            self.close_soon()
+
+    def _arm_write(self) -> None:
+        self._unsent_bytes = self._count_unsent()
+        self._arm("write", _WRITE_S)
+
+    def _count_unsent(self) -> int:
+        """What is written and not with the peer: here, and with the kernel (tcp(7), SIOCOUTQ)."""
+        found = self._plain.get_write_buffer_size()
+        with suppress(OSError, ValueError):
+            queued = fcntl.ioctl(self._plain.get_extra_info("socket"), termios.TIOCOUTQ, bytes(4))
+            found += int.from_bytes(queued, sys.byteorder)
+        return found
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """All deadlines end."""
+        for name in list(self._timers):
+            self._disarm(name)
+        if self._address is not None:
+            self.crowd.leave(self._address)
+        super().connection_lost(exc)
+        # uvicorn tells the request that came last. The one at work may be another.
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """The peer sends no more: it has left, or waits for its answer."""
+        if self._lingered_bytes >= 0 or self._plain.get_extra_info("ssl_object") is not None:
+            return False
+        cycle = self._running
+        if cycle is None or cycle.response_complete or cycle.more_body:
+            return False
+        self._half_closed = True
+        self._watch_half_closed(cycle)
+        return True
+
+    def _watch_half_closed(self, cycle: RequestResponseCycle) -> None:
+        """Of one that sends no more: whether it waits for the answer to this."""
+        if cycle.more_body:
+            self.close_soon()  # What has not come of a body never will.
+        elif cycle.scope["http_version"] == "1.1":
+            self._probe(0)
+        else:
+            self.loop.call_later(_HALF_CLOSED_S, self.close_soon)
+
+    def _probe(self, number: int) -> None:
+        """Finds out whether who sends no more still reads: one that has gone answers by a reset.
+
+        By what says nothing: before an answer an interim one (RFC 9110, 15.2), among events a
+        comment. Other answers are written without a pause, and find it out by themselves.
+        """
+        cycle = self._running
+        if self._plain.is_closing() or cycle is None or cycle.response_complete:
+            return
+        if number and not self._plain.get_write_buffer_size():
+            if not cycle.response_started:
+                self._plain.write(_INTERIM)
+            elif self.sends_events:
+                self.transport.write(_COMMENT)
+        wait_s = _PROBES_S[min(number, len(_PROBES_S) - 1)]
+        self._timers["probe"] = self.loop.call_later(wait_s, self._probe, number + 1)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """One request after the other."""
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def on_response_complete(self) -> None:
+        """The next request, where one may come."""
+        last = not self.pipeline
+        self._ahead_bytes = 0
+        self._disarm("probe")
+        super().on_response_complete()
+        if last and self._half_closed:
+            self.close_soon()
+        elif self._half_closed and self._running is not None:
+            self._watch_half_closed(self._running)
+
+    @property
+    def is_lingering(self) -> bool:
+        """Whether all was said, and what comes is dropped."""
+        return self._lingered_bytes >= 0
+
+    def close_soon(self) -> None:
+        """Closes when what was written has been read; a peer that does not read has its time."""
+        if self._plain.is_closing():
+            return  # Closed once more, or asked when it is lost, asyncio's transport of TLS fails.
+        self._plain.close()
+        if self._plain.get_write_buffer_size():
+            self._arm_write()
+
+    @property
+    def is_receiving(self) -> bool:
+        """Whether the peer has more to send, of its request or of what is none."""
+        more = self._in_body or self._ignored_bytes >= 0
+        return more and not self._plain.is_closing()
+
+    def linger(self) -> None:
+        """Ends the answer, and reads on for a while: a reset would take the answer with it."""
+        if self._lingered_bytes >= 0:
+            return
+        self._lingered_bytes = 0
+        with suppress(OSError):  # The peer may be gone already, which the next read finds.
+            if self._plain.can_write_eof():
+                self._plain.write_eof()
+        self._arm("linger", _LINGER_S)
+        self.flow.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        """Counts what is a header, and drops what nobody wants."""
+        if self._lingered_bytes >= 0:
+            self._lingered_bytes += len(data)
+            if self._lingered_bytes > _LINGER_BYTES:
+                self.close_soon()
+            return
+        if self._ignored_bytes >= 0:
+            self._ignored_bytes += len(data)
+            if self._ignored_bytes > _LINGER_BYTES:
+                self._plain.abort()
+            return
+        if self._in_body and self.cycle is not None and self.cycle.response_complete:
+            self.linger()  # It was answered already: what still comes is nobody's.
+            return
+        if self._in_header:
+            self._header_bytes += len(data)
+        if self._in_body:
+            self._framing_bytes += len(data)
+            self._read_at_once(_BODY_READ_BYTES)
+        super().data_received(data)
+        if self.pipeline:
+            self._hear_behind(len(data))
+        if self._plain.is_closing() or self._lingered_bytes >= 0:
+            return
+        if self._in_body and self._framing_bytes > _MOST_FRAMING_BYTES:
+            self._refused = self._refused or 400
+        # What came with the header's last bytes is of the body, and not counted.
+        if self._in_header and self._header_bytes > _MOST_HEADER_BYTES:
+            self._refused = self._refused or 431
+        if self._in_header and self._header_bytes and "header" not in self._timers:
+            # Most headers come in one piece, and need no deadline.
+            self._arm("header", self.limits.header_s)
+        if self._refused:
+            self._refuse(self._refused)
+
+    def _hear_behind(self, size_bytes: int) -> None:
+        """Goes on reading behind a request that waits for its turn, so that a leave is heard.
+
+        uvicorn reads no more there. Of a peer that sends ever more, it is found out by writing.
+        """
+        self._ahead_bytes += size_bytes
+        if self._ahead_bytes <= _MOST_AHEAD_BYTES:
+            self.flow.resume_reading()
+            return
+        self.flow.pause_reading()
+        running = self._running
+        asks = running is not None and running.scope["http_version"] == "1.1"
+        if asks and "probe" not in self._timers:
+            self._probe(0)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Counts."""
+        self._fields += 1
+        self._field_bytes += len(name) + len(value)
+        if self._fields > _MOST_FIELDS or self._field_bytes > _MOST_HEADER_BYTES:
+            self._refused = 431
+            return
+        if self._in_header:  # What follows a body is a trailer, and no field of the header.
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """The header's deadline ends. A proxy's target, or none, is none of ours."""
+        self._disarm("header")
+        if not self.url.startswith(b"/") and self.url != b"*":
+            self._refused = 400
+        if self.parser.get_http_version() not in _VERSIONS:
+            self._refused = 505
+        self._in_header = False
+        self._in_body = True
+        if self._refused:
+            return
+        before = self.cycle
+        super().on_headers_complete()
+        made = self.cycle
+        if made is None or made is before:
+            return
+        # An answer that comes before the body has is the last: what comes then would be taken for
+        # a request, or dropped with one.
+        self._keeps_alive, made.keep_alive = made.keep_alive, False
+        if made.scope["http_version"] == "1.0":
+            # It has not been asked to send: what it runs begins in a turn of its own.
+            made.send = Unframed(made)  # type: ignore[method-assign]
+
+    def on_body(self, body: bytes) -> None:
+        """Hands it on, where somebody reads it."""
+        self._framing_bytes -= len(body) * (1 + _FRAMING_TIMES)
+        if not self._refused:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The next header may begin."""
+        if self.body_is_to_come:
+            return
+        if self._in_body:
+            self._read_at_once(_FIRST_READ_BYTES)
+        self._in_body = False
+        self._in_header = True
+        self._header_bytes = self._fields = self._field_bytes = self._framing_bytes = 0
+        if not self._refused:
+            if self.cycle is not None and not self.cycle.response_started:
+                self.cycle.keep_alive = self._keeps_alive
+            super().on_message_complete()
+
+    def shutdown(self) -> None:
+        """The server stops: this answer is the last."""
+        self._keeps_alive = False
+        super().shutdown()
+
+    def pause_writing(self) -> None:
+        """The peer does not read, or slowly: it has so long to take some."""
+        self._arm_write()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """It reads."""
+        self._disarm("write")
+        super().resume_writing()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002
+        """What is no HTTP is refused in the interface's form."""
+        self._refuse(400)
+
+    def _refuse(self, status: int) -> None:
+        if self._plain.is_closing() or self.is_lingering:
+            return
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete and not cycle.more_body:
+            # All of it has come, so it is answered, and those before it. What follows is not.
+            cycle.keep_alive = False
+            self._ignored_bytes = 0
+            return
+        if self.pipeline:
+            self._plain.abort()  # Whose answer it would be, nobody could tell.
+            return
+        if cycle is not None and not cycle.response_complete:
+            if cycle.response_started:
+                self.close_soon()
+                return
+            # The parser gave up behind the header: what has begun there is over.
+            cycle.disconnected = True
+            cycle.message_event.set()
+        self._plain.write(early_refusal(status))
+        if status == 408:
+            self.close_soon()  # All that came was read: nothing resets the answer.
+            return
+        self._in_body = True  # Whatever else it sends.
+        self.linger()
+
+
+def protocol_with(limits: Limits) -> type[BoundedProtocol]:
+    """A class of connections with these limits, as uvicorn wants it."""
+    members = {"limits": limits, "crowd": Crowd(of_one=limits.connections_per_address)}
+    return type("BoundedProtocol", (BoundedProtocol,), members)

@@ -1,0 +1,135 @@
+"""Answers in raw ASGI: JSON, errors, and what every one of them says."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from polymux._native.version import __version__
+from polymux._util.text import printable, shortened
+from polymux.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+
+    Scope = MutableMapping[str, Any]
+    Message = MutableMapping[str, Any]
+    Receive = Callable[[], Awaitable[Message]]
+    Send = Callable[[Message], Awaitable[None]]
+    Fields = Sequence[tuple[bytes, bytes]]
+
+VERSION_FIELD = (b"polymux-version", __version__.encode())
+JSON_TYPE = (b"content-type", b"application/json")
+#: Statuses that have no body, and no length of one (RFC 9110, 8.6).
+_BODILESS = (204, 304)
+CLOSE = (b"connection", b"close")
+_AUTHENTICATE = (b"www-authenticate", b'Bearer realm="polymux"')
+
+
+def to_json(value: Any) -> bytes:
+    """As JSON. Lone surrogates, which came through somebody's JSON, are escaped as they came."""
+    from polymux._native.core import core
+
+    try:
+        return core.write_json(value)
+    except InvalidRequestError:
+        pass  # It writes what can be sent to others; this is what others have sent.
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+async def send_whole(
+    send: Send, status: int, body: bytes, fields: Fields = (), *, request_id: str = ""
+) -> None:
+    """Sends an answer whose body is known."""
+    headers = [VERSION_FIELD, *fields]
+    if status not in _BODILESS:
+        headers.append((b"content-length", str(len(body)).encode()))
+    if request_id:
+        headers.append((b"x-request-id", request_id.encode()))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def send_json(
+    send: Send, status: int, value: Any, fields: Fields = (), *, request_id: str = ""
+) -> None:
+    """Sends JSON."""
+    await send_whole(send, status, to_json(value), (JSON_TYPE, *fields), request_id=request_id)
+
+
+def metrics_fields(metrics: Mapping[str, float]) -> Fields:
+    """The field by which an answer that has no place for them tells its metrics (RFC 9651, 3.2).
+
+    Example:
+        >>> from polymux.server.http.responses import metrics_fields
+        >>> metrics_fields({"offset_s": 3.25, "speed": 1.0})
+        ((b'polymux-metrics', b'offset_s=3.25, speed=1.0'),)
+    """
+    if not metrics:
+        return ()
+    words = ", ".join(f"{name}={round(value, 3)}" for name, value in metrics.items())
+    return ((b"polymux-metrics", words.encode("ascii")),)
+
+
+_MOST_WARNINGS = 20
+
+
+def warnings_fields(lines: Sequence[str]) -> Fields:
+    """The field by which an answer that has no ``logs`` tells what was left out or changed.
+
+    A list of strings (RFC 9651, 3.1); of many the first 20, and how many more there were.
+
+    Example:
+        >>> from polymux.server.http.responses import warnings_fields
+        >>> warnings_fields(["top_k: is not known here", "seed: is 1"])
+        ((b'polymux-warnings', b'"top_k: is not known here", "seed: is 1"'),)
+        >>> warnings_fields([])
+        ()
+    """
+    if not lines:
+        return ()
+    told = [shortened(printable(one)) for one in lines[:_MOST_WARNINGS]]
+    if len(lines) > _MOST_WARNINGS:
+        told.append(f"and {len(lines) - _MOST_WARNINGS} more")
+    plain = (one.encode("ascii", "backslashreplace").decode() for one in told)
+    quoted = (one.replace("\\", "\\\\").replace('"', '\\"') for one in plain)
+    return ((b"polymux-warnings", ", ".join(f'"{one}"' for one in quoted).encode()),)
+
+
+def error_body(told: Mapping[str, Any], request_id: str) -> dict[str, Any]:
+    """What the interface's error is in JSON: a text, and what else is known."""
+    body: dict[str, Any] = {"error": told["message"], "code": told["code"]}
+    if told.get("param"):
+        body["param"] = told["param"]
+    if request_id:
+        body["request_id"] = request_id
+    return body
+
+
+def told_fields(told: Mapping[str, Any], fields: Fields = ()) -> list[tuple[bytes, bytes]]:
+    """What the header of an error has to say, behind the fields that are given."""
+    own: list[tuple[bytes, bytes]] = [*fields]
+    if told["status"] == 401:
+        own.append(_AUTHENTICATE)
+    if told.get("retry_after"):
+        own.append((b"retry-after", str(told["retry_after"]).encode()))
+    if told.get("content_range"):  # How long the file is (RFC 9110, 15.5.17).
+        own.append((b"content-range", str(told["content_range"]).encode()))
+    return own
+
+
+async def send_told(
+    send: Send,
+    told: Mapping[str, Any],
+    request_id: str,
+    fields: Fields = (),
+    *,
+    more: Mapping[str, Any] | None = None,
+) -> None:
+    """Sends an error that `failures.described` has told of."""
+    body = error_body(told, request_id) | dict(more or {})
+    await send_json(send, told["status"], body, told_fields(told, fields), request_id=request_id)

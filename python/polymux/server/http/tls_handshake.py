@@ -1,0 +1,93 @@
+"""TLS: a connection counts from when it is taken up, and not from when keys are agreed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+
+    from polymux.server.http.protocol import BoundedProtocol
+
+#: That a connection of TLS may take to say goodbye.
+_GOODBYE_S = 5.0
+
+
+class Handshake(asyncio.Protocol):
+    """A connection until its peer and the server have agreed on keys; then its own protocol's.
+
+    asyncio tells a protocol of TLS of its connection behind the handshake only. Whoever begins none
+    would be counted by nobody meanwhile, and a stranger could take all of the process's
+    descriptors.
+
+    Args:
+        make: Makes the protocol that the connection gets.
+        context: What is agreed on, and the certificate.
+        longest_s: How long it may take.
+    """
+
+    def __init__(
+        self, make: Callable[[], BoundedProtocol], context: ssl.SSLContext, longest_s: float
+    ) -> None:
+        """Nobody is there yet."""
+        self._protocol = make()
+        self._context = context
+        self._longest_s = longest_s
+        self._address: str | None = None
+        self._agreeing: asyncio.Task[None] | None = None
+        self._came: list[bytes] = []
+        self._handed_over = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Counts it in, and begins; one too many is closed, as nothing can be said to it."""
+        peer = transport.get_extra_info("peername")
+        self._address, welcome = self._protocol.crowd.enter(peer[0] if peer else None)
+        if not welcome:
+            transport.abort()
+            return
+        # What comes is the handshake's.
+        transport.pause_reading()
+        loop = asyncio.get_running_loop()
+        self._agreeing = loop.create_task(self._agree(transport), name="polymux handshake")
+
+    async def _agree(self, transport: asyncio.Transport) -> None:
+        try:
+            agreed = await asyncio.get_running_loop().start_tls(
+                transport,
+                self,
+                self._context,
+                server_side=True,
+                ssl_handshake_timeout=self._longest_s,
+                ssl_shutdown_timeout=_GOODBYE_S,
+            )
+        except (OSError, ValueError):  # The peer's doing, of which a log would be full.
+            agreed = None
+        if agreed is None or self._address is None:
+            self._leave()
+            return
+        self._handed_over = True
+        self._protocol.take_place(self._address)
+        agreed.set_protocol(self._protocol)
+        self._protocol.connection_made(agreed)
+        for data in self._came:
+            if not agreed.is_closing():
+                self._protocol.data_received(data)
+        self._came.clear()
+
+    def _leave(self) -> None:
+        if self._address is not None:
+            self._protocol.crowd.leave(self._address)
+            self._address = None
+
+    def data_received(self, data: bytes) -> None:
+        """Keeps what came with the last of the handshake."""
+        self._came.append(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Counts it out, where that is not its own protocol's to do."""
+        if self._handed_over:
+            self._protocol.connection_lost(exc)
+        else:
+            self._leave()

@@ -1,0 +1,237 @@
+"""What whoever runs a server wants to see at a glance: engines, models, memory, keys, upstreams.
+
+And to do: an engine gives its memory back. What is done with keys is in `key_administration`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import defaultdict
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from polymux import errors
+from polymux._native.version import __version__
+from polymux._util.text import shown
+from polymux.models.folder import ModelsFolder
+from polymux.runtime.memory_budget import machine_free_bytes, resident_bytes
+from polymux.server.auth.api_keys import known_scopes
+from polymux.server.http.responses import send_json
+from polymux.server.routes.endpoint import Endpoint
+from polymux.service.errors import refusal
+from polymux.service.job_table import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from polymux.server.auth.api_keys import Key
+    from polymux.server.observability.metrics import Metrics
+    from polymux.server.routes.endpoint import Asked
+    from polymux.server.state import ServerState
+    from polymux.service.backend import Backend
+
+PATH = "/api/v1/administration"
+_FIRST_FAILURE = 400
+
+
+class AdministrationEndpoint(Endpoint):
+    """For keys of all scopes, and of this one."""
+
+    name = "administration"
+
+
+class Administration(AdministrationEndpoint):
+    """``GET /api/v1/administration``."""
+
+    async def handle(self, asked: Asked) -> None:
+        """Everything, as it is now; no key, no hash of one, and no path."""
+        service = self.state.service
+        body = {
+            "version": __version__,
+            "engines": _backends(self.state, upstream=False),
+            "upstreams": _backends(self.state, upstream=True),
+            "keys": told_keys(self.state, asked.access.caller.id),
+            "scopes": list(known_scopes()),
+            "requests": requests_of(self.state.metrics),
+            "store": {
+                "used_bytes": service.store.media.used_bytes,
+                "limit_bytes": self.state.settings.store.bytes,
+                "keep_s": self.state.settings.store.keep_s,
+                "jobs_running": service.jobs.count,
+            },
+            "models": await asyncio.to_thread(_models),
+            "memory": {
+                **await asyncio.to_thread(_memory),
+                "engines_limit_bytes": self.state.settings.limits.engines_memory_bytes,
+            },
+        }
+        await send_json(asked.send, 200, body, request_id=asked.access.request_id)
+
+
+class EngineUnload(AdministrationEndpoint):
+    """``POST /api/v1/administration/engines/{name}/unload``."""
+
+    methods = ("POST",)
+
+    async def handle(self, asked: Asked) -> None:
+        """Ends an engine's process, so that its models' memory is free; its next work loads again.
+
+        Raises:
+            NotFoundError: There is no such engine.
+            ConflictError: It is at work.
+        """
+        name = asked.scope["path_params"]["name"]
+        backend = self.state.service.backends.get(name)
+        if backend is None or name in self.state.settings.upstreams:
+            raise refusal(errors.NotFoundError, f"there is no engine of the name {shown(name)}")
+        if self.state.service.places[name].running or not await backend.unload():
+            raise refusal(
+                errors.ConflictError,
+                f"the engine {name} is at work: ask again when it has ended, or cancel its jobs",
+                code="engine_at_work",
+            )
+        told = _backend(self.state, backend)
+        await send_json(asked.send, 200, told, request_id=asked.access.request_id)
+
+
+def _backends(state: ServerState, *, upstream: bool) -> list[dict[str, Any]]:
+    """The engines, or the upstreams, in the order in which they are asked."""
+    return [
+        _backend(state, backend)
+        for name, backend in state.service.backends.items()
+        if (name in state.settings.upstreams) is upstream
+    ]
+
+
+def _backend(state: ServerState, backend: Backend) -> dict[str, Any]:
+    health, place = backend.health(), state.service.places[backend.name]
+    told = {
+        "name": backend.name,
+        "state": health.state,
+        "detail": health.detail,
+        "loaded": backend.is_loaded,
+        "operations": sorted(backend.operations),
+        "models": None if backend.models is None else list(backend.models),
+        "slots": backend.slots,
+        "running": place.running,
+        "waiting": place.waiting,
+    }
+    settings = state.settings.upstreams.get(backend.name)
+    if settings is not None:
+        told |= {"kind": settings.kind, "host": urlsplit(settings.base_url).hostname or ""}
+    return told
+
+
+def told_keys(state: ServerState, own: str) -> list[dict[str, Any]]:
+    """All keys as `told_key` has them, oldest first."""
+    used, keys = _used(state.metrics), state.keys.keys()
+    return [_key(one, used[one.id], own) for one in keys]
+
+
+def told_key(state: ServerState, key: Key, own: str) -> dict[str, Any]:
+    """What is told of a key: never itself, nor its hash.
+
+    Args:
+        state: The server.
+        key: The key.
+        own: The id of the key that asks.
+    """
+    return _key(key, _used(state.metrics)[key.id], own)
+
+
+def _used(metrics: Metrics) -> dict[str, int]:
+    """Id to how often a key has asked since the start."""
+    used: dict[str, int] = defaultdict(int)
+    for name, labels, value in _samples(metrics):
+        if name == "polymux_key_requests_total":
+            used[labels["key"]] += int(value)
+    return used
+
+
+def _key(key: Key, requests: int, own: str) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "own": key.id == own,
+        "created_at": moment(key.created_at),
+        "expires_at": moment(key.expires_at),
+        "scopes": None if key.scopes is None else list(key.scopes),
+        "requests_per_minute": key.requests_per_minute,
+        "concurrent": key.concurrent,
+        "longest_estimate_s": key.longest_estimate_s,
+        "requests": requests,
+    }
+
+
+def requests_of(metrics: Metrics) -> list[dict[str, Any]]:
+    """What was asked for since the start: how often, how often in vain, how long it took.
+
+    Args:
+        metrics: The server's counters.
+
+    Example:
+        >>> from polymux.server.routes.admin import requests_of
+        >>> from polymux.server.observability.metrics import Metrics
+        >>> metrics = Metrics()
+        >>> metrics.note("chat", 200, 0.5, None)
+        >>> metrics.note("chat", 503, 0.1, None)
+        >>> requests_of(metrics)
+        [{'operation': 'chat', 'requests': 2, 'failures': 1, 'mean_s': 0.3}]
+    """
+    counts: dict[str, int] = defaultdict(int)
+    failures: dict[str, int] = defaultdict(int)
+    seconds: dict[str, float] = defaultdict(float)
+    for name, labels, value in _samples(metrics):
+        if name == "polymux_requests_total":
+            counts[labels["operation"]] += int(value)
+            if int(labels["status"]) >= _FIRST_FAILURE:
+                failures[labels["operation"]] += int(value)
+        elif name == "polymux_request_seconds_sum":
+            seconds[labels["operation"]] += value
+    return [
+        {
+            "operation": operation,
+            "requests": count,
+            "failures": failures[operation],
+            "mean_s": round(seconds[operation] / count, 4),
+        }
+        for operation, count in sorted(counts.items())
+    ]
+
+
+def _samples(metrics: Metrics) -> Iterator[tuple[str, dict[str, str], float]]:
+    for family in metrics.registry.collect():
+        for one in family.samples:
+            yield one.name, one.labels, one.value
+
+
+def _models() -> list[dict[str, Any]]:
+    """What is installed; reads the folder of models."""
+    return [
+        {
+            "name": one.name,
+            "family": one.family,
+            "bytes": one.bytes,
+            "license": one.manifest.license,
+            "problem": one.problem,
+        }
+        for one in ModelsFolder().installed()
+    ]
+
+
+def _memory() -> dict[str, int | None]:
+    """What the machine has left, and what the server and the engines' processes hold."""
+    own = os.getpid()
+    found = [own]
+    for pid in found:
+        with suppress(OSError):  # A process or a thread may end meanwhile.
+            for path in Path(f"/proc/{pid}/task").glob("*/children"):
+                found += [int(one) for one in path.read_text("ascii").split()]
+    return {
+        "free_bytes": machine_free_bytes(),
+        "server_bytes": resident_bytes(own),
+        "engines_bytes": sum(resident_bytes(one) for one in found if one != own),
+    }

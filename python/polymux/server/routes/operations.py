@@ -1,0 +1,367 @@
+"""The fourteen operations: read, checked, handed to the service, answered as they should."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import parse_qsl
+
+from polymux import contract, errors
+from polymux._util.text import display_name, shown
+from polymux.client.methods.results import RESULTS
+from polymux.server.auth.gate import check_body
+from polymux.server.http import body as bodies
+from polymux.server.http.responses import metrics_fields, send_json, send_told, warnings_fields
+from polymux.server.routes.endpoint import Endpoint
+from polymux.server.routes.predictions import described_job, linked
+from polymux.server.routes.sse import send_stream
+from polymux.service.errors import draining, invalid, refusal
+from polymux.service.model import Product, Upload, Work, heard_at_the_end
+from polymux.service.service import is_job
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from polymux.contract import CheckedRequest, Operation
+    from polymux.server.auth.gate import Access
+    from polymux.server.http.responses import Receive, Send
+    from polymux.server.routes.endpoint import Asked
+    from polymux.server.state import ServerState
+    from polymux.service.job_table import Job
+
+Result = TypeVar("Result")
+
+_CHATS = ("chat", "free_chat")
+_UPLOADS = ("transcribe", "convert_to_mp3")
+_SONG = "identify_song"
+#: By which other servers say that no song is like a recording.
+_NO_SONG = {"song_name": "", "songid_url": "", "song_image": ""}
+#: Of a list: a quoted string, which without its end goes on to the list's, a comma, and all else.
+#: Nothing is looked at twice, whatever a stranger has sent.
+_PIECE = re.compile(r'"(?:[^"\\]++|\\.?)*+(?:"|\Z)|,|[^",]++')
+#: One preference (RFC 7240, 2): its name and its value, and parameters where there are any.
+_PREFERENCE = re.compile(
+    r"""[ \t]*+([!#$%&'*+.^_`|~0-9A-Za-z-]++)[ \t]*+"""
+    r"""(?:=[ \t]*+("(?:[^"\\]++|\\.)*+"|[^";]*+))?+[ \t]*+(?:;|\Z)""",
+    re.ASCII,
+)
+_KEY = re.compile(rb"[\x21-\x7e]{1,255}", re.ASCII)
+#: Somebody else has ended it: who waits has asked for nothing wrong, and no server has failed.
+CANCELED = {"status": 409, "code": "canceled", "message": "the prediction was canceled"}
+#: Bodies from here on are parsed on another thread: others' requests need not wait.
+_LONG_BYTES = 256 << 10
+
+
+class OperationEndpoint(Endpoint):
+    """``POST /api/v1/...`` of one operation."""
+
+    methods = ("POST",)
+    begins_work = True
+
+    def __init__(self, state: ServerState, operation: Operation) -> None:
+        """Of a server."""
+        super().__init__(state)
+        self.operation = operation
+        self.name = operation.name
+        self.accepted = {one for variant in operation.variants for one in variant.accepts}
+
+    @property
+    def longest_json_bytes(self) -> int:
+        """Of a JSON body."""
+        limits = self.state.settings.limits
+        return limits.chat_bytes if self.name in _CHATS else limits.json_bytes
+
+    @property
+    def longest_form_bytes(self) -> int:
+        """Of a form."""
+        limits = self.state.settings.limits
+        if self.name in _UPLOADS:
+            return limits.upload_bytes
+        if self.name == _SONG:
+            return limits.song_bytes
+        return (
+            limits.image_bytes if self.operation.family in ("image", "text") else limits.form_bytes
+        )
+
+    def is_found(self, job: Job, idempotency_key: str) -> bool:
+        """Of its own operation alone, and where that is a job: chats do not look at the key."""
+        own = is_job(self.name) and job.operation == self.name
+        return own and super().is_found(job, idempotency_key)
+
+    async def handle(self, asked: Asked) -> None:
+        """Answers it."""
+        encoding = self.encoding_of(asked.access)
+        model = self._known_model(_model_of(asked.scope["query_string"]))
+        with ExitStack() as files:
+            if encoding == "json":
+                checked = await self._read_json(asked.receive, model)
+            else:
+                if model is None and len(self.operation.variants) == 1:
+                    self.state.service.routes.check_operation(
+                        self.name
+                    )  # Two gigabytes may follow.
+                checked = await self._read_form(asked.access, asked.receive, model, files)
+            work = Work.of(checked, asked.access.caller, asked.access.request_id)
+            if work.streamed:
+                await send_stream(self.state, work, asked.receive, asked.send)
+            elif is_job(self.name):
+                await self._job(work, asked.access, asked.receive, asked.send, files)
+            else:
+                await self._call(work, asked)
+
+    def _known_model(self, model: str | None) -> str | None:
+        """The selector, where it is one of the operation's.
+
+        Raises:
+            BadRequestError: It is none.
+        """
+        variants = self.operation.variants
+        if model is None or not variants[0].model:
+            return model
+        if model.partition(":")[0] in [one.model for one in variants]:
+            return model
+        there = ", ".join(str(one.model) for one in variants)
+        message = f"{self.name}: there is no model {shown(model)}; there are: {there}"
+        raise refusal(errors.BadRequestError, message, code="model_not_found", param="model")
+
+    async def _call(self, work: Work, asked: Asked) -> None:
+        """What is no job."""
+        sink = heard_at_the_end(self.state.service.store.media.draft)
+        try:
+            product = await unless_gone(self.state.service.call(work, sink), asked.receive)
+        except (errors.NoMatchError, errors.NotFoundError) as error:
+            wanted = self.state.settings.songs.empty_when_unknown
+            if not (wanted and self.name == _SONG and error.code == errors.NoMatchError.code):
+                raise
+            product = Product(_NO_SONG)
+        fields = [*warnings_fields((*work.warnings, *sink.lines))]
+        fields += metrics_fields(product.metrics) if self.name == _SONG else ()
+        await send_json(asked.send, 200, product.output, fields, request_id=asked.access.request_id)
+
+    def encoding_of(self, access: Access) -> str:
+        """The encoding of the body that is announced, where it can be taken.
+
+        Raises:
+            OverloadedError: The server stops.
+            UnsupportedEncodingError: The address does not take it.
+            RequestTooLargeError: It is too long.
+        """
+        if self.state.stopping.is_set():
+            raise draining()
+        encoding = check_body(access, self.name, self.longest_json_bytes, self.longest_form_bytes)
+        if encoding not in self.accepted:
+            wanted = " or ".join(sorted(self.accepted))
+            raise errors.UnsupportedEncodingError(f"{self.name} takes {wanted}, not {encoding}")
+        return encoding
+
+    async def _read_json(self, receive: Receive, model: str | None) -> CheckedRequest:
+        longest = self.longest_json_bytes
+        data = await bodies.whole(receive, longest, self.state.settings.limits, self.name)
+        if len(data) < _LONG_BYTES:
+            return contract.read_json(self.name, data, model=model, longest_bytes=longest)
+        return await asyncio.to_thread(
+            contract.read_json, self.name, data, model=model, longest_bytes=longest
+        )
+
+    async def _read_form(
+        self, access: Access, receive: Receive, model: str | None, files: ExitStack
+    ) -> CheckedRequest:
+        fields = await self.read_fields(access, receive, files)
+        return contract.read_form(self.name, fields, model=model)
+
+    async def read_fields(
+        self, access: Access, receive: Receive, files: ExitStack
+    ) -> list[tuple[str, Any]]:
+        """The names and values of a form, in order; its files are there as long as `files` is."""
+        form = await bodies.read_form(
+            receive,
+            access.headers[b"content-type"].decode("latin-1"),
+            self.longest_form_bytes,
+            self.state.settings.limits,
+            self.state.service.store.media,
+            self.name,
+        )
+        files.enter_context(form)
+        return [(name, value) for name, value in form.fields if _is_there(name, value)]
+
+    async def _job(
+        self, work: Work, access: Access, receive: Receive, send: Send, files: ExitStack
+    ) -> None:
+        wait_s, stays = _preference(access, self.state.settings.limits.wait_s)
+        job = await self.job_of(work, access, receive, files, wait_s, stays=stays)
+        await self._send_job(job, access, send)
+
+    async def job_of(
+        self,
+        work: Work,
+        access: Access,
+        receive: Receive,
+        files: ExitStack,
+        wait_s: float | None = None,
+        *,
+        stays: bool = False,
+    ) -> Job:
+        """Begins a job and waits for it; when all who have asked for it go meanwhile, it ends.
+
+        Args:
+            work: What is to be done.
+            access: Who asks.
+            receive: ASGI's.
+            files: Those of the request, which become the job's.
+            wait_s: How long to wait. Default: until it has ended.
+            stays: Whether it goes on without its callers, as it does once one of them was given the
+                job before its end. Default: False.
+
+        Raises:
+            BadRequestError: The request's Idempotency-Key is none.
+            ClientGoneError: They have gone.
+        """
+        jobs = self.state.service.jobs
+        job, new = await self.state.service.begin(work, idempotency_key_of(access))
+        if new:
+            # The files belong to the job now, which may go on when this answer is given.
+            jobs.when_over(job, files.pop_all().close)
+        if stays:
+            jobs.keep(job)
+        try:
+            job = await unless_gone(jobs.wait(job, wait_s), receive)
+        except BaseException:
+            await jobs.abandon(job)
+            raise
+        if not job.ended:
+            jobs.keep(job)  # They are told where to look for it.
+        return job
+
+    async def _send_job(self, job: Job, access: Access, send: Send) -> None:
+        state = self.state
+        if not job.ended:
+            place = f"{state.settings.base_url}/api/v1/predictions/{job.id}"
+            fields = [(b"location", place.encode())]
+            await send_json(
+                send, 202, described_job(state, job), fields, request_id=access.request_id
+            )
+            return
+        if job.status != "succeeded":
+            await send_told(send, told_of(job), access.request_id, more={"id": job.id})
+            return
+        if RESULTS[self.name] == "Prediction":
+            body: Any = described_job(state, job)
+        else:
+            body = linked(state, job, job.output)
+        await send_json(send, 200, body, request_id=access.request_id)
+
+
+def idempotency_key_of(access: Access) -> str | None:
+    """What the caller calls its request; None where it says nothing.
+
+    Raises:
+        BadRequestError: It is no name.
+    """
+    key = access.headers.get(b"idempotency-key")
+    if key is not None and not _KEY.fullmatch(key):
+        raise invalid("Idempotency-Key: 1 to 255 visible ASCII characters", "Idempotency-Key")
+    return None if key is None else key.decode()
+
+
+def told_of(job: Job) -> dict[str, Any]:
+    """What a caller is told of a job that has failed, as `failures.described` has it."""
+    return job.error or CANCELED
+
+
+def _model_of(query: bytes) -> str | None:
+    """The selector in the query; None where it is missing.
+
+    Raises:
+        BadRequestError: It is there twice, or is no UTF-8.
+    """
+    if not query:
+        return None
+    try:
+        given = parse_qsl(
+            query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50
+        )
+    except ValueError:
+        raise invalid("the query cannot be read") from None
+    models = [value for name, value in given if name == "model"]
+    if len(models) > 1:
+        raise invalid("model: is in the query more than once", "model")
+    return models[0] if models else None
+
+
+def preferences(field: str) -> dict[str, str]:
+    """The preferences of a request by their names; of one that came twice the first counts.
+
+    Args:
+        field: All its lines ``Prefer``, joined by commas (RFC 7240, 2).
+
+    Example:
+        >>> from polymux.server.routes.operations import preferences
+        >>> preferences('Respond-Async, wait="20"; x=1, foo="a, wait=5", wait=30')
+        {'respond-async': '', 'wait': '20', 'foo': 'a, wait=5'}
+    """
+    found: dict[str, str] = {}
+    # No header field has an end of a line in it.
+    parts = "".join("\n" if one == "," else one for one in _PIECE.findall(field)).split("\n")
+    for part in parts:
+        matched = _PREFERENCE.match(part)
+        if matched is not None:
+            found.setdefault(matched[1].lower(), (matched[2] or "").strip(" \t").strip('"'))
+    return found
+
+
+def _is_there(name: str, value: Any) -> bool:
+    """False of what browsers send for a field in which nobody has chosen a file."""
+    if not isinstance(value, Upload) or value.size_bytes:
+        return True
+    if value.file_name:
+        raise invalid(
+            f"{name[:100]}: the file '{display_name(value.file_name)}' is empty", name[:100]
+        )
+    return False
+
+
+def _preference(access: Access, longest_s: float) -> tuple[float | None, bool]:
+    """How long to wait for a job, and whether it goes on without its caller."""
+    field = access.headers.get(b"prefer")
+    if field is None:
+        return None, False
+    wanted = preferences(field.decode("latin-1"))
+    asynchronous = "respond-async" in wanted
+    wait = wanted.get("wait", "")
+    if wait.isascii() and wait.isdigit():
+        return min(float(wait), longest_s), asynchronous
+    return (0.0, True) if asynchronous else (None, False)
+
+
+async def unless_gone(work: Awaitable[Result], receive: Receive) -> Result:
+    """Awaits work, and cancels it when whoever asked has gone.
+
+    Raises:
+        ClientGoneError: They have.
+    """
+    # In this task: one of its own would cost the work two more turns of the event loop.
+    doing = asyncio.current_task()
+    assert doing is not None  # noqa: S101 - this is a coroutine
+    over = gone = False
+
+    def leave(_: object) -> None:
+        nonlocal gone
+        if not over:
+            gone = True
+            doing.cancel()
+
+    leaving = asyncio.ensure_future(bodies.gone(receive))
+    leaving.add_done_callback(leave)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if gone and doing.cancelling() == 1:
+            raise bodies.ClientGoneError from None
+        raise  # Somebody else has cancelled as well.
+    finally:
+        over = True
+        leaving.cancel()
+        if gone:
+            doing.uncancel()

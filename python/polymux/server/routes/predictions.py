@@ -1,0 +1,167 @@
+"""Jobs over HTTP: listed, looked at, watched, cancelled, deleted."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+
+from polymux.server.http.responses import send_json, send_whole
+from polymux.server.routes.endpoint import Endpoint
+from polymux.server.routes.sse import event, send_events
+from polymux.service import shapes
+from polymux.service.errors import invalid
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from polymux.server.auth.gate import Access
+    from polymux.server.http.responses import Scope
+    from polymux.server.routes.endpoint import Asked
+    from polymux.server.state import ServerState
+    from polymux.service.job_table import Job
+
+PATH = "/api/v1/predictions"
+_ON_A_PAGE = 100
+#: Letters of one text of a job's input in a list; alone the job has all of them.
+_LONGEST_LISTED = 2_000
+
+
+def linked(state: ServerState, job: Job, value: Any) -> Any:
+    """An output with signed links in the place of the store's files."""
+    return shapes.linked(value, lambda name: link(state, job, name))
+
+
+def link(state: ServerState, job: Job, name: str) -> str:
+    """A link to a file of a job, good for as long as the file is."""
+    store = state.service.store
+    now = store.clock()
+    kept_until = (job.completed_at or now) + state.settings.store.keep_s
+    end = min(kept_until, now + store.links.longest_life_s)
+    path = f"/media/{name}"
+    return f"{state.settings.base_url}{path}?{store.links.query(path, end)}"
+
+
+def described_job(state: ServerState, job: Job) -> dict[str, Any]:
+    """A job as a prediction of the interface."""
+    base = f"{state.settings.base_url}{PATH}/{job.id}"
+    urls = {"get": base, "cancel": f"{base}/cancel", "stream": f"{base}/events"}
+    return shapes.prediction(job, lambda name: link(state, job, name), urls)
+
+
+def _in_list(state: ServerState, job: Job) -> dict[str, Any]:
+    """A job among others: long texts of its input are cut. A hundred may have a megabyte each."""
+    told = described_job(state, job)
+    told["input"] = _cut(told["input"])
+    return told
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= _LONGEST_LISTED else f"{value[:_LONGEST_LISTED]}…"
+    if isinstance(value, list):
+        return [_cut(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _cut(one) for name, one in value.items()}
+    return value
+
+
+class PredictionList(Endpoint):
+    """``GET /api/v1/predictions``."""
+
+    name = "predictions"
+
+    async def handle(self, asked: Asked) -> None:
+        """A page of the key's jobs, newest first."""
+        before = _cursor(asked.scope["query_string"])
+        service = self.state.service
+        jobs, following = await service.store.run(
+            lambda: service.store.jobs.newest(
+                asked.access.caller.id, before=before, most=_ON_A_PAGE
+            )
+        )
+        address = None
+        if following is not None:
+            cursor = base64.urlsafe_b64encode(str(following).encode()).decode().rstrip("=")
+            address = f"{self.state.settings.base_url}{PATH}?cursor={cursor}"
+        page = {
+            "previous": None,
+            "next": address,
+            "results": [_in_list(self.state, service.jobs.current(one)) for one in jobs],
+        }
+        await send_json(asked.send, 200, page, request_id=asked.access.request_id)
+
+
+class PredictionEndpoint(Endpoint):
+    """``/api/v1/predictions/{id}``, and what is beneath it."""
+
+    name = "predictions"
+
+    async def _job(self, access: Access, scope: Scope) -> Job:
+        name = scope["path_params"]["id"]
+        return await self.state.service.jobs.find(name, access.caller.id)
+
+
+class PredictionItem(PredictionEndpoint):
+    """``GET`` and ``DELETE /api/v1/predictions/{id}``."""
+
+    methods = ("GET", "DELETE")
+
+    async def handle(self, asked: Asked) -> None:
+        """The job as it is now; or forgets it with its files."""
+        job = await self._job(asked.access, asked.scope)
+        if asked.scope["method"] == "DELETE":
+            await self.state.service.jobs.remove(job)
+            await send_whole(asked.send, 204, b"", request_id=asked.access.request_id)
+            return
+        await send_json(
+            asked.send, 200, described_job(self.state, job), request_id=asked.access.request_id
+        )
+
+
+class PredictionCancel(PredictionEndpoint):
+    """``POST /api/v1/predictions/{id}/cancel``."""
+
+    methods = ("POST",)
+
+    async def handle(self, asked: Asked) -> None:
+        """The job as it is when it has stopped."""
+        job = await self.state.service.jobs.cancel(await self._job(asked.access, asked.scope))
+        await send_json(
+            asked.send, 200, described_job(self.state, job), request_id=asked.access.request_id
+        )
+
+
+class PredictionEvents(PredictionEndpoint):
+    """``GET /api/v1/predictions/{id}/events``."""
+
+    async def handle(self, asked: Asked) -> None:
+        """The job now, whenever it changes, and at its end."""
+        job = await self._job(asked.access, asked.scope)
+        events = self._events(job)
+        await send_events(
+            self.state, events, asked.receive, asked.send, asked.access.request_id, failure="error"
+        )
+
+    async def _events(self, job: Job) -> AsyncGenerator[bytes]:
+        seen = None
+        async for one in self.state.service.jobs.events(job):
+            told = described_job(self.state, one)
+            if one.preview is not None and one.preview != seen and not one.ended:
+                seen = told["preview"] = one.preview
+            yield event(told, "prediction")
+
+
+def _cursor(query: bytes) -> int | None:
+    given = dict(parse_qsl(query.decode("latin-1")))
+    text = given.get("cursor")
+    if text is None:
+        return None
+    number = 0
+    with suppress(ValueError, binascii.Error):
+        number = int(base64.urlsafe_b64decode(f"{text}==").decode("ascii"))
+    if not 0 < number < 1 << 62:
+        raise invalid("cursor: is none that this server has given", "cursor")
+    return number

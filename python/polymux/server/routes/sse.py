@@ -1,0 +1,232 @@
+"""Streams of server-sent events: encoded once, and ended by an event whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Any
+
+from polymux._util.text import printable, shortened
+from polymux.server.http.body import ClientGoneError, gone
+from polymux.server.http.responses import VERSION_FIELD, to_json, warnings_fields
+from polymux.service.chunks import line_of
+from polymux.service.errors import described, draining, engine_failed
+from polymux.service.model import heard_at_the_end
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+
+    from polymux.server.http.responses import Receive, Send
+    from polymux.server.state import ServerState
+    from polymux.service.chunks import Chunk
+    from polymux.service.model import Work
+
+_log = logging.getLogger("polymux.server")
+KEEP_ALIVE = b": keep-alive\n\n"
+#: After so many events other requests have their turn.
+_TURN = 32
+_FIELDS = (
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    # Proxies such as nginx would keep events back.
+    (b"x-accel-buffering", b"no"),
+)
+
+
+def event(value: Any, name: str = "") -> bytes:
+    """One event whose data is JSON."""
+    before = f"event: {name}\n".encode() if name else b""
+    return b"".join((before, b"data: ", to_json(value), b"\n\n"))
+
+
+def _warning(line: str) -> bytes:
+    """A comment that tells what was left out or changed, in ASCII as the header field."""
+    return b": warning %b\n\n" % shortened(printable(line)).encode("ascii", "backslashreplace")
+
+
+def chunk_event(chunk: Chunk) -> bytes:
+    """The event of a chunk; an upstream's goes on as it came."""
+    if isinstance(chunk, dict):
+        return event(chunk)
+    return b"".join((b"data: ", line_of(chunk), b"\n\n"))
+
+
+async def send_stream(state: ServerState, work: Work, receive: Receive, send: Send) -> None:
+    """Answers a chat in pieces, ``[DONE]`` behind the last.
+
+    What goes wrong before the first piece is an answer of its own, with its status.
+
+    Raises:
+        PolymuxError: It went wrong before the first piece.
+        ClientGoneError: Whoever asked has gone; the engine was told.
+    """
+    sink = heard_at_the_end(state.service.store.media.draft)
+    longest_bytes = state.settings.limits.event_bytes
+    chunks = _as_events(state.service.stream(work, sink), longest_bytes)
+
+    def told() -> Sequence[str]:
+        """What was left out or changed so far."""
+        return *work.warnings, *sink.lines
+
+    await send_events(state, chunks, receive, send, work.request_id, warnings=told)
+
+
+async def _as_events(chunks: AsyncIterator[Chunk], longest_bytes: int) -> AsyncGenerator[bytes]:
+    async with aclosing(chunks) as pieces:  # type: ignore[type-var]
+        async for chunk in pieces:
+            encoded = chunk_event(chunk)
+            if len(encoded) > longest_bytes:
+                raise engine_failed(
+                    f"a piece of the answer has {len(encoded)} bytes as an event, and may have "
+                    f"{longest_bytes}: ask for the answer whole"
+                )
+            yield encoded
+    yield b"data: [DONE]\n\n"
+
+
+async def send_events(
+    state: ServerState,
+    events: AsyncGenerator[bytes],
+    receive: Receive,
+    send: Send,
+    request_id: str,
+    *,
+    failure: str = "",
+    warnings: Callable[[], Sequence[str]] | None = None,
+) -> None:
+    """Sends events as they come, comments where none do, and an error where they fail.
+
+    Args:
+        state: The server's.
+        events: Encoded.
+        receive: ASGI's.
+        send: ASGI's.
+        request_id: Names the request.
+        failure: Name of the event that tells of a failure. Default: none, as in chats.
+        warnings: Gives all lines so far that the answer has no other place for: the header has
+            those that are there when it is sent, comments the others. Default: none.
+
+    Raises:
+        PolymuxError: They failed before the first.
+        ClientGoneError: Whoever asked has gone.
+    """
+    stream = _Stream(send, request_id, failure, warnings)
+    pumping = asyncio.ensure_future(stream.pump(events))
+    leaving = asyncio.ensure_future(gone(receive))
+    stopping = asyncio.ensure_future(state.stopping.wait())
+    watched: set[asyncio.Future[Any]] = {pumping, leaving, stopping}
+    try:
+        await _watch(stream, watched, state.settings.limits.streams_keep_alive_s)
+        if leaving.done():
+            raise ClientGoneError  # noqa: TRY301 - what follows is the same for all ends
+        if not pumping.done():
+            pumping.cancel()
+            if not stream.begun:
+                raise draining()  # noqa: TRY301 - an answer of its own
+            await stream.fail("draining", "the server is stopping")
+            return
+        pumping.result()
+        await stream.end()
+    except (ClientGoneError, asyncio.CancelledError):
+        raise
+    except Exception as error:
+        if not stream.begun:
+            raise
+        told = described(error)
+        if told["code"] == "internal":
+            _log.error("stream %s failed unexpectedly", request_id, exc_info=error)
+        await stream.fail(told["code"], told["message"])
+    finally:
+        for one in watched:
+            if not one.done():
+                one.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await one
+        await events.aclose()
+
+
+async def _watch(stream: _Stream, watched: set[asyncio.Future[Any]], pause_s: float) -> None:
+    """Until one of them is done; meanwhile a comment whenever no event has come for so long.
+
+    Beside the events and not around each of them: a stream costs three tasks, and an event none.
+    """
+    done: set[asyncio.Future[Any]] = set()
+    while not done:
+        left_s = stream.sent_at + pause_s - asyncio.get_running_loop().time()
+        if left_s <= 0:
+            await stream.keep_alive()
+            left_s = pause_s
+        done, _ = await asyncio.wait(watched, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+
+
+class _Stream:
+    """An answer of events.
+
+    Attributes:
+        begun: Whether the answer has begun.
+        sent_at: When something was sent last, on the event loop's clock.
+    """
+
+    def __init__(
+        self,
+        send: Send,
+        request_id: str,
+        failure: str,
+        warnings: Callable[[], Sequence[str]] | None,
+    ) -> None:
+        self._send = send
+        self._warnings = warnings
+        self._warned = 0
+        self._failure = failure
+        self._request_id = request_id
+        self._sending = False
+        self._now = asyncio.get_running_loop().time
+        self.begun = False
+        self.sent_at = self._now()
+
+    async def pump(self, events: AsyncIterator[bytes]) -> None:
+        """Sends all of them as they come."""
+        number = 0
+        async for piece in events:
+            await self.send(piece)
+            number += 1
+            if number % _TURN == 0:
+                await asyncio.sleep(0)  # Where many are there at once, nothing above has waited.
+
+    async def keep_alive(self) -> None:
+        """Sends a comment, unless the peer has not even taken what was sent before."""
+        self.sent_at = self._now()
+        if not self._sending:
+            await self.send(KEEP_ALIVE)
+
+    async def send(self, piece: bytes) -> None:
+        self._sending = True
+        lines = () if self._warnings is None else self._warnings()
+        if not self.begun:
+            self.begun = True
+            fields = [*_FIELDS, VERSION_FIELD, (b"x-request-id", self._request_id.encode())]
+            fields += warnings_fields(lines)
+            self._warned = len(lines)
+            await self._send({"type": "http.response.start", "status": 200, "headers": fields})
+        elif len(lines) > self._warned:
+            # A silent stream has its header before the engine has said anything.
+            piece = b"".join((*map(_warning, lines[self._warned :]), piece))
+            self._warned = len(lines)
+        await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+        self._sending = False
+        self.sent_at = self._now()
+
+    async def fail(self, code: str, message: str) -> None:
+        """An event that tells of the failure, and the end; never ``[DONE]`` behind it."""
+        error = {
+            "message": message,
+            "type": "server_error",
+            "code": code,
+            "request_id": self._request_id,
+        }
+        await self.send(event({"error": error}, self._failure))
+        await self.end()
+
+    async def end(self) -> None:
+        await self._send({"type": "http.response.body", "body": b""})

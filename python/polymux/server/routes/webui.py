@@ -1,0 +1,113 @@
+"""The page for people: static files, which every browser may have without a key.
+
+The files lie in ``polymux/page``. What they ask for afterwards needs a key like everything else.
+All addresses in them are relative, so that the page works wherever a router is mounted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from polymux import errors
+from polymux.server.http.responses import send_whole
+from polymux.server.routes.endpoint import Endpoint
+from polymux.service.errors import refusal
+
+if TYPE_CHECKING:
+    from polymux.server.http.responses import Fields
+    from polymux.server.routes.endpoint import Asked
+
+FOLDER = Path(__file__).parents[1] / "page"
+#: Nothing inline, nothing from elsewhere (CSP 3); ``blob:`` and ``data:`` are of the page's own.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
+    "media-src 'self' blob:; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; "
+    "base-uri 'none'"
+)
+_INDEX = "index.html"
+_TYPES = {
+    ".html": b"text/html; charset=utf-8",
+    ".css": b"text/css; charset=utf-8",
+    ".js": b"text/javascript; charset=utf-8",
+    ".svg": b"image/svg+xml",
+}
+_SHARED_FIELDS: Fields = (
+    (b"content-security-policy", POLICY.encode("ascii")),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    # Kept, and asked about each time: the names do not change with the version.
+    (b"cache-control", b"no-cache"),
+)
+
+
+class PageFile(NamedTuple):
+    """A file of the page.
+
+    Attributes:
+        data: All of it.
+        content_type: As browsers are told it.
+        tag: Its entity tag, which changes with its bytes.
+    """
+
+    data: bytes
+    content_type: bytes
+    tag: bytes
+
+
+@cache
+def page_files() -> dict[str, PageFile]:
+    """Name to file, of all that the page consists of.
+
+    Example:
+        >>> from polymux.server.routes.webui import page_files
+        >>> page_files()["index.html"].content_type
+        b'text/html; charset=utf-8'
+    """
+    found = {}
+    for path in sorted(FOLDER.iterdir()):
+        if path.suffix in _TYPES:
+            data = path.read_bytes()
+            tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'.encode("ascii")
+            found[path.name] = PageFile(data, _TYPES[path.suffix], tag)
+    return found
+
+
+class PageEndpoint(Endpoint):
+    """``GET`` and ``HEAD /page/{name}``; ``/page/`` is the page itself."""
+
+    name = "page"
+    methods = ("GET", "HEAD")
+    public = True
+
+    async def handle(self, asked: Asked) -> None:
+        """The file; nothing where the browser has it already.
+
+        Raises:
+            NotFoundError: The page has no such file.
+        """
+        file = page_files().get(asked.scope.get("path_params", {}).get("name", _INDEX))
+        if file is None:
+            raise refusal(errors.NotFoundError, "there is nothing at this address")
+        fields = [*_SHARED_FIELDS, (b"etag", file.tag), (b"content-type", file.content_type)]
+        if asked.access.headers.get(b"if-none-match") in (file.tag, b"*"):
+            await send_whole(asked.send, 304, b"", fields, request_id=asked.access.request_id)
+            return
+        await send_whole(asked.send, 200, file.data, fields, request_id=asked.access.request_id)
+
+
+class PageRedirect(Endpoint):
+    """``GET`` and ``HEAD`` of ``/`` and ``/page``: the page is at ``/page/``."""
+
+    name = "page"
+    methods = ("GET", "HEAD")
+    public = True
+
+    async def handle(self, asked: Asked) -> None:
+        """Where it is; relative, as nobody knows what lies before it."""
+        fields = [(b"location", b"page/"), *_SHARED_FIELDS]
+        await send_whole(asked.send, 307, b"", fields, request_id=asked.access.request_id)
