@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from polymux.mcp.desks import Desk
+    from polymux.mcp.executor import Desk
 
 _EPILOG = """\
 A client starts this command and speaks to it over standard input and output; docs/mcp.md has its

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from polymux.client.async_client import AsyncClient
     from polymux.client.responses import Prediction
-    from polymux.mcp.desks import Call, Desk
+    from polymux.mcp.executor import Call, Desk
     from polymux.mcp.files import Input
     from polymux.media.media_file import MediaFile
     from polymux.service.model import Caller

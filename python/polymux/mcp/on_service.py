@@ -20,7 +20,7 @@ from polymux.service.temporary_files import copied, written
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from polymux.mcp.desks import Call
+    from polymux.mcp.executor import Call
     from polymux.mcp.files import Input
     from polymux.service.job_table import Job
     from polymux.service.media_store import StoredFile

@@ -25,7 +25,7 @@ from polymux.mcp.answers import (
     result_of,
 )
 from polymux.mcp.arguments import sorted_out
-from polymux.mcp.desks import Call
+from polymux.mcp.executor import Call
 from polymux.mcp.files import Input, check_length
 from polymux.mcp.tools import described
 from polymux.service.errors import described as told_of
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from polymux.contract import Operation
     from polymux.mcp.answers import Outcome
     from polymux.mcp.arguments import Arguments
-    from polymux.mcp.desks import Desk
+    from polymux.mcp.executor import Desk
     from polymux.service.model import Caller
 
     #: A request, with what its transport has put beside it.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from polymux.contract import Operation
     from polymux.mcp.arguments import Arguments
-    from polymux.mcp.desks import Desk
+    from polymux.mcp.executor import Desk
     from polymux.mcp.files import Folders, Input
     from polymux.mcp.protocol import Context
     from polymux.service.job_table import Job
