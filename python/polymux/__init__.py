@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from polymux import aio, contract, notebook
     from polymux._native.version import __version__
-    from polymux.batches.calling import batch
+    from polymux.batches.api import batch
     from polymux.batches.results import BatchItem, BatchProgress, BatchReport
     from polymux.client.async_client import AsyncClient
     from polymux.client.chat_stream import (

@@ -6,15 +6,15 @@ import threading
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
+from polymux.batches.output_store import is_without_room
 from polymux.batches.records import Failed, Made, Returned, failed_with
-from polymux.batches.storing import is_without_room
 from polymux.errors import OutputError, OutputExistsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from polymux.batches.manifest import Manifest
-    from polymux.batches.storing import Storage
+    from polymux.batches.output_store import Storage
 
 
 class Clerk(threading.Thread):

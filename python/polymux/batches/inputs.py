@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from polymux._util.text import display_name, shown
 from polymux.batches.records import Found
-from polymux.batches.subject import canonical
+from polymux.batches.spec import canonical
 from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
-    from polymux.batches.subject import Subject
+    from polymux.batches.spec import Subject
 
 _LONGEST_LINE_BYTES = 16 << 20
 _LONGEST_STEM_BYTES = 160

@@ -24,7 +24,7 @@ from polymux.batches.records import (
     outputs_of,
     task_of,
 )
-from polymux.batches.subject import canonical
+from polymux.batches.spec import canonical
 from polymux.errors import InvalidRequestError, OutputExistsError
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from polymux.batches.manifest import Manifest
+    from polymux.batches.output_store import Storage
     from polymux.batches.records import Found, Task
-    from polymux.batches.storing import Storage
-    from polymux.batches.subject import Subject
+    from polymux.batches.spec import Subject
 
 
 def recover(manifest: Manifest, storage: Storage) -> None:

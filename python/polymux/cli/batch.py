@@ -143,7 +143,7 @@ def run(command: Command, options: argparse.Namespace) -> int:
     """Runs a batch; the exit code."""
     from contextlib import ExitStack
 
-    from polymux.batches.calling import batch
+    from polymux.batches.api import batch
     from polymux.cli import failures
     from polymux.cli.batch_screen import BatchScreen
     from polymux.cli.operation_arguments import extra_body_of, values_of
@@ -211,7 +211,7 @@ def _inputs(command: Command, options: argparse.Namespace) -> Iterator[Any]:
 
 def _show(parser: Parser, options: argparse.Namespace) -> int:
     """Says how things stand in a manifest; the exit code."""
-    from polymux.batches.reading import report_of
+    from polymux.batches.reader import report_of
     from polymux.cli.batch_screen import BatchScreen
 
     if options.show is None:

@@ -25,8 +25,8 @@ from polymux.errors import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from polymux.batches.storing import Storage
-    from polymux.batches.subject import Subject
+    from polymux.batches.output_store import Storage
+    from polymux.batches.spec import Subject
     from polymux.errors import PolymuxError
 
 #: Threads of the actor that gives the orders; a worker that waits for a piece of a file has one.

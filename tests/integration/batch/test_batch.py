@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.batches.calling import MANIFEST
-from polymux.batches.reading import report_of
+from polymux.batches.api import MANIFEST
+from polymux.batches.reader import report_of
 from polymux.errors import InvalidRequestError, OutputError
 from support.batch_kills import noise
 from support.batches import convert, marks
@@ -170,7 +170,7 @@ def test_fail_fast(tmp_path: Path, inputs: Path) -> None:
 
 def test_a_disk_that_is_full_ends_the_batch(tmp_path: Path, inputs: Path) -> None:
     """What it says is no failure of any item: with room again all are done."""
-    from polymux.batches.storing import Storage
+    from polymux.batches.output_store import Storage
 
     out, seal = tmp_path / "out", Storage.sealed
 
@@ -271,8 +271,8 @@ def test_a_manifest_moves_with_its_folder(tmp_path: Path, inputs: Path) -> None:
 
 def test_only_so_many_are_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two for each worker, however many wait."""
-    from polymux.batches.desks import Conversions
-    from polymux.batches.running import Runner
+    from polymux.batches.executors import Conversions
+    from polymux.batches.runner import Runner
 
     folder = tmp_path / "in"
     folder.mkdir()

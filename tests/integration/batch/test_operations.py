@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux import contract
-from polymux.batches.subject import Subject
+from polymux.batches.spec import Subject
 from polymux.errors import AuthenticationError, InternalServerError, NoBackendError, OverloadedError
 from servers import steps
 from servers.misbehaving import MisbehavingServer
@@ -145,7 +145,7 @@ def test_a_server_that_is_gone_for_long_ends_it(tmp_path: Path) -> None:
 
 
 def _items(out: Path) -> list[polymux.BatchItem]:
-    from polymux.batches.reading import report_of
+    from polymux.batches.reader import report_of
 
     return list(report_of(out / "polymux-batch.db").items())
 
@@ -185,16 +185,16 @@ def test_an_engine_of_the_batch_keeps_no_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a million results none is kept twice."""
-    from polymux.batches import desks
+    from polymux.batches import executors
 
     left: list[int] = []
-    forget = desks.Calls._forget
+    forget = executors.Calls._forget
 
-    def looked(self: desks.Calls, result: Any, products: Any) -> None:
+    def looked(self: executors.Calls, result: Any, products: Any) -> None:
         forget(self, result, products)
         left.append(sum(one.is_file() for one in (tmp_path / "out").rglob("*engines/media/*/*")))
 
-    monkeypatch.setattr(desks.Calls, "_forget", looked)
+    monkeypatch.setattr(executors.Calls, "_forget", looked)
     inputs = [tmp_path / f"{number}.wav" for number in range(3)]
     for number, path in enumerate(inputs):
         path.write_bytes(noise(number))

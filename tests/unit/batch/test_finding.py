@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.batches.inputs import Inputs, Listed
-from polymux.batches.subject import Subject
+from polymux.batches.spec import Subject
 from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ def run(
     def batch(*_: Any, **__: Any) -> BatchReport:
         return report
 
-    patched.setattr("polymux.batches.calling.batch", batch)
+    patched.setattr("polymux.batches.api.batch", batch)
     code = main(["batch", "convert-to-mp3", "in", "--out", "out", *more])
     shown = said.readouterr()
     return code, shown.out, shown.err

@@ -42,7 +42,7 @@ class Subject:
         extra_body: Fields that the contract does not have.
 
     Example:
-        >>> from polymux.batches.subject import Subject
+        >>> from polymux.batches.spec import Subject
         >>> subject = Subject("stt", {"language": "de"})
         >>> subject.operation, subject.first, subject.is_file, subject.reads("talk.mp4")
         ('transcribe', 'audio', True, True)
@@ -144,7 +144,7 @@ def canonical(value: Any) -> str:
         InvalidRequestError: It is nothing that JSON has.
 
     Example:
-        >>> from polymux.batches.subject import canonical
+        >>> from polymux.batches.spec import canonical
         >>> canonical({"b": 1, "a": "é"})
         '{"a":"\\u00e9","b":1}'
     """

@@ -12,11 +12,11 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from polymux.batches.clerk import Clerk
+from polymux.batches.output_store import is_without_room
 from polymux.batches.pauses import REFUSALS, Pauses
 from polymux.batches.records import Ended, Failed, Made, Returned, failed_with
 from polymux.batches.results import BatchProgress
 from polymux.batches.resuming import check_unchanged, listed, status_of, undone
-from polymux.batches.storing import is_without_room
 from polymux.errors import (
     AuthenticationError,
     MissingDependencyError,
@@ -28,12 +28,12 @@ from polymux.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from polymux.batches.desks import Desk
+    from polymux.batches.executors import Desk
     from polymux.batches.inputs import Inputs
     from polymux.batches.manifest import Manifest
+    from polymux.batches.output_store import Storage
     from polymux.batches.records import Found, Staged, Task
-    from polymux.batches.storing import Storage
-    from polymux.batches.subject import Subject
+    from polymux.batches.spec import Subject
 
 _ADDED_TOGETHER = 500
 _LOOK_S = 0.2

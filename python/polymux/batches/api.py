@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import display_name
-from polymux.batches.desks import Conversions, desk_for
+from polymux.batches.executors import Conversions, desk_for
 from polymux.batches.inputs import Inputs
 from polymux.batches.manifest import Manifest
+from polymux.batches.output_store import Storage
 from polymux.batches.reports import check_place, check_report, write_report
 from polymux.batches.results import BatchItem, BatchProgress, BatchReport
 from polymux.batches.resuming import recover
-from polymux.batches.running import Runner
-from polymux.batches.storing import Storage
-from polymux.batches.subject import Subject
+from polymux.batches.runner import Runner
+from polymux.batches.spec import Subject
 from polymux.client.methods.synchronous import Operations
 from polymux.errors import InputNotFoundError, InvalidRequestError
 from polymux.media.options import integer
@@ -25,7 +25,7 @@ from polymux.media.options import integer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from polymux.batches.desks import Desk
+    from polymux.batches.executors import Desk
     from polymux.batches.records import Ended
     from polymux.cluster.desk import Share
 

@@ -11,8 +11,8 @@ from polymux.media.options import CONVERSION_FIELDS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from polymux.batches.storing import Storage
-    from polymux.batches.subject import Subject
+    from polymux.batches.output_store import Storage
+    from polymux.batches.spec import Subject
     from polymux.client.methods.synchronous import Operations
     from polymux.client.options import Retry
     from polymux.local.async_local import AsyncLocal
