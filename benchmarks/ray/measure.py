@@ -17,11 +17,11 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import polymux
-from polymux.cluster import joining
-from polymux.cluster.messages import Plan
-from polymux.cluster.serving import Cluster
-from polymux.cluster.settings import RaySettings
 from polymux.engines.process.supervisor import EngineBackend, Supervision
+from polymux.ray import cluster as joining
+from polymux.ray.deployment import Cluster
+from polymux.ray.messages import Plan
+from polymux.ray.settings import RaySettings
 from polymux.service.model import Sink, Work
 
 from benchmarks.measure import load_average, machine

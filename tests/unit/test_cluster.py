@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.cluster.feed import PIECE_BYTES, Feed, Order
-from polymux.cluster.joining import check_address
-from polymux.cluster.settings import RaySettings
 from polymux.errors import InvalidRequestError
+from polymux.ray.batch_queue import PIECE_BYTES, Feed, Order
+from polymux.ray.cluster import check_address
+from polymux.ray.settings import RaySettings
 from polymux.server.settings.settings import read_settings
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ CONNECTORS = {
     "engines/process/egress.py": {"open_unix_connection", "socket.socket"},
     "engines/process/process.py": {"create_connection", "socket.socket", "socket.socketpair"},
     # Machines of the operator's, in a cluster.
-    "cluster/joining.py": {"ray.init"},
+    "ray/cluster.py": {"ray.init"},
     # What listens.
     "server/run.py": {"socket.getaddrinfo", "socket.socket"},
     # Webhooks, judged before; and upstreams and catalogues that the operator has named.

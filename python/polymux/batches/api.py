@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from polymux.batches.executors import Desk
     from polymux.batches.records import Ended
-    from polymux.cluster.desk import Share
+    from polymux.ray.batch_executor import Share
 
 __all__ = ["batch"]
 
@@ -178,8 +178,8 @@ def _share(
         if (cpus, gpus) != (1.0, 0.0):
             raise InvalidRequestError("ray_cpus and ray_gpus are of a cluster: give ray")
         return None
-    from polymux.cluster.desk import Share
-    from polymux.cluster.joining import check_address
+    from polymux.ray.batch_executor import Share
+    from polymux.ray.cluster import check_address
 
     if client is not None:
         raise InvalidRequestError("give client or ray, not both")
@@ -209,7 +209,7 @@ def _run(
     started = time.monotonic()
     desk: Desk
     if share is not None:
-        from polymux.cluster.desk import ClusterDesk
+        from polymux.ray.batch_executor import ClusterDesk
 
         desk = ClusterDesk(subject, timeout_s, share)
         workers = desk.asks

@@ -87,7 +87,7 @@ def run_serve(options: argparse.Namespace) -> int:
     }
     settings = replace(settings, **{name: one for name, one in given.items() if one is not None})
     if options.ray is not None:
-        from polymux.cluster.settings import RaySettings
+        from polymux.ray.settings import RaySettings
 
         ray = settings.ray or RaySettings()
         settings = replace(settings, ray=replace(ray, address=options.ray or ray.address))

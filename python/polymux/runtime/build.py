@@ -38,9 +38,9 @@ from polymux.upstreams.song_search.backend import SongSearchBackend
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from polymux.cluster.serving import Cluster
-    from polymux.cluster.settings import RaySettings
     from polymux.downloads.downloader import PageDownloader
+    from polymux.ray.deployment import Cluster
+    from polymux.ray.settings import RaySettings
     from polymux.server.settings.settings import ServerSettings
     from polymux.service.model import Estimate, Product, Sink, Work
 
@@ -128,7 +128,7 @@ def cluster_of(settings: RaySettings | None) -> Cluster | None:
     """
     if settings is None:
         return None
-    from polymux.cluster.serving import Cluster
+    from polymux.ray.deployment import Cluster
 
     return Cluster(settings)
 
@@ -298,7 +298,7 @@ def _engine(name: str, engine: EngineSettings, settings: ServerSettings, places:
     )
     operations = engine.operations or OPERATIONS.get(engine.family, ())
     if places.cluster is not None and places.cluster.has(name):
-        from polymux.cluster.messages import Plan
+        from polymux.ray.messages import Plan
 
         plan = Plan(name, engine.family, operations, options, engine.slots, supervision._asdict())
         return places.cluster.deploy(plan, media=engine.family == "media")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux import contract
 from polymux.client import options as call_options
-from polymux.cluster.settings import RaySettings
 from polymux.downloads.settings import DownloadSettings
 from polymux.engines.chat import backend
 from polymux.fetch.fetch import FetchLimits, FetchPolicy
+from polymux.ray.settings import RaySettings
 from polymux.runtime.build import backends_of
 from polymux.runtime.upstream_settings import UpstreamSettings
 from polymux.server.compat.settings import DoorSettings

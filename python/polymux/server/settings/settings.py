@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from polymux._util.text import display_name, shown
 from polymux._util.toml_values import converted, right_for
 from polymux.client.options import LONGEST_GENERATION_S
-from polymux.cluster.settings import RaySettings
 from polymux.config import state_folder
 from polymux.downloads.settings import DownloadSettings
 from polymux.errors import InvalidRequestError
 from polymux.fetch.fetch import FetchPolicy
+from polymux.ray.settings import RaySettings
 from polymux.runtime.route_checks import route_problems
 from polymux.runtime.upstream_settings import UpstreamSettings, read_upstreams
 from polymux.server.compat.settings import DoorSettings

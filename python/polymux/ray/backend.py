@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.cluster.joining import ray_module
-from polymux.cluster.messages import (
+from polymux.ray.cluster import ray_module
+from polymux.ray.messages import (
     PIECE_BYTES,
     Asked,
     Chunk,
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
     from pathlib import Path
 
-    from polymux.cluster.messages import Event
-    from polymux.cluster.serving import Cluster
+    from polymux.ray.deployment import Cluster
+    from polymux.ray.messages import Event
     from polymux.service.model import Sink, Work
     from polymux.service.temporary_files import Draft
 
-_log = logging.getLogger("polymux.cluster")
+_log = logging.getLogger("polymux.ray")
 _RETRY_AFTER_S = 5.0
 
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from polymux._util.text import display_name
 from polymux.batches.executors import desk_for
 from polymux.batches.output_store import Storage
-from polymux.cluster.feed import PIECE_BYTES, Outcome, table_of
-from polymux.cluster.packing import packed_outcome, unpacked_order
 from polymux.errors import InternalError, PolymuxError
+from polymux.ray.batch_queue import PIECE_BYTES, Outcome, table_of
+from polymux.ray.packing import packed_outcome, unpacked_order
 from polymux.service.errors import engine_failed
 
 if TYPE_CHECKING:
     from polymux.batches.spec import Subject
-    from polymux.cluster.feed import Order
+    from polymux.ray.batch_queue import Order
 
 #: How often an order is begun: what ends its worker each time shall not end all of them.
 _MOST_TRIES = 3

@@ -7,8 +7,8 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.cluster.feed import Order, Outcome
 from polymux.errors import InternalError, PolymuxError
+from polymux.ray.batch_queue import Order, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,8 +36,8 @@ def packed_order(order: Order) -> bytes:
     """An order as bytes.
 
     Example:
-        >>> from polymux.cluster.feed import Order
-        >>> from polymux.cluster.packing import packed_order, unpacked_order
+        >>> from polymux.ray.batch_queue import Order
+        >>> from polymux.ray.packing import packed_order, unpacked_order
         >>> order = Order(7, {"file": "a.wav"}, {"file": b"RIFF"}, {"file": 4}, "out/7")
         >>> unpacked_order(packed_order(order)) == order
         True
@@ -58,8 +58,8 @@ def packed_outcome(outcome: Outcome) -> bytes:
 
     Example:
         >>> import polymux
-        >>> from polymux.cluster.feed import Outcome
-        >>> from polymux.cluster.packing import packed_outcome, unpacked_outcome
+        >>> from polymux.ray.batch_queue import Outcome
+        >>> from polymux.ray.packing import packed_outcome, unpacked_outcome
         >>> failed = Outcome(7, polymux.NoAudioError("no sound", input_name="a.mkv"))
         >>> unpacked_outcome(packed_outcome(failed)).error
         NoAudioError('no sound')

@@ -8,7 +8,7 @@ from typing import Any
 from ray.data.block import BlockMetadata
 from ray.data.datasource import Datasource, ReadTask
 
-from polymux.cluster.feed import blocks_of
+from polymux.ray.batch_queue import blocks_of
 
 
 class _Orders(Datasource):

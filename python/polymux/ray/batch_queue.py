@@ -67,7 +67,7 @@ class Feed:
         workers: How many workers there are at most.
 
     Example:
-        >>> from polymux.cluster.feed import Feed, Order
+        >>> from polymux.ray.batch_queue import Feed, Order
         >>> feed = Feed(workers=1)
         >>> feed.add(Order(0, {"prompt": "a boat"}))
         >>> [one.key for one in feed.group(0)], feed.begin(0), feed.begin(0)
@@ -176,7 +176,7 @@ def blocks_of(feed: Any) -> Iterator[Any]:
     """
     import ray
 
-    from polymux.cluster.packing import packed_order
+    from polymux.ray.packing import packed_order
 
     place = 0
     while (group := ray.get(feed.group.remote(place))) is not None:

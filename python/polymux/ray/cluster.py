@@ -35,7 +35,7 @@ def check_address(address: str) -> str:
         InvalidRequestError: It is none.
 
     Example:
-        >>> from polymux.cluster.joining import check_address
+        >>> from polymux.ray.cluster import check_address
         >>> check_address("head.example:6379")
         'head.example:6379'
     """

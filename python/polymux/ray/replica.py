@@ -13,7 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux.cluster.messages import (
+from polymux.engines.process.supervisor import EngineBackend, Supervision
+from polymux.errors import PolymuxError
+from polymux.ray.messages import (
     PIECE_BYTES,
     Chunk,
     Done,
@@ -25,8 +27,6 @@ from polymux.cluster.messages import (
     Refused,
     Sent,
 )
-from polymux.engines.process.supervisor import EngineBackend, Supervision
-from polymux.errors import PolymuxError
 from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
 from polymux.service.errors import described
 from polymux.service.model import Made, Sink, Upload, Work
@@ -35,9 +35,9 @@ from polymux.service.temporary_files import Draft
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from polymux.cluster.messages import Asked, Event, Plan
+    from polymux.ray.messages import Asked, Event, Plan
 
-_log = logging.getLogger("polymux.cluster")
+_log = logging.getLogger("polymux.ray")
 
 
 class EngineReplica:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from polymux.cluster.joining import check_address
 from polymux.errors import InvalidRequestError
+from polymux.ray.cluster import check_address
 
 _OWN = ("cpus", "gpus", "min_replicas", "max_replicas", "target_ongoing_requests", "queue")
 
@@ -69,7 +69,7 @@ class RaySettings:
             InvalidRequestError: What is said for it is wrong.
 
         Example:
-            >>> from polymux.cluster.settings import RaySettings
+            >>> from polymux.ray.settings import RaySettings
             >>> settings = RaySettings(engines={"chat": {"gpus": 0.5, "max_replicas": 4}})
             >>> settings.of("chat").gpus, settings.of("speech").max_replicas
             (0.5, 1)

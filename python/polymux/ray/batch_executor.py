@@ -11,16 +11,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux.cluster import joining
-from polymux.cluster.feed import PIECE_BYTES, Feed, Order, Outcome
-from polymux.cluster.packing import unpacked_outcome
-from polymux.cluster.worker import BatchWorker
 from polymux.errors import (
     ConnectError,
     InputNotFoundError,
     InputUnreadableError,
     NoBackendError,
 )
+from polymux.ray import cluster
+from polymux.ray.batch_queue import PIECE_BYTES, Feed, Order, Outcome
+from polymux.ray.batch_worker import BatchWorker
+from polymux.ray.packing import unpacked_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,7 @@ class Share(NamedTuple):
     """What a batch takes of a cluster.
 
     Attributes:
-        address: Of the cluster, as `polymux.cluster.joining.check_address` has it.
+        address: Of the cluster, as `polymux.ray.cluster.check_address` has it.
         cpus: Processors that each worker is given. Default: 1.
         gpus: GPUs, or part of one, that each worker is given. Default: none.
         workers: At most so many. Default: as many as the cluster has room for.
@@ -78,9 +78,9 @@ class ClusterDesk:
     def __init__(self, subject: Subject, timeout_s: float | None, share: Share) -> None:
         """Joins the cluster; workers are started with the first item."""
         self._subject, self._timeout_s, self._share = subject, timeout_s, share
-        self._ray = joining.ray_module()
-        joining.ray_module("ray.data")
-        self._is_own = joining.join(share.address)
+        self._ray = cluster.ray_module()
+        cluster.ray_module("ray.data")
+        self._is_own = cluster.join(share.address)
         try:
             self._workers = _room(self._ray, share)
         except BaseException:
@@ -212,7 +212,7 @@ class ClusterDesk:
                     thread.join(_LEAVE_S)
         if self._is_own:
             with suppress(Exception):
-                joining.leave()
+                cluster.leave()
 
 
 def _room(ray: Any, share: Share) -> int:
@@ -235,7 +235,7 @@ def _room(ray: Any, share: Share) -> int:
 
 def _context() -> Any:
     """Ray Data's settings for the time of a batch."""
-    data = joining.ray_module("ray.data")
+    data = cluster.ray_module("ray.data")
     for name in ("ray.data", "ray.data._internal"):
         logging.getLogger(name).setLevel(logging.ERROR)
     context = data.DataContext.get_current().copy()
@@ -251,9 +251,9 @@ def _data_set(
     place: Mapping[str, Any],
 ) -> Any:  # fmt: skip
     """The outcomes of all orders, in whatever order they come."""
-    from polymux.cluster.source import source_of
+    from polymux.ray.source import source_of
 
-    data = joining.ray_module("ray.data")
+    data = cluster.ray_module("ray.data")
     orders = data.read_datasource(source_of(feed), override_num_blocks=1, **place)
     return orders.map_batches(
         BatchWorker,

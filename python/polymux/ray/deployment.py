@@ -7,14 +7,14 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from polymux.cluster import joining
-from polymux.cluster.backend import ClusterBackend
-from polymux.cluster.media import ClusterMedia
-from polymux.cluster.replica import EngineReplica
+from polymux.ray import cluster
+from polymux.ray.backend import ClusterBackend
+from polymux.ray.media import ClusterMedia
+from polymux.ray.replica import EngineReplica
 
 if TYPE_CHECKING:
-    from polymux.cluster.messages import Plan
-    from polymux.cluster.settings import RaySettings
+    from polymux.ray.messages import Plan
+    from polymux.ray.settings import RaySettings
     from polymux.service.backend import Backend
 
 #: How long a replica that is no longer wanted may go on with what it does.
@@ -35,9 +35,9 @@ class Cluster:
     def __init__(self, settings: RaySettings) -> None:
         """Joins it; no engine is deployed."""
         self._settings = settings
-        self._serve = joining.ray_module("ray.serve")
+        self._serve = cluster.ray_module("ray.serve")
         logging.getLogger("ray.serve").setLevel(logging.WARNING)
-        self._is_own = joining.join(settings.address)
+        self._is_own = cluster.join(settings.address)
         self._serve.start(proxy_location="Disabled")
         self._lock = threading.Lock()
         self._handles: dict[str, Any] = {}
@@ -94,4 +94,4 @@ class Cluster:
                 handle.shutdown()
                 self._serve.delete(self._application(name))
             if not self._handles and self._is_own:
-                joining.leave()
+                cluster.leave()

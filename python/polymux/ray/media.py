@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polymux.cluster.backend import ClusterBackend
+from polymux.ray.backend import ClusterBackend
 from polymux.runtime.build import MediaWork
 
 
