@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux.batches.results import BatchProgress
-from polymux.notebook import bars, progress
+from polymux.notebook import progress, progress_bars
 from polymux.songs.results import AddProgress
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def test_a_notebook_without_widgets_has_a_line(
 def test_few_lines_are_drawn(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(bars, "monotonic", lambda: 5.0)
+    monkeypatch.setattr(progress_bars, "monotonic", lambda: 5.0)
     with progress("many") as bar:
         for number in range(1000):
             bar(number, 1000)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from polymux.notebook.bars import Bar, progress
+from polymux.notebook.progress_bars import Bar, progress
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
