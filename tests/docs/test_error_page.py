@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from polymux import errors
 from polymux.cli import exit_codes
-from polymux.cli.failures import code_of
+from polymux.cli.errors import code_of
 from polymux.client.answer import _class_of
 from polymux.server.early_refusals import _REASONS
 from polymux.server.routes.operations import CANCELED

@@ -56,7 +56,7 @@ def test_a_chat_loads_no_media() -> None:
     found = loaded("chat", "x", "--server", "http://127.0.0.1:1", "--retries", "0")
     assert {"polymux.client.sync_client", "polymux._native._core"} <= found
     assert not found & (
-        NEVER | {"polymux._native._media", "polymux.media.conversion", "polymux.cli.saving"}
+        NEVER | {"polymux._native._media", "polymux.media.conversion", "polymux.cli.download"}
     )
 
 

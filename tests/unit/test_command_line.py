@@ -12,8 +12,8 @@ import polymux
 import pytest
 from polymux import InvalidRequestError
 from polymux.cli import exit_codes, limits, main, parser, terminal
+from polymux.cli.conversion_plan import Item, plan
 from polymux.cli.convert import _encoding
-from polymux.cli.plan import Item, plan
 from polymux.media.options import EncodingOptions
 
 if TYPE_CHECKING:

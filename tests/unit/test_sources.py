@@ -22,8 +22,8 @@ CLIENTS = {
 }  # fmt: skip
 #: Where programs are started, each without a shell.
 STARTERS = {
-    "cli/installation.py",
-    "cli/listening.py",
+    "cli/doctor.py",
+    "cli/record.py",
     "engines/process/sandbox.py",
     "engines/process/process.py",
     "engines/ocr/tesseract.py",

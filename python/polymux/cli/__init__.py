@@ -19,16 +19,16 @@ from polymux.cli import (
     calls,
     completion,
     convert,
+    doctor,
+    errors,
     exit_codes,
-    failures,
-    installation,
     mcp,
     models,
     operations,
     predictions,
     probe,
     request,
-    serving,
+    serve,
     songs,
 )
 from polymux.cli.parsers import Parser
@@ -46,11 +46,11 @@ _FAMILIES = (
     probe,
     operations,
     request,
-    serving,
+    serve,
     mcp,
     models,
     songs,
-    installation,
+    doctor,
     completion,
 )
 
@@ -86,22 +86,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
             return code
     except KeyboardInterrupt:
-        failures.say("interrupted")
+        errors.say("interrupted")
         return exit_codes.INTERRUPTED
     except Terminated:
-        failures.say("terminated")
+        errors.say("terminated")
         return exit_codes.TERMINATED
     except BrokenPipeError:
         _abandon_standard_output()
         return exit_codes.FAILURE
     except PolymuxError as error:
-        return failures.report(error)
+        return errors.report(error)
     except OSError as error:
-        failures.say(f"writing to standard output failed: {error.strerror or error}")
+        errors.say(f"writing to standard output failed: {error.strerror or error}")
         _abandon_standard_output()
         return exit_codes.FAILURE
     except Exception as error:
-        return failures.report(error)
+        return errors.report(error)
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -112,7 +112,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         sys.stdout.flush()  # Help that nobody could read was none.
         raise
     if options.version:
-        return installation.run_version(options)
+        return doctor.run_version(options)
     if options.command is None:
         main_parser.print_help(sys.stderr)
         return exit_codes.USAGE

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import display_name, printable
-from polymux.cli import exit_codes, failures
+from polymux.cli import errors, exit_codes
 from polymux.cli.terminal import write_json, write_line, write_text
 from polymux.errors import PolymuxError
 
 if TYPE_CHECKING:
-    from polymux.cli.saving import Saver
+    from polymux.cli.download import Saver
     from polymux.cli.terminal import Screen
     from polymux.client.responses import ChatCompletion, Prediction, Song
     from polymux.media.media_file import MediaFile
@@ -110,7 +110,7 @@ def _save(
         except PolymuxError as error:
             screen.clear()
             screen.complain(f"polymux: the file is at {file}")
-            code = code or failures.report(error)
+            code = code or errors.report(error)
             continue
         except BaseException:  # Ctrl-C too
             for _, left in files[number:]:

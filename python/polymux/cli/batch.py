@@ -144,7 +144,7 @@ def run(command: Command, options: argparse.Namespace) -> int:
     from contextlib import ExitStack
 
     from polymux.batches.api import batch
-    from polymux.cli import failures
+    from polymux.cli import errors
     from polymux.cli.batch_screen import BatchScreen
     from polymux.cli.operation_arguments import extra_body_of, values_of
     from polymux.errors import InvalidRequestError
@@ -168,7 +168,7 @@ def run(command: Command, options: argparse.Namespace) -> int:
             client = stack.enter_context(server.connected(options, f"batch {command.name}"))
         else:
             server.refuse_without_server(options, "no server is named, give --server URL")
-            failures.is_done_here()
+            errors.is_done_here()
         stack.callback(screen.clear)
         report = batch(
             command.operation,

@@ -10,9 +10,9 @@ from polymux.cli import chat, exit_codes, server, transcript
 from polymux.cli.operation_names import NAMES
 
 if TYPE_CHECKING:
+    from polymux.cli.download import Saver
     from polymux.cli.operation_arguments import Command
     from polymux.cli.parsers import Parser
-    from polymux.cli.saving import Saver
     from polymux.cli.terminal import Screen
     from polymux.client.methods.synchronous import Operations
 
@@ -122,7 +122,7 @@ def ask(
 ) -> Any:
     """Runs the operation, showing how it goes; what the client gives."""
     from polymux.cli.operation_arguments import extra_body_of
-    from polymux.cli.waiting import Waiting
+    from polymux.cli.progress import Waiting
 
     with Waiting(screen, is_here=options.local) as waiting:
         return client.request(
@@ -143,7 +143,7 @@ def _saver(command: Command, options: argparse.Namespace, values: dict[str, Any]
         return None
     from pathlib import Path
 
-    from polymux.cli.saving import Saver, stem_of
+    from polymux.cli.download import Saver, stem_of
     from polymux.errors import InvalidRequestError
 
     if not getattr(options, "wait_for_end", True):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from polymux._util.text import display_name
 from polymux.cli import exit_codes
 from polymux.cli.chat import print_stream, with_system
-from polymux.cli.failures import report
+from polymux.cli.errors import report
 from polymux.errors import OutputError, PolymuxError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from polymux._jobs import JobGroup
 from polymux._util.text import clock, display_name, size
-from polymux.cli.plan import STREAM, Item
+from polymux.cli.conversion_plan import STREAM, Item
 from polymux.cli.terminal import (
     Screen,
     overall_line,

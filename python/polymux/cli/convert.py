@@ -199,8 +199,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _run_here(options: argparse.Namespace) -> int:
     from polymux._jobs import checked_concurrency
+    from polymux.cli.conversion_plan import plan
     from polymux.cli.conversions import Conversions
-    from polymux.cli.plan import plan
     from polymux.media.options import native_options
 
     server.refuse_without_server(
@@ -232,7 +232,7 @@ def refuse_what_cannot_be_printed(options: argparse.Namespace, outputs: list[str
     Raises:
         InvalidRequestError: It is one, or has.
     """
-    from polymux.cli.plan import STREAM
+    from polymux.cli.conversion_plan import STREAM
     from polymux.errors import InvalidRequestError
 
     if STREAM not in outputs:

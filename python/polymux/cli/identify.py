@@ -68,7 +68,7 @@ def run(command: Command, options: argparse.Namespace) -> int:
     # Of a catalogue that nobody has made, `Local` says what else could be asked.
     if not _is_meant(options) or _is_empty(options):
         return calls.run(command, options)
-    from polymux.cli import failures
+    from polymux.cli import errors
     from polymux.cli.operation_arguments import extra_body_of, values_of
     from polymux.songs.catalogue import Catalogue
 
@@ -79,7 +79,7 @@ def run(command: Command, options: argparse.Namespace) -> int:
     server.refuse_without_server(options, instead, has_deadline=False)
     if extra_body_of(options):
         raise InvalidRequestError("the catalogue of this computer takes no --extra-body")
-    failures.is_done_here()
+    errors.is_done_here()
     values = values_of(command, options)
     screen = Screen(quiet=options.quiet)
     with Catalogue(options.catalogue) as catalogue:
@@ -109,7 +109,7 @@ def _identify(
     if (source is None) == (options.listen_s is None):
         raise InvalidRequestError("give either a file or --listen SECONDS")
     if source is None:
-        from polymux.cli.listening import recorded
+        from polymux.cli.record import recorded
 
         source = recorded(options.listen_s, screen)
     elif isinstance(source, tuple):

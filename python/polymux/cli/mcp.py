@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import display_name
 from polymux.cli import exit_codes, server
-from polymux.cli.failures import say
+from polymux.cli.errors import say
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -105,10 +105,10 @@ async def _serve(options: argparse.Namespace, folders: list[Path]) -> None:
 
 def _desk(options: argparse.Namespace) -> AbstractAsyncContextManager[Desk]:
     if options.server is None:
-        from polymux.cli import failures
+        from polymux.cli import errors
         from polymux.mcp.stdio import local_desk
 
-        failures.is_done_here()
+        errors.is_done_here()
         return local_desk(options.keep)
     from polymux.mcp.on_server import server_desk
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from polymux._util.text import display_name, size
 from polymux.cli import exit_codes
-from polymux.cli.failures import say
+from polymux.cli.errors import say
 from polymux.cli.models import described
 from polymux.cli.terminal import transfer_line, write_json, write_line
 from polymux.errors import InputNotFoundError, InvalidRequestError

@@ -111,8 +111,8 @@ def _cancel(client: Client, options: argparse.Namespace, screen: Screen) -> int:
 
 def _wait(client: Client, options: argparse.Namespace, screen: Screen) -> int:
     from polymux.cli import answers
-    from polymux.cli.saving import Saver
-    from polymux.cli.waiting import Waiting
+    from polymux.cli.download import Saver
+    from polymux.cli.progress import Waiting
 
     saver = None
     if options.save_folder is not None:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import display_name, size
-from polymux.cli import convert, exit_codes, failures, server
+from polymux.cli import convert, errors, exit_codes, server
+from polymux.cli.conversion_plan import STREAM, Item, plan
 from polymux.cli.conversions import make_folder_of
-from polymux.cli.plan import STREAM, Item, plan
-from polymux.cli.saving import name_in
+from polymux.cli.download import name_in
+from polymux.cli.progress import Waiting
 from polymux.cli.terminal import Screen, standard_input, write_json
-from polymux.cli.waiting import Waiting
 from polymux.errors import InvalidRequestError, OutputExistsError, OutputFailedError, PolymuxError
 from polymux.media.options import CONVERSION_FIELDS
 
@@ -58,7 +58,7 @@ def _answering(options: argparse.Namespace) -> Iterator[Operations]:
     from polymux.local.sync_local import Local
 
     server.refuse_without_server(options, "no server is named, give --server URL")
-    failures.is_done_here()
+    errors.is_done_here()
     with Local() as local:
         yield local
 
@@ -116,11 +116,11 @@ class _Conversions:
         except InvalidRequestError:
             raise  # So it would be with every other input.
         except PolymuxError as error:
-            self._code = failures.code_of(error)
+            self._code = errors.code_of(error)
             self._count("failed", {"input": item.name, "error": error.to_dict()})
             if not self._options.json:
                 self._screen.clear()
-                failures.say(failures.message_of(error))
+                errors.say(errors.message_of(error))
             return
         # Of what was made here the address is one that goes with the command.
         more = {"url": url} if self._options.server is not None else {}

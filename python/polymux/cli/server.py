@@ -143,7 +143,7 @@ def answering(options: argparse.Namespace, command: str) -> Iterator[Operations]
         with connected(options, command) as client:
             yield client
         return
-    from polymux.cli import failures
+    from polymux.cli import errors
     from polymux.local.sync_local import Local
 
     if options.server is not None:
@@ -151,7 +151,7 @@ def answering(options: argparse.Namespace, command: str) -> Iterator[Operations]
     refuse_without_server(options, "--local asks no server, leave it out")
     if not getattr(options, "wait_for_end", True):
         raise InvalidRequestError("--local ends with its command: leave out --no-wait")
-    failures.is_done_here()
+    errors.is_done_here()
     with Local(longest_generation_s=longest_s or LONGEST_GENERATION_S) as local:
         yield local
 
@@ -209,7 +209,7 @@ def _file(option: str, path: str | None) -> str | None:
     if path is None:
         return None
     from polymux._util.text import display_name
-    from polymux.cli.failures import ConfigurationError
+    from polymux.cli.errors import ConfigurationError
 
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - `pathlib` refuses paths in words of its own
@@ -222,7 +222,7 @@ def _file(option: str, path: str | None) -> str | None:
 
 
 def _configuration(server: str | None, command: str) -> Configuration:
-    from polymux.cli.failures import ConfigurationError, hide
+    from polymux.cli.errors import ConfigurationError, hide
     from polymux.config import checked_base_url, config_path, configuration
     from polymux.errors import InvalidRequestError
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import polymux
 import pytest
-from polymux.cli.installation import findings
+from polymux.cli.doctor import findings
 from polymux.errors import BadRequestError, NoBackendError, NoMatchError
 from support import catalogue_songs, served_songs
 

@@ -10,7 +10,7 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
-from polymux.cli.serving import run_config_check
+from polymux.cli.serve import run_config_check
 from polymux.errors import InvalidRequestError
 from polymux.runtime.registry import FAMILIES
 from polymux.server.app import create_app

@@ -26,7 +26,7 @@ def stem_of(text: str) -> str:
     """A text as the beginning of a file's name: letters, digits, dashes; empty where none is left.
 
     Example:
-        >>> from polymux.cli.saving import stem_of
+        >>> from polymux.cli.download import stem_of
         >>> stem_of("A cat, asleep -- on ../../a mat!")
         'a-cat-asleep-on-a-mat'
     """

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from polymux.cli import exit_codes, keys
-from polymux.cli.failures import say
+from polymux.cli.errors import say
 from polymux.cli.server_settings import settings_of
 from polymux.cli.terminal import write_line
 
