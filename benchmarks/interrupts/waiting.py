@@ -40,7 +40,7 @@ def waiting(name: str, url: str) -> Callable[[], object]:
     if name == FLOOR:
         return lambda: time.sleep(60)
     if name in (FETCH, FETCHED_NAME):
-        from polymux.fetch.fetch import FetchPolicy, fetch
+        from polymux.fetch.fetcher import FetchPolicy, fetch
 
         policy = FetchPolicy(allowed_hosts=(urlsplit(url).netloc,))
         return lambda: fetch(url, policy=policy)

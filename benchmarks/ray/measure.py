@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 from polymux.engines.process.supervisor import EngineBackend, Supervision
-from polymux.ray import cluster as joining
+from polymux.ray import cluster as ray_cluster
 from polymux.ray.deployment import Cluster
 from polymux.ray.messages import Plan
 from polymux.ray.settings import RaySettings
@@ -91,7 +91,7 @@ async def engine(backend: Backend, count: int) -> tuple[float, float]:
 async def engines(rounds: int, count: int) -> dict[str, list[tuple[float, float]]]:
     """Both sides in turns."""
     options = {"slots": _AT_ONCE}
-    cluster = Cluster(RaySettings(joining.AUTO))
+    cluster = Cluster(RaySettings(ray_cluster.AUTO))
     supervision = Supervision(threads=1)
     plan = Plan("echo", FAMILY, ("free_chat",), options, _AT_ONCE, supervision._asdict())
     sides: dict[str, Backend] = {
@@ -117,13 +117,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="r", dir="/tmp") as name:
         folder = Path(name)
         noise(folder / "in", files)
-        joining.join(joining.LOCAL)
+        ray_cluster.join(ray_cluster.LOCAL)
         rates: dict[str, list[float]] = {"local runner": [], "Ray Data": []}
         for _ in range(rounds):
-            for side, ray in zip(rates, (None, joining.AUTO), strict=True):
+            for side, ray in zip(rates, (None, ray_cluster.AUTO), strict=True):
                 rates[side].append(batch(folder / "in", folder / "out", ray))
         told = asyncio.run(engines(rounds, requests))
-        joining.leave()
+        ray_cluster.leave()
     ours, theirs = (median(one) for one in rates.values())
     print(f"batch, files a second: {ours:.0f} here, {theirs:.0f} by Ray Data, {theirs / ours:.2f}x")
     for index, title, unit in ((0, "p50 of a request, ms", 1e3), (1, "requests a second", 1)):

@@ -219,7 +219,7 @@ void register_fetch(py::module_& module) {
     module.def("fetch", &fetch, py::arg("url"), py::arg("policy"), py::arg("limits"),
                py::arg("destination"), py::arg("on_progress"), py::arg("cancel"),
                py::arg("rest") = py::none(), py::arg("on_start") = py::none(),
-               "Fetches what a stranger named; see polymux.fetch.fetch.");
+               "Fetches what a stranger named; see polymux.fetch.fetcher.");
     module.def("judged_destination", &judged_destination, py::arg("url"), py::arg("policy"),
                py::arg("limits"), py::arg("cancel"),
                "Host, port and addresses that a URL leads to, judged as `fetch` judges them.");

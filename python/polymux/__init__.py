@@ -210,21 +210,21 @@ __all__ = [
 ]
 
 _HOMES = {
-    "_version": ("__version__",),
-    "async_client": ("AsyncClient",),
-    "async_local": ("AsyncLocal",),
-    "batches.calling": ("batch",),
+    "_native.version": ("__version__",),
+    "client.async_client": ("AsyncClient",),
+    "local.async_local": ("AsyncLocal",),
+    "batches.api": ("batch",),
     "batches.results": ("BatchItem", "BatchProgress", "BatchReport"),
-    "call_options": ("Retry", "Timeout"),
-    "client": ("Client",),
-    "chat_stream": ("AsyncChatStream", "ChatChunk", "ChatStream", "decode_chat_stream"),
-    "conversion": ("convert_many", "convert_to_mp3"),
-    "local": ("Local",),
-    "media_file": ("ConversionOutcome", "MediaFile"),
-    "options": ("Limits",),
-    "probing": ("decode_audio", "probe"),
-    "progress": ("Progress",),
-    "responses": (
+    "client.options": ("Retry", "Timeout"),
+    "client.sync_client": ("Client",),
+    "client.chat_stream": ("AsyncChatStream", "ChatChunk", "ChatStream", "decode_chat_stream"),
+    "media.conversion": ("convert_many", "convert_to_mp3"),
+    "local.sync_local": ("Local",),
+    "media.media_file": ("ConversionOutcome", "MediaFile"),
+    "media.options": ("Limits",),
+    "media.probe": ("decode_audio", "probe"),
+    "media.progress": ("Progress",),
+    "client.responses": (
         "AnswerMessage",
         "ChatCompletion",
         "Choice",
@@ -238,7 +238,7 @@ _HOMES = {
         "TranscriptChunk",
         "Usage",
     ),
-    "results": (
+    "media.results": (
         "Chapter",
         "ConversionReport",
         "ConversionWarning",

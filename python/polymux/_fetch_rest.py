@@ -1,4 +1,4 @@
-"""What goes on with a body that broke off: `polymux.fetch.fetch` has both names, and `fetch_rest`."""
+"""What goes on with a body that broke off: `polymux.fetch` has both names, and `fetch_rest`."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from polymux._jobs import (
     named_tasks,
     output_folder,
 )
-from polymux.media import probe as probing
+from polymux.media import probe as media_probe
 from polymux.media.options import EncodingOptions, flag, native_options
 from polymux.progress import Progress, progress_from_native
 
@@ -307,7 +307,7 @@ async def probe(source: Source, *, limits: Limits | None = None) -> MediaInfo:
         >>> asyncio.run(aio.probe("talk.mp4")).best_audio_stream
         1
     """
-    return await asyncio.to_thread(probing.probe, source, limits=limits)
+    return await asyncio.to_thread(media_probe.probe, source, limits=limits)
 
 
 async def decode_audio(
@@ -349,7 +349,7 @@ async def decode_audio(
         2
     """
     return await asyncio.to_thread(
-        probing.decode_audio,
+        media_probe.decode_audio,
         source,
         sample_rate=sample_rate,
         channels=channels,

@@ -37,7 +37,8 @@ ROOT = Path(__file__).resolve().parents[2]
 _WHEEL_BYTES, _SDIST_BYTES = 20_000_000, 8_000_000
 _IN_SDIST = ("pyproject.toml", "CMakeLists.txt", "LICENSE", "THIRD_PARTY.md", "scripts/package",
              "scripts/private-deps/build", "scripts/private-deps/build-curl")  # fmt: skip
-_IN_WHEEL = ("polymux/__init__.py", "polymux/py.typed", "polymux/_native/_core.pyi", "polymux/_native/_media.pyi",
+_IN_WHEEL = ("polymux/__init__.py", "polymux/py.typed", "polymux/_native/_core.pyi",
+             "polymux/_native/_media.pyi",
              "polymux/page/index.html", "polymux/models/catalogue.toml")  # fmt: skip
 _NOTICES = ("NOTICE.txt", "LICENSE", "THIRD_PARTY.md", "ffmpeg/COPYING.LGPLv2.1", "lame/COPYING",
             "libvpx/LICENSE", "curl/COPYING")  # fmt: skip

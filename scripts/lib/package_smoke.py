@@ -12,7 +12,7 @@ from array import array
 from pathlib import Path
 
 import polymux
-from polymux.fetch.fetch import FetchPolicy, fetch
+from polymux.fetch.fetcher import FetchPolicy, fetch
 from polymux.media.video import read_frames, write_video
 
 _RATE_HZ, _SECONDS = 44_100, 2

@@ -15,7 +15,7 @@ from polymux.cli.errors import code_of
 from polymux.client.answer import _class_of
 from polymux.server.early_refusals import _REASONS
 from polymux.server.routes.operations import CANCELED
-from polymux.service import errors as failures
+from polymux.service import errors as service_errors
 from polymux.service import job_table
 from support.native_build import ROOT
 
@@ -65,7 +65,7 @@ def test_commands_tell_the_same_exit_codes() -> None:
 def answered() -> dict[tuple[int, str], list[str]]:
     """Status and code to the places that answer so, by the calls of `refusal` in the code."""
     found: dict[tuple[int, str], list[str]] = {
-        (status, code): ["failures"] for _, status, code in failures._MEDIA
+        (status, code): ["failures"] for _, status, code in service_errors._MEDIA
     }
     for path in (one for name in FOLDERS for one in (PACKAGE / name).rglob("*.py")):
         if "doors" in path.parts:
@@ -74,8 +74,8 @@ def answered() -> dict[tuple[int, str], list[str]]:
             if isinstance(node, ast.Call) and _name(node.func) == "refusal" and node.args:
                 for told in _told(node):
                     found.setdefault(told, []).append(f"{path.name}:{node.lineno}")
-    unforeseen = failures.described(ValueError())
-    store_failed = failures.described(failures.StoreError(""))
+    unforeseen = service_errors.described(ValueError())
+    store_failed = service_errors.described(service_errors.StoreError(""))
     for told in (unforeseen, store_failed, job_table.INTERRUPTED, CANCELED):
         found[told["status"], told["code"]] = ["failures"]
     for status, (code, _) in _REASONS.items():
@@ -91,7 +91,7 @@ def _told(call: ast.Call) -> list[tuple[int, str]]:
     """What a call of `refusal` answers; nothing where only its run tells."""
     kind = getattr(errors, _name(call.args[0]), None)
     given = {one.arg: one.value for one in call.keywords}
-    status: Any = failures._STATUS_OF.get(kind) if kind else None
+    status: Any = service_errors._STATUS_OF.get(kind) if kind else None
     code: Any = kind.code if kind else None
     if "status" in given:
         status = getattr(given["status"], "value", None)

@@ -187,7 +187,7 @@ def test_a_wrong_key_in_the_environment(server: ReferenceServer, tmp_path: Path)
 def test_a_traceback_only_when_it_is_asked_for(tmp_path: Path) -> None:
     """A defect, too, is one line; here a module that cannot be."""
     (tmp_path / "polymux_defect.py").write_text(
-        "from polymux.cli import saving\nsaving.name_in = None\n"
+        "from polymux.cli import download\ndownload.name_in = None\n"
     )
     words = ["generate-image", "x", "--save", "."]
     program = (

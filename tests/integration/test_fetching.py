@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux import errors
-from polymux.fetch.fetch import Fetched, FetchLimits, FetchPolicy, fetch
+from polymux.fetch.fetcher import Fetched, FetchLimits, FetchPolicy, fetch
 from support.fetches import answering, failure, got
 from support.web import Server
 

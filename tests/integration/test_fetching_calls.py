@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux import errors
-from polymux.fetch.fetch import FetchLimits, FetchPolicy, afetch, fetch
+from polymux.fetch.fetcher import FetchLimits, FetchPolicy, afetch, fetch
 from support.fetches import OK, answering, failure, got, sending, wait_until
 from support.hostile_check import PATIENCE
 from support.web import Server
@@ -112,7 +112,7 @@ INTERRUPTED = """
 
 
 import sys
-from polymux.fetch.fetch import FetchPolicy, fetch
+from polymux.fetch.fetcher import FetchPolicy, fetch
 print("ready", flush=True)
 try:
     fetch(sys.argv[1], policy=FetchPolicy(allowed_hosts=(sys.argv[2],)))

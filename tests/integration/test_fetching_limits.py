@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux import errors
-from polymux.fetch.fetch import FetchLimits, FetchPolicy, fetch
+from polymux.fetch.fetcher import FetchLimits, FetchPolicy, fetch
 from support.fetches import OK, answering, failure, got, limit_of, sending
 from support.web import Server
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux import errors
-from polymux.fetch.fetch import Fetched, FetchLimits, FetchPolicy, FetchStart, fetch_rest
+from polymux.fetch.fetcher import Fetched, FetchLimits, FetchPolicy, FetchStart, fetch_rest
 from support.fetches import answering
 from support.ranges import Ranged
 from support.web import Server

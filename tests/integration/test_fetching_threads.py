@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux import errors
-from polymux.fetch.fetch import FetchLimits, FetchPolicy, afetch, ajudged
+from polymux.fetch.fetcher import FetchLimits, FetchPolicy, afetch, ajudged
 from support.fetches import OK, answering, limit_of, sending, wait_until
 from support.hostile_check import PATIENCE
 from support.web import Server
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-    from polymux.fetch.fetch import Fetched
+    from polymux.fetch.fetcher import Fetched
 
 MOST = 64
 HELD = sending(OK + b"Content-Length: 100\r\n\r\n", then="stall")
@@ -114,7 +114,7 @@ def test_who_waits_for_a_thread_has_less_of_the_total_left() -> None:
 
 CHILD = """
 import asyncio, os, sys, threading, time
-from polymux.fetch.fetch import FetchPolicy, afetch
+from polymux.fetch.fetcher import FetchPolicy, afetch
 held, good = sys.argv[1:]
 def fetching(authority):
     return afetch(f"http://{authority}/", policy=FetchPolicy(allowed_hosts=(authority,)))

@@ -15,7 +15,7 @@ from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.settings import DownloadSettings
 from polymux.downloads.url_inputs import Bringer, addressed
 from polymux.engines.process.in_process import InProcessBackend
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.service.backend import Backend
 from polymux.service.model import Product
 from polymux.summaries.backend import SummaryBackend

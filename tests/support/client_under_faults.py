@@ -18,7 +18,7 @@ import polymux
 from polymux import errors
 from polymux._util.atomic_file import write_atomically
 from polymux.client.remote_file import RemoteFile
-from polymux.fetch.fetch import FetchPolicy, fetch
+from polymux.fetch.fetcher import FetchPolicy, fetch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from polymux.engines.chat.backend import ChatBackend
 from polymux.engines.diffusion.backend import DiffusionBackend
 from polymux.engines.diffusion.engine import ESTIMATE
 from polymux.engines.media.engine import LOAD_PICTURES, MEASURE_PICTURE, REMUX
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.models.role_assignment import Cast
 from polymux.models.roles import ROLES
 from polymux.service.model import Made, Product

@@ -230,7 +230,7 @@ def set_up_network() -> None:
 def outcome(url: str, **limits: int) -> str:
     """The class of the error, or what was fetched from where."""
     from polymux.errors import PolymuxError
-    from polymux.fetch.fetch import FetchLimits, FetchPolicy, fetch
+    from polymux.fetch.fetcher import FetchLimits, FetchPolicy, fetch
 
     policy = FetchPolicy(allowed_networks=("203.0.113.0/24",))
     try:

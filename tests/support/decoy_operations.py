@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from polymux import contract
 from polymux.downloads.url_inputs import Bringer, failure_of
 from polymux.errors import PolymuxError
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.server.compat.replicate.delivery import Delivery
 from polymux.service.errors import described
 from polymux.service.model import Sink, Upload, Work

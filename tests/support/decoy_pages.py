@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.downloads import proxy
-from polymux.fetch.fetch import ajudged
+from polymux.fetch.fetcher import ajudged
 
 from support import decoy_network
 from support.decoy_network import CODES, Decoys, knocks

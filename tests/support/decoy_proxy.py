@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from polymux.downloads.proxy import GuardedProxy
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 
 from support import decoy_network
 from support.decoy_network import Decoys, Resolver, knocks, set_up_network

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import brotli
 import pytest
 from polymux import errors
-from polymux.fetch.fetch import Fetched, FetchPolicy, fetch
+from polymux.fetch.fetcher import Fetched, FetchPolicy, fetch
 
 if TYPE_CHECKING:
     from support.web import Exchange, Script, Server

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.settings import DownloadSettings
 from polymux.engines.base import Cancelled, Engine, Output
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.service.backend import Backend
 from polymux.service.model import Product
 from polymux.summaries.backend import SummaryBackend

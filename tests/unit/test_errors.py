@@ -11,7 +11,7 @@ import re
 import polymux
 import pytest
 from polymux import errors
-from polymux._native import errors as _native_errors
+from polymux._native import errors as native_errors
 
 CLASSES = [
     value
@@ -114,22 +114,22 @@ def test_codes_are_unique() -> None:
 @pytest.mark.parametrize("code", NATIVE)
 def test_native_errors_become_their_class(code: str) -> None:
     kind, base = NATIVE[code]
-    error = _native_errors.from_native(code, "no good", "x.wav", 1.5, -2, "FFmpeg says", 5, "send")
+    error = native_errors.from_native(code, "no good", "x.wav", 1.5, -2, "FFmpeg says", 5, "send")
     assert type(error) is kind
     assert isinstance(error, base)
     assert (error.code, error.input_name, error.position_s) == (code, "x.wav", 1.5)
     assert (error.ffmpeg_code, error.ffmpeg_text, error.errno) == (-2, "FFmpeg says", 5)
-    bare = _native_errors.from_native(code, "no good", None, None, None, None, None, "")
+    bare = native_errors.from_native(code, "no good", None, None, None, None, None, "")
     assert str(bare) == "no good"
 
 
 def test_a_transport_error_names_its_stage_and_a_timeout_its_limit() -> None:
-    lost = _native_errors.from_native(
+    lost = native_errors.from_native(
         "connection_lost", "it is gone", None, None, None, None, errno.ECONNRESET, "receive"
     )
     assert isinstance(lost, polymux.ConnectionLostError)
     assert (lost.stage, lost.errno) == ("receive", errno.ECONNRESET)
-    late = _native_errors.from_native(
+    late = native_errors.from_native(
         "timed_out", "too late", None, None, None, None, None, "first_byte"
     )
     assert isinstance(late, polymux.RequestTimeoutError)
@@ -138,7 +138,7 @@ def test_a_transport_error_names_its_stage_and_a_timeout_its_limit() -> None:
 
 
 def test_operating_system_errors_carry_what_handlers_look_at() -> None:
-    error = _native_errors.from_native(
+    error = native_errors.from_native(
         "input_not_found", "cannot read 'x.wav'", "x.wav", None, None, None, errno.ENOENT, ""
     )
     assert isinstance(error, FileNotFoundError)

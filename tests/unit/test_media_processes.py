@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PREAMBLE = """
 import io, os, sys, threading, time, wave
 import polymux
-from polymux import _media
+from polymux._native import _media
 
 def wav(seconds):
     file = io.BytesIO()

@@ -7,7 +7,7 @@ import os
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from polymux._util import text as _text
+from polymux._util import text as text_helpers
 
 
 @pytest.mark.parametrize(
@@ -23,20 +23,20 @@ from polymux._util import text as _text
     ],
 )
 def test_printable(text: str, shown: str) -> None:
-    assert _text.printable(text) == shown
+    assert text_helpers.printable(text) == shown
 
 
 @given(some.binary(max_size=400))
 def test_any_path_can_be_shown(path: bytes) -> None:
-    name = _text.display_name(path)
+    name = text_helpers.display_name(path)
     assert name.isprintable()
-    assert len(name) <= _text.SHOWN_CHARACTERS
+    assert len(name) <= text_helpers.SHOWN_CHARACTERS
     name.encode()
 
 
 @given(some.text(max_size=400), some.integers(min_value=5, max_value=300))
 def test_shortened_keeps_both_ends(text: str, limit: int) -> None:
-    short = _text.shortened(text, limit)
+    short = text_helpers.shortened(text, limit)
     assert len(short) <= limit
     if len(text) > limit:
         assert text.startswith(short.partition("...")[0])
@@ -50,7 +50,7 @@ def test_shortened_keeps_both_ends(text: str, limit: int) -> None:
     [(0, "0:00"), (7.9, "0:07"), (205, "3:25"), (3723, "1:02:03"), (-1, "0:00")],
 )
 def test_clock(seconds: float, text: str) -> None:
-    assert _text.clock(seconds) == text
+    assert text_helpers.clock(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -59,4 +59,4 @@ def test_clock(seconds: float, text: str) -> None:
      (999_951, "1.0 MB"), (5e12, "5000.0 GB")],
 )  # fmt: skip
 def test_size(count: float, text: str) -> None:
-    assert _text.size(count) == text
+    assert text_helpers.size(count) == text

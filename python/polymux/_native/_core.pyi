@@ -67,7 +67,7 @@ class JsonBuffer:
     """JSON text in memory that is used again and again; readable as bytes.
 
     Example:
-        >>> from polymux import _core
+        >>> from polymux._native import _core
         >>> buffer = _core.JsonBuffer()
         >>> buffer.write({"prompt": "waves"})
         >>> bytes(buffer)

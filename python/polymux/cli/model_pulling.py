@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from polymux.cli.terminal import Screen
-    from polymux.fetch.fetch import FetchPolicy
+    from polymux.fetch.fetcher import FetchPolicy
     from polymux.models.catalogue import Model
     from polymux.models.folder import Installed, ModelsFolder
 
@@ -155,7 +155,7 @@ def _tell(known: Model, model: Model, show: Callable[[str], object]) -> None:
 
 
 def _policy(hosts: Sequence[str]) -> FetchPolicy:
-    from polymux.fetch.fetch import FetchPolicy
+    from polymux.fetch.fetcher import FetchPolicy
 
     return FetchPolicy(allowed_hosts=tuple(hosts))
 

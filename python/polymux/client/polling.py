@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from time import monotonic
 
 from polymux._util.logging import log
-from polymux.client import options as call_options
 from polymux.client.answer import Answer, status_error, told_error
 from polymux.client.call import SUCCESSES, native_call_options
+from polymux.client.options import QUICK, SLOW, STREAMED, as_timeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def prediction_request(
     """Method, address, header fields, body and options for the native session."""
     if timeout is not None:
         settings = settings.changed(timeout=timeout)
-    deadlines = settings.timeout.over(call_options.QUICK)
+    deadlines = settings.timeout.over(QUICK)
     # Looking at a job, and cancelling it twice, does no harm.
     retry = settings.retry._replace(repeatable=True)
     options = native_call_options(deadlines, retry, settings.longest_event_bytes)
@@ -102,8 +102,8 @@ def events_request(
     timeout: float | Timeout | None,
 ) -> tuple[str, str, list[str], Any, Any]:
     """The same for the events of a job."""
-    given = call_options.as_timeout(timeout).over(settings.timeout)
-    streamed = given.over(call_options.STREAMED)
+    given = as_timeout(timeout).over(settings.timeout)
+    streamed = given.over(STREAMED)
     method, url, fields, body, options = prediction_request(
         connection, settings, "GET", f"{path_of(prediction)}/events", streamed
     )
@@ -271,9 +271,7 @@ class Watch:
         told: bool,
     ) -> None:
         """The clock starts. `told`: somebody wants to know of what is new."""
-        self._timeout = call_options.as_timeout(timeout).over(
-            settings.timeout.over(call_options.SLOW)
-        )
+        self._timeout = as_timeout(timeout).over(settings.timeout.over(SLOW))
         self._name = id_of(prediction)
         self._until = monotonic() + (self._timeout.total or 0.0)
         self._pause = _FIRST_PAUSE_S

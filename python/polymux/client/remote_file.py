@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from polymux.client.options import Timeout
-    from polymux.fetch.fetch import Fetched, FetchLimits, FetchPolicy
+    from polymux.fetch.fetcher import Fetched, FetchLimits, FetchPolicy
     from polymux.media.inputs import WritableFile
     from polymux.media.results import ConversionReport
 
@@ -40,7 +40,7 @@ class RemoteFile(MediaFile):
     """A file on a server. Nothing is fetched before it is asked for, and then each time anew.
 
     It is fetched without any key, cookie or other credential, and through the guard of
-    `polymux.fetch.fetch`: from the public Internet, and from the host that named it. What takes over
+    `polymux.fetch`: from the public Internet, and from the host that named it. What takes over
     1,900 s is given up, unless `timeout` says otherwise, and what stalls before.
 
     Attributes:
@@ -128,7 +128,7 @@ class RemoteFile(MediaFile):
             TransportError: There is no connection, or it broke off.
             RequestTimeoutError: It took too long.
         """
-        from polymux.fetch.fetch import fetch
+        from polymux.fetch.fetcher import fetch
 
         limits = _limits(limit_bytes, timeout, most=_LONGEST_READ_BYTES)
         fetched = fetch(self.url, policy=self._policy(), limits=limits)
@@ -141,7 +141,7 @@ class RemoteFile(MediaFile):
         timeout: float | Timeout | None = None,
     ) -> bytes:
         """The same for asyncio."""
-        from polymux.fetch.fetch import afetch
+        from polymux.fetch.fetcher import afetch
 
         limits = _limits(limit_bytes, timeout, most=_LONGEST_READ_BYTES)
         fetched = await afetch(self.url, policy=self._policy(), limits=limits)
@@ -174,7 +174,7 @@ class RemoteFile(MediaFile):
             PolymuxError: As for `read`.
         """
         from polymux._util.atomic_file import PendingFile
-        from polymux.fetch.fetch import fetch
+        from polymux.fetch.fetcher import fetch
 
         target = Path(os.fsdecode(path))
         pending = PendingFile(target, overwrite=overwrite)
@@ -209,7 +209,7 @@ class RemoteFile(MediaFile):
             PolymuxError: As for `save`.
         """
         from polymux._util.atomic_file import PendingFile
-        from polymux.fetch.fetch import afetch
+        from polymux.fetch.fetcher import afetch
 
         target = Path(os.fsdecode(path))
         refuse_asynchronous("on_progress", on_progress)
@@ -233,7 +233,7 @@ class RemoteFile(MediaFile):
         """The bytes, piece by piece, over a temporary file."""
         from tempfile import TemporaryFile
 
-        from polymux.fetch.fetch import fetch
+        from polymux.fetch.fetcher import fetch
 
         with TemporaryFile() as file:
             taking = _Taking(file)
@@ -247,7 +247,7 @@ class RemoteFile(MediaFile):
         """The same for asyncio."""
         from tempfile import TemporaryFile
 
-        from polymux.fetch.fetch import afetch
+        from polymux.fetch.fetcher import afetch
 
         with TemporaryFile() as file:
             taking = _Taking(file)
@@ -260,7 +260,7 @@ class RemoteFile(MediaFile):
 
     def _policy(self) -> FetchPolicy:
         from polymux.client.connection import hosts_like
-        from polymux.fetch.fetch import FetchPolicy
+        from polymux.fetch.fetcher import FetchPolicy
 
         return FetchPolicy(
             allowed_hosts=() if self._host is None else hosts_like(self._host),
@@ -350,7 +350,7 @@ def _limits(
     most: int | None = None,
 ) -> FetchLimits:
     from polymux.client import options
-    from polymux.fetch.fetch import FetchLimits
+    from polymux.fetch.fetcher import FetchLimits
 
     given = options.as_timeout(timeout)
     usual = _LONGEST_SAVE_BYTES if most is None else most

@@ -79,7 +79,7 @@ def build_request(
         model: The model selector of operations that have several models. Default: what the given
             fields choose, else the operation's first.
         extra_body: Fields that the contract does not have, sent as they are. Default: none.
-        on_progress: For uploads, as `polymux.client.multipart.multipart_body` calls it. Default: none.
+        on_progress: For uploads, as `multipart_body` calls it. Default: none.
         awaited: Whether an event loop sends it: file objects and iterables are read on other
             threads then. Default: False.
 

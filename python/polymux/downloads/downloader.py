@@ -20,7 +20,7 @@ from polymux.downloads.proxy import GuardedProxy
 from polymux.downloads.url_inputs import failure_of, refused_address
 from polymux.downloads.ytdlp import site_failed
 from polymux.engines.process.supervisor import EngineBackend, Supervision
-from polymux.fetch.fetch import FetchLimits, ajudged
+from polymux.fetch.fetcher import FetchLimits, ajudged
 from polymux.service.errors import engine_failed, refusal
 from polymux.service.model import LOCAL, Upload, Work
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from polymux.downloads.settings import DownloadSettings
-    from polymux.fetch.fetch import FetchPolicy
+    from polymux.fetch.fetcher import FetchPolicy
     from polymux.service.model import Sink
     from polymux.service.temporary_files import Draft
 

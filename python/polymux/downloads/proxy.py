@@ -1,7 +1,7 @@
 """The one way out of a downloader's process: a forward proxy that asks the guard for everything.
 
 A downloader follows whatever a page says. Here each of its connections is judged like a URL of a
-stranger (`polymux.fetch.fetch`), made to the judged addresses alone, and counted.
+stranger (`polymux.fetch.fetcher`), made to the judged addresses alone, and counted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from polymux import errors
-from polymux.fetch.fetch import FetchLimits, FetchPolicy, ajudged
+from polymux.fetch.fetcher import FetchLimits, FetchPolicy, ajudged
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from polymux import errors
 from polymux._first_bytes import NO_TEXT
 from polymux._util.text import display_name
-from polymux.fetch.fetch import FetchLimits, afetch
+from polymux.fetch.fetcher import FetchLimits, afetch
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import refusal
 from polymux.service.model import Estimate, Upload
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from typing import Protocol
 
-    from polymux.fetch.fetch import Fetched, FetchPolicy
+    from polymux.fetch.fetcher import Fetched, FetchPolicy
     from polymux.service.chunks import Chunk
     from polymux.service.model import Product, Sink, Work
     from polymux.service.service import Service

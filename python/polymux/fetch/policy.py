@@ -1,4 +1,4 @@
-"""What the guarded fetcher may fetch, and what that may cost: `polymux.fetch.fetch` has both names."""
+"""What the guarded fetcher may fetch, and what that may cost: `polymux.fetch` has both names."""
 
 from __future__ import annotations
 

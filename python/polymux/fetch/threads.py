@@ -1,4 +1,4 @@
-"""Threads on which fetches and look-ups of event loops run: `polymux.fetch.fetch` uses them.
+"""Threads on which fetches and look-ups of event loops run: `polymux.fetch.fetcher` uses them.
 
 A loop's own executor has few, for everybody: a slow address would hold up all else in there, and
 what is busy in there would hold a fetch up beyond its deadline.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from polymux.client.options import Timeout
     from polymux.client.responses import Prediction
     from polymux.downloads.settings import DownloadSettings
-    from polymux.fetch.fetch import FetchPolicy
+    from polymux.fetch.fetcher import FetchPolicy
     from polymux.local.home import Intake, LocalHome
     from polymux.server.settings.settings import EngineSettings
     from polymux.service.backend import Backend

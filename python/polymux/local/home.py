@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from polymux.client.responses import Prediction
     from polymux.downloads.settings import DownloadSettings
-    from polymux.fetch.fetch import FetchPolicy
+    from polymux.fetch.fetcher import FetchPolicy
     from polymux.media.media_file import MediaFile
     from polymux.server.settings.settings import EngineSettings, ServerSettings
     from polymux.service.backend import Backend

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from polymux.client.options import Timeout
     from polymux.client.responses import Prediction
     from polymux.downloads.settings import DownloadSettings
-    from polymux.fetch.fetch import FetchPolicy
+    from polymux.fetch.fetcher import FetchPolicy
     from polymux.local.async_local import AsyncLocal
     from polymux.server.settings.settings import EngineSettings
     from polymux.service.backend import Backend

@@ -2,7 +2,7 @@
 
 What a repository alone knows is asked for first (`polymux.models.repositories`). What has come
 stays where a pull ends early, and the next goes on with it, within a file too
-(`polymux.models.partial_file`); of wheels only those that came whole, as pip keeps nothing of others.
+(`partial_file`); of wheels only those that came whole, as pip keeps nothing of others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from polymux.fetch.fetch import FetchPolicy
+    from polymux.fetch.fetcher import FetchPolicy
     from polymux.models.folder import Installed, ModelsFolder, OnProgress
 
 _DAY_MS = 24 * 3600 * 1000
@@ -67,9 +67,9 @@ def pull(
         ModelError: What came is not what it should be; or another process is at it.
 
     Example:
-        >>> from polymux.models import catalogue, folder, pulling
+        >>> from polymux.models import catalogue, download, folder
         >>> wanted = catalogue.find("smollm2-135m-instruct")
-        >>> pulling.pull(wanted, folder.ModelsFolder()).name  # doctest: +SKIP
+        >>> download.pull(wanted, folder.ModelsFolder()).name  # doctest: +SKIP
         'smollm2-135m-instruct'
     """
     with folder.workspace(model.name) as work:
@@ -244,7 +244,7 @@ class _Pull:
         policy: FetchPolicy | None,
         told: Callable[..., object],
     ) -> None:
-        from polymux.fetch.fetch import FetchLimits, fetch_rest
+        from polymux.fetch.fetcher import FetchLimits, fetch_rest
 
         # As long as the disk has room, where the catalogue does not say how long it is (what an
         # earlier answer said may not be so any more); and as long as it takes, while something

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from polymux.fetch.fetch import FetchStart
+    from polymux.fetch.fetcher import FetchStart
 
 _NOTE = ".json"
 _PART_ALONE = 206
@@ -33,7 +33,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}|[0-9a-f]{40}")
 
 
 class UnfinishedFile:
-    """The file, open for `polymux.fetch.fetch.fetch_rest` while its block lasts.
+    """The file, open for `polymux.fetch.fetcher.fetch_rest` while its block lasts.
 
     Args:
         folder: Of the workspace; it is there.
@@ -100,7 +100,7 @@ class UnfinishedFile:
         return self.have_bytes > 0 and self.have_bytes == self.whole_bytes
 
     def begins(self, start: FetchStart) -> None:
-        """What `polymux.fetch.fetch.Unfinished` says.
+        """What `polymux.fetch.fetcher.Unfinished` says.
 
         Raises:
             Exception: The answer brings no file; what is there stays.

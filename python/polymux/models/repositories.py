@@ -23,7 +23,7 @@ from polymux.models.catalogue import File, Part, Source, is_plain_path
 from polymux.models.errors import ModelError
 
 if TYPE_CHECKING:
-    from polymux.fetch.fetch import Fetched, FetchPolicy
+    from polymux.fetch.fetcher import Fetched, FetchPolicy
     from polymux.models.catalogue import Model, Wanted
 
 #: Where repositories are, unless ``POLYMUX_MODELS_URL`` says otherwise.
@@ -80,7 +80,7 @@ def address(source: Source) -> str:
 
 def policy_of(policy: FetchPolicy | None) -> FetchPolicy:
     """The same, with the host that ``POLYMUX_MODELS_URL`` names, as whoever set it has meant it."""
-    from polymux.fetch.fetch import FetchPolicy
+    from polymux.fetch.fetcher import FetchPolicy
 
     policy = policy or FetchPolicy()
     if not os.environ.get("POLYMUX_MODELS_URL"):
@@ -170,7 +170,7 @@ def tree_of(repository: str, revision: str, policy: FetchPolicy | None = None) -
 
 
 def _asked(repository: str, url: str, policy: FetchPolicy) -> tuple[Any, Fetched]:
-    from polymux.fetch.fetch import FetchLimits, fetch
+    from polymux.fetch.fetcher import FetchLimits, fetch
 
     fetched = fetch(url, policy=policy, limits=FetchLimits(body_bytes=_LIST_BYTES))
     if not fetched.ok:

@@ -1,1 +1,1 @@
-"""The composition root: one registry of engines and upstreams, and the services built from settings."""
+"""The composition root: one registry of engines and upstreams; services built from settings."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from polymux.downloads.url_inputs import Bringer
-    from polymux.fetch.fetch import FetchPolicy
+    from polymux.fetch.fetcher import FetchPolicy
     from polymux.service.backend import Backend
 
 KINDS = ("openai", "polymux", "replicate")

@@ -16,7 +16,7 @@ _TEXT, _TEXTS = "a text", "an array of texts"
 _FLAG, _TABLE = "true or false", "a table"
 _COUNT, _WHOLE = "a whole number, 1 or more", "a whole number"
 
-#: Family to its options: each as `load` of its engine reads it, or `polymux.runtime.model_selection`.
+#: Family to its options: each as `load` of its engine reads it, or `runtime.model_selection`.
 _KNOWN: Mapping[str, Mapping[str, str]] = {
     "media": {"slots": _COUNT, "limits": _TABLE, "most_pixels": _COUNT},
     "chat": {

@@ -28,7 +28,7 @@ _log = logging.getLogger("polymux.service")
 _PIECE_BYTES = 1 << 20
 #: Of a name, in that of a file that is not whole yet; 128 random bits.
 _LONGEST_SHARED_NAME = 32
-#: A draft, and what becomes one in the hands of the core or of `polymux._util.atomic_file.PendingFile`.
+#: A draft, and what becomes one in the hands of the core or of `atomic_file.PendingFile`.
 _OF_DRAFTS = re.compile(r"[0-9a-f]{40}|\.[0-9a-f]{32}\.polymux-[0-9a-z]{8}\.part")
 #: A folder of `tempfile.mkdtemp`, which a download writes to.
 _OF_DOWNLOADS = re.compile(r"tmp[0-9a-z_]{8}")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 from polymux._util.sqlite import library
 from polymux.errors import InvalidRequestError
 from polymux.media.options import flag, integer
-from polymux.songs import export as exporting
 from polymux.songs import text_search
 from polymux.songs.database import Database
+from polymux.songs.export import export
 from polymux.songs.identifying import identify_query, query_of
 from polymux.songs.index import CatalogueIndex
 from polymux.songs.indexer import Addition, is_there
@@ -379,7 +379,7 @@ class Catalogue:
             >>> Path("songs.json").read_text()
             '[]\n'
         """
-        exporting.export(self.songs(), file, format, overwrite=flag("overwrite", overwrite))
+        export(self.songs(), file, format, overwrite=flag("overwrite", overwrite))
 
     def close(self) -> None:
         """Closes the database. Any number of times."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from polymux.downloads.proxy import GuardedProxy
 
 if TYPE_CHECKING:
-    from polymux.fetch.fetch import FetchPolicy
+    from polymux.fetch.fetcher import FetchPolicy
 
 #: Of all answers of a server's life together: each has a limit of its own.
 _NO_LIMIT = 1 << 62
@@ -20,7 +20,7 @@ _NO_LIMIT = 1 << 62
 class GuardedWay:
     """A guarded proxy of one's own, which begins to listen when it is first needed.
 
-    Requests that the fetcher of `polymux.fetch.fetch` cannot make, as they have a body, go by it: name
+    Requests that the fetcher of `polymux.fetch` cannot make, as they have a body, go by it: name
     and addresses are judged as there, and the connection is made to the judged addresses alone.
     Belongs to one event loop.
 
@@ -29,7 +29,7 @@ class GuardedWay:
 
     Example:
         >>> import asyncio
-        >>> from polymux.fetch.fetch import FetchPolicy
+        >>> from polymux.fetch.fetcher import FetchPolicy
         >>> async def main() -> str:
         ...     way = GuardedWay(FetchPolicy())
         ...     try:

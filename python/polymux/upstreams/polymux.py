@@ -16,7 +16,7 @@ from polymux.client.methods.results import JOBS, RESULTS
 from polymux.client.options import SLOW
 from polymux.client.request import build_request
 from polymux.downloads.url_inputs import failure_of
-from polymux.fetch.fetch import FetchLimits, FetchPolicy, ajudged
+from polymux.fetch.fetcher import FetchLimits, FetchPolicy, ajudged
 from polymux.predictions import PATH
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import refusal

@@ -12,7 +12,7 @@ from polymux import errors
 from polymux._util.text import printable
 from polymux.client.options import NEVER, SLOW
 from polymux.engines.media.engine import write_new
-from polymux.fetch.fetch import FetchLimits, afetch
+from polymux.fetch.fetcher import FetchLimits, afetch
 from polymux.service.media_store import MEDIA_EXTENSIONS
 from polymux.service.model import Made
 from polymux.upstreams.error_mapping import failed
@@ -21,7 +21,7 @@ from polymux.upstreams.image_validation import BrokenPictureError, check_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from polymux.fetch.fetch import Fetched, FetchPolicy
+    from polymux.fetch.fetcher import Fetched, FetchPolicy
     from polymux.service.model import Sink
     from polymux.upstreams.client import UpstreamServer
 

@@ -12,7 +12,7 @@ import polymux
 import pytest
 from polymux import errors
 from polymux.config import configuration
-from polymux.fetch.fetch import FetchPolicy, fetch
+from polymux.fetch.fetcher import FetchPolicy, fetch
 from servers import steps
 from servers.certificates import Authority
 from servers.listeners import silent_port
@@ -30,7 +30,7 @@ FINE = ["fine", "fine", 200]
 #: A call, an awaited call and the fetcher: what each of them came to, or its words.
 ASK = """
 from polymux.errors import TLSError
-from polymux.fetch.fetch import FetchPolicy, fetch
+from polymux.fetch.fetcher import FetchPolicy, fetch
 
 def told(call):
     try:

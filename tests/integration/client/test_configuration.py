@@ -111,7 +111,8 @@ def test_a_file_that_is_hard_to_read(
 TOUCHING = """
 import polymux.client.sync_client, polymux.client.async_client
 from polymux.client.options import Retry, Timeout  # What is given is loaded before.
-import polymux._util.redaction, polymux.errors, polymux.client.chat_stream, polymux.client.methods.results
+import polymux._util.redaction, polymux.errors
+import polymux.client.chat_stream, polymux.client.methods.results
 touched = []
 opened = ("open", "socket.connect", "socket.__new__", "os.listdir", "os.scandir", "import")
 sys.addaudithook(lambda event, _: touched.append((event, _)) if event in opened else None)

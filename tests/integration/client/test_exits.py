@@ -129,10 +129,10 @@ WITHOUT_INTERPRETER = {
     "calls of a loop": STATES["calls of a loop in a daemon thread"],
     # The write waits until the body is read, which it is when there is no interpreter any more.
     "a fetch": """
-from polymux import fetching
+from polymux.fetch import fetcher
 host = url.removeprefix("http://")
-policy = fetching.native_policy(fetching.FetchPolicy(allowed_hosts=(host,)))
-limits = fetching.native_limits(fetching.FetchLimits())
+policy = fetcher.native_policy(fetcher.FetchPolicy(allowed_hosts=(host,)))
+limits = fetcher.native_limits(fetcher.FetchLimits())
 reading, writing = os.pipe()
 def fetch():
     core = polymux._native._core

@@ -91,7 +91,7 @@ except polymux.PolymuxError:
 end(pid)
 """,
     "a fetch": """
-from polymux.fetch.fetch import FetchLimits, FetchPolicy, fetch
+from polymux.fetch.fetcher import FetchLimits, FetchPolicy, fetch
 def call():
     try:
         fetch(url, policy=FetchPolicy(allowed_hosts=(url[7:],)), limits=FetchLimits(total_ms=1000))

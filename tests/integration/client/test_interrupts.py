@@ -255,7 +255,7 @@ say("started")
 def test_exit_with_a_request_under_way_to_a_silent_resolver(kind: str, tmp_path: Path) -> None:
     """K09: what a daemon thread waits for holds no process up, the resolver's thread included."""
     code = """
-from polymux.fetch.fetch import fetch
+from polymux.fetch.fetcher import fetch
 async def main():
     async with polymux.AsyncClient(url, key, retry=0) as client:
         await client.free_chat("x")

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 TIMES = """
 import copy, gc, pickle, tracemalloc
 import polymux.errors
-from polymux import _core as core, _loop, fetching
+from polymux._native import _core as core
+from polymux.client import event_loop as loop
+from polymux.fetch import fetcher
 from polymux.client.options import QUICK, Retry, native_options
 
 def session():
@@ -34,7 +36,7 @@ def body():
 options = native_options(QUICK, Retry(0))
 client = session()
 polymux_client = polymux.Client(url, key, retry=0)
-policy = fetching.FetchPolicy(allowed_hosts=(url.removeprefix("http://"),))
+policy = fetcher.FetchPolicy(allowed_hosts=(url.removeprefix("http://"),))
 
 class Kept:
     descriptor, have_bytes, whole_bytes = os.open(os.devnull, os.O_WRONLY), 5, None
@@ -46,13 +48,13 @@ class Kept:
 
 def refused_beginning():
     try:
-        fetching.fetch_rest(url, Kept(), policy=policy)
+        fetcher.fetch_rest(url, Kept(), policy=policy)
     except polymux.errors.InvalidRequestError:
         pass
 
 def refused():
     try:
-        fetching.fetch(url)
+        fetcher.fetch(url)
     except polymux.errors.URLRefusedError:
         pass
 
@@ -96,14 +98,14 @@ SYNC = {
     "JsonBuffer": 'core.JsonBuffer().write({"a": [1, "x", None]})',
     "MultipartBody": "body()",
     "CancelToken": "core.CancelToken().cancel()",
-    "FetchPolicy, FetchLimits": "(fetching.FetchPolicy(), fetching.FetchLimits())",
-    "fetch": "fetching.fetch(url, policy=policy)",
+    "FetchPolicy, FetchLimits": "(fetcher.FetchPolicy(), fetcher.FetchLimits())",
+    "fetch": "fetcher.fetch(url, policy=policy)",
     "fetch, refused": "refused()",
-    "fetch, the rest": "fetching.fetch_rest(url, Kept('\"a\"'), policy=policy)",
+    "fetch, the rest": "fetcher.fetch_rest(url, Kept('\"a\"'), policy=policy)",
     "fetch, the rest refused": "refused_beginning()",
 }
 ASYNC = {
-    "Exchange": '_loop.outcome(client.start(_loop.port(), *request(), "whole"), None, None)',
+    "Exchange": 'loop.outcome(client.start(loop.port(), *request(), "whole"), None, None)',
     "Exchange, dropped": "dropped()",
     "AsyncClient": "used_client()",
     "AsyncChatStream": "read_stream()",
@@ -111,7 +113,7 @@ ASYNC = {
 }
 HELPERS = """
 async def dropped():
-    client.start(_loop.port(), *request(), "whole")
+    client.start(loop.port(), *request(), "whole")
 async def used_client():
     async with polymux.AsyncClient(url, key, retry=0) as one:
         await one.request("freellm", {"messages": "x"})

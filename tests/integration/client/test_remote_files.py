@@ -15,7 +15,7 @@ import polymux
 import pytest
 from polymux import Timeout, errors
 from polymux.client import remote_file
-from polymux.fetch.fetch import FetchPolicy, fetch
+from polymux.fetch.fetcher import FetchPolicy, fetch
 from polymux.local.local_file import LocalFile
 from servers import steps
 from servers.misbehaving import MisbehavingServer

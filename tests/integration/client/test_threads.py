@@ -284,7 +284,7 @@ def uploads():
 def watches():
     list(client.predictions.events("a"))
 def fetches():
-    from polymux.fetch.fetch import FetchPolicy, fetch
+    from polymux.fetch.fetcher import FetchPolicy, fetch
     fetch(url, policy=FetchPolicy(allowed_hosts=(url.removeprefix("http://"),)))
 def works():
     try:

@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.server.settings.settings import Limits
 from replicate.exceptions import ModelError, ReplicateError
 from servers import steps

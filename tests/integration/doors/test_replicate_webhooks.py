@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.server.compat.replicate import webhooks
 from replicate.exceptions import ReplicateError
 from replicate.webhook import InvalidSignatureError, Webhooks

@@ -12,7 +12,7 @@ import polymux
 import pytest
 from polymux import Client, errors
 from polymux.downloads.url_inputs import Bringer
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.server.settings.settings import Limits
 from polymux.service.model import Sink, Upload
 from polymux.service.store import Store
@@ -73,7 +73,7 @@ def test_it_is_what_the_same_file_is_when_it_is_sent(site: Server, tmp_path: Pat
 
 
 def site_bytes(site: Server, name: str) -> bytes:
-    return bytes(polymux.fetch.fetch.fetch(site.url(f"/{name}"), policy=policy(site)).data or b"")
+    return bytes(polymux.fetch.fetcher.fetch(site.url(f"/{name}"), policy=policy(site)).data or b"")
 
 
 def test_both_and_neither_are_refused(site: Server, tmp_path: Path) -> None:

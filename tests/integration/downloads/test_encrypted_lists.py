@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from support.polymux_server import PolymuxServer
 from support.programs import find
 from support.video_site import Site

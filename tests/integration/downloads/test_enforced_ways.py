@@ -16,7 +16,7 @@ import pytest
 from polymux.downloads import health
 from polymux.downloads.proxy import GuardedProxy
 from polymux.engines.process import egress, sandbox
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from support.fetches import answering
 from support.web import Server
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 #: and a port of loopback that is somebody else's.
 _CONFINED = """
 import json, socket, sys
-from polymux.engines import child, outlet
+from polymux.engines.process import child, egress
 from polymux.downloads.downloader import _READABLE
 may_leave, wanted, port = sys.argv[1] == "leaves", json.loads(sys.argv[2]), int(sys.argv[3])
 if not may_leave:
-    outlet.leave_network = lambda: False
+    egress.leave_network = lambda: False
 header = {"options": {}, "confinement": {
     "readable": [*_READABLE, "/"], "writable": [], "network": True, "outlet": wanted, "limits": {},
 }}
@@ -164,8 +164,8 @@ def test_what_doctor_says(
 #: What `outlet` finds where no process may leave the network.
 _STAYING = """
 import runpy
-from polymux.engines import confinement
-confinement.leave_network = lambda: False
+from polymux.engines.process import sandbox
+sandbox.leave_network = lambda: False
 runpy.run_module("polymux.engines.process.egress", run_name="__main__")
 """
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from polymux.downloads.settings import DownloadSettings
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from support.addressed_server import MUSIC, AddressedServer
 from support.web import Server
 

@@ -236,7 +236,7 @@ def test_what_is_no_address_costs_nothing(site: Server, tmp_path: Path, name: st
     assert site.requests == []
     began = time.process_time()
     with pytest.raises(polymux.URLRefusedError):
-        polymux.fetch.fetch.fetch(url)
+        polymux.fetch.fetcher.fetch(url)
     assert time.process_time() - began < 0.05
 
 

@@ -15,7 +15,7 @@ import polymux
 import pytest
 from polymux import Client, errors
 from polymux.downloads.settings import DownloadSettings
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from support.addressed_server import downloaders
 from support.fetches import answering, wait_until
 from support.polymux_server import CONVERT, PolymuxServer, form

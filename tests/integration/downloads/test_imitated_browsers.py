@@ -10,7 +10,7 @@ import pytest
 from polymux import errors
 from polymux.downloads.ytdlp import extracted
 from polymux.engines.base import Token
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from support.addressed_server import MUSIC, AddressedServer, Watched
 from support.diffusing import HeardSink
 from support.fetches import brotli_bomb

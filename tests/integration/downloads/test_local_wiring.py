@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from polymux.downloads.settings import DownloadSettings
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.server.settings.settings import EngineSettings
 from polymux.summaries.settings import SummaryOptions
 from support.chat_model import model_path
@@ -91,7 +91,7 @@ def test_loopback_is_nobodys_without_leave(site: Server, tmp_path: Path) -> None
 COMMAND = """
 import functools, sys
 from polymux import cli, local
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 local.Local = functools.partial(local.Local, fetch=FetchPolicy(allowed_hosts=(sys.argv[1],)))
 sys.exit(cli.main(["convert-to-mp3", *sys.argv[2:]]))
 """

@@ -11,7 +11,7 @@ from PIL import Image
 from polymux import Client
 from polymux.downloads.engine import tags_of
 from polymux.downloads.settings import DownloadSettings
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from support import programs
 from support.polymux_server import PolymuxServer
 from support.video_site import Site

@@ -11,7 +11,7 @@ from polymux.downloads.proxy import GuardedProxy
 from polymux.downloads.settings import DownloadSettings
 from polymux.downloads.upstream_proxy import OnwardProxy
 from polymux.errors import InvalidRequestError
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.service.model import Sink
 from support.fetches import answering
 from support.web import Server

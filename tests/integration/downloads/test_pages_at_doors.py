@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from polymux.downloads.settings import DownloadSettings
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.server.compat.settings import DoorSettings
 from replicate.exceptions import ModelError
 from support.polymux_server import PolymuxServer

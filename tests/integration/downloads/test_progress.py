@@ -12,7 +12,7 @@ from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.settings import DownloadSettings
 from polymux.downloads.url_inputs import Bringer, addressed
 from polymux.engines.process.in_process import InProcessBackend
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from support.polymux_server import PolymuxServer, form
 from support.video_site import Site
 

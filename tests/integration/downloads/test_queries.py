@@ -11,7 +11,7 @@ import pytest
 from polymux import Client
 from polymux.downloads.settings import DownloadSettings
 from polymux.errors import InvalidRequestError, URLRefusedError
-from polymux.fetch.fetch import FetchPolicy, Judged
+from polymux.fetch.fetcher import FetchPolicy, Judged
 from support.fetches import answering
 from support.polymux_server import PolymuxServer
 from support.web import Server

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.settings import DownloadSettings
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.service.model import Sink
 from support.fetches import answering
 from support.odd_downloaders import SCRIPTS

@@ -11,7 +11,7 @@ import pytest
 from polymux import Client, errors
 from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.settings import DownloadSettings
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.summaries.backend import SummaryBackend
 from polymux.summaries.settings import SummaryOptions
 from polymux.upstreams.client import UpstreamServer

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from polymux.downloads import proxy as proxy_module
 from polymux.downloads.proxy import GuardedProxy
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from support.fetches import answering, sending
 from support.web import Server
 

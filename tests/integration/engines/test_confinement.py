@@ -135,13 +135,13 @@ def test_a_process_with_a_model_has_no_network_and_all_files(tmp_path: Path) -> 
 STAYING = """
 import json, os, socket, sys
 from pathlib import Path
-from polymux.engines import confinement
+from polymux.engines.process import sandbox
 from polymux.runtime.build import media_confinement, model_confinement
 from polymux.server.settings.settings import ServerSettings, StoreSettings
 kind, folder, port = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
 settings = ServerSettings(store=StoreSettings(folder))
 wanted = {"media": media_confinement, "model": model_confinement}[kind](settings)
-in_force = confinement.confine(confinement.Confinement(**wanted))
+in_force = sandbox.confine(sandbox.Confinement(**wanted))
 done = {}
 def tried(name, what):
     try:

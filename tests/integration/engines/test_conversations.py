@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 from polymux.engines.chat.backend import ChatBackend
 from polymux.errors import BadRequestError
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.runtime.build import media_confinement
 from polymux.server.settings.settings import EngineSettings
 from support.chat_model import model_path

@@ -13,7 +13,7 @@ from PIL import Image
 from polymux import errors
 from polymux.engines.chat.backend import ChatBackend
 from polymux.engines.process.in_process import InProcessBackend
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from support.services import Scripted, chat_of, running
 from support.supervised import go, until
 from support.web import Server

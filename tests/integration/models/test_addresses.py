@@ -11,7 +11,7 @@ from polymux.errors import (
     InvalidRequestError,
     URLRefusedError,
 )
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.models import download
 from polymux.models.errors import ModelError
 from polymux.models.folder import ModelsFolder

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.errors import AnswerTooLargeError, ConnectionLostError
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.models import catalogue, download
 from polymux.models.errors import ModelError
 from polymux.models.folder import ModelsFolder

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.errors import OutputFailedError, URLRefusedError
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.models import catalogue, download, repositories
 from polymux.models.errors import ModelError
 from polymux.models.folder import ModelsFolder

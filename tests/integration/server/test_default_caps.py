@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux import contract
-from polymux.client import options as call_options
+from polymux.client import options as client_options
 from polymux.downloads.settings import DownloadSettings
 from polymux.engines.chat import backend
-from polymux.fetch.fetch import FetchLimits, FetchPolicy
+from polymux.fetch.fetcher import FetchLimits, FetchPolicy
 from polymux.ray.settings import RaySettings
 from polymux.runtime.build import backends_of
 from polymux.runtime.upstream_settings import UpstreamSettings
@@ -176,4 +176,4 @@ def test_caps_of_what_is_in_them(tmp_path: Path) -> None:
 def test_the_longest_events() -> None:
     """One of a mebibyte is sent, or taken from an upstream; the client takes one of sixteen."""
     assert Limits().event_bytes == MIB
-    assert call_options.LONGEST_EVENT_BYTES == 16 * MIB
+    assert client_options.LONGEST_EVENT_BYTES == 16 * MIB

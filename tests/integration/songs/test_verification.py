@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.songs import reader as reading
+from polymux.songs import reader as songs_reader
 from polymux.songs.reader import ReadCatalogue
 
 if TYPE_CHECKING:
@@ -62,12 +62,12 @@ def test_a_reader_finds_damage_inside_of_a_file(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     flip(filled)
-    monkeypatch.setattr(reading, "VERIFIED_AFTER_S", MOST_S)
+    monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", MOST_S)
     with ReadCatalogue(filled) as reader:
         # Nobody has looked, and songs are missing.
         assert named(reader, snippets) != ALL
         assert reader.stats().index["memory_bytes"] == 0
-    monkeypatch.setattr(reading, "VERIFIED_AFTER_S", 0)
+    monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", 0)
     files = {path: path.stat().st_mtime_ns for path in (filled / "segments").iterdir()}
     with ReadCatalogue(filled) as reader:
         reader.identify(snippets[0])
@@ -88,7 +88,7 @@ def test_a_reader_finds_damage_inside_of_a_file(
 def test_a_whole_index_is_read_once_and_stays(
     filled: Path, snippets: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "VERIFIED_AFTER_S", 0)
+    monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", 0)
     with ReadCatalogue(filled) as reader:
         assert reader._index.verification is None
         assert named(reader, snippets) == ALL
@@ -119,8 +119,8 @@ def test_damage_that_comes_later_is_found_by_the_next_look(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A server that is alone with it has nobody else who would see it."""
-    monkeypatch.setattr(reading, "VERIFIED_AFTER_S", 0)
-    monkeypatch.setattr(reading, "VERIFIED_EVERY_S", 1.0)
+    monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", 0)
+    monkeypatch.setattr(songs_reader, "VERIFIED_EVERY_S", 1.0)
     with ReadCatalogue(filled) as reader:
         assert named(reader, snippets) == ALL
         await_verified(reader)
@@ -134,7 +134,7 @@ def test_damage_that_comes_later_is_found_by_the_next_look(
         assert reader.identify(snippets[4]) is None
         assert reader.stats().index["memory_bytes"] > 0
     # Without another look it stays as it is: that is what the look is for.
-    monkeypatch.setattr(reading, "VERIFIED_AFTER_S", MOST_S)
+    monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", MOST_S)
     with ReadCatalogue(filled) as reader:
         assert named(reader, snippets) != ALL
 
@@ -164,7 +164,7 @@ def test_closing_ends_it(
         assert reader._index.verification is not None
         assert reader._index.verification.is_alive()
     assert not reader._index.verification.is_alive()
-    monkeypatch.setattr(reading, "VERIFIED_AFTER_S", 0)
+    monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", 0)
     slow = Slow()
     with ReadCatalogue(filled) as reader:
         native = reader._index.current

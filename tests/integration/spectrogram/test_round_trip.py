@@ -182,7 +182,7 @@ def test_interrupted() -> None:
     """Ctrl-C ends it within a moment: the work looks at its token at each few frames."""
     program = (
         "import time\n"
-        "from polymux import _media\n"
+        "from polymux._native import _media\n"
         "told = []\n"
         "def tell(done):\n"
         "    told.append(done) or len(told) > 1 or print('works', flush=True)\n"

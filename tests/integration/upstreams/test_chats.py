@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from servers import media, steps
 from servers.misbehaving import MisbehavingServer
 from support.polymux_server import CHAT

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux import errors
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.upstreams.client import UpstreamServer
 from polymux.upstreams.openai.backend import OpenAIUpstream
 from servers import media, steps

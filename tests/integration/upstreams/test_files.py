@@ -8,7 +8,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from servers import media, steps
 from servers.forms import FormReader
 from servers.misbehaving import MisbehavingServer

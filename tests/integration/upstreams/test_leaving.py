@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from servers import media, steps
 from servers.misbehaving import MisbehavingServer
 from servers.reference import ReferenceServer

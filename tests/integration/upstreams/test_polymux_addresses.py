@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux import contract
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.service.model import Upload
 from servers import media
 from support.decoy_operations import REQUESTS, with_url

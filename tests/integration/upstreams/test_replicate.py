@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.downloads.url_inputs import Bringer
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.runtime.upstream_settings import upstreams_of
 from servers import media, steps
 from servers.misbehaving import MisbehavingServer

@@ -20,7 +20,7 @@ from polymux.errors import (
     RateLimitError,
     RequestTimeoutError,
 )
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.upstreams.song_recognition.backend import SongRecognitionBackend
 from servers import song_catalogues as said
 from servers.song_recogniser import MATCH, NO_MATCH, SONG, TRACK, SongRecogniser

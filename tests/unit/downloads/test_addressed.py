@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from polymux.downloads.url_inputs import Bringer, addressed
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.service.model import Sink
 from support.services import Scripted, chat_of, running, work_of
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 from polymux import errors
-from polymux.engines.diffusion.upscale import plan as detail_plan
+from polymux.engines.diffusion.upscale import plan as upscale_plan
 from polymux.engines.diffusion.upscale import schedulers
 from polymux.engines.diffusion.upscale.plan import factors, planned, spans, units
 
@@ -71,19 +71,19 @@ def test_too_many_pixels_are_refused_with_both_numbers() -> None:
     with pytest.raises(
         errors.RequestTooLargeError, match=r"10000 x 10000.*100\.0.*and 64 are"
     ) as caught:
-        detail_plan.check(plan, "png")
+        upscale_plan.check(plan, "png")
     assert caught.value.status == 413
     assert caught.value.param == "scale_factor"
-    detail_plan.check(planned({"scale_factor": 2}, 4000, 4000), "png")
+    upscale_plan.check(planned({"scale_factor": 2}, 4000, 4000), "png")
 
 
 @pytest.mark.parametrize(("kind", "side"), [("webp", 16_384), ("jpg", 65_501)])
 def test_sides_that_a_format_cannot_say_are_refused(kind: str, side: int) -> None:
     plan = planned({"scale_factor": 1}, side, 1)
     with pytest.raises(errors.RequestTooLargeError, match=f"{side} x 1 ") as caught:
-        detail_plan.check(plan, kind)
+        upscale_plan.check(plan, kind)
     assert caught.value.param == "output_format"
-    detail_plan.check(plan, "png")
+    upscale_plan.check(plan, "png")
 
 
 @pytest.mark.parametrize("around", [False, True])

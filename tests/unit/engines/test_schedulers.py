@@ -8,7 +8,7 @@ import diffusers
 import pytest
 from polymux import contract
 from polymux.engines.diffusion import schedulers
-from polymux.engines.diffusion.upscale import schedulers as detail_schedulers
+from polymux.engines.diffusion.upscale import schedulers as upscale_schedulers
 from polymux.errors import BadRequestError
 
 #: As the published models have them.
@@ -131,7 +131,7 @@ def test_schedulers_of_a_network_that_is_told_noise_otherwise(name: str) -> None
 
 @pytest.mark.parametrize("name", OF_DETAIL)
 def test_schedulers_of_detail(name: str) -> None:
-    made = detail_schedulers.Solver(name, SD15, 18, 6, "cpu")._scheduler
+    made = upscale_schedulers.Solver(name, SD15, 18, 6, "cpu")._scheduler
     assert told(made) == OF_DETAIL[name]
     assert made.config.get("use_exponential_sigmas", False) is name.endswith("Exponential")
     assert made.config["steps_offset"] == 1
@@ -143,7 +143,7 @@ def test_a_model_s_own_solver_is_none_of_another_one_s() -> None:
         "use_karras_sigmas": True,
     }  # fmt: skip
     assert told(schedulers.of_pictures("DPMSolverMultistep", own))[2:5] == (PP, "midpoint", 2)
-    assert told(detail_schedulers.Solver("DPM++ 2M", own, 18, 6, "cpu")._scheduler)[:5] == (
+    assert told(upscale_schedulers.Solver("DPM++ 2M", own, 18, 6, "cpu")._scheduler)[:5] == (
         MULTI, False, PP, "midpoint", 2,
     )  # fmt: skip
 
@@ -163,6 +163,6 @@ def test_no_choice_of_detail_is_missing_but_those_that_are_refused_by_name() -> 
     assert choices("upscale_image", "A") == set(OF_DETAIL) | REFUSED
     for name in REFUSED:
         with pytest.raises(BadRequestError, match="no solver here does what this one does"):
-            detail_schedulers.named(name)
+            upscale_schedulers.named(name)
     with pytest.raises(BadRequestError, match="no solver here has that name"):
         schedulers.of_pictures("Restart", SDXL)

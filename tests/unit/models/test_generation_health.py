@@ -121,8 +121,9 @@ def test_memory_that_it_will_take(folder: ModelsFolder, tmp_path: Path) -> None:
 def test_nothing_heavy_is_imported(folder: ModelsFolder) -> None:
     """What servers and commands ask before an engine runs needs neither torch nor diffusers."""
     program = (
-        "import sys; from polymux.models import health, choosing; health.generation(); "
-        "choosing.available(); print([one for one in ('torch', 'diffusers', 'numpy') "
+        "import sys; from polymux.models import health; "
+        "from polymux.runtime import model_selection; health.generation(); "
+        "model_selection.available(); print([one for one in ('torch', 'diffusers', 'numpy') "
         "if one in sys.modules])"
     )
     done = subprocess.run(

@@ -8,7 +8,7 @@ import pytest
 from polymux.cli import main
 from polymux.downloads.url_inputs import AddressedBackend, Bringer
 from polymux.errors import InvalidRequestError
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.runtime.upstream_settings import UpstreamSettings, upstreams_of
 from polymux.server.settings.settings import read_settings
 from polymux.upstreams.replicate.backend import ReplicateUpstream

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux.engines.process.in_process import InProcessBackend
 from polymux.errors import InvalidRequestError
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.upstreams.guarded import GuardedWay
 from polymux.upstreams.song_recognition.backend import (
     SongRecognitionBackend,

@@ -11,17 +11,7 @@ if TYPE_CHECKING:
 
     from polymux.client.options import Timeout
     from polymux.client.chat_stream import AsyncChatStream
-    from polymux.client.methods.types import (
-        ChatMessage,
-        ChatReasoningEffort,
-        Function,
-        FunctionName,
-        NamedToolChoice,
-        ResponseFormat,
-        StreamOptions,
-        TextMessage,
-        Tool,
-    )
+    from polymux.client.methods.types import ChatMessage, ChatReasoningEffort, Function, FunctionName, NamedToolChoice, ResponseFormat, StreamOptions, TextMessage, Tool
     from polymux.client.responses import AnswerMessage, ChatCompletion, TextResponse
 
 

@@ -11,12 +11,7 @@ if TYPE_CHECKING:
 
     from polymux.client.multipart import Upload
     from polymux.client.options import Timeout
-    from polymux.client.methods.types import (
-        GenerateImageAScheduler,
-        GenerateImageBScheduler,
-        GenerateImageCScheduler,
-        UpscaleImageAScheduler,
-    )
+    from polymux.client.methods.types import GenerateImageAScheduler, GenerateImageBScheduler, GenerateImageCScheduler, UpscaleImageAScheduler
     from polymux.client.responses import Prediction
 
 

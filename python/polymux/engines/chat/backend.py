@@ -17,7 +17,7 @@ from polymux import errors
 from polymux._util.text import shown
 from polymux.engines.media.decoding_backend import upload_of
 from polymux.engines.media.engine import LOAD_PICTURES, write_new
-from polymux.fetch.fetch import FetchLimits, FetchPolicy, afetch
+from polymux.fetch.fetcher import FetchLimits, FetchPolicy, afetch
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import invalid, refusal
 from polymux.service.model import Sink, Upload
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from polymux.fetch.fetch import Fetched
+    from polymux.fetch.fetcher import Fetched
     from polymux.service.chunks import Chunk
     from polymux.service.model import Product, Work
     from polymux.service.temporary_files import Draft

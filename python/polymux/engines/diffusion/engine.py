@@ -133,8 +133,8 @@ def _sized(request: Request) -> dict[str, Any]:
 
 def _maker(operation: str) -> Any:
     modules = {
-        "generate_image": "pictures",
-        "upscale_image": "detail",
+        "generate_image": "images",
+        "upscale_image": "upscale.upscale",
         "generate_video": "video",
         "generate_music": "music",
     }

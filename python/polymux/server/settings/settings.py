@@ -13,7 +13,7 @@ from polymux.client.options import LONGEST_GENERATION_S
 from polymux.config import state_folder
 from polymux.downloads.settings import DownloadSettings
 from polymux.errors import InvalidRequestError
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.ray.settings import RaySettings
 from polymux.runtime.route_checks import route_problems
 from polymux.runtime.upstream_settings import UpstreamSettings, read_upstreams

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.client.options import SLOW
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import invalid, refusal
 from polymux.service.model import Product

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from polymux.client.chat_stream import AsyncChatStream, ChatChunk
-    from polymux.fetch.fetch import FetchPolicy
+    from polymux.fetch.fetcher import FetchPolicy
     from polymux.service.chunks import Chunk
     from polymux.service.model import Work
     from polymux.upstreams.client import UpstreamServer

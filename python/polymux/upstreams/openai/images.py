@@ -13,7 +13,7 @@ from polymux.upstreams.result_files import decoded, fetched, judged, kept, pictu
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from polymux.fetch.fetch import FetchPolicy
+    from polymux.fetch.fetcher import FetchPolicy
     from polymux.service.model import Made, Sink, Work
     from polymux.upstreams.client import UpstreamServer
 

@@ -12,7 +12,7 @@ from polymux._native.json_numbers import finite
 from polymux.client.options import SLOW
 from polymux.downloads.url_inputs import failure_of
 from polymux.engines.media.decoding_backend import refuse_addresses
-from polymux.fetch.fetch import FetchLimits, FetchPolicy, ajudged
+from polymux.fetch.fetcher import FetchLimits, FetchPolicy, ajudged
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import refusal
 from polymux.service.model import Product, Upload

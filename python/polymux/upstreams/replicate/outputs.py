@@ -14,7 +14,7 @@ from polymux.upstreams.openai.transcriptions import time_of
 from polymux.upstreams.result_files import KINDS, decoded, fetched, judged, kept
 
 if TYPE_CHECKING:
-    from polymux.fetch.fetch import FetchPolicy
+    from polymux.fetch.fetcher import FetchPolicy
     from polymux.service.model import Made, Sink, Work
     from polymux.upstreams.client import UpstreamServer
 

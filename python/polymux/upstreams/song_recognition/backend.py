@@ -10,7 +10,7 @@ from polymux import errors
 from polymux.client.connection import host_of
 from polymux.engines.media.decoding_backend import refuse_addresses
 from polymux.engines.media.engine import SONG_SIGNATURE
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import engine_failed
 from polymux.service.model import Product, Sink

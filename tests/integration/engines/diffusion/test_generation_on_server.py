@@ -19,7 +19,7 @@ import polymux
 import pytest
 from PIL import Image
 from polymux import errors
-from polymux.fetch.fetch import FetchPolicy
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.server.settings.settings import EngineSettings, Limits
 from support import diffusion_models, openai_door
 from support.polymux_server import PolymuxServer

@@ -19,8 +19,7 @@ from polymux.engines.diffusion.previews import Previews
 from polymux.engines.diffusion.prompts import parsed
 from polymux.engines.diffusion.steps import Steps
 from polymux.engines.diffusion.upscale import images, models
-from polymux.engines.diffusion.upscale import plan as detail_plan
-from polymux.engines.diffusion.upscale.plan import units
+from polymux.engines.diffusion.upscale.plan import MOST_PIXELS, calls, check, planned, units
 from polymux.engines.diffusion.upscale.tiled_diffusion import Painter
 from polymux.service.errors import invalid, refusal
 
@@ -71,9 +70,9 @@ def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Ou
             f"handfix={values['handfix']!r}: nothing here repairs hands; ask without",
             param="handfix",
         )
-    plan = detail_plan.planned(values, *picture.size)
-    most = int(studio.options.get("most_detail_pixels", detail_plan.MOST_PIXELS))
-    detail_plan.check(plan, str(values.get("output_format", "png")), most)
+    plan = planned(values, *picture.size)
+    most = int(studio.options.get("most_detail_pixels", MOST_PIXELS))
+    check(plan, str(values.get("output_format", "png")), most)
     member = models.chosen(studio, values, sink)
     work = _Work(studio, request, plan, member, sink, token)
     began = time.monotonic()
@@ -108,7 +107,7 @@ class _Work:
         self._around = self._values.get("pattern") is True
         self._mask = picture_of(request, "mask")
         self._enlarger = images.Enlarger(studio.options, sink, token)
-        self.steps = Steps(sink, token, detail_plan.calls(self._values, plan))
+        self.steps = Steps(sink, token, calls(self._values, plan))
 
     def done(self, pixels: Pixels) -> Pixels:
         """The picture at the end."""

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from polymux.client import event_loop
 from polymux.client.options import Retry, Timeout, native_options
 from polymux.downloads.proxy import GuardedProxy
-from polymux.fetch.fetch import FetchLimits, ajudged
+from polymux.fetch.fetcher import FetchLimits, ajudged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from polymux._native import _core
-    from polymux.fetch.fetch import FetchPolicy
+    from polymux.fetch.fetcher import FetchPolicy
 
 _LOOK_UP = FetchLimits(connect_ms=5_000, total_ms=5_000)
 _DEADLINES = Timeout(10, connect=5, write=5, first_byte=10, idle=5, event=10)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from polymux import errors
-from polymux.fetch.fetch import FetchLimits, ajudged
+from polymux.fetch.fetcher import FetchLimits, ajudged
 from polymux.server.compat.replicate.delivery import Delivery
 from polymux.server.compat.replicate.errors import ReplicateEndpoint, invalid_input
 from polymux.server.compat.replicate.prediction_view import prediction_of
