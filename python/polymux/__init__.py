@@ -104,9 +104,9 @@ if TYPE_CHECKING:
         Cover,
         MediaInfo,
         PcmAudio,
+        Progress,
         StreamInfo,
     )
-    from polymux.progress import Progress
     from polymux.songs.catalogue import Catalogue
     from polymux.songs.results import CatalogueSong, Match
 

@@ -19,17 +19,17 @@ import inspect
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
-from polymux import _jobs
-from polymux._jobs import (
+from polymux.media import conversion as media_conversion
+from polymux.media import probe as media_probe
+from polymux.media.conversion import (
     JobGroup,
     checked_concurrency,
     media_file,
     named_tasks,
     output_folder,
 )
-from polymux.media import probe as media_probe
 from polymux.media.options import EncodingOptions, flag, native_options
-from polymux.progress import Progress, progress_from_native
+from polymux.media.results import Progress, progress_from_native
 
 if TYPE_CHECKING:
     import os
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
-    from polymux._jobs import Names
     from polymux._native import _media
     from polymux.client.chat_stream import AsyncChatStream
+    from polymux.media.conversion import Names
     from polymux.media.inputs import Destination, Source
     from polymux.media.media_file import ConversionOutcome, MediaFile
     from polymux.media.options import CoverPicture, Limits, Preset, Tags, Time, Verify
@@ -142,7 +142,7 @@ async def convert_to_mp3(
         )
     )
     ended = asyncio.Event()
-    conversion = _jobs.start(
+    conversion = media_conversion.start(
         source,
         destination,
         options,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from polymux._frozen import Frozen
 from polymux._util.text import display_name, shown
+from polymux.client.options import Frozen
 from polymux.errors import InvalidRequestError
 
 TYPE_CHECKING = False

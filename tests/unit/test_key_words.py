@@ -6,8 +6,7 @@ import random
 import string
 
 import pytest
-from polymux._key_words import is_of_words
-from polymux._util.redaction import hidden, keep_secret
+from polymux._util.redaction import hidden, is_of_words, keep_secret
 
 KEY = "sk-test-server-f81Zk03bQx27Lw9s"
 

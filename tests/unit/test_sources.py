@@ -33,13 +33,12 @@ STARTERS = {
 #: Where a socket is made or a connection begun, and by what; all else goes by way of these.
 CONNECTORS = {
     # The clients, to the server that they were given.
-    "_connection.py": {"core.Session"},
+    "client/connection.py": {"core.Session"},
     # Addresses of strangers, judged.
-    "fetching.py": {"core.fetch", "core.judged_destination"},
+    "fetch/fetcher.py": {"core.fetch", "core.judged_destination"},
     # The way out of downloads: what is judged, and the operator's own proxy. Within, yt-dlp.
     "downloads/engine.py": {"urlopen", "YoutubeDL"},
-    "downloads/formats.py": {"urlopen"},
-    "downloads/ytdlp.py": {"extract_info"},
+    "downloads/ytdlp.py": {"extract_info", "urlopen"},
     "downloads/upstream_proxy.py": {"open_connection"},
     "downloads/proxy.py": {"open_connection"},
     # Another name for the socket that the chat library listens on, by which it is shut.

@@ -11,7 +11,7 @@ from typing import Any
 import polymux
 import pytest
 from polymux.media import results
-from polymux.progress import progress_from_native
+from polymux.media.results import progress_from_native
 
 REPORT: dict[str, Any] = {
     "duration_s": 10.0, "samples": 441_000, "frames": 385, "bytes": 161_000,

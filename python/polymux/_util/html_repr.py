@@ -18,7 +18,7 @@ class Shown:
         # Here: it takes a quarter of a first request, and answers are no dataclasses.
         from dataclasses import fields
 
-        from polymux.notebook.facts import facts
+        from polymux.notebook.cards import facts
 
         own: Any = self
         return facts(self, self._shown or [one.name for one in fields(own)])

@@ -6,9 +6,14 @@ end in its middle. Whole words of one are no secret: "server" may be said where 
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from typing import Any
+
+TYPE_CHECKING = False
 
 #: Shorter ones could not be told from words.
 _SHORTEST = 4
@@ -85,8 +90,6 @@ def _without_parts(text: str) -> str:
 
 def _part_around(text: str, at: int, least: int) -> tuple[int, int]:
     """The longest part of a key that has the piece of the text there; nothing before `least`."""
-    from polymux._key_words import is_of_words
-
     best = at, at
     piece = text[at : at + _PIECE]
     for secret in list(_KNOWN):
@@ -119,3 +122,51 @@ def hidden_in(value: Any) -> Any:
     if isinstance(value, list):
         return [hidden_in(one) for one in value]
     return value
+
+
+#: Letter to those that stand behind it in English, but for what is rare.
+_BEHIND = {
+    "a": "bcdefgiklmnprstuvwxyz", "b": "abceilmorsuy", "c": "acehiklmoprstuy",
+    "d": "abcdefgilmoprstuy", "e": "abcdefghilmnopqrstuvwxy", "f": "adefilorstu",
+    "g": "aeghilmnoprstu", "h": "aeilmorstu", "i": "abcdefgiklmnoprstvxz", "j": "aeosu",
+    "k": "aeilnsu", "l": "abcdefiklmnopstuvy", "m": "abcdeiklmopstu",
+    "n": "abcdefghiklmnoprstuvwxy", "o": "abcdefgiklmnoprstuvwxy", "p": "acdehilmnoprstuy",
+    "q": "u", "r": "abcdefgiklmnoprstuvwy", "s": "acdefhiklmoprstuwy", "t": "abcdefhilmnoprstuwy",
+    "u": "abcdefgilmnoprstx", "v": "aeio", "w": "aehinors", "x": "acdeilpt", "y": "bceilmnopst",
+    "z": "ae",
+}  # fmt: skip
+_TOKEN = re.compile(r"[A-Za-z0-9]+")
+#: In one case, as sentences have them.
+_WORD = re.compile(r"[a-z]{2,15}|[A-Z][a-z]{1,14}|[A-Z]{2,15}")
+#: So much of a key must be something else, or its words are the secret.
+_LEAST_SECRET = 16
+
+
+def is_of_words(key: str, start: int, end: int) -> bool:
+    """Whether a part of a key is nothing but whole words of it, and no secret.
+
+    Args:
+        key: The key.
+        start: Where its part begins.
+        end: Where its part ends.
+
+    Example:
+        >>> key = "sk-test-server-f81Zk03bQx27Lw9s"
+        >>> is_of_words(key, 3, 14), is_of_words(key, 8, 24), is_of_words(key, 4, 14)
+        (True, False, False)
+    """
+    secret = 0
+    for found in _TOKEN.finditer(key):
+        inside = max(found.start(), start) < min(found.end(), end)
+        word = _is_word(found[0])
+        if inside and (not word or found.start() < start or found.end() > end):
+            return False
+        secret += 0 if word else len(found[0])
+    return secret >= _LEAST_SECRET
+
+
+def _is_word(text: str) -> bool:
+    if not _WORD.fullmatch(text):
+        return False
+    small = text.lower()
+    return all(after in _BEHIND[one] for one, after in pairwise(small))

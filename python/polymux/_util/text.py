@@ -1,6 +1,9 @@
 """Text from outside, made safe to show: bounded in length, free of control characters."""
 
+from __future__ import annotations
+
 import os
+import re
 
 from polymux._util.redaction import hidden
 
@@ -66,3 +69,14 @@ def size(count: float) -> str:
             break
         count, unit = count / 1000, larger
     return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+
+
+#: Pictures that are read: PNG, JPEG, TIFF, BMP, GIF, WebP, PNM. Of BMP's two letters words begin,
+#: so what is reserved in its header counts too.
+PICTURE = re.compile(
+    rb"\x89PNG\r\n\x1a\n|\xff\xd8\xff|II[*+]\0|MM\0[*+]|BM.{4}\0{4}|GIF8[79]a|RIFF.{4}WEBP|"
+    rb"P[1-6][ \t\r\n]",
+    re.DOTALL,
+)
+#: What no text has, and every container of media: they have lengths and counts at their beginning.
+NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")

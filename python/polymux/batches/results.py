@@ -65,7 +65,7 @@ class BatchItem:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        from polymux.notebook.facts import batch_item
+        from polymux.notebook.cards import batch_item
 
         return batch_item(self)
 
@@ -197,6 +197,6 @@ class BatchReport:
 
     def _repr_html_(self) -> str:
         """Tables for notebooks: what became of all, and of those that failed."""
-        from polymux.notebook.facts import batch_report
+        from polymux.notebook.cards import batch_report
 
         return batch_report(self)

@@ -9,7 +9,6 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from polymux._jobs import JobGroup
 from polymux._util.text import clock, display_name, size
 from polymux.cli.conversion_plan import STREAM, Item
 from polymux.cli.terminal import (
@@ -27,6 +26,7 @@ from polymux.errors import (
     PolymuxError,
     UnsupportedMediaError,
 )
+from polymux.media.conversion import JobGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -198,9 +198,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_here(options: argparse.Namespace) -> int:
-    from polymux._jobs import checked_concurrency
     from polymux.cli.conversion_plan import plan
     from polymux.cli.conversions import Conversions
+    from polymux.media.conversion import checked_concurrency
     from polymux.media.options import native_options
 
     server.refuse_without_server(

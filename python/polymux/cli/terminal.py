@@ -13,7 +13,7 @@ from polymux._util.text import clock, printable, size
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from polymux.progress import Progress
+    from polymux.media.results import Progress
 
 _BAR_COLUMNS = 24
 #: Control characters (C0 and C1) to their escapes.

@@ -3,24 +3,142 @@
 from __future__ import annotations
 
 from time import monotonic
+from typing import TYPE_CHECKING
 
+from polymux.client.answer import Answer
 from polymux.client.base import ClientBase
 from polymux.client.methods.asynchronous import AsyncOperations
+from polymux.client.polling import (
+    Events,
+    Pages,
+    Watch,
+    as_prediction,
+    checked_answer,
+    events_request,
+    failures_told,
+    path_of,
+    prediction_request,
+)
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
     from types import TracebackType
     from typing import Any, Self
 
     from polymux._native import _core
-    from polymux.async_predictions import AsyncPredictions
     from polymux.client.call import Call
     from polymux.client.chat_stream import AsyncChatStream
+    from polymux.client.connection import Connection
     from polymux.client.options import Timeout
     from polymux.client.responses import Prediction
+    from polymux.client.settings import Settings
 
-__all__ = ["AsyncClient"]
+__all__ = ["AsyncClient", "AsyncPredictions"]
+
+
+class AsyncPredictions:
+    """The jobs of a server; `polymux.AsyncClient.predictions`, the twin of `Predictions`."""
+
+    __slots__ = ("_connection", "_settings")
+
+    def __init__(self, connection: Connection, settings: Settings) -> None:
+        """Of a client's connection."""
+        self._connection = connection
+        self._settings = settings
+
+    async def get(
+        self,
+        prediction: Prediction | str,
+        *,
+        timeout: float | Timeout | None = None,
+    ) -> Prediction:
+        """A job as it is now; see `Predictions.get`."""
+        return as_prediction(await self._ask("GET", path_of(prediction), timeout))
+
+    async def list(
+        self,
+        *,
+        timeout: float | Timeout | None = None,
+    ) -> AsyncIterator[Prediction]:
+        """The jobs of the client's key; see `Predictions.list`."""
+        pages = Pages()
+        while (target := pages.target()) is not None:
+            for job in pages.read(await self._ask("GET", target, timeout)):
+                yield job
+
+    async def cancel(
+        self,
+        prediction: Prediction | str,
+        *,
+        timeout: float | Timeout | None = None,
+    ) -> Prediction:
+        """Asks for the end of a job; see `Predictions.cancel`."""
+        return as_prediction(await self._ask("POST", f"{path_of(prediction)}/cancel", timeout))
+
+    async def events(
+        self,
+        prediction: Prediction | str,
+        *,
+        timeout: float | Timeout | None = None,
+    ) -> AsyncIterator[Prediction]:
+        """A job as it changes; see `Predictions.events`."""
+        from polymux.client import event_loop
+
+        session = self._connection.session()
+        request = events_request(self._connection, self._settings, prediction, timeout)
+        exchange = session.start(event_loop.port(), *request, "pieces")
+        news = Events(self._connection, self._settings.longest_event_bytes)
+        try:
+            while not news.ended:
+                with failures_told():
+                    await event_loop.news(exchange)
+                ended = exchange.ended
+                for job in news.read(exchange.take_bytes()):
+                    yield job
+                if ended:
+                    with failures_told():
+                        checked_answer(Answer(exchange.outcome(), self._connection))
+                        news.finish()
+        finally:
+            exchange.close()
+
+    async def wait(
+        self,
+        prediction: Prediction | str,
+        *,
+        on_progress: Callable[[Prediction], object] | None = None,
+        timeout: float | Timeout | None = None,
+    ) -> Prediction:
+        """Waits for the end of a job; see `Predictions.wait`. `on_progress` may be asynchronous."""
+        from asyncio import sleep
+        from inspect import isawaitable
+
+        watch = Watch(self._settings, prediction, timeout, told=on_progress is not None)
+        job = None if isinstance(prediction, str) else prediction
+        while True:
+            if on_progress is not None and watch.is_news(job):
+                said = on_progress(job)
+                if isawaitable(said):
+                    await said
+            if job is not None and job.finished:
+                return job.raise_for_status()
+            if job is not None:
+                await sleep(watch.pause())
+            job = await self.get(prediction, timeout=watch.rest())
+
+    async def _ask(self, method: str, target: str, timeout: float | Timeout | None) -> Answer:
+        from polymux.client import event_loop
+
+        session = self._connection.session()
+        request = prediction_request(self._connection, self._settings, method, target, timeout)
+        with failures_told():
+            exchange = session.start(event_loop.port(), *request, "whole")
+            outcome = await event_loop.outcome(exchange, None, None)
+            return checked_answer(Answer(outcome, self._connection))
+
+
+TYPE_CHECKING = False
+
 
 #: Loaded by the first call, as making a client costs nothing; and once, as calls come often.
 _calls: Any = None
@@ -55,8 +173,6 @@ class AsyncClient(ClientBase, AsyncOperations):
     @property
     def predictions(self) -> AsyncPredictions:
         """The server's jobs: `get`, `list`, `cancel`, `events`, `wait`."""
-        from polymux.async_predictions import AsyncPredictions
-
         return AsyncPredictions(self._connection, self._settings)
 
     async def _call(

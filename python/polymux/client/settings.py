@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from polymux._frozen import Frozen
 from polymux._util.redaction import keep_secret
 from polymux.client import options
+from polymux.client.options import Frozen
 from polymux.config import LONGEST_HEADER
 
 TYPE_CHECKING = False

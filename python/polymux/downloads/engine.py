@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux._util.text import printable, shortened
-from polymux.downloads.formats import finished, live
-from polymux.downloads.ytdlp import asks_as_browser, extracted, loaded_library, site_failed
+from polymux.downloads.ytdlp import (
+    asks_as_browser,
+    extracted,
+    finished,
+    live,
+    loaded_library,
+    site_failed,
+)
 from polymux.engines.base import Cancelled, Engine, Output
 from polymux.media.options import cover_type
 from polymux.service.errors import refusal
@@ -159,7 +165,7 @@ class DownloadEngine(Engine):
     def _looked_at(
         self, library: Any, info: dict[str, Any], part: dict[str, Any]
     ) -> dict[str, Any]:
-        """A part with all that it is asked for by; see `polymux.downloads.formats.finished`."""
+        """A part with all that it is asked for by; see `polymux.downloads.ytdlp.finished`."""
         told = dict(part)
         told.setdefault("http_headers", info.get("http_headers") or {})
         if asks_as_browser(library):

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from polymux import errors
-from polymux._first_bytes import NO_TEXT
-from polymux._util.text import display_name
+from polymux._util.text import NO_TEXT, display_name
 from polymux.fetch.fetcher import FetchLimits, afetch
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import refusal

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
 from polymux.engines.media.engine import MEASURE_PICTURE, MEASURE_SOUND
+from polymux.service.admission import Pace
 from polymux.service.errors import engine_failed
 from polymux.service.model import Estimate, Sink
-from polymux.service.pace import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

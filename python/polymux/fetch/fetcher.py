@@ -13,23 +13,12 @@ import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from polymux._fetch_rest import FetchStart, Unfinished
 from polymux._util.text import shown
 from polymux.fetch.policy import FetchLimits, FetchPolicy, native_limits, native_policy
 from polymux.fetch.threads import on_a_thread
 from polymux.media.inputs import is_path, path_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from polymux._native import _core
-    from polymux._util.atomic_file import PendingFile
-    from polymux.media.inputs import Destination
-
-    #: Called with bytes of the body so far, decoded, and the bytes that the answer declared.
-    OnProgress = Callable[[int, int | None], object]
 
 __all__ = [
     "FetchLimits",
@@ -43,6 +32,62 @@ __all__ = [
     "fetch",
     "fetch_rest",
 ]
+
+
+class FetchStart(NamedTuple):
+    """An answer whose body comes next, and what it takes to ask for its rest should it break off.
+
+    Attributes:
+        status: HTTP's status code.
+        offset: Where the body begins, in bytes: behind what was there, or at 0.
+        whole_bytes: The length of all, with what was there; None where the answer does not say.
+        etag: Its strong entity tag; empty where it has none.
+        is_encoded: Whether the server has encoded it: then what is written is not what a server
+            counts bytes of, and no rest of it can be asked for.
+    """
+
+    status: int
+    offset: int
+    whole_bytes: int | None
+    etag: str
+    is_encoded: bool
+
+
+class Unfinished(Protocol):
+    """A file that keeps what has come of a body, for `fetch_rest` to go on with."""
+
+    @property
+    def descriptor(self) -> int:
+        """Open for writing. The body is written where it stands, and it stays open."""
+
+    @property
+    def have_bytes(self) -> int:
+        """What has come, from the beginning; 0 for nothing."""
+
+    @property
+    def whole_bytes(self) -> int | None:
+        """The length of all; None where nobody knows it."""
+
+    @property
+    def etag(self) -> str:
+        """The entity tag of what has come; empty where it has none, or is not to be sent."""
+
+    def begins(self, start: FetchStart) -> None:
+        """Called before the first byte of the body: with an offset of 0 what was there is to go.
+
+        What it raises ends the fetch and comes out unchanged.
+        """
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from polymux._native import _core
+    from polymux._util.atomic_file import PendingFile
+    from polymux.media.inputs import Destination
+
+    #: Called with bytes of the body so far, decoded, and the bytes that the answer declared.
+    OnProgress = Callable[[int, int | None], object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
+import math
 import os
+import shutil
+import sys
+import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from weakref import WeakSet
 
-from polymux import _local_folders, contract
-from polymux._local_store import LocalStore
-from polymux._open_calls import OpenCalls
+from polymux import contract
 from polymux.client import responses
 from polymux.client.answer import Answer
 from polymux.client.methods.results import RESULTS
 from polymux.client.request import messages_of
 from polymux.engines.media.decoding_backend import refuse_addresses
 from polymux.engines.process.in_process import InProcessBackend
-from polymux.errors import NoMatchError, PredictionFailedError
+from polymux.errors import NoMatchError, OperationCancelledError, PredictionFailedError
 from polymux.local.inputs import Intake, upload_of
 from polymux.local.local_file import LocalFile
 from polymux.media.inputs import path_bytes
-from polymux.service import shapes
+from polymux.service import job_table
 from polymux.service.admission import Bounds
 from polymux.service.errors import restored
 from polymux.service.model import LOCAL, Work
 from polymux.service.service import Service
+from polymux.service.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from types import TracebackType
 
     from polymux.client.responses import Prediction
     from polymux.downloads.settings import DownloadSettings
@@ -38,7 +44,6 @@ if TYPE_CHECKING:
     from polymux.server.settings.settings import EngineSettings, ServerSettings
     from polymux.service.backend import Backend
     from polymux.service.job_table import Job
-    from polymux.service.store import Store
     from polymux.songs.catalogue import Catalogue
     from polymux.summaries.settings import SummaryOptions
     from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
@@ -53,6 +58,161 @@ __all__ = [
     "result_of",
     "work_of",
 ]
+
+_CAP_BYTES = 100 << 30
+_OWN_LIFE_S = 7 * 86400.0
+
+
+class LocalStore(Store):
+    """A store that several may close at once.
+
+    Args:
+        folder: Made where there is none.
+        is_users: Whether it is the user's: results stay until they are removed by hand. Else they
+            go with the folder, or after seven days.
+
+    Raises:
+        StoreError: Another has it open; it is damaged; it cannot be written.
+    """
+
+    def __init__(self, folder: Path, *, is_users: bool) -> None:
+        """Opens it."""
+        self._one_closes = threading.Lock()
+        life_s = math.inf if is_users else _OWN_LIFE_S
+        super().__init__(folder, cap_bytes=_CAP_BYTES, life_s=life_s)
+        if is_users:
+            try:
+                self._keep()
+            except BaseException:
+                self.close()
+                raise
+
+    def _keep(self) -> None:
+        """Takes the end from what earlier releases have written down with one.
+
+        Nobody has swept yet, so it holds for files whose time is over as well. What a server keeps
+        in the same folder has its own. The catalogue's thread has nothing to do yet.
+        """
+        self._database.execute(
+            "UPDATE files SET expires_at = ? WHERE owner = ? AND expires_at < ?",
+            (math.inf, LOCAL.id, math.inf),
+        )
+
+    def close(self) -> None:
+        """Finishes what is being written, and lets the next one in. Any number of times.
+
+        A loop that ends leaves the thread behind on which it was doing this, and does it again.
+        """
+        with self._one_closes:
+            super().close()
+
+
+class _OpenCall:
+    """A call in its task; ended by cancelling that, which its caller is told of by an error."""
+
+    def __init__(self, calls: OpenCalls) -> None:
+        self._calls = calls
+        self._is_ended = False
+
+    def __enter__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101
+        self.task = task
+        self._cancelling = task.cancelling()
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._calls.open.add(self)
+
+    def end(self) -> None:
+        self._is_ended = True
+        self.task.cancel()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._calls.open.discard(self)
+        self.over.set_result(None)
+        if not self._is_ended:
+            return
+        # As in asyncio.timeout: what others have cancelled stays cancelled.
+        is_ours = self.task.uncancel() <= self._cancelling
+        if is_ours and kind is not None and issubclass(kind, asyncio.CancelledError):
+            raise OperationCancelledError("it was closed while this was done") from error
+
+
+class OpenCalls:
+    """Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        """There is none."""
+        self.open: set[_OpenCall] = set()
+        self._streams: WeakSet[OpenStream] = WeakSet()
+
+    def entered(self) -> _OpenCall:
+        """A scope for what a call does in the current task.
+
+        Raises:
+            OperationCancelledError: `end` was called meanwhile.
+        """
+        return _OpenCall(self)
+
+    def stream(self, pieces: AsyncGenerator[bytes]) -> OpenStream:
+        """The pieces, which may be read as long as nobody has called `end`."""
+        found = OpenStream(self, pieces)
+        self._streams.add(found)
+        return found
+
+    async def end(self, longest_s: float) -> None:
+        """Cancels all but its caller's own, and waits until they have stopped, at most so long."""
+        own = asyncio.current_task()
+        ending = [one for one in self.open if one.task is not own]
+        for one in ending:
+            one.end()
+        if ending:
+            await asyncio.wait([one.over for one in ending], timeout=longest_s)
+        for stream in list(self._streams):
+            await stream.end()
+
+
+class OpenStream:
+    """The pieces of a stream, each of which is a call of its own."""
+
+    def __init__(self, calls: OpenCalls, pieces: AsyncGenerator[bytes]) -> None:
+        """Nothing is begun."""
+        self._calls = calls
+        self._pieces = pieces
+        self._is_read = self._is_over = False
+
+    def __aiter__(self) -> OpenStream:
+        """Itself."""
+        return self
+
+    async def __anext__(self) -> bytes:
+        """The next piece.
+
+        Raises:
+            OperationCancelledError: What it is of is closed.
+        """
+        if self._is_over:
+            raise OperationCancelledError("it was closed before the stream's end")
+        self._is_read = True
+        try:
+            with self._calls.entered():
+                return await anext(self._pieces)
+        finally:
+            self._is_read = False
+
+    async def aclose(self) -> None:
+        """Ends what makes them, unless one is being read."""
+        if not self._is_read:
+            await self._pieces.aclose()
+
+    async def end(self) -> None:
+        """The same for good: whoever reads on is told."""
+        self._is_over = True
+        await self.aclose()
 
 
 class LocalHome:
@@ -92,7 +252,7 @@ class LocalHome:
         """Opens the store."""
         self.calls = OpenCalls()
         given = None if folder is None else os.fsdecode(path_bytes(folder))
-        self._own = _local_folders.made() if given is None else None
+        self._own = made() if given is None else None
         try:
             self.folder = Path(self._own or given or "").expanduser().absolute()
             self.store = LocalStore(self.folder, is_users=self._own is None)
@@ -139,7 +299,7 @@ class LocalHome:
     def remove(self) -> None:
         """Removes the folder, where it was made for this."""
         if self._own is not None:
-            _local_folders.remove(self._own)
+            remove(self._own)
 
     def leave_to_parent(self) -> None:
         """In a forked process: nothing of it is used here any more, and nothing of it ended."""
@@ -308,7 +468,7 @@ def result_of(operation: str, value: Any, answer: LocalAnswer) -> Any:
 
 def prediction_of(job: Job, store: Store) -> Prediction:
     """A job as the result that callers know."""
-    value = shapes.prediction(job, lambda name: _address(store, name))
+    value = job_table.prediction(job, lambda name: _address(store, name))
     return responses.Prediction.of_value(value, LocalAnswer())
 
 
@@ -332,6 +492,45 @@ def finished(job: Job, store: Store) -> Any:
         return prediction_of(job, store)
     return result_of(
         job.operation,
-        shapes.linked(job.output, lambda name: _address(store, name)),
+        job_table.linked(job.output, lambda name: _address(store, name)),
         LocalAnswer(),
     )
+
+
+#: Of this process.
+_MADE: set[str] = set()
+
+
+def made() -> str:
+    """A new one, which is removed when this program ends, if nobody has removed it before."""
+    folder = tempfile.mkdtemp(prefix="polymux-local-")
+    _MADE.add(folder)
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None and processes.parent_process() is not None:
+        from multiprocessing.util import Finalize
+
+        # Its workers end without what `atexit` knows.
+        Finalize(None, _remove_all, exitpriority=0)
+    return folder
+
+
+def remove(folder: str) -> None:
+    """Removes one with all that is in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    _MADE.discard(folder)
+
+
+@atexit.register
+def _remove_all() -> None:
+    """At the end of the program. What engines may still write is theirs until they have ended."""
+    if not _MADE:
+        return
+    from polymux.engines.leaving import end_all
+
+    end_all()
+    for folder in list(_MADE):
+        remove(folder)
+
+
+# A forked process must leave its parent's alone.
+os.register_at_fork(after_in_child=_MADE.clear)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux.mcp.answers import MadeFile, Outcome
 from polymux.mcp.arguments import checked
-from polymux.service import shapes
+from polymux.service import job_table
 from polymux.service.errors import invalid, restored
 from polymux.service.job_table import CANCELED, SUCCEEDED
 from polymux.service.model import Upload, Work, heard_at_the_end
@@ -145,7 +145,7 @@ async def _upload(one: Input, service: Service, drafts: ExitStack) -> Upload:
 def _files_of(job: Job, service: Service) -> list[StoredFile]:
     """The files that an output names, in its order."""
     names: list[str] = []
-    shapes.linked(job.output, names.append)
+    job_table.linked(job.output, names.append)
     return [file for name in names if (file := service.store.media.find(name)) is not None]
 
 

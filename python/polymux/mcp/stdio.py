@@ -20,7 +20,7 @@ from polymux.local.home import LocalHome
 from polymux.mcp.arguments import LONGEST_JSON_BYTES
 from polymux.mcp.on_service import ServiceDesk
 from polymux.mcp.protocol import Visitor, make_server
-from polymux.service import shapes
+from polymux.service import job_table
 from polymux.service.model import LOCAL
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ async def local_desk(folder: str | os.PathLike[str] | None = None) -> AsyncItera
 
     def answer_of(job: Job) -> Any:
         if RESULTS[job.operation] == "Prediction":
-            return shapes.prediction(job, address)
-        return shapes.linked(job.output, address)
+            return job_table.prediction(job, address)
+        return job_table.linked(job.output, address)
 
     await home.service.start()
     try:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from polymux.errors import InvalidRequestError, OperationCancelledError
 from polymux.media.inputs import native_source, path_bytes
 from polymux.media.options import flag, native_limits
-from polymux.media.results import ConversionWarning
-from polymux.progress import progress_from_native
+from polymux.media.results import ConversionWarning, progress_from_native
 
 if TYPE_CHECKING:
     import os
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from polymux.media.options import Limits
-    from polymux.progress import Progress
+    from polymux.media.results import Progress
 
     FilePath: TypeAlias = str | os.PathLike[str]
 

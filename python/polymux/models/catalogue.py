@@ -17,7 +17,7 @@ from polymux._util.text import display_name, shown
 from polymux.models import manifest
 from polymux.models.errors import ModelError
 from polymux.models.families import FAMILIES, is_name
-from polymux.models.tables import Table
+from polymux.models.manifest import Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,32 +7,61 @@ ones are linked. Bytes that are shown in one result have a bound.
 from __future__ import annotations
 
 from base64 import b64encode
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from polymux._util.text import clock, size
 from polymux.errors import PolymuxError
-from polymux.notebook.markup import escaped, is_address, link, preformatted, table
+from polymux.notebook.markup import code, escaped, is_address, link, markdown, preformatted, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from polymux.client.responses import Prediction, Song, SongList, TranscriptChunk
+    from polymux.batches.results import BatchItem, BatchReport
+    from polymux.client.responses import (
+        AnswerMessage,
+        ChatCompletion,
+        Choice,
+        Prediction,
+        Song,
+        SongList,
+        TranscriptChunk,
+    )
     from polymux.media.media_file import ConversionOutcome, MediaFile
     from polymux.media.results import ConversionReport, Cover, MediaInfo, PcmAudio, StreamInfo
+    from polymux.songs.results import (
+        AddReport,
+        CatalogueSong,
+        CatalogueStatistics,
+        CheckReport,
+        Match,
+    )
 
 __all__ = [
+    "add_report",
+    "batch_item",
+    "batch_report",
+    "catalogue_song",
+    "chat_completion",
+    "check_report",
+    "choice",
     "conversion_outcome",
     "conversion_report",
     "cover",
+    "facts",
     "linked_path",
+    "match",
     "media_info",
+    "message",
     "pcm_audio",
     "prediction",
     "song",
     "song_list",
+    "statistics",
 ]
+
 
 _MOST_BYTES = 10_000_000
 _MOST_COVER_BYTES = 1_000_000
@@ -249,3 +278,185 @@ def _wave(audio: PcmAudio, data: memoryview[int]) -> bytes:
 def key_values(pairs: Iterable[tuple[str, Any]]) -> str:
     """Names and values, all of them text."""
     return table([(escaped(name), escaped(value)) for name, value in pairs])
+
+
+_ORDINARY_ENDS = (None, "stop", "tool_calls", "function_call")
+
+
+def chat_completion(answer: ChatCompletion) -> str:
+    """The answers, one below the other, with the calls they ask for and how they ended.
+
+    Example:
+        >>> import polymux
+        >>> from polymux.notebook.cards import chat_completion
+        >>> body = b'{"choices": [{"message": {"content": "# Hello"}, "finish_reason": "length"}]}'
+        >>> print(chat_completion(polymux.ChatCompletion.decode(body)))
+        # Hello
+        <BLANKLINE>
+        *Ended by: length*
+    """
+    return "\n\n---\n\n".join(choice(one) for one in answer.choices)
+
+
+def choice(one: Choice) -> str:
+    """One answer: what was written, the calls it asks for, and how it ended."""
+    parts = [message(one.message)]
+    if one.finish_reason not in _ORDINARY_ENDS:
+        parts.append(f"*Ended by: {markdown(one.finish_reason or '')}*")
+    return "\n\n".join(part for part in parts if part)
+
+
+def message(one: AnswerMessage) -> str:
+    """What was written, and the calls it asks for."""
+    parts = [markdown(one.content)] if one.content else []
+    for call in one.tool_calls:
+        parts.append(markdown(f"Calls {call.name}:"))
+        parts.append(code(call.arguments, "json"))
+    return "\n\n".join(parts)
+
+
+_COVER_PIXELS = 160
+
+
+def catalogue_song(song: CatalogueSong) -> str:
+    """A card: cover, title, artist, album, length."""
+    try:
+        picture = song.read_cover()
+    except PolymuxError:
+        picture = None  # The file is gone; what is known of it is not.
+    shown = "" if picture is None else cover(picture, _COVER_PIXELS)
+    # The file's own address is not shown: no browser follows it, and it says who keeps it where.
+    name = link(song.url, song.name) if is_address(song.url) else escaped(song.name)
+    facts = [escaped(song.album)] if song.album else []
+    facts += [str(song.year)] if song.year is not None else []
+    facts.append(clock(song.duration_s))
+    return f"<div>{shown}<div><b>{name}</b></div><div>{', '.join(facts)}</div></div>"
+
+
+def match(one: Match) -> str:
+    """The song that was recognised: where in it, and how surely."""
+    facts = [("at", clock(one.offset_s)), ("confidence", f"{one.confidence:.0%}")]
+    for name in ("speed", "tempo", "pitch"):
+        factor = getattr(one, name)
+        if factor != 1.0:
+            facts.append((name, f"{factor:.3f} times"))
+    if one.runner_up is not None:
+        second = one.runner_up
+        facts.append(("next best", f"{second.song.name} ({second.confidence:.0%})"))
+    return f"<div>{catalogue_song(one.song)}{key_values(facts)}</div>"
+
+
+def add_report(report: AddReport) -> str:
+    """What became of the files, and why some are not there."""
+    names = ("added", "updated", "moved", "duplicates", "unchanged")
+    facts = [(name, str(getattr(report, name))) for name in names if getattr(report, name)]
+    facts += [("missing", str(len(report.missing)))] if report.missing else []
+    facts.append(("listened to", f"{clock(report.audio_s)} in {report.elapsed_s:.1f} s"))
+    if report.cancelled:
+        facts.append(("ended", "before its end"))
+    failed = [(escaped(one.path.name), escaped(one.error)) for one in report.failed]
+    return key_values(facts) + (table(failed, ("failed", "why")) if failed else "")
+
+
+def statistics(one: CatalogueStatistics) -> str:
+    """How much a catalogue holds."""
+    return key_values(
+        [
+            ("songs", one.songs),
+            ("recordings", one.recordings),
+            ("groups", one.groups),
+            ("length", clock(one.duration_s)),
+            ("database", f"{size(one.database_bytes)}, {one.library}"),
+            *((f"index, {name}", number) for name, number in one.index.items()),
+        ]
+    )
+
+
+_MOST_ROWS = 20
+
+
+def facts(one: object, names: Iterable[str]) -> str:
+    """Names and values; what is not known, or empty, is left out.
+
+    Args:
+        one: The result.
+        names: Its attributes, in the order in which they are shown.
+
+    Example:
+        >>> from polymux import Progress
+        >>> from polymux.notebook.cards import facts
+        >>> told = facts(Progress(30.0, None, 480_000, 0.5), ("position_s", "duration_s"))
+        >>> "position s" in told, "duration" in told
+        (True, False)
+    """
+    found = ((name.replace("_", " "), _plain(getattr(one, name))) for name in names)
+    return key_values((name, value) for name, value in found if value != "")
+
+
+def _plain(value: Any) -> str:
+    """A value in short. Of a file the name: its folder says who keeps it where."""
+    if value is None or value in ((), [], {}, ""):
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Path):
+        return value.name
+    if isinstance(value, tuple):
+        return ", ".join(map(_plain, value))
+    return str(value)
+
+
+def batch_item(item: BatchItem) -> str:
+    """An input and what became of it; the results are linked where a notebook can reach them."""
+    rows = [("input", escaped(_input(item)))]
+    rows += [("output", linked_path(path, path.name)) for path in item.outputs[:_MOST_ROWS]]
+    if item.error_code is not None:
+        rows.append(("why", escaped(_why(item))))
+    return table(rows) + facts(item, ("state", "tries", "elapsed_s", "size_bytes"))
+
+
+def _input(item: BatchItem) -> str:
+    return item.input if item.size_bytes is None else Path(item.input).name
+
+
+def _why(item: BatchItem) -> str:
+    """What went wrong, without the path that its own message begins with."""
+    message = (item.error_message or "").removeprefix(f"{item.input}: ")
+    return f"{item.error_code}: {message}"
+
+
+def batch_report(report: BatchReport) -> str:
+    """How a batch went, and which inputs failed and why: the first of them."""
+    rows = [(name, escaped(getattr(report, name))) for name in ("total", "done")]
+    others = ("failed", "waiting", "kept", "copied", "repeated", "ignored", "remade")
+    rows += [(name, escaped(count)) for name in others if (count := getattr(report, name))]
+    rows += [("unread", escaped(one)) for one in report.unread[:_MOST_ROWS]]
+    rows.append(("took", clock(report.elapsed_s)))
+    rows.append(("manifest", linked_path(report.manifest, report.manifest.name)))
+    failed = []
+    if report.failed:
+        try:
+            first = islice(report.items("failed"), _MOST_ROWS)
+            failed = [(escaped(_input(item)), escaped(_why(item))) for item in first]
+        except PolymuxError as error:
+            failed = [("", escaped(error))]  # The manifest is gone; the counts are not.
+    return table(rows) + (table(failed, ("failed", "why")) if failed else "")
+
+
+def check_report(report: CheckReport) -> str:
+    """Whether a catalogue is whole, and what is not."""
+    told = "everything is as it should be" if report.is_whole else "something is wrong"
+    rows = [("catalogue", told)]
+    rows += [("problem", escaped(one)) for one in report.problems[:_MOST_ROWS]]
+    rows += [("index made anew", escaped(one)) for one in report.damaged_segments[:_MOST_ROWS]]
+    rows += _songs("missing", report.missing) + _songs("to be listened to again", report.stale)
+    return table(rows)
+
+
+def _songs(words: str, songs: tuple[CatalogueSong, ...]) -> list[tuple[str, str]]:
+    rows = [(words, escaped(one.name)) for one in songs[:_MOST_ROWS]]
+    if len(songs) > _MOST_ROWS:
+        rows.append((words, f"and {len(songs) - _MOST_ROWS} more"))
+    return rows

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from polymux._util.text import display_name
 from polymux.errors import InternalServerError
-from polymux.service.ages import ages_of
-from polymux.service.clock import SteadyClock
+from polymux.service.clock import SteadyClock, ages_of
 from polymux.service.database import Database
 from polymux.service.errors import StoreError
 from polymux.service.job_table import JobTable
@@ -53,7 +52,7 @@ class Store:
         cap_bytes: Most that all files may take. Default: 20 GiB.
         life_s: How long jobs that have ended, and their files, are kept. Default: a day.
         clock: Seconds since 1970. Of a `SteadyClock`, the default, leaps between two servers are
-            found out, see `polymux.service.ages.Ages`; any other is believed.
+            found out, see `polymux.service.clock.Ages`; any other is believed.
 
     Raises:
         StoreError: Another process has it open; it is damaged; it cannot be written; it is no

@@ -89,7 +89,7 @@ class CatalogueSong:
 
     def _repr_html_(self) -> str:
         """A card for notebooks."""
-        from polymux.notebook.song_cards import catalogue_song
+        from polymux.notebook.cards import catalogue_song
 
         return catalogue_song(self)
 
@@ -143,7 +143,7 @@ class Match:
 
     def _repr_html_(self) -> str:
         """The song's card for notebooks, and how sure this is."""
-        from polymux.notebook.song_cards import match
+        from polymux.notebook.cards import match
 
         return match(self)
 
@@ -217,7 +217,7 @@ class AddReport:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        from polymux.notebook.song_cards import add_report
+        from polymux.notebook.cards import add_report
 
         return add_report(self)
 
@@ -246,7 +246,7 @@ class CheckReport:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        from polymux.notebook.facts import check_report
+        from polymux.notebook.cards import check_report
 
         return check_report(self)
 
@@ -275,6 +275,6 @@ class CatalogueStatistics:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        from polymux.notebook.song_cards import statistics
+        from polymux.notebook.cards import statistics
 
         return statistics(self)

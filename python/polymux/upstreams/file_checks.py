@@ -10,8 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from polymux import errors
-from polymux._first_bytes import NO_TEXT, PICTURE
-from polymux._util.text import printable, shortened
+from polymux._util.text import NO_TEXT, PICTURE, printable, shortened
 from polymux.service.errors import refusal
 from polymux.service.model import Upload
 from polymux.upstreams.result_files import media_type

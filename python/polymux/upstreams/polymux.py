@@ -15,9 +15,9 @@ from polymux.client.answer import warnings_of
 from polymux.client.methods.results import JOBS, RESULTS
 from polymux.client.options import SLOW
 from polymux.client.request import build_request
+from polymux.client.sync_client import PATH
 from polymux.downloads.url_inputs import failure_of
 from polymux.fetch.fetcher import FetchLimits, FetchPolicy, ajudged
-from polymux.predictions import PATH
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import refusal
 from polymux.service.model import Made, Product, Upload, discard_made

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from polymux import errors
-from polymux.downloads.formats import finished
+from polymux.downloads.ytdlp import finished
 
 pytest.importorskip("yt_dlp")
 

@@ -6,8 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.service.ages import Ages
-from polymux.service.clock import SteadyClock
+from polymux.service.clock import Ages, SteadyClock
 from polymux.service.errors import storage_full
 from polymux.service.job_table import Job, new_id
 from polymux.service.store import Store

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux import errors
-from polymux.service import database, pieces
+from polymux.service import chunks, database
 from polymux.service.model import Caller, Estimate, Upload
 from polymux.service.store import Store
 from support.services import Scripted, chat_of, running, work_of
@@ -60,7 +60,7 @@ def test_a_chat_that_is_a_job(tmp_path: Path) -> None:
 
 
 def test_an_answer_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "_LONGEST_ANSWER", 10)
+    monkeypatch.setattr(chunks, "_LONGEST_ANSWER", 10)
 
     async def main() -> None:
         backend = Scripted()

@@ -100,7 +100,7 @@ class AnswerMessage(Result):
 
     def _repr_markdown_(self) -> str:
         """The message as Markdown for notebooks; nothing in it is a tag or a link."""
-        from polymux.notebook.chat_cards import message
+        from polymux.notebook.cards import message
 
         return message(self)
 
@@ -126,7 +126,7 @@ class Choice(Result):
 
     def _repr_markdown_(self) -> str:
         """The answer as Markdown for notebooks; nothing in it is a tag or a link."""
-        from polymux.notebook.chat_cards import choice
+        from polymux.notebook.cards import choice
 
         return choice(self)
 
@@ -197,7 +197,7 @@ class ChatCompletion(Response):
 
     def _repr_markdown_(self) -> str:
         """The answers as Markdown for notebooks; nothing in them is a tag or a link."""
-        from polymux.notebook.chat_cards import chat_completion
+        from polymux.notebook.cards import chat_completion
 
         return chat_completion(self)
 

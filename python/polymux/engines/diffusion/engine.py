@@ -14,7 +14,7 @@ from polymux.engines.diffusion import calibration, estimates
 from polymux.engines.diffusion.estimates import ESTIMATED, HAS_MASK, HAS_VIDEO, IMAGE_SIZE
 from polymux.engines.diffusion.image_files import FACTS
 from polymux.engines.diffusion.pipelines import Studio
-from polymux.service.pace import Pace
+from polymux.service.admission import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.engines.base import EngineSink, Request, Token
-    from polymux.progress import Progress
+    from polymux.media.results import Progress
     from polymux.service.model import Upload
 
 #: What other engines ask this one for; no operation of the interface has such a name.

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux._first_bytes import PICTURE
+from polymux._util.text import PICTURE
 from polymux.engines.base import Produced
 from polymux.engines.colours import in_srgb
 from polymux.errors import UndecodableError, UnsupportedMediaError

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from polymux.server.http.responses import send_json, send_whole
 from polymux.server.routes.endpoint import Endpoint
 from polymux.server.routes.sse import event, send_events
-from polymux.service import shapes
+from polymux.service import job_table
 from polymux.service.errors import invalid
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _LONGEST_LISTED = 2_000
 
 def linked(state: ServerState, job: Job, value: Any) -> Any:
     """An output with signed links in the place of the store's files."""
-    return shapes.linked(value, lambda name: link(state, job, name))
+    return job_table.linked(value, lambda name: link(state, job, name))
 
 
 def link(state: ServerState, job: Job, name: str) -> str:
@@ -48,7 +48,7 @@ def described_job(state: ServerState, job: Job) -> dict[str, Any]:
     """A job as a prediction of the interface."""
     base = f"{state.settings.base_url}{PATH}/{job.id}"
     urls = {"get": base, "cancel": f"{base}/cancel", "stream": f"{base}/events"}
-    return shapes.prediction(job, lambda name: link(state, job, name), urls)
+    return job_table.prediction(job, lambda name: link(state, job, name), urls)
 
 
 def _in_list(state: ServerState, job: Job) -> dict[str, Any]:

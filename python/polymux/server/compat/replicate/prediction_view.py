@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from polymux.server.compat.replicate.errors import BASE
 from polymux.server.compat.replicate.models import of_job
 from polymux.server.routes.predictions import link
-from polymux.service import shapes
+from polymux.service import job_table
 from polymux.service.job_table import STARTING
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def prediction_of(state: ServerState, job: Job, *, unfinished: bool = False) -> 
             ``starting`` for the end then, so it has that. Default: False.
     """
     asked = job.asked or {}
-    plain = shapes.prediction(job, lambda name: link(state, job, name))
+    plain = job_table.prediction(job, lambda name: link(state, job, name))
     model = of_job(job) if not asked else None
     address = f"{state.settings.base_url}{BASE}/predictions/{job.id}"
     urls = {"get": address, "cancel": f"{address}/cancel"}
