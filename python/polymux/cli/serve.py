@@ -63,9 +63,9 @@ def add_commands(commands: Any) -> None:
 
 def run_serve(options: argparse.Namespace) -> int:
     """Serves; the exit code."""
-    from polymux.server import early_hangup
+    from polymux.server import signals
 
-    early_hangup.note()  # Before what takes long: a reload must not end what is being started.
+    signals.note()  # Before what takes long: a reload must not end what is being started.
     from dataclasses import replace
     from pathlib import Path
 

@@ -19,7 +19,7 @@ import uvicorn
 
 from polymux._util.text import display_name
 from polymux.errors import InvalidRequestError, PolymuxError
-from polymux.server import early_hangup
+from polymux.server import signals
 from polymux.server.app import create_app, front_of
 from polymux.server.http.protocol import protocol_with
 from polymux.server.http.tls_handshake import Handshake
@@ -160,7 +160,7 @@ class _Server(uvicorn.Server):
         self._loop = asyncio.get_running_loop()
         if threading.current_thread() is threading.main_thread():
             self._loop.add_signal_handler(signal.SIGHUP, self._reload)
-            if early_hangup.came():
+            if signals.came():
                 self._reload()
         if not self.should_exit:
             await super().serve(sockets)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from polymux.engines.chat.json_schema import MalformedError, unkept
-from polymux.engines.schema_patterns import without_odd_patterns
+from polymux.engines.chat.schema_patterns import without_odd_patterns
 
 
 def words(schema: Any) -> list[str]:

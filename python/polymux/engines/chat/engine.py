@@ -29,7 +29,7 @@ from polymux.engines.chat.requests import (
 from polymux.engines.chat_door import Door
 from polymux.engines.chat_places import Places
 from polymux.engines.models import context_tokens, hash_of, missing_package, threads
-from polymux.engines.schemas import check_schemas
+from polymux.engines.chat.schemas import check_schemas
 from polymux.service.errors import engine_failed, refusal
 
 if TYPE_CHECKING:

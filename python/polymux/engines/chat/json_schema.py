@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from polymux.engines.schema_patterns import is_plain
-from polymux.engines.schema_references import referred
+from polymux.engines.chat.schema_patterns import is_plain
+from polymux.engines.chat.schema_references import referred
 
 #: What constrains values of one kind, and is nothing to those of others.
 _OF_KINDS = {

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from polymux.engines.chat.json_schema import MalformedError, unkept
-from polymux.engines.schema_patterns import without_odd_patterns
+from polymux.engines.chat.schema_patterns import without_odd_patterns
 from polymux.service.errors import invalid
 
 if TYPE_CHECKING:

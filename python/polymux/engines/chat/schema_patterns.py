@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from polymux.engines.schema_references import referred
+from polymux.engines.chat.schema_references import referred
 
 #: Patterns that become a grammar: plain text, lists of characters, groups, and how often each.
 _PLAIN = r"[^.\\\[\](){}*+?|^$\"\x00-\x1f\x7f]"
@@ -25,7 +25,7 @@ def is_plain(pattern: object) -> bool:
     """Whether a pattern becomes a grammar, and one whose texts need no escapes in JSON.
 
     Example:
-        >>> from polymux.engines.schema_patterns import is_plain
+        >>> from polymux.engines.chat.schema_patterns import is_plain
         >>> is_plain("^[a-z]+$"), is_plain("[a-z]"), is_plain("^.$")
         (True, False, False)
     """
@@ -58,7 +58,7 @@ def without_odd_patterns(schema: Any) -> Any:
     and in the end it understands its own answer no more.
 
     Example:
-        >>> from polymux.engines.schema_patterns import without_odd_patterns
+        >>> from polymux.engines.chat.schema_patterns import without_odd_patterns
         >>> without_odd_patterns({"items": {"type": "string", "pattern": "^.$"}})
         {'items': {'type': 'string'}}
     """

@@ -12,7 +12,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from polymux.engines.schema_references import odd_step, referred
+from polymux.engines.chat.schema_references import odd_step, referred
 from polymux.service.errors import invalid
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ def referred(root: Any, reference: str) -> Any:
         reference: Such as ``#/$defs/node``.
 
     Example:
-        >>> from polymux.engines.schema_references import referred
+        >>> from polymux.engines.chat.schema_references import referred
         >>> referred({"x": [{"type": "null"}]}, "#/x/0")
         {'type': 'null'}
     """
