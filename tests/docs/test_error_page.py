@@ -13,7 +13,7 @@ from polymux import errors
 from polymux.cli import exit_codes
 from polymux.cli.errors import code_of
 from polymux.client.answer import _class_of
-from polymux.server.early_refusals import _REASONS
+from polymux.server.http.connection_limit import _REASONS
 from polymux.server.routes.operations import CANCELED
 from polymux.service import errors as service_errors
 from polymux.service import job_table

@@ -6,9 +6,9 @@ import subprocess
 import sys
 
 import pytest
+from polymux.cli.operation_arguments import Parser
 from polymux.cli.operation_commands import COMMANDS
 from polymux.cli.operation_names import NAMES
-from polymux.cli.parsers import Parser
 
 PROGRAM = """
 import contextlib, io, sys
@@ -42,7 +42,7 @@ def loaded(*words: str) -> set[str]:
 def test_the_list_of_commands_costs_next_to_nothing(words: list[str]) -> None:
     found = loaded(*words)
     assert "polymux.cli" in found
-    more = {"polymux._native._media", "polymux.cli.operation_commands", "polymux.cli.conversation",
+    more = {"polymux._native._media", "polymux.cli.operation_commands", "polymux.cli.chat",
             "polymux.client.methods", "polymux.client.responses", "pathlib"}  # fmt: skip
     assert not found & (NEVER | CLIENT | more)
 

@@ -42,7 +42,7 @@ CONNECTORS = {
     "downloads/upstream_proxy.py": {"open_connection"},
     "downloads/proxy.py": {"open_connection"},
     # Another name for the socket that the chat library listens on, by which it is shut.
-    "engines/chat_door.py": {"socket.socket"},
+    "engines/chat/engine.py": {"socket.socket"},
     # Between processes of this machine: pairs of sockets, and the Unix socket of the way out.
     "engines/process/child.py": {"socket.socket"},
     "engines/process/egress.py": {"open_unix_connection", "socket.socket"},

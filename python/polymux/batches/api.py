@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 from polymux._util.text import display_name
 from polymux.batches.executors import Conversions, desk_for
 from polymux.batches.inputs import Inputs
-from polymux.batches.manifest import Manifest
+from polymux.batches.manifest import Manifest, recover
 from polymux.batches.output_store import Storage
 from polymux.batches.reports import check_place, check_report, write_report
 from polymux.batches.results import BatchItem, BatchProgress, BatchReport
-from polymux.batches.resuming import recover
 from polymux.batches.runner import Runner
 from polymux.batches.spec import Subject
 from polymux.client.methods.synchronous import Operations

@@ -7,26 +7,32 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from itertools import starmap
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from polymux.batches.clerk import Clerk
+from polymux.batches.manifest import check_unchanged, listed, status_of, undone
 from polymux.batches.output_store import is_without_room
-from polymux.batches.pauses import REFUSALS, Pauses
 from polymux.batches.records import Ended, Failed, Made, Returned, failed_with
 from polymux.batches.results import BatchProgress
-from polymux.batches.resuming import check_unchanged, listed, status_of, undone
 from polymux.errors import (
+    APIStatusError,
     AuthenticationError,
+    ConnectError,
     MissingDependencyError,
     NoBackendError,
+    OutputError,
+    OutputExistsError,
     OutputFailedError,
+    OverloadedError,
     PermissionDeniedError,
+    RateLimitError,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from polymux.batches.executors import Desk
     from polymux.batches.inputs import Inputs
@@ -34,6 +40,202 @@ if TYPE_CHECKING:
     from polymux.batches.output_store import Storage
     from polymux.batches.records import Found, Staged, Task
     from polymux.batches.spec import Subject
+
+#: After these nothing was done, and the same request may well succeed later.
+REFUSALS = (RateLimitError, OverloadedError, ConnectError)
+#: How long a server may refuse everything before the batch ends, to be resumed another time.
+PATIENCE_S = 900.0
+_FIRST_S, _LONGEST_S = 1.0, 60.0
+
+
+class Pauses:
+    """When the next request may be sent.
+
+    Args:
+        patience_s: How long nothing may succeed, and the longest pause that is kept.
+        clock: Seconds, never jumping.
+
+    Example:
+        >>> import polymux
+        >>> from polymux.batches.runner import Pauses
+        >>> pauses = Pauses(clock=lambda: 100.0)
+        >>> busy = polymux.RateLimitError("too many requests")
+        >>> busy.headers = {"retry-after": "7"}
+        >>> pauses.refused(busy), pauses.left_s
+        (True, 7.0)
+    """
+
+    def __init__(
+        self, patience_s: float = PATIENCE_S, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """No pause yet."""
+        self._patience_s = patience_s
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._until = 0.0
+        self._since: float | None = None
+        self._refusals = 0
+        self._is_over = False
+        #: How many requests have succeeded.
+        self.successes = 0
+
+    @property
+    def left_s(self) -> float:
+        """Seconds left of a pause; 0 outside of one. Takes no lock, for `Runner.progress`."""
+        return max(0.0, self._until - self._clock())
+
+    def refused(self, error: Exception) -> bool:
+        """Takes a refusal: everybody pauses; False where that would be beyond all patience."""
+        asked_s = retry_after_s(error.headers) if isinstance(error, APIStatusError) else None
+        with self._changed:
+            now = self._clock()
+            if self._since is None:
+                self._since = now
+            if max(now - self._since, asked_s or 0.0) > self._patience_s:
+                return False
+            if now >= self._until:  # Those who were refused together have asked for one pause.
+                self._refusals += 1
+            if asked_s is None:
+                asked_s = min(_LONGEST_S, _FIRST_S * 2 ** (self._refusals - 1))
+            self._until = max(self._until, now + asked_s)
+            self._changed.notify_all()
+            return True
+
+    def succeeded(self) -> None:
+        """The server works."""
+        with self._changed:
+            self._since = None
+            self._refusals = 0
+            self.successes += 1
+
+    def wait(self) -> bool:
+        """Waits while there is a pause; False where the batch is to end."""
+        with self._changed:
+            while not self._is_over and (left_s := self._until - self._clock()) > 0:
+                self._changed.wait(left_s)
+            return not self._is_over
+
+    def end(self) -> None:
+        """Nobody waits any longer."""
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a server asks to wait: a number, or until a date (RFC 9110, 10.2.3).
+
+    Example:
+        >>> from polymux.batches.runner import retry_after_s
+        >>> retry_after_s({"retry-after-ms": "250"}), retry_after_s({"retry-after": "soon"})
+        (0.25, None)
+    """
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        text = headers.get(name, "").strip()
+        if text.replace(".", "", 1).isdigit() and text.isascii():
+            return float(text) * unit
+    try:
+        when = parsedate_to_datetime(headers.get("retry-after", ""))
+    except (TypeError, ValueError):
+        return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return max(0.0, (when - datetime.now(UTC)).total_seconds())
+
+
+class Clerk(threading.Thread):
+    """Writes down what threads hand over, all that is there at once.
+
+    A change of the manifest waits for the disk several times, whether it is of one item or of many:
+    while this thread waits, others work, and what they have made meanwhile goes into the next one.
+
+    Args:
+        manifest: Where it is written down.
+        storage: Where the files are.
+        overwrite: Replace files that this batch has not made.
+        on_over: Told of each item whose end was written down, on this thread.
+        on_error: Told what keeps this thread from going on, which ends it.
+        on_end: Told that nothing more comes.
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        storage: Storage,
+        *,
+        overwrite: bool,
+        on_over: Callable[[Made | Failed | Returned], object],
+        on_error: Callable[[BaseException], object],
+        on_end: Callable[[], object],
+    ) -> None:
+        """Begins with `start`."""
+        super().__init__(name="polymux-batch-clerk", daemon=True)
+        self._manifest, self._storage, self._overwrite = manifest, storage, overwrite
+        self._on_over, self._on_error, self._on_end = on_over, on_error, on_end
+        self._given: SimpleQueue[int | Made | Failed | Returned | None] = SimpleQueue()
+
+    def hand_over(self, one: int | Made | Failed | Returned | None) -> None:
+        """Takes a number of an item that was taken up, an item's end, or None: the last word."""
+        self._given.put(one)
+
+    def run(self) -> None:
+        """The thread."""
+        named: list[Made] = []
+        try:
+            is_open = True
+            # What could not get its name is a failure that this thread hands to itself.
+            while is_open or named or not self._given.empty():
+                given = self._all_given(waits=is_open and not named)
+                is_open = is_open and None not in given
+                named = self._written(given, named)
+        except BaseException as error:
+            self._on_error(error)
+        finally:
+            self._on_end()
+
+    def _all_given(self, *, waits: bool) -> list[int | Made | Failed | Returned | None]:
+        """Everything that is there; at least one thing where it is worth to wait for that."""
+        given = [self._given.get()] if waits else []
+        while True:
+            try:
+                given.append(self._given.get_nowait())
+            except Empty:
+                return given
+
+    def _written(
+        self, given: list[int | Made | Failed | Returned | None], named: list[Made]
+    ) -> list[Made]:
+        """Writes everything down; gives the items whose files have got their names after that."""
+        failed = [one for one in given if isinstance(one, Failed)]
+        returned = [one for one in given if isinstance(one, Returned)]
+        made = [one for one in given if isinstance(one, Made)]
+        answers = self._manifest.write_down(
+            taken=[one for one in given if isinstance(one, int)],
+            finished=named,
+            failed=failed,
+            returned=returned,
+            made=made,
+            overwrite=self._overwrite,
+        )
+        overs: list[Made | Failed | Returned] = [*named, *failed, *returned]
+        for over in overs:
+            self._on_over(over)
+        now_named = []
+        for one, answer in zip(made, answers, strict=True):
+            try:
+                if isinstance(answer, OutputExistsError):
+                    raise answer
+                self._storage.publish(one.task.id, answer)
+            except OutputError as error:
+                if is_without_room(error):
+                    raise
+                self._storage.clear(one.task.id)
+                self.hand_over(failed_with(one.task, error, one.elapsed_s))
+            else:
+                now_named.append(one)
+        self._storage.sync()
+        return now_named
+
 
 _ADDED_TOGETHER = 500
 _LOOK_S = 0.2

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-from contextlib import suppress
+import threading
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from polymux.cli import (
     batch,
@@ -31,12 +33,33 @@ from polymux.cli import (
     serve,
     songs,
 )
-from polymux.cli.parsers import Parser
-from polymux.cli.signals import Terminated, termination_as_exception
+from polymux.cli.operation_arguments import Parser
 from polymux.errors import PolymuxError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+
+class Terminated(BaseException):
+    """The process was asked to end by SIGTERM."""
+
+
+def _terminate(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - as signal calls it
+    raise Terminated
+
+
+@contextmanager
+def termination_as_exception() -> Iterator[None]:
+    """While inside, SIGTERM raises `Terminated` in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Signals are the main thread's; whoever runs us elsewhere has them.
+        return
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
 
 _FAMILIES = (
     convert,

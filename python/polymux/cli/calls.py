@@ -11,8 +11,7 @@ from polymux.cli.operation_names import NAMES
 
 if TYPE_CHECKING:
     from polymux.cli.download import Saver
-    from polymux.cli.operation_arguments import Command
-    from polymux.cli.parsers import Parser
+    from polymux.cli.operation_arguments import Command, Parser
     from polymux.cli.terminal import Screen
     from polymux.client.methods.synchronous import Operations
 

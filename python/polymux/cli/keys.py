@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux.cli import exit_codes
 from polymux.cli.errors import say
-from polymux.cli.server_settings import settings_of
+from polymux.cli.server import settings_of
 from polymux.cli.terminal import write_json, write_line
 
 if TYPE_CHECKING:

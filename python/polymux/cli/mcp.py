@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         raise InvalidRequestError("--keep is for what is made here: leave out --server")
     import asyncio
 
-    from polymux.cli.signals import Terminated
+    from polymux.cli import Terminated
 
     folders = [_folder(one) for one in options.folder]
     if sys.stdin.isatty():
@@ -110,6 +110,6 @@ def _desk(options: argparse.Namespace) -> AbstractAsyncContextManager[Desk]:
 
         errors.is_done_here()
         return local_desk(options.keep)
-    from polymux.mcp.on_server import server_desk
+    from polymux.mcp.executor import server_desk
 
     return server_desk(server.async_client(options, "mcp"))

@@ -118,9 +118,9 @@ def _run(act: Callable[..., int], options: argparse.Namespace) -> int:
 
 def _late(name: str) -> Callable[..., int]:
     def act(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
-        from polymux.cli import model_pulling
+        from polymux.cli import model_download
 
-        code: int = getattr(model_pulling, name)(options, folder, screen)
+        code: int = getattr(model_download, name)(options, folder, screen)
         return code
 
     return act
@@ -163,7 +163,7 @@ def _info(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> 
 
     installed, model = folder.find(options.name), catalogue.find(options.name)
     if installed is None and model is None:
-        from polymux.cli.model_pulling import wanted
+        from polymux.cli.model_download import wanted
 
         wanted(options.name)
     if options.verify and installed is None:
@@ -171,7 +171,7 @@ def _info(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> 
     plain = described(folder, installed, model, whole=True)
     damaged: list[str] = []
     if options.verify and installed is not None:
-        from polymux.cli.model_pulling import Line
+        from polymux.cli.model_download import Line
 
         with Line(screen, "checked") as line:
             damaged = folder.damage(installed, line)
@@ -222,7 +222,7 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[str, object]]:
 
 def _rm(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
     from polymux._util.text import display_name, size
-    from polymux.cli.model_pulling import agreed
+    from polymux.cli.model_download import agreed
     from polymux.cli.terminal import write_json
 
     found = folder.find(options.name)

@@ -7,7 +7,7 @@ from typing import Any
 
 from polymux.cli import exit_codes, keys
 from polymux.cli.errors import say
-from polymux.cli.server_settings import settings_of
+from polymux.cli.server import settings_of
 from polymux.cli.terminal import write_line
 
 _LARGEST_PORT = 65535

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from polymux.client.methods.synchronous import Operations
     from polymux.client.sync_client import Client
     from polymux.config import Configuration
+    from polymux.server.settings.settings import ServerSettings
 
 KEY_HELP = """\
 The server's address comes from --server, then POLYMUX_BASE_URL, then base_url in the configuration
@@ -244,3 +245,19 @@ def _configuration(server: str | None, command: str) -> Configuration:
         ) from None
     hide(found.api_key)
     return found
+
+
+def settings_of(options: argparse.Namespace) -> ServerSettings:
+    """The settings that ``--config`` and ``--store`` name."""
+    from dataclasses import replace
+    from pathlib import Path
+
+    from polymux.server.settings.settings import ServerSettings, StoreSettings, read_settings
+
+    if options.config is None and options.store is not None:
+        return ServerSettings(store=StoreSettings(Path(options.store)))
+    settings = ServerSettings() if options.config is None else read_settings(Path(options.config))
+    if options.store is not None:
+        store = replace(settings.store, folder=Path(options.store))
+        settings = replace(settings, store=store)
+    return settings

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.engines.models import missing_package
+from polymux.engines.base import missing_package
 from polymux.service.errors import refusal
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux._util.text import shown
-from polymux.engines.base import Engine, Output, Produced
-from polymux.engines.models import hash_of, missing_package, threads
+from polymux.engines.base import Engine, Output, Produced, hash_of, missing_package, threads
 from polymux.service.errors import engine_failed, refusal
 
 if TYPE_CHECKING:

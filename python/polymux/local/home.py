@@ -525,9 +525,9 @@ def _remove_all() -> None:
     """At the end of the program. What engines may still write is theirs until they have ended."""
     if not _MADE:
         return
-    from polymux.engines.leaving import end_all
+    from polymux.engines.process.process import kill_all
 
-    end_all()
+    kill_all()
     for folder in list(_MADE):
         remove(folder)
 

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from polymux import errors
+from polymux.cli.answers import files_of
+from polymux.mcp.answers import MadeFile, Outcome
+from polymux.mcp.arguments import checked
+from polymux.mcp.tools import CHATS
+from polymux.service import job_table
+from polymux.service.errors import invalid, refusal, restored
+from polymux.service.job_table import CANCELED, SUCCEEDED
+from polymux.service.model import Upload, Work, heard_at_the_end
+from polymux.service.service import is_job
+from polymux.service.temporary_files import copied, written
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
-    from polymux.mcp.answers import MadeFile, Outcome
+    from polymux.client.async_client import AsyncClient
+    from polymux.client.responses import Prediction
     from polymux.mcp.arguments import Arguments
     from polymux.mcp.files import Input
+    from polymux.media.media_file import MediaFile
+    from polymux.service.job_table import Job
+    from polymux.service.media_store import StoredFile
     from polymux.service.model import Caller
+    from polymux.service.service import Service
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +80,264 @@ class Desk(Protocol):
     async def find(self, caller: Caller, uri: str) -> MadeFile | None:
         """The caller's file of that address; None where there is none."""
         ...
+
+
+#: Files whose addresses are remembered; of more, the oldest are forgotten.
+_MOST_FILES = 1000
+
+
+class ServerDesk:
+    """Does calls by a server of the interface.
+
+    Args:
+        client: Asks it; files are sent as they are read.
+    """
+
+    def __init__(self, client: AsyncClient) -> None:
+        """Nothing is done yet."""
+        self._client = client
+        self._made: dict[str, MadeFile] = {}
+
+    async def call(self, call: Call) -> Outcome:
+        """Does one; see `Desk.call`."""
+        given = call.arguments
+        values: dict[str, Any] = dict(given.values)
+        extra = None
+        if given.operation.name in CHATS:
+            # Those pass on what the contract does not know.
+            known = {field.name for one in given.operation.variants for field in one.fields}
+            extra = {name: values.pop(name) for name in values.keys() - known}
+        values |= {name: _content(one) for name, one in call.files.items()}
+        progress = _Progress(call)
+        try:
+            result = await self._client.request(
+                given.operation.name,
+                values,
+                model=given.model,
+                extra_body=extra,
+                on_progress=progress.told,
+            )
+        except (errors.APIStatusError, errors.InvalidRequestError):
+            raise
+        except errors.PolymuxError as error:
+            # Of the way to the server: the words are for whoever runs this.
+            raise refusal(errors.InternalServerError, str(error), code=error.code) from None
+        files = [self._kept(file) for _, file in files_of(result)]
+        return Outcome(_value(result), files)
+
+    def _kept(self, file: MediaFile) -> MadeFile:
+        uri = str(file)
+        name = uri.partition("?")[0].rpartition("/")[2]
+        made = MadeFile(uri, name, file.content_type, None, partial(_read, file))
+        self._made[uri] = made
+        while len(self._made) > _MOST_FILES:
+            self._made.pop(next(iter(self._made)))
+        return made
+
+    async def made(
+        self, caller: Caller, cursor: str | None
+    ) -> tuple[Sequence[MadeFile], str | None]:
+        """What was made since this began, newest first; see `Desk.made`."""
+        del caller, cursor  # There is one of both.
+        return list(reversed(self._made.values())), None
+
+    async def find(self, caller: Caller, uri: str) -> MadeFile | None:
+        """What was made since this began, and nothing else of the server; see `Desk.find`."""
+        del caller
+        return self._made.get(uri)
+
+
+@asynccontextmanager
+async def server_desk(client: AsyncClient) -> AsyncIterator[Desk]:
+    """Calls by a server; at the end the client is closed."""
+    async with client:
+        yield ServerDesk(client)
+
+
+class _Progress:
+    """Hands on how much of a job is done."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._told = -1.0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def told(self, job: Prediction) -> None:
+        """Of a job that goes on. Called on the event loop, and waits for nothing."""
+        progress = job.extra.get("progress")
+        if not isinstance(progress, (int, float)) or not progress > self._told:
+            return
+        self._told = float(progress)
+        lines = job.logs.splitlines()
+        task = asyncio.ensure_future(self._tell(self._told, lines[-1] if lines else None))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _tell(self, progress: float, message: str | None) -> None:
+        await self._call.tell(progress, message)
+
+
+def _content(one: Input) -> Any:
+    if one.path is not None:
+        return one.path
+    return one.file_name, one.data, one.content_type or None
+
+
+def _value(result: Any) -> Any:
+    from polymux.media.media_file import MediaFile
+
+    return {"response": str(result)} if isinstance(result, MediaFile) else result.json()
+
+
+async def _read(file: Any, most_bytes: int) -> bytes | None:
+    try:
+        data: bytes = await file.aread(limit_bytes=most_bytes)
+    except errors.AnswerTooLargeError:
+        return None
+    return data
+
+
+_JOBS_ON_A_PAGE = 50
+_LARGEST_CURSOR = 1 << 62
+
+
+class ServiceDesk:
+    """Does calls by a service: with its checks, queues, estimates and store.
+
+    Args:
+        service: Gives it.
+        answer_of: The answer of an operation whose job succeeded, as the interface has it.
+        uri_of: By what a file of the store is read as a resource; its last part is the file's name.
+    """
+
+    def __init__(
+        self,
+        service: Callable[[], Service],
+        answer_of: Callable[[Job], Any],
+        uri_of: Callable[[StoredFile], str],
+    ) -> None:
+        """Nothing is done yet."""
+        self._service = service
+        self._answer_of = answer_of
+        self._uri_of = uri_of
+
+    async def call(self, call: Call) -> Outcome:
+        """Does one; see `Desk.call`."""
+        service = self._service()
+        with ExitStack() as drafts:
+            files = {}
+            for name, one in call.files.items():
+                files[name] = await _upload(one, service, drafts)
+            request = await asyncio.to_thread(
+                checked, call.arguments, files, call.longest_json_bytes
+            )
+            work = Work.of(request, call.caller, call.request_id)
+            if is_job(work.operation):
+                return await self._job(service, work, drafts, call)
+            sink = heard_at_the_end(service.store.media.draft)
+            product = await service.call(work, sink)
+            return Outcome(product.output, (), (*work.warnings, *sink.lines))
+
+    async def _job(self, service: Service, work: Work, drafts: ExitStack, call: Call) -> Outcome:
+        jobs = service.jobs
+        begun, _ = await service.begin(work)
+        job = begun
+        jobs.when_over(begun, drafts.pop_all().close)
+        told = -1.0
+        try:
+            async for job in jobs.events(begun):
+                if not job.ended and job.progress is not None and job.progress > told:
+                    told = job.progress
+                    await call.tell(told, job.logs[-1] if job.logs else None)
+        except BaseException:
+            await jobs.abandon(begun)
+            raise
+        if job.status == SUCCEEDED:
+            files = await service.store.run(_files_of, job, service)
+            made = [self._made(service, one) for one in files]
+            answer = await service.store.run(self._answer_of, job)
+            return Outcome(answer, made, work.warnings)
+        raise restored(job.error or _canceled())
+
+    def _made(self, service: Service, file: StoredFile) -> MadeFile:
+        read = partial(_read_result, service, file)
+        return MadeFile(
+            self._uri_of(file),
+            file.file_name,
+            file.content_type,
+            file.size_bytes,
+            read,
+            service.store.media.path_of(file),
+            file,
+        )
+
+    async def made(
+        self, caller: Caller, cursor: str | None
+    ) -> tuple[Sequence[MadeFile], str | None]:
+        """Files of the caller's last jobs; see `Desk.made`."""
+        service, store = self._service(), self._service().store
+        before = None if cursor is None else _number(cursor)
+        jobs, following = await store.run(
+            lambda: store.jobs.newest(caller.id, before=before, most=_JOBS_ON_A_PAGE)
+        )
+        files = await store.run(
+            lambda: [file for job in jobs if job.status == SUCCEEDED
+                     for file in store.media.of_job(job.id)]
+        )  # fmt: skip
+        page = [self._made(service, one) for one in files if one.expires_at > store.clock()]
+        return page, None if following is None else str(following)
+
+    async def find(self, caller: Caller, uri: str) -> MadeFile | None:
+        """A file of the store; see `Desk.find`."""
+        service = self._service()
+        name = uri.rpartition("/")[2]
+        file = await service.store.run(service.store.media.find, name)
+        if file is None or file.owner != caller.id or self._uri_of(file) != uri:
+            return None
+        return self._made(service, file)
+
+
+async def _upload(one: Input, service: Service, drafts: ExitStack) -> Upload:
+    """A file of the user's as it is, another one as a draft of the store."""
+    media = service.store.media
+    if one.kept is not None:
+        try:
+            draft = await copied(media, one.kept, drafts)
+        except FileNotFoundError:
+            raise invalid(f"{one.file_name}: the file has just expired") from None
+    elif one.path is not None:
+        return Upload(one.path, one.file_name, one.content_type, one.size_bytes)
+    else:
+        draft = await written(media, one.data or b"", drafts)
+    return Upload(draft.path, one.file_name, one.content_type, one.size_bytes)
+
+
+def _files_of(job: Job, service: Service) -> list[StoredFile]:
+    """The files that an output names, in its order."""
+    names: list[str] = []
+    job_table.linked(job.output, names.append)
+    return [file for name in names if (file := service.store.media.find(name)) is not None]
+
+
+async def _read_result(service: Service, file: StoredFile, most_bytes: int) -> bytes | None:
+    if file.size_bytes > most_bytes:
+        return None
+    return await asyncio.to_thread(_whole, service, file)
+
+
+def _whole(service: Service, file: StoredFile) -> bytes:
+    try:
+        with os.fdopen(service.store.media.open(file), "rb") as opened:
+            return opened.read()
+    except OSError:
+        raise invalid("the file is gone", "uri") from None
+
+
+def _number(cursor: str) -> int:
+    if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 19:
+        raise invalid("cursor: is none that was given here", "cursor")
+    return min(int(cursor), _LARGEST_CURSOR)
+
+
+def _canceled() -> dict[str, Any]:
+    return {"status": 409, "code": CANCELED, "message": "the prediction was canceled"}

@@ -18,7 +18,7 @@ from mcp.server.stdio import stdio_server
 from polymux.client.methods.results import RESULTS
 from polymux.local.home import LocalHome
 from polymux.mcp.arguments import LONGEST_JSON_BYTES
-from polymux.mcp.on_service import ServiceDesk
+from polymux.mcp.executor import ServiceDesk
 from polymux.mcp.protocol import Visitor, make_server
 from polymux.service import job_table
 from polymux.service.model import LOCAL

@@ -22,6 +22,7 @@ from polymux.ray.messages import (
     Refused,
     Sent,
 )
+from polymux.runtime.build import MediaWork
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import engine_failed, refusal, restored
 from polymux.service.model import Made, Product, Upload
@@ -215,3 +216,7 @@ def _made(value: Any, drafts: dict[int, Draft]) -> Any:
     if isinstance(value, dict):
         return {name: _made(one, drafts) for name, one in value.items()}
     return value
+
+
+class ClusterMedia(MediaWork, ClusterBackend):
+    """Opens strangers' files on whatever machine has room: they travel there and back."""

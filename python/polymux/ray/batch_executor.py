@@ -18,9 +18,8 @@ from polymux.errors import (
     NoBackendError,
 )
 from polymux.ray import cluster
-from polymux.ray.batch_queue import PIECE_BYTES, Feed, Order, Outcome
+from polymux.ray.batch_queue import PIECE_BYTES, Feed, Order, Outcome, unpacked_outcome
 from polymux.ray.batch_worker import BatchWorker
-from polymux.ray.packing import unpacked_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -251,7 +250,7 @@ def _data_set(
     place: Mapping[str, Any],
 ) -> Any:  # fmt: skip
     """The outcomes of all orders, in whatever order they come."""
-    from polymux.ray.source import source_of
+    from polymux.ray.batch_queue import source_of
 
     data = cluster.ray_module("ray.data")
     orders = data.read_datasource(source_of(feed), override_num_blocks=1, **place)

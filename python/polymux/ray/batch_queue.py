@@ -6,12 +6,21 @@ a second time, where a machine was lost: the same place of the row must have the
 
 from __future__ import annotations
 
+import json
+import struct
 import threading
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ray.data.block import BlockMetadata
+from ray.data.datasource import Datasource, ReadTask
+
+from polymux import errors
+from polymux.errors import InternalError, PolymuxError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 #: What goes from machine to machine at once. What is no larger goes with the order itself.
 PIECE_BYTES = 4 << 20
@@ -176,8 +185,6 @@ def blocks_of(feed: Any) -> Iterator[Any]:
     """
     import ray
 
-    from polymux.ray.packing import packed_order
-
     place = 0
     while (group := ray.get(feed.group.remote(place))) is not None:
         yield table_of([packed_order(one) for one in group])
@@ -189,3 +196,123 @@ def table_of(values: list[bytes]) -> Any:
     import pyarrow  # type: ignore[import-untyped]
 
     return pyarrow.table({"packed": pyarrow.array(values, pyarrow.large_binary())})
+
+
+_LENGTH = struct.Struct("<Q")
+
+
+def _packed(head: dict[str, Any], files: Sequence[bytes]) -> bytes:
+    """JSON and files, with their lengths."""
+    text = json.dumps({**head, "lengths": [len(one) for one in files]}).encode("ascii")
+    return b"".join((_LENGTH.pack(len(text)), text, *files))
+
+
+def _unpacked(data: bytes) -> tuple[dict[str, Any], list[bytes]]:
+    end = _LENGTH.size + _LENGTH.unpack_from(data)[0]
+    head: dict[str, Any] = json.loads(data[_LENGTH.size : end])
+    files = []
+    for length in head["lengths"]:
+        files.append(data[end : end + length])
+        end += length
+    return head, files
+
+
+def packed_order(order: Order) -> bytes:
+    """An order as bytes.
+
+    Example:
+        >>> from polymux.ray.batch_queue import Order
+        >>> from polymux.ray.batch_queue import packed_order, unpacked_order
+        >>> order = Order(7, {"file": "a.wav"}, {"file": b"RIFF"}, {"file": 4}, "out/7")
+        >>> unpacked_order(packed_order(order)) == order
+        True
+    """
+    head = order._replace(contents={})._asdict() | {"names": list(order.contents)}
+    return _packed(head, list(order.contents.values()))
+
+
+def unpacked_order(data: bytes) -> Order:
+    """The order that was packed."""
+    head, files = _unpacked(data)
+    contents = dict(zip(head["names"], files, strict=True))
+    return Order(head["key"], head["fields"], contents, head["sizes"], head["staging"])
+
+
+def packed_outcome(outcome: Outcome) -> bytes:
+    """An outcome as bytes; an error that is none of polymux's becomes words.
+
+    Example:
+        >>> import polymux
+        >>> from polymux.ray.batch_queue import Outcome
+        >>> from polymux.ray.batch_queue import packed_outcome, unpacked_outcome
+        >>> failed = Outcome(7, polymux.NoAudioError("no sound", input_name="a.mkv"))
+        >>> unpacked_outcome(packed_outcome(failed)).error
+        NoAudioError('no sound')
+    """
+    names = [[one, file if isinstance(file, str) else None] for one, file in outcome.files]
+    head = {"key": outcome.key, "error": _told(outcome.error), "names": names}
+    return _packed(head, [file for _, file in outcome.files if isinstance(file, bytes)])
+
+
+def unpacked_outcome(data: bytes) -> Outcome:
+    """The outcome that was packed."""
+    head, contents = _unpacked(data)
+    rest = iter(contents)
+    files = tuple((one, next(rest) if name is None else name) for one, name in head["names"])
+    return Outcome(head["key"], _error(head["error"]), files)
+
+
+def _told(error: Exception | None) -> dict[str, Any] | None:
+    """An error as JSON: its class by name, and what it says."""
+    if error is None:
+        return None
+    if not isinstance(error, PolymuxError) or not hasattr(errors, type(error).__name__):
+        error = InternalError(f"{type(error).__name__}: {error}")
+    _, (kind, message, details), state = error.__reduce__()
+    plain = {name: one for name, one in state.items() if _is_plain(one)}
+    return {"kind": kind.__name__, "message": message, "details": details, "state": plain}
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and _is_plain(one) for name, one in value.items())
+    return value is None or isinstance(value, (str, int, float))
+
+
+def _error(told: dict[str, Any] | None) -> Exception | None:
+    if told is None:
+        return None
+    error: Exception = getattr(errors, told["kind"])(told["message"], **told["details"])
+    error.__dict__.update(told["state"])
+    return error
+
+
+class _Orders(Datasource):
+    """One task that reads the orders from their actor, one block after another."""
+
+    def __init__(self, feed: Any) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._feed = feed
+
+    def estimate_inmemory_data_size(self) -> int | None:
+        """Nobody knows."""
+        return None
+
+    def get_read_tasks(
+        self,
+        parallelism: int,  # noqa: ARG002 - as Ray calls it
+        per_task_row_limit: int | None = None,  # noqa: ARG002
+        data_context: Any = None,  # noqa: ARG002
+    ) -> list[Any]:
+        """The one task."""
+        unknown = BlockMetadata(num_rows=None, size_bytes=None, input_files=None, exec_stats=None)
+        return [ReadTask(partial(blocks_of, self._feed), unknown)]
+
+
+def source_of(feed: Any) -> Any:
+    """The orders of a feed.
+
+    Args:
+        feed: The actor.
+    """
+    return _Orders(feed)

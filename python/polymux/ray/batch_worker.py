@@ -12,8 +12,7 @@ from polymux._util.text import display_name
 from polymux.batches.executors import desk_for
 from polymux.batches.output_store import Storage
 from polymux.errors import InternalError, PolymuxError
-from polymux.ray.batch_queue import PIECE_BYTES, Outcome, table_of
-from polymux.ray.packing import packed_outcome, unpacked_order
+from polymux.ray.batch_queue import PIECE_BYTES, Outcome, packed_outcome, table_of, unpacked_order
 from polymux.service.errors import engine_failed
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from polymux.ray import cluster
-from polymux.ray.backend import ClusterBackend
-from polymux.ray.media import ClusterMedia
+from polymux.ray.backend import ClusterBackend, ClusterMedia
 from polymux.ray.replica import EngineReplica
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from polymux.downloads import downloader as downloads
 from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.url_inputs import Bringer, addressed
 from polymux.engines import estimates
+from polymux.engines.base import context_tokens
 from polymux.engines.chat.backend import ChatBackend
 from polymux.engines.diffusion.backend import DiffusionBackend
 from polymux.engines.media.decoding_backend import reading, refuse_addresses, speech, upscaling
-from polymux.engines.models import context_tokens
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.engines.unavailable import WithoutModel
 from polymux.models.families import FAMILIES

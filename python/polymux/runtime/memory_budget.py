@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
+from polymux.engines.base import context_tokens
 from polymux.engines.chat.gguf import gguf_facts
-from polymux.engines.models import context_tokens
 from polymux.models.families import layout_of
 from polymux.service.errors import refusal
 

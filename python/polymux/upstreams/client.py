@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
@@ -14,17 +18,19 @@ from polymux.client.chat_stream import opened_async_stream
 from polymux.client.connection import host_of
 from polymux.client.options import NEVER, QUICK, STREAMED, Retry, Timeout, native_options
 from polymux.config import checked_base_url, checked_key
+from polymux.downloads.proxy import GuardedProxy
 from polymux.service.backend import Health
 from polymux.upstreams.circuit_breaker import Breaker
 from polymux.upstreams.error_mapping import failed, told
 from polymux.upstreams.key_redaction import WrittenKey
-from polymux.upstreams.letters import whole_letters
+from polymux.upstreams.openai.completions import whole_letters
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from polymux._native import _core
     from polymux.client.chat_stream import AsyncChatStream
+    from polymux.fetch.fetcher import FetchPolicy
 
 #: A gateway does not wait where its caller could, and does not ask for the same work twice.
 _ONCE = Retry(0)
@@ -323,3 +329,79 @@ class UpstreamServer:
         """Closes all connections; requests that run end with an error. Idempotent."""
         if self._made is not None:
             self._made.close()
+
+
+#: Fields of which a model takes several in one text, with commas between them (the schema of
+#: philz1337x/clarity-upscaler). An address with a comma of its own has it as ``%2C``.
+_LISTS = ("lora_links",)
+
+
+def addresses_of(field: str, text: str) -> list[str]:
+    """What would be fetched of a field's text.
+
+    Args:
+        field: Name of a field of the contract's kind ``url``.
+        text: What was given.
+
+    Example:
+        >>> from polymux.upstreams.client import addresses_of
+        >>> addresses_of("lora_links", "https://a.example/1,http://b.example/2")
+        ['https://a.example/1', 'http://b.example/2']
+        >>> addresses_of("image", "https://a.example/1,2")
+        ['https://a.example/1,2']
+    """
+    return [one.strip() for one in text.split(",")] if field in _LISTS else [text]
+
+
+#: Of all answers of a server's life together: each has a limit of its own.
+_NO_LIMIT = 1 << 62
+
+
+class GuardedWay:
+    """A guarded proxy of one's own, which begins to listen when it is first needed.
+
+    Requests that the fetcher of `polymux.fetch` cannot make, as they have a body, go by it: name
+    and addresses are judged as there, and the connection is made to the judged addresses alone.
+    Belongs to one event loop.
+
+    Args:
+        policy: What may be reached beyond the public Internet.
+
+    Example:
+        >>> import asyncio
+        >>> from polymux.fetch.fetcher import FetchPolicy
+        >>> async def main() -> str:
+        ...     way = GuardedWay(FetchPolicy())
+        ...     try:
+        ...         return await way.proxy()
+        ...     finally:
+        ...         await way.close()
+        >>> asyncio.run(main()).startswith("http://polymux:")
+        True
+    """
+
+    def __init__(self, policy: FetchPolicy) -> None:
+        """Nothing listens."""
+        self._policy = policy
+        self._opening = asyncio.Lock()
+        self._proxy: GuardedProxy | None = None
+        self._folder: Path | None = None
+
+    async def proxy(self) -> str:
+        """The proxy's address, with its password: a secret."""
+        async with self._opening:
+            if self._proxy is None:
+                self._folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="polymux-"))
+                proxy = GuardedProxy(self._policy, _NO_LIMIT)
+                await proxy.start(self._folder / "proxy")
+                self._proxy = proxy
+            return self._proxy.url
+
+    async def close(self) -> None:
+        """Ends all connections. Idempotent."""
+        proxy, self._proxy = self._proxy, None
+        folder, self._folder = self._folder, None
+        if proxy is not None:
+            await proxy.close()
+        if folder is not None:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)

@@ -21,7 +21,7 @@ from polymux.fetch.fetcher import FetchLimits, FetchPolicy, ajudged
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import refusal
 from polymux.service.model import Made, Product, Upload, discard_made
-from polymux.upstreams.addresses import addresses_of
+from polymux.upstreams.client import addresses_of
 from polymux.upstreams.error_mapping import cleaned, failed, late, of_code
 from polymux.upstreams.model_names import ModelNames, selectors
 from polymux.upstreams.openai.chat import passed_on

@@ -16,8 +16,8 @@ import mcp_types as types
 import polymux
 import pytest
 from mcp import Client, MCPError
+from polymux.mcp.executor import ServiceDesk
 from polymux.mcp.files import Folders
-from polymux.mcp.on_service import ServiceDesk
 from polymux.mcp.protocol import make_server
 from polymux.mcp.stdio import StdioDoor
 from support.commands import PROGRAM, environment

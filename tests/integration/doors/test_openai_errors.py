@@ -10,8 +10,7 @@ import polymux
 import pytest
 from polymux.server.app import create_app
 from polymux.server.auth.api_keys import KeyFile
-from polymux.server.compat.settings import DoorSettings
-from polymux.server.settings.settings import Limits, ServerSettings, StoreSettings
+from polymux.server.settings.settings import DoorSettings, Limits, ServerSettings, StoreSettings
 from polymux.service.errors import refusal
 from support.openai_door import ScriptedDoor, of
 from support.polymux_server import CHAT, HELLO, Answer, Box, PolymuxServer, form, read_answer

@@ -8,7 +8,7 @@ import polymux
 import pytest
 from polymux.downloads.settings import DownloadSettings
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.server.compat.settings import DoorSettings
+from polymux.server.settings.settings import DoorSettings
 from replicate.exceptions import ModelError
 from support.polymux_server import PolymuxServer
 from support.replicate_door import of

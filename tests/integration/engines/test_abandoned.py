@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
+from polymux.engines.chat.schemas import MOST_BYTES, MOST_CHOICES, check_schemas
 from polymux.engines.media.engine import DECODE_AUDIO, MEASURE_SOUND
 from polymux.engines.process.supervisor import EngineBackend
-from polymux.engines.chat.schemas import MOST_BYTES, MOST_CHOICES, check_schemas
 from polymux.errors import BadRequestError
 from polymux.service.model import Sink, Upload, Work
 from polymux.service.store import Store

@@ -6,8 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.engines.crashes import CRASHES_WITHIN_S, Crashes
 from polymux.engines.process.process import EngineProcess
+from polymux.engines.process.supervisor import CRASHES_WITHIN_S, Crashes
 from polymux.errors import InternalServerError, OverloadedError
 from polymux.service.routes import Route
 from support.services import Scripted, chat_of, running, work_of

@@ -426,7 +426,7 @@ operations = ["convert_to_mp3"]
 
 LAST_RESORT = """
 import sys, time
-from polymux.server.stopping import LastResort
+from polymux.server.run import LastResort
 last = LastResort(0.3)
 for one in sys.argv[1:]:
     last.close() if one == "close" else last.told(int(one))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.engines import crashes
+from polymux.engines.process import supervisor
 from polymux.errors import InternalServerError, OverloadedError
 from support.supervised import QUICK, alive, asked, engine, go, until
 
@@ -182,7 +182,7 @@ def test_four_gigabytes(tmp_path: Path) -> None:
 def test_pauses_grow_and_the_breaker_closes_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crashes, "CRASHES_WITHIN_S", 6.0)
+    monkeypatch.setattr(supervisor, "CRASHES_WITHIN_S", 6.0)
 
     async def body() -> None:
         async with engine(tmp_path) as (service, backend):

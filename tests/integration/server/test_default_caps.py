@@ -15,9 +15,14 @@ from polymux.fetch.fetcher import FetchLimits, FetchPolicy
 from polymux.ray.settings import RaySettings
 from polymux.runtime.build import backends_of
 from polymux.runtime.upstream_settings import UpstreamSettings
-from polymux.server.compat.settings import DoorSettings
 from polymux.server.routes.operations import OperationEndpoint
-from polymux.server.settings.settings import EngineSettings, Limits, ServerSettings, StoreSettings
+from polymux.server.settings.settings import (
+    DoorSettings,
+    EngineSettings,
+    Limits,
+    ServerSettings,
+    StoreSettings,
+)
 from polymux.songs.selection import SongSettings
 from polymux.summaries.settings import SummaryOptions
 from polymux.upstreams.song_recognition.settings import SongRecognitionSettings

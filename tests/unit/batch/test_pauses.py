@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from polymux.batches.pauses import Pauses, retry_after_s
+from polymux.batches.runner import Pauses, retry_after_s
 from polymux.errors import ConnectError, OverloadedError, RateLimitError
 from servers.replies import http_date
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from polymux.engines.base import Cancelled, Token
-from polymux.engines.chat_places import Places
+from polymux.engines.chat.engine import Places
 
 
 class Guest(threading.Thread):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from polymux.engines.said import Said
+from polymux.engines.process.process import Said
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,12 @@ from polymux.server.app import create_app
 from polymux.server.compat.replicate.chats import chat_body
 from polymux.server.compat.replicate.errors import error_of
 from polymux.server.compat.replicate.requests import creation, span_s, wait_s
-from polymux.server.compat.settings import DoorSettings
-from polymux.server.settings.settings import ServerSettings, StoreSettings, read_settings
+from polymux.server.settings.settings import (
+    DoorSettings,
+    ServerSettings,
+    StoreSettings,
+    read_settings,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

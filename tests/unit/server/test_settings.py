@@ -14,9 +14,13 @@ from polymux.cli.serve import run_config_check
 from polymux.errors import InvalidRequestError
 from polymux.runtime.registry import FAMILIES
 from polymux.server.app import create_app
-from polymux.server.compat.settings import DoorSettings
 from polymux.server.engine_options import missing_files, option_problems
-from polymux.server.settings.settings import ServerSettings, StoreSettings, read_settings
+from polymux.server.settings.settings import (
+    DoorSettings,
+    ServerSettings,
+    StoreSettings,
+    read_settings,
+)
 from support.commands import run
 
 

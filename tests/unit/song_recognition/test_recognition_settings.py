@@ -9,7 +9,7 @@ import pytest
 from polymux.engines.process.in_process import InProcessBackend
 from polymux.errors import InvalidRequestError
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.upstreams.guarded import GuardedWay
+from polymux.upstreams.client import GuardedWay
 from polymux.upstreams.song_recognition.backend import (
     SongRecognitionBackend,
     policy_of,

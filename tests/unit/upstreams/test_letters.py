@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from polymux.upstreams.letters import whole_letters
+from polymux.upstreams.openai.completions import whole_letters
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import base64
 import os
+import secrets
+import socket
+import stat
 import struct
-from contextlib import suppress
+import threading
+from collections import deque
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.engines.base import Engine, Output
+from polymux.engines.base import Engine, Output, context_tokens, hash_of, missing_package, threads
 from polymux.engines.chat.answers import Conversation, of_library, refused
 from polymux.engines.chat.gguf import TOKENS, control_tokens, gguf_facts, knows_tools
 from polymux.engines.chat.requests import (
@@ -26,16 +31,102 @@ from polymux.engines.chat.requests import (
     stops,
     with_kept_schemas,
 )
-from polymux.engines.chat_door import Door
-from polymux.engines.chat_places import Places
-from polymux.engines.models import context_tokens, hash_of, missing_package, threads
 from polymux.engines.chat.schemas import check_schemas
 from polymux.service.errors import engine_failed, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from polymux.engines.base import EngineSink, Request, Token
+
+
+class Places:
+    """So many. Thread-safe.
+
+    Args:
+        count: How many there are.
+    """
+
+    def __init__(self, count: int) -> None:
+        """All are free."""
+        self._free = count
+        self._changed = threading.Condition()
+        #: Whoever comes first is first: many who want one each would keep out who wants several.
+        self._queue: deque[object] = deque()
+
+    @contextmanager
+    def taken(self, count: int, token: Token) -> Iterator[None]:
+        """Waits for some, all at once, and has them as long as the block goes on.
+
+        Args:
+            count: How many; no more than there are.
+            token: Whose end ends the waiting.
+
+        Raises:
+            Cancelled: `token` asked for it.
+        """
+        token.on_cancel(self._look)
+        self._wait(count, token)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free += count
+                self._changed.notify_all()
+
+    def _wait(self, count: int, token: Token) -> None:
+        own = object()
+        with self._changed:
+            self._queue.append(own)
+            try:
+                token.check()
+                while self._queue[0] is not own or self._free < count:
+                    self._changed.wait()
+                    token.check()
+                self._free -= count
+            finally:
+                self._queue.remove(own)
+                self._changed.notify_all()
+
+    def _look(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+
+class Door:
+    """A Unix socket in the abstract namespace (unix(7)).
+
+    Attributes:
+        name: What the library is to listen on; by its end the library knows it for a socket's.
+        key: What whoever comes would have to say.
+    """
+
+    def __init__(self) -> None:
+        """It is not open yet."""
+        self.name = f"\0polymux-chat-{secrets.token_hex(16)}.sock"
+        self.key = secrets.token_hex(32)
+
+    def shut(self) -> None:
+        """Nobody comes any more: the library's listening ends.
+
+        Raises:
+            InternalServerError: It is not found, and so would stay open.
+        """
+        for one in Path("/proc/self/fd").iterdir():
+            descriptor = int(one.name)
+            with suppress(OSError):
+                if stat.S_ISSOCK(os.fstat(descriptor).st_mode) and self._shut(descriptor):
+                    return
+        raise engine_failed("the socket of the chat library is not found, and cannot be shut")
+
+    def _shut(self, descriptor: int) -> bool:
+        """Shuts a socket, where it is this one; it is the library's to close."""
+        with socket.socket(fileno=os.dup(descriptor)) as found:
+            if found.family != socket.AF_UNIX or found.getsockname() != self.name.encode():
+                return False
+            found.shutdown(socket.SHUT_RDWR)
+            return True
+
 
 #: What the library takes of the interface's fields.
 _TAKEN = frozenset(

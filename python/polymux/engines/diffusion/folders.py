@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.engines.models import hash_of
+from polymux.engines.base import hash_of
 from polymux.models.diffusion_folders import (
     APART,
     CHECKPOINT,

@@ -16,7 +16,7 @@ from polymux.engines.base import Output
 from polymux.engines.diffusion import finite, folders, loras, safety, schedulers, watermark
 from polymux.engines.diffusion.image_files import on_grid, parameters, picture_of, png
 from polymux.engines.diffusion.previews import Previews
-from polymux.engines.diffusion.prompt_length import tell_of_length
+from polymux.engines.diffusion.prompts import tell_of_length
 from polymux.engines.diffusion.refining import (
     Refiner,
     begins_too_late,

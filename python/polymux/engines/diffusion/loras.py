@@ -9,7 +9,7 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from polymux.engines.models import missing_package
+from polymux.engines.base import missing_package
 from polymux.service.errors import invalid
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from polymux.engines.base import Output
 from polymux.engines.diffusion import finite, folders
 from polymux.engines.diffusion.image_files import written
 from polymux.engines.diffusion.previews import Previews
-from polymux.engines.diffusion.prompt_length import tell_of_length
+from polymux.engines.diffusion.prompts import tell_of_length
 from polymux.engines.diffusion.seed_spectrograms import FOLDER, seed_image
 from polymux.engines.diffusion.steps import Steps
 from polymux.service.errors import refusal

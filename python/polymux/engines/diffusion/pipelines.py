@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
+from polymux.engines.base import missing_package, threads
 from polymux.engines.diffusion import folders
-from polymux.engines.models import missing_package, threads
 from polymux.models.weights import weight_bytes
 from polymux.service.errors import refusal
 

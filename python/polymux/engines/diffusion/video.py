@@ -16,7 +16,7 @@ from polymux.engines.base import Cancelled, Output, Produced
 from polymux.engines.diffusion import finite, folders, schedulers
 from polymux.engines.diffusion.image_files import FACTS, SAMPLES
 from polymux.engines.diffusion.previews import Previews
-from polymux.engines.diffusion.prompt_length import tell_of_length
+from polymux.engines.diffusion.prompts import tell_of_length
 from polymux.engines.diffusion.steps import Steps
 from polymux.models.roles import needed_roles
 from polymux.service.errors import invalid, refusal

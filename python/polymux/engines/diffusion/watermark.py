@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from polymux.engines.models import missing_package
+from polymux.engines.base import missing_package
 
 if TYPE_CHECKING:
     from collections.abc import Callable

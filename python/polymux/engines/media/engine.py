@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 from polymux import errors
-from polymux.engines.base import Cancelled, Engine, Output, Produced
-from polymux.engines.models import threads
+from polymux.engines.base import Cancelled, Engine, Output, Produced, threads
 from polymux.media.inputs import native_source
 from polymux.media.options import CONVERSION_FIELDS, native_limits
 from polymux.media.results import pcm_audio_from_native

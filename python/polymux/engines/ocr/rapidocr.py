@@ -7,8 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.engines.base import Engine, Output
-from polymux.engines.models import missing_package, threads
+from polymux.engines.base import Engine, Output, missing_package, threads
 from polymux.engines.ocr.reading_order import Line, in_reading_order, joined, pages_of, too_long
 from polymux.service.errors import refusal
 

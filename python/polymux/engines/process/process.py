@@ -8,20 +8,115 @@ import os
 import signal
 import socket
 import sys
+import time
+from collections import deque
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from polymux import errors
-from polymux._util.text import printable
-from polymux.engines import leaving
+from polymux._util.text import printable, shortened
 from polymux.engines.process.connection import Connection
 from polymux.engines.process.framing import Frame, encoded
-from polymux.engines.said import Said
-from polymux.engines.turns import Turns
 from polymux.service.errors import EXHAUSTED, engine_failed, refusal, restored
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+class Turns:
+    """The work that has not ended in one process, by number, in the order in which it came."""
+
+    def __init__(self) -> None:
+        """There is none."""
+        self._outstanding: dict[int, None] = {}
+        self._leaving: set[int] = set()
+
+    def add(self, number: int) -> None:
+        """This has come."""
+        self._outstanding[number] = None
+
+    def leave(self, number: int) -> None:
+        """Nobody waits for its end any more, but for it to stop."""
+        if number in self._outstanding:
+            self._leaving.add(number)
+
+    def end(self, number: int) -> None:
+        """It has ended, or is given up."""
+        self._outstanding.pop(number, None)
+        self._leaving.discard(number)
+
+    def begun(self, slots: int) -> list[int]:
+        """What was taken up; the rest waits in the process."""
+        return list(islice(self._outstanding, slots))
+
+    def wanted(self, slots: int) -> int:
+        """How much of that somebody waits for."""
+        return sum(one not in self._leaving for one in self.begun(slots))
+
+
+_KEPT_LINES = 50
+_LONGEST_LINE = 500
+#: Of lines, that are logged in so many seconds: a library that warns of each frame fills a disk.
+_LOGGED_LINES = 500
+_WITHIN_S = 10.0
+
+
+class Said:
+    """Takes what comes through the pipe, however much that is.
+
+    Args:
+        name: Whose it is, as the log calls it.
+
+    Attributes:
+        lines: The last ones, for people.
+    """
+
+    def __init__(self, name: str) -> None:
+        """Nothing was said."""
+        self.lines: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._name = name
+        self._rest = b""
+        self._since = 0.0
+        self._logged = 0
+        self._left_out = 0
+
+    def take(self, piece: bytes, now: float) -> None:
+        """A piece of any length.
+
+        Args:
+            piece: Bytes; empty at the end, when what has no end of a line is one too.
+            now: By any clock that only goes forward, in seconds.
+        """
+        if now - self._since >= _WITHIN_S or not piece:
+            self._tell_left_out()
+            self._since, self._logged = now, 0
+        *lines, rest = (self._rest + (piece or b"\n")).split(b"\n")
+        self._rest = rest[:_LONGEST_LINE]
+        room = _LOGGED_LINES - self._logged
+        for line in lines[:room]:
+            self._keep(line, is_logged=True)
+        left = lines[room:]
+        self._left_out += len(left)
+        for line in left[-_KEPT_LINES:]:
+            self._keep(line, is_logged=False)
+
+    def _keep(self, line: bytes, *, is_logged: bool) -> None:
+        plain = line[: 4 * _LONGEST_LINE].decode("utf-8", "replace").rstrip()
+        text = shortened(printable(plain), _LONGEST_LINE)
+        if not text:
+            return
+        self.lines.append(text)
+        if is_logged:
+            self._logged += 1
+            _log.info("%s: %s", self._name, text)
+
+    def _tell_left_out(self) -> None:
+        if self._left_out:
+            _log.info("%s: %d more lines", self._name, self._left_out)
+        self._left_out = 0
+
 
 _log = logging.getLogger("polymux.engines")
 _PIECE_BYTES = 64 << 10
@@ -184,7 +279,7 @@ class EngineProcess:
                 start_new_session=True,
                 pass_fds=(theirs.fileno(),),
             )
-            leaving.note(self)
+            register(self)
         except BaseException:
             ours.close()
             raise
@@ -385,3 +480,42 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+_LONGEST_S = 2.0
+_PAUSE_S = 0.005
+
+_RUNNING: WeakKeyDictionary[EngineProcess, asyncio.AbstractEventLoop] = WeakKeyDictionary()
+# A forked process has none of them; they are its parent's.
+os.register_at_fork(after_in_child=_RUNNING.clear)
+
+
+def register(process: EngineProcess) -> None:
+    """Keeps in mind a process that was started, and the event loop that it belongs to."""
+    _RUNNING[process] = asyncio.get_running_loop()
+
+
+def kill_all() -> None:
+    """Ends all that may be at work when this program ends; no event loop takes part.
+
+    Those of a closed loop have no work, and the system ends them with this process: asyncio would
+    complain of each that ends before.
+    """
+    found = [one for one, loop in list(_RUNNING.items()) if not loop.is_closed()]
+    running = [(one, one.pid) for one in found if _is_there(one.pid)]
+    for process, _ in running:
+        process.discard()
+    until = time.monotonic() + _LONGEST_S
+    for _, number in running:
+        while _is_there(number) and time.monotonic() < until:
+            time.sleep(_PAUSE_S)
+
+
+def _is_there(number: int | None) -> bool:
+    """Whether a child of that number runs. Its status is left to whoever waits for it."""
+    if number is None:
+        return False
+    with suppress(ChildProcessError):
+        found = os.waitid(os.P_PID, number, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return found is None
+    return False

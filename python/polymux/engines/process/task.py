@@ -6,20 +6,143 @@ import asyncio
 import logging
 import os
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux.engines.envelopes import header_of, made_of, room_for
+from polymux import errors
 from polymux.engines.process.process import CrashError
-from polymux.engines.stalls import StalledError, next_frame
-from polymux.service.errors import engine_failed, restored
-from polymux.service.model import Product
+from polymux.service.errors import described, engine_failed, restored
+from polymux.service.model import Made, Product, Upload
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from polymux.engines.process.framing import Frame
     from polymux.engines.process.process import EngineProcess
     from polymux.engines.process.supervisor import Supervision
     from polymux.service.model import Sink, Work
     from polymux.service.temporary_files import Draft
+
+
+def header_of(work: Work) -> dict[str, Any]:
+    """Work as a frame's header; files by their paths."""
+    values: dict[str, Any] = {}
+    files: dict[str, Any] = {}
+    for name, value in work.values.items():
+        if isinstance(value, Upload):
+            rest = [value.file_name, value.content_type, value.size_bytes]
+            files[name] = [os.fspath(value.path), *rest]
+        else:
+            values[name] = value
+    return {
+        "operation": work.operation,
+        "variant": work.variant,
+        "model": work.model,
+        "values": values,
+        # Apart: what a caller gives as an object must never pass for a file.
+        "files": files,
+        "given": sorted(work.given),
+    }
+
+
+def room_for(sink: Sink, header: Mapping[str, Any], drafts: list[Draft]) -> dict[str, Any]:
+    """The answer to a process that asks for a place to write to; its draft is added."""
+    try:
+        draft = sink.draft(max(0, int(header["bytes"])))
+    except errors.PolymuxError as error:
+        return {"error": described(error)}
+    drafts.append(draft)
+    return {"path": os.fspath(draft.path)}
+
+
+def made_of(value: Any, drafts: Mapping[str, Draft]) -> Any:
+    """The output with drafts in the place of the paths that the process names.
+
+    Raises:
+        InternalServerError: It names a file that it was not given.
+    """
+    if isinstance(value, list):
+        return [made_of(one, drafts) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if value.get("polymux") == "made":
+        # Only what it was given: another path could be anybody's file.
+        draft = drafts.get(os.fspath(Path(value["path"])))
+        if draft is None:
+            raise engine_failed("an engine names a file that is not its own")
+        return Made(draft, *value["rest"])
+    return {name: made_of(one, drafts) for name, one in value.items()}
+
+
+#: Slower than anything is read and decoded that can be.
+_READ_BYTES_PER_S = 1e6
+
+
+class StalledError(Exception):
+    """Work has neither told nor written anything for too long.
+
+    Attributes:
+        seconds: For how long.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        """Keeps them."""
+        super().__init__(f"nothing for {seconds:.0f} s")
+        self.seconds = seconds
+
+
+async def next_frame(
+    frames: asyncio.Queue[Frame | CrashError],
+    work: Work,
+    drafts: Sequence[Draft],
+    begun: Callable[[], bool],
+    stalled_s: float | None,
+) -> Frame | CrashError:
+    """The next frame of work that goes on.
+
+    Args:
+        frames: Where they come.
+        work: What is done.
+        drafts: What it was given to write to.
+        begun: Whether it is its turn in the process: what waits there may take its time.
+        stalled_s: How long it may neither tell nor write anything, and a second more for each
+            megabyte that it was given: what reads a file to its end tells nothing before.
+            None: for ever.
+
+    Raises:
+        StalledError: It does neither.
+    """
+    if stalled_s is None or not frames.empty():
+        return await frames.get()
+    sizes = [one.size_bytes for one in work.values.values() if isinstance(one, Upload)]
+    longest_s = stalled_s + sum(sizes) / _READ_BYTES_PER_S
+    before = None
+    while True:
+        written = _written_bytes(drafts) if begun() else None
+        if written is not None and written == before:
+            raise StalledError(longest_s)
+        before = written
+        with suppress(TimeoutError):
+            async with asyncio.timeout(longest_s):
+                return await frames.get()
+
+
+def _written_bytes(drafts: Sequence[Draft]) -> int:
+    """What is in drafts so far, and beside them in what becomes them."""
+    found = 0
+    for draft in drafts:
+        for path in (draft.path, *_beside(draft.path)):
+            with suppress(OSError):
+                found += path.stat().st_size
+    return found
+
+
+def _beside(path: Path) -> list[Path]:
+    """What becomes a draft; nothing where its folder cannot be looked into, for now or for ever."""
+    with suppress(OSError):
+        return list(path.parent.glob(f".{path.name[:32]}*"))
+    return []
+
 
 _log = logging.getLogger("polymux.engines")
 #: The frames after which no more comes of a piece of work.

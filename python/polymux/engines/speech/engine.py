@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.engines.base import Engine, Output
-from polymux.engines.models import hash_of, missing_package, threads
+from polymux.engines.base import Engine, Output, hash_of, missing_package, threads
 from polymux.engines.speech.silence import ShortPauses
 from polymux.media.languages import code_of
 from polymux.service.errors import refusal

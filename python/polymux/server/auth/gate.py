@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from polymux import contract, errors
 from polymux.server.auth.rate_limit import Quotas
-from polymux.server.early_refusals import new_request_id
+from polymux.server.http.connection_limit import new_request_id
 from polymux.service.errors import invalid, refusal
 from polymux.service.model import Caller
 

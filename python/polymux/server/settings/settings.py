@@ -17,7 +17,6 @@ from polymux.fetch.fetcher import FetchPolicy
 from polymux.ray.settings import RaySettings
 from polymux.runtime.route_checks import route_problems
 from polymux.runtime.upstream_settings import UpstreamSettings, read_upstreams
-from polymux.server.compat.settings import DoorSettings
 from polymux.server.engine_options import option_problems
 from polymux.server.settings.checks import is_every_address, no_origin, origin_of, problems_with
 from polymux.service.routes import Route
@@ -29,6 +28,23 @@ from polymux.upstreams.song_search.settings import SongSearchSettings
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class DoorSettings:
+    """Addresses in the shapes of others' interfaces.
+
+    Attributes:
+        openai: Whether there is ``/v1``, in OpenAI's shape. Default: where nobody but this machine
+            is meant.
+        mcp: Whether there is ``/mcp``, the Model Context Protocol. Default: as `openai`.
+        replicate: Whether there is ``/replicate/v1``, in Replicate's shape. Default: as `openai`.
+    """
+
+    openai: bool | None = None
+    mcp: bool | None = None
+    replicate: bool | None = None
+
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 #: Where no end is meant by ``inf``.

@@ -16,7 +16,7 @@ from polymux.fetch.fetcher import FetchLimits, FetchPolicy, ajudged
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import refusal
 from polymux.service.model import Product, Upload
-from polymux.upstreams.addresses import addresses_of
+from polymux.upstreams.client import addresses_of
 from polymux.upstreams.error_mapping import late
 from polymux.upstreams.file_checks import refuse_files
 from polymux.upstreams.replicate.models import (

@@ -14,7 +14,7 @@ from polymux.fetch.fetcher import FetchPolicy
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import engine_failed
 from polymux.service.model import Product, Sink
-from polymux.upstreams.guarded import GuardedWay
+from polymux.upstreams.client import GuardedWay
 from polymux.upstreams.song_recognition.recogniser import Recogniser
 from polymux.upstreams.song_recognition.settings import SHAZAM_URL
 from polymux.upstreams.song_recognition.shazam import ShazamRecognition, Signature

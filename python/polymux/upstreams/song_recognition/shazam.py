@@ -16,7 +16,7 @@ from polymux.upstreams.song_search.songs import Song, not_the_interface, song
 from polymux.upstreams.song_search.source import CatalogueServer, member, with_query
 
 if TYPE_CHECKING:
-    from polymux.upstreams.guarded import GuardedWay
+    from polymux.upstreams.client import GuardedWay
 
 _RATE_HZ = 16_000
 _DEVICE = "web"

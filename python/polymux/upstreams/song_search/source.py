@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from polymux._native import _core
-    from polymux.upstreams.guarded import GuardedWay
+    from polymux.upstreams.client import GuardedWay
     from polymux.upstreams.song_search.rate_limit import Rate
     from polymux.upstreams.song_search.songs import Song
 

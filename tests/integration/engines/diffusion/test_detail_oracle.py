@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 import pytest
 import torch
-from polymux.engines.diffusion.detail_words import encoded
-from polymux.engines.diffusion.prompts import parsed
+from polymux.engines.diffusion.prompts import encoded, parsed
 from polymux.engines.diffusion.schedulers import made as scheduler_of
 from polymux.engines.diffusion.upscale.schedulers import named
 from support import detail_models, diffusing

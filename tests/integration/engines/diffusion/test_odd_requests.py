@@ -14,8 +14,7 @@ from PIL import Image
 from polymux import errors
 from polymux.engines.base import Cancelled
 from polymux.engines.diffusion import folders, watermark
-from polymux.engines.diffusion.detail_words import MOST_CHUNKS, encoded
-from polymux.engines.diffusion.prompts import parsed
+from polymux.engines.diffusion.prompts import MOST_CHUNKS, encoded, parsed
 from polymux.service.model import Upload
 from safetensors.torch import load_file, save
 from support import diffusing, diffusion_models

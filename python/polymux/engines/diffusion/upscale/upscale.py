@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.base import Output
-from polymux.engines.diffusion.detail_words import encoded
 from polymux.engines.diffusion.image_files import picture_of
 from polymux.engines.diffusion.previews import Previews
-from polymux.engines.diffusion.prompts import parsed
+from polymux.engines.diffusion.prompts import encoded, parsed
 from polymux.engines.diffusion.steps import Steps
 from polymux.engines.diffusion.upscale import images, models
 from polymux.engines.diffusion.upscale.plan import MOST_PIXELS, calls, check, planned, units

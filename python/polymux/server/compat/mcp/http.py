@@ -107,7 +107,7 @@ class McpEndpoint(Endpoint):
 def _loaded() -> Callable[[ServerState], StreamableHTTPSessionManager]:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    from polymux.mcp.on_service import ServiceDesk
+    from polymux.mcp.executor import ServiceDesk
     from polymux.mcp.protocol import make_server
 
     def make(state: ServerState) -> StreamableHTTPSessionManager:
