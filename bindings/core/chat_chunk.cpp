@@ -332,7 +332,7 @@ PyObject* finish_reason_of(PyObject* chunk) noexcept {
 }
 
 PyObject* call_chunk_fields(const char* function, PyObject* argument) {
-    PyObject* const module = PyImport_ImportModule("polymux.client.chat_stream");
+    PyObject* const module = PyImport_ImportModule("polymux.client.chunk_fields");
     if (module == nullptr) return nullptr;
     PyObject* const value = PyObject_CallMethod(module, function, "O", argument);
     Py_DECREF(module);

@@ -24,7 +24,7 @@ PyObject* new_chat_chunk(const stream::ChatBatch& batch, const stream::ChatRecor
 /// The chunk's finish reason, borrowed: str or None.
 PyObject* finish_reason_of(PyObject* chunk) noexcept;
 
-/// Calls a function of `polymux.client.chat_stream`. A new reference, null with an exception set.
+/// Calls a function of `polymux.client.chunk_fields`. A new reference, null with an exception set.
 PyObject* call_chunk_fields(const char* function, PyObject* argument);
 
 }  // namespace polymux::bindings

@@ -124,7 +124,7 @@ PyObject* stream_next(PyObject* self) {
     return next_chunk(*as_stream(self));
 }
 
-// What only the asynchronous twin has, for the coroutine that waits in `polymux._async_chunks`.
+// What only the asynchronous twin has, for the coroutine that waits in `polymux.client.chat_stream`.
 
 PyObject* async_pop(PyObject* self, PyObject*) {
     const Locked lock(self);
@@ -217,7 +217,7 @@ PyObject* async_next(PyObject* self) {
     if (chunk != nullptr) return new_ready_chunk(chunk);
     if (PyErr_Occurred() != nullptr) return nullptr;
     if (of_exchange) return new_awaited_chunk(self);
-    PyObject* const module = PyImport_ImportModule("polymux._async_chunks");
+    PyObject* const module = PyImport_ImportModule("polymux.client.chat_stream");
     if (module == nullptr) return nullptr;
     PyObject* const waiting = PyObject_CallMethod(module, "advance", "O", self);
     Py_DECREF(module);
