@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from polymux._native.core import core
+from polymux._util.html_repr import markdown
 from polymux.client.options import LONGEST_EVENT_BYTES
 from polymux.errors import InvalidRequestError
 
@@ -76,8 +77,6 @@ class ChatStream(core.ChatStream):
 
     def _repr_markdown_(self) -> str:
         """The text so far as Markdown for notebooks; nothing in it is a tag or a link."""
-        from polymux.notebook.markup import markdown
-
         return markdown(self.text)
 
     def __enter__(self) -> Self:
@@ -121,8 +120,6 @@ class AsyncChatStream(core.AsyncChatStream):
 
     def _repr_markdown_(self) -> str:
         """The text so far as Markdown for notebooks; nothing in it is a tag or a link."""
-        from polymux.notebook.markup import markdown
-
         return markdown(self.text)
 
     async def __aenter__(self) -> Self:

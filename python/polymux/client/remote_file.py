@@ -9,6 +9,7 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from polymux._util.html_repr import embedded, escaped, link
 from polymux._util.redaction import hidden
 from polymux._util.text import printable, shortened
 from polymux.media.media_file import MediaFile, refuse_asynchronous
@@ -270,14 +271,11 @@ class RemoteFile(MediaFile):
 
     def _repr_html_(self) -> str:
         """The picture, player or video for notebooks, small ones in the page itself."""
-        from polymux.notebook.markup import escaped, link
-
         kind = self.content_type.partition("/")[0]
         place = link(self.url, _name_of(self.url))
         if kind not in ("image", "audio", "video"):
             return f"<div>{place}</div>"
         from polymux.errors import PolymuxError
-        from polymux.notebook.cards import embedded
 
         try:
             data = self.read(limit_bytes=_INLINE_BYTES, timeout=_INLINE_S)
