@@ -107,11 +107,11 @@ class Wire(asyncio.Protocol):
         self.go_on_reading()
         await self._arrived.wait()
 
-    async def read_until(self, mark: bytes, longest_bytes: int) -> bytes:
+    async def read_until(self, mark: bytes, max_bytes: int) -> bytes:
         """Everything up to and with `mark`."""
         while (end := self._buffer.find(mark)) < 0:
-            if len(self._buffer) > longest_bytes:
-                raise DisconnectedError(f"no {mark!r} within {longest_bytes} bytes")
+            if len(self._buffer) > max_bytes:
+                raise DisconnectedError(f"no {mark!r} within {max_bytes} bytes")
             await self.more()
         return self.take(end + len(mark))
 

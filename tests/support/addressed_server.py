@@ -42,7 +42,7 @@ PAGES = {
 OPERATIONS = (*FILES, *PAGES)
 #: What looks for a page, and is told none: here all that is searched for is a path of the site.
 MUSIC = "download_music"
-_LONGEST_S = 3600.0
+_MAX_S = 3600.0
 
 
 class Writer(Backend):
@@ -102,7 +102,7 @@ class AddressedServer(PolymuxServer):
 
     def _backends(self) -> list[Backend]:
         drafts = self.settings.store.folder / "drafts"
-        pages = PageDownloader(self._download, self._policy, drafts, _LONGEST_S)
+        pages = PageDownloader(self._download, self._policy, drafts, _MAX_S)
         bringer = Bringer(
             self._policy,
             self._download.most_bytes,

@@ -23,7 +23,7 @@ add' fills; --json then has all that it knows of a song, and of identify-song al
 tempo, pitch, confidence and runner_up.
 
 """
-_LONGEST_LISTENING_S = 600.0
+_MAX_LISTENING_S = 600.0
 
 
 def add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
@@ -51,7 +51,7 @@ def _seconds(text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
-    if not 1 <= seconds <= _LONGEST_LISTENING_S:
+    if not 1 <= seconds <= _MAX_LISTENING_S:
         raise argparse.ArgumentTypeError(f"{shown(text)} is no number of seconds from 1 to 600")
     return seconds
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import shown
-from polymux.client.options import LONGEST_GENERATION_S
+from polymux.client.options import MAX_GENERATION_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +74,7 @@ def add_longest_generation(parser: argparse.ArgumentParser) -> None:
         type=_seconds_or_none,
         metavar="SECONDS",
         help="with --local: refuse what is thought to take longer (default: "
-        f"{LONGEST_GENERATION_S:g}); 'none' for no limit",
+        f"{MAX_GENERATION_S:g}); 'none' for no limit",
     )
 
 
@@ -135,9 +135,9 @@ def answering(options: argparse.Namespace, command: str) -> Iterator[Operations]
     """
     from polymux.errors import InvalidRequestError
 
-    longest_s = getattr(options, "longest_generation_s", None)
+    max_s = getattr(options, "longest_generation_s", None)
     if not options.local:
-        if longest_s is not None:
+        if max_s is not None:
             raise InvalidRequestError(
                 "--longest-generation is for --local: a server has limits of its own"
             )
@@ -153,7 +153,7 @@ def answering(options: argparse.Namespace, command: str) -> Iterator[Operations]
     if not getattr(options, "wait_for_end", True):
         raise InvalidRequestError("--local ends with its command: leave out --no-wait")
     errors.is_done_here()
-    with Local(longest_generation_s=longest_s or LONGEST_GENERATION_S) as local:
+    with Local(longest_generation_s=max_s or MAX_GENERATION_S) as local:
         yield local
 
 

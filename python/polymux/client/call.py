@@ -31,7 +31,7 @@ _PREFERRED_WAIT_S = 50
 _WATCHED_WAIT_S = 2
 _STREAMING = ("chat", "free_chat")
 _ID_FIELDS = ("x-request-id", "idempotency-key")
-_MOST_KEPT_OPTIONS = 256
+_MAX_CACHED_OPTIONS = 256
 _OPTIONS: dict[tuple[Timeout, Retry, int], _core.CallOptions] = {}
 
 
@@ -227,7 +227,7 @@ def native_call_options(
     given = timeout, retry, longest_event_bytes
     found = _OPTIONS.get(given)
     if found is None:
-        if len(_OPTIONS) >= _MOST_KEPT_OPTIONS:
+        if len(_OPTIONS) >= _MAX_CACHED_OPTIONS:
             _OPTIONS.clear()
         found = _OPTIONS[given] = options.native_options(*given)
     return found

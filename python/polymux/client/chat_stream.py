@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from polymux._native.core import core
-from polymux.client.options import LONGEST_EVENT_BYTES
+from polymux.client.options import MAX_EVENT_BYTES
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class AsyncChatStream(core.AsyncChatStream):
 
 
 def decode_chat_stream(
-    chunks: Iterable[ReadableBuffer], *, longest_event_bytes: int = LONGEST_EVENT_BYTES
+    chunks: Iterable[ReadableBuffer], *, longest_event_bytes: int = MAX_EVENT_BYTES
 ) -> ChatStream:
     r"""Decodes a streamed chat answer from the bytes of its HTTP response, wherever they come from.
 
@@ -192,14 +192,14 @@ def decode_chat_stream(
 
 def opened_stream(exchange: core.Exchange) -> ChatStream:
     """The chunks of an exchange whose answer has begun."""
-    stream = ChatStream(exchange, LONGEST_EVENT_BYTES)
+    stream = ChatStream(exchange, MAX_EVENT_BYTES)
     stream.response = _response(exchange)
     return stream
 
 
 def opened_async_stream(exchange: core.Exchange) -> AsyncChatStream:
     """The same for asyncio."""
-    stream = AsyncChatStream(exchange, LONGEST_EVENT_BYTES)
+    stream = AsyncChatStream(exchange, MAX_EVENT_BYTES)
     stream.response = _response(exchange)
     return stream
 

@@ -76,13 +76,13 @@ def _restored(kind: type[Frozen], values: dict[str, Any]) -> Frozen:
 TYPE_CHECKING = False
 
 
-_LONGEST_S = 10 * 365 * 86400.0
-_MOST_RETRIES = 100
+_MAX_TIMEOUT_S = 10 * 365 * 86400.0
+_MAX_RETRIES = 100
 #: Longest answer that is collected, and longest event of a stream.
-LONGEST_ANSWER_BYTES = 32 << 20
-LONGEST_EVENT_BYTES = 16 << 20
+MAX_ANSWER_BYTES = 32 << 20
+MAX_EVENT_BYTES = 16 << 20
 #: Longest that a generation may be thought to take, where nobody says otherwise.
-LONGEST_GENERATION_S = 300.0
+MAX_GENERATION_S = 300.0
 
 
 class Timeout(Frozen):
@@ -219,8 +219,8 @@ class Retry(Frozen):
         """Checks what is given."""
         if isinstance(max_retries, bool) or not isinstance(max_retries, int):
             raise TypeError(f"max_retries: a whole number, not {type(max_retries).__name__}")
-        if not 0 <= max_retries <= _MOST_RETRIES:
-            raise _invalid(f"max_retries={max_retries}: must be from 0 to {_MOST_RETRIES}")
+        if not 0 <= max_retries <= _MAX_RETRIES:
+            raise _invalid(f"max_retries={max_retries}: must be from 0 to {_MAX_RETRIES}")
         self._set(
             max_retries=max_retries,
             first_backoff=_seconds("first_backoff", first_backoff, zero=True),
@@ -272,7 +272,7 @@ def as_longest_event(given: int | None) -> int:
         TypeError: No whole number.
     """
     if given is None:
-        return LONGEST_EVENT_BYTES
+        return MAX_EVENT_BYTES
     if isinstance(given, bool) or not isinstance(given, int):
         raise TypeError(f"longest_event_bytes: a whole number, not {type(given).__name__}")
     from polymux.client.chat_stream import checked_limit
@@ -288,7 +288,7 @@ STREAMED = QUICK._replace(total=NEVER, first_byte=300.0, event=60.0)
 
 
 def native_options(
-    timeout: Timeout, retry: Retry, longest_event_bytes: int = LONGEST_EVENT_BYTES
+    timeout: Timeout, retry: Retry, longest_event_bytes: int = MAX_EVENT_BYTES
 ) -> CallOptions:
     """Both, as the native core takes them; every deadline of `timeout` is set."""
     from polymux._native.core import core
@@ -305,18 +305,18 @@ def native_options(
         longest_backoff_ms=_bounded_milliseconds(retry.longest_backoff),
         longest_retry_after_ms=_bounded_milliseconds(retry.longest_retry_after),
         repeatable=retry.repeatable,
-        longest_answer_bytes=LONGEST_ANSWER_BYTES,
+        longest_answer_bytes=MAX_ANSWER_BYTES,
         longest_event_bytes=longest_event_bytes,
     )
 
 
 def _milliseconds(seconds: float | None) -> int | None:
     """Rounded up, so that what is above 0 stays so; None for what is never reached."""
-    if seconds is None or seconds > _LONGEST_S:
+    if seconds is None or seconds > _MAX_TIMEOUT_S:
         return None
     return -int(-seconds * 1000 // 1)
 
 
 def _bounded_milliseconds(seconds: float) -> int:
     """The same of a wait, which has no value for never: ten years are as long."""
-    return _milliseconds(min(seconds, _LONGEST_S)) or 0
+    return _milliseconds(min(seconds, _MAX_TIMEOUT_S)) or 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from polymux._util.redaction import keep_secret
 from polymux.client import options
 from polymux.client.options import Frozen
-from polymux.config import LONGEST_HEADER
+from polymux.config import MAX_HEADER_CHARACTERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,8 +111,10 @@ def checked_header(name: str, value: str) -> tuple[str, str]:
         # Not shown: it may well be a key.
         message = f"headers: the value of {name} holds a control or non-ASCII character"
         raise InvalidRequestError(message)
-    if len(value) > LONGEST_HEADER:
-        message = f"headers: the value of {name} has {len(value)} characters; {LONGEST_HEADER} go"
+    if len(value) > MAX_HEADER_CHARACTERS:
+        message = (
+            f"headers: the value of {name} has {len(value)} characters; {MAX_HEADER_CHARACTERS} go"
+        )
         raise InvalidRequestError(message)
     if any(word in name.lower() for word in _TELLING_WORDS):
         keep_secret(value, *(one for one in value.split() if one.lower() not in _SCHEMES))

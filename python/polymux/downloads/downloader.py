@@ -101,20 +101,20 @@ class PageDownloader:
         settings: The operator's.
         policy: What may be reached beyond the public Internet.
         folder: Where it may write: of the file system of the store's files.
-        longest_s: Longest media, in seconds.
+        max_s: Longest media, in seconds.
 
     Raises:
         InvalidRequestError: The variable of the operator's proxy has no address of one.
     """
 
     def __init__(
-        self, settings: DownloadSettings, policy: FetchPolicy, folder: Path, longest_s: float
+        self, settings: DownloadSettings, policy: FetchPolicy, folder: Path, max_s: float
     ) -> None:
         """Nothing is fetched."""
         self.settings = settings
         self._policy = policy
         self._folder = folder
-        self._longest_s = longest_s
+        self._max_s = max_s
         self._places = asyncio.Semaphore(settings.slots)
         self._onward = settings.onward()
 
@@ -216,7 +216,7 @@ class PageDownloader:
         options: dict[str, Any] = {
             "folder": os.fspath(folder),
             "most_bytes": settings.most_bytes,
-            "longest_s": self._longest_s,
+            "max_s": self._max_s,
         }
         if settings.cookies is not None:
             # yt-dlp writes what sites set into its file: the operator's own stays as it is.

@@ -31,7 +31,7 @@ _TILE = 192
 _OVERLAP = 10
 #: Width and height of the tile that tells a network's factor.
 _TRIAL = 16
-_MOST_PIXELS = 100_000_000
+_MAX_PIXELS = 100_000_000
 _OPAQUE = 4
 
 
@@ -73,7 +73,7 @@ class UpscaleEngine(Engine):
         self._output = str(options.get("output", "output"))
         self._factor = self._learned_factor(path.name, options.get("factor"))
         self._tile = int(options.get("tile", _TILE))
-        self._most_pixels = int(options.get("most_pixels", _MOST_PIXELS))
+        self._most_pixels = int(options.get("most_pixels", _MAX_PIXELS))
         self._version = hash_of(weights)
         return {"model": path.stem, "version": self._version, "factor": self._factor}
 

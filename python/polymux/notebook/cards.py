@@ -63,9 +63,9 @@ __all__ = [
 ]
 
 
-_MOST_BYTES = 10_000_000
-_MOST_COVER_BYTES = 1_000_000
-_MOST_FILES = 50
+_MAX_BYTES = 10_000_000
+_MAX_COVER_BYTES = 1_000_000
+_MAX_FILES = 50
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
 
 
@@ -88,7 +88,7 @@ def embedded(tag: str, content_type: str, data: bytes) -> str:
 def cover(picture: Cover, height: int = 240) -> str:
     """An embedded picture; of one that no browser shows, or a large one, what it is."""
     kind = picture.mime_type.lower()
-    if kind not in _PICTURES or len(picture.data) > _MOST_BYTES:
+    if kind not in _PICTURES or len(picture.data) > _MAX_BYTES:
         return f"<div>{escaped(kind)}, {size(len(picture.data))}</div>"
     shown = embedded("img", kind, picture.data)
     return shown.replace("max-width: 100%", f"max-height: {height}px")
@@ -141,7 +141,7 @@ def _files(files: Sequence[MediaFile]) -> str:
     """Files as each shows itself, until the page has bytes enough."""
     shown, spent = [], 0
     for number, file in enumerate(files):
-        if spent > _MOST_BYTES or number >= _MOST_FILES:
+        if spent > _MAX_BYTES or number >= _MAX_FILES:
             shown.append(f"<div>and {len(files) - number} more</div>")
             break
         shown.append(file._repr_html_())
@@ -180,7 +180,7 @@ def _song_cover(one: Song) -> str:
     if not isinstance(file, RemoteFile):
         return ""
     try:
-        data = file.read(limit_bytes=_MOST_COVER_BYTES)
+        data = file.read(limit_bytes=_MAX_COVER_BYTES)
     except PolymuxError:
         return ""  # A card without its picture is still one.
     kind = _picture_type(data)
@@ -254,7 +254,7 @@ def pcm_audio(audio: PcmAudio) -> str:
     """A player; of long sound its length alone. The samples lie in it as they are, as floats."""
     data = audio.samples.cast("B")
     facts = f"{clock(audio.duration_s)}, {audio.sample_rate_hz} Hz, {audio.channels} ch"
-    if not len(data) or len(data) > _MOST_BYTES:
+    if not len(data) or len(data) > _MAX_BYTES:
         return f"<div>{facts}</div>"
     player = embedded("audio", "audio/wav", _wave(audio, data))
     return f"<div>{player}<div>{facts}</div></div>"
@@ -372,7 +372,7 @@ def statistics(one: CatalogueStatistics) -> str:
     )
 
 
-_MOST_ROWS = 20
+_MAX_ROWS = 20
 
 
 def facts(one: object, names: Iterable[str]) -> str:
@@ -411,7 +411,7 @@ def _plain(value: Any) -> str:
 def batch_item(item: BatchItem) -> str:
     """An input and what became of it; the results are linked where a notebook can reach them."""
     rows = [("input", escaped(_input(item)))]
-    rows += [("output", linked_path(path, path.name)) for path in item.outputs[:_MOST_ROWS]]
+    rows += [("output", linked_path(path, path.name)) for path in item.outputs[:_MAX_ROWS]]
     if item.error_code is not None:
         rows.append(("why", escaped(_why(item))))
     return table(rows) + facts(item, ("state", "tries", "elapsed_s", "size_bytes"))
@@ -432,13 +432,13 @@ def batch_report(report: BatchReport) -> str:
     rows = [(name, escaped(getattr(report, name))) for name in ("total", "done")]
     others = ("failed", "waiting", "kept", "copied", "repeated", "ignored", "remade")
     rows += [(name, escaped(count)) for name in others if (count := getattr(report, name))]
-    rows += [("unread", escaped(one)) for one in report.unread[:_MOST_ROWS]]
+    rows += [("unread", escaped(one)) for one in report.unread[:_MAX_ROWS]]
     rows.append(("took", clock(report.elapsed_s)))
     rows.append(("manifest", linked_path(report.manifest, report.manifest.name)))
     failed = []
     if report.failed:
         try:
-            first = islice(report.items("failed"), _MOST_ROWS)
+            first = islice(report.items("failed"), _MAX_ROWS)
             failed = [(escaped(_input(item)), escaped(_why(item))) for item in first]
         except PolymuxError as error:
             failed = [("", escaped(error))]  # The manifest is gone; the counts are not.
@@ -449,14 +449,14 @@ def check_report(report: CheckReport) -> str:
     """Whether a catalogue is whole, and what is not."""
     told = "everything is as it should be" if report.is_whole else "something is wrong"
     rows = [("catalogue", told)]
-    rows += [("problem", escaped(one)) for one in report.problems[:_MOST_ROWS]]
-    rows += [("index made anew", escaped(one)) for one in report.damaged_segments[:_MOST_ROWS]]
+    rows += [("problem", escaped(one)) for one in report.problems[:_MAX_ROWS]]
+    rows += [("index made anew", escaped(one)) for one in report.damaged_segments[:_MAX_ROWS]]
     rows += _songs("missing", report.missing) + _songs("to be listened to again", report.stale)
     return table(rows)
 
 
 def _songs(words: str, songs: tuple[CatalogueSong, ...]) -> list[tuple[str, str]]:
-    rows = [(words, escaped(one.name)) for one in songs[:_MOST_ROWS]]
-    if len(songs) > _MOST_ROWS:
-        rows.append((words, f"and {len(songs) - _MOST_ROWS} more"))
+    rows = [(words, escaped(one.name)) for one in songs[:_MAX_ROWS]]
+    if len(songs) > _MAX_ROWS:
+        rows.append((words, f"and {len(songs) - _MAX_ROWS} more"))
     return rows

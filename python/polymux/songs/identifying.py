@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from polymux.songs.table import SongTable
 
 #: Recordings that are removed while they are found.
-_MOST_TRIES = 5
+_MAX_TRIES = 5
 
 
 def query_of(source: Source, limits: Limits | None) -> bytes:
@@ -51,7 +51,7 @@ def identify_query(
         least_confidence: Of the song that is named. Default: the core's own.
     """
     gone: list[int] = []
-    for _ in range(_MOST_TRIES):
+    for _ in range(_MAX_TRIES):
         found = index.current().identify(query, gone, go_on, least_confidence)
         if found is None:
             return None

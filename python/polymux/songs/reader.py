@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 VERIFIED_AFTER_S = 10.0
 VERIFIED_EVERY_S = 24 * 3600.0
 #: An index that is being made anew by then is made to its end, and used by nobody.
-_LONGEST_END_S = 2.0
+_MAX_SHUTDOWN_S = 2.0
 #: Of 19, which is the least of all; what is asked meanwhile comes first.
 _GENTLE = 10
 
@@ -94,7 +94,7 @@ class _VerifiedIndex(CatalogueIndex):
         """Ends the reading, but for the file that is being read. Any number of times."""
         self._stop.set()
         if self.verification is not None:
-            self.verification.join(_LONGEST_END_S)
+            self.verification.join(_MAX_SHUTDOWN_S)
 
     def _verify_now_and_then(self) -> None:
         wait_s = VERIFIED_AFTER_S

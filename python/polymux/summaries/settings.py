@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from polymux.errors import InvalidRequestError
 
-_LEAST_PART, _MOST_PART = 500, 200_000
-_MOST_PARTS = 10_000
+_MIN_PART_CHARACTERS, _MAX_PART_CHARACTERS = 500, 200_000
+_MAX_PARTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +47,16 @@ class SummaryOptions:
     def __post_init__(self) -> None:
         """Checks what has a range."""
         given = self.part_characters
-        if given is not None and not _LEAST_PART <= given <= _MOST_PART:
+        if given is not None and not _MIN_PART_CHARACTERS <= given <= _MAX_PART_CHARACTERS:
             raise InvalidRequestError(
-                f"part_characters={given}: must be from {_LEAST_PART} to {_MOST_PART}"
+                f"part_characters={given}: must be from {_MIN_PART_CHARACTERS} to "
+                f"{_MAX_PART_CHARACTERS}"
             )
         if not 10 <= self.words <= 5000:
             raise InvalidRequestError(f"words={self.words}: must be from 10 to 5000")
-        if not 1 <= self.most_parts <= _MOST_PARTS:
+        if not 1 <= self.most_parts <= _MAX_PARTS:
             raise InvalidRequestError(
-                f"most_parts={self.most_parts}: must be from 1 to {_MOST_PARTS}"
+                f"most_parts={self.most_parts}: must be from 1 to {_MAX_PARTS}"
             )
         if not self.total_s > 0:
             raise InvalidRequestError(f"total_s={self.total_s}: must be above 0")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 #: A gateway does not wait where its caller could, and does not ask for the same work twice.
 _ONCE = Retry(0)
 _TWICE = Retry(1, first_backoff=0.1, longest_backoff=0.2, longest_retry_after=0.0, repeatable=True)
-LONGEST_EVENT_BYTES = 1 << 20
+MAX_EVENT_BYTES = 1 << 20
 _API = "/api/v1"
 
 
@@ -78,7 +78,7 @@ class UpstreamServer:
         certificates: str = "",
         timeout: Timeout | None = None,
         ours: bool = False,
-        longest_event_bytes: int = LONGEST_EVENT_BYTES,
+        longest_event_bytes: int = MAX_EVENT_BYTES,
     ) -> None:
         """Nothing is connected."""
         self.name = name

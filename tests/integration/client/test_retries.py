@@ -118,14 +118,14 @@ def test_retry_after_in_every_form(form: str, server: MisbehavingServer) -> None
 def test_retry_after_in_milliseconds(server: MisbehavingServer) -> None:
     """K15: the finer field goes first; a wrong one leaves the other."""
     with client_of(server) as client:
-        for exact, least_s in (("300", 0.3), ("soon", 1.0)):
+        for exact, min_s in (("300", 0.3), ("soon", 1.0)):
             fields = [("Retry-After", "1"), ("retry-after-ms", exact)]
             server.script(steps.answer(429, b"{}", fields))
             server.script(GOOD)
             client.free_chat("x")
             first, second = server.requests[-2:]
             waited = second.arrived_at - first.arrived_at
-            assert least_s - 0.02 <= waited <= least_s + SPREAD_S + 1.5 * PATIENCE
+            assert min_s - 0.02 <= waited <= min_s + SPREAD_S + 1.5 * PATIENCE
 
 
 def test_longer_than_is_waited_for(server: MisbehavingServer) -> None:

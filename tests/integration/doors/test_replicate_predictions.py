@@ -145,7 +145,7 @@ def test_cancel(server: PolymuxServer, box: Box) -> None:
 
 
 def test_cancel_after(server: PolymuxServer, box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "_SHORTEST_SPAN_S", 1)
+    monkeypatch.setattr(requests, "_MIN_LIFETIME_S", 1)
     box.backend.gate.clear()
     headers = (("Prefer", "wait"), ("Cancel-After", "1s"))
     told = create(server, {"version": CONVERT, "input": FILE}, *headers)

@@ -142,18 +142,18 @@ def caps() -> Iterator[tuple[contract.Operation, str, int]]:
 
 
 @pytest.mark.parametrize(
-    ("operation", "encoding", "longest_bytes"),
+    ("operation", "encoding", "max_bytes"),
     [pytest.param(*one, id=f"{one[0].name} {one[1]}") for one in caps()],
 )
 def test_caps_of_bodies(
-    server: PolymuxServer, operation: contract.Operation, encoding: str, longest_bytes: int
+    server: PolymuxServer, operation: contract.Operation, encoding: str, max_bytes: int
 ) -> None:
     """One of exactly the cap is asked to come, and one of a byte more is refused before it does."""
     endpoint = OperationEndpoint(server.state, operation)
-    of_both = {"json": endpoint.longest_json_bytes, "multipart": endpoint.longest_form_bytes}
-    assert of_both[encoding] == longest_bytes
+    of_both = {"json": endpoint.max_json_bytes, "multipart": endpoint.max_form_bytes}
+    assert of_both[encoding] == max_bytes
     kinds = {"json": "application/json", "multipart": "multipart/form-data; boundary=bbbb"}
-    for length, status in ((longest_bytes, b"100"), (longest_bytes + 1, b"413")):
+    for length, status in ((max_bytes, b"100"), (max_bytes + 1, b"413")):
         lines = (
             f"POST {operation.path} HTTP/1.1", "Host: localhost", "Expect: 100-continue",
             f"Authorization: Bearer {server.key}", f"Content-Type: {kinds[encoding]}",
@@ -181,4 +181,4 @@ def test_caps_of_what_is_in_them(tmp_path: Path) -> None:
 def test_the_longest_events() -> None:
     """One of a mebibyte is sent, or taken from an upstream; the client takes one of sixteen."""
     assert Limits().event_bytes == MIB
-    assert client_options.LONGEST_EVENT_BYTES == 16 * MIB
+    assert client_options.MAX_EVENT_BYTES == 16 * MIB

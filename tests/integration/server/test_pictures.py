@@ -271,7 +271,7 @@ def work_of_children() -> dict[str, float]:
     return found
 
 
-def longest_work_s(within_s: float) -> float:
+def max_work_s(within_s: float) -> float:
     """How much of that time from now on the busiest of them is at work."""
     before = work_of_children()
     time.sleep(within_s)
@@ -300,8 +300,8 @@ def test_noise_is_not_read_for_nobody(tmp_path: Path) -> None:
                      f"Content-Length: {len(body)}", "", ""]  # fmt: skip
             connection.sendall("\r\n".join(lines).encode() + body)
             until(lambda: place.running == 1, 30)
-            until(lambda: longest_work_s(1) > AT_WORK, 30)
+            until(lambda: max_work_s(1) > AT_WORK, 30)
             assert place.running == 1
         assert until(lambda: place.running == 0, 30) < 10
-        until(lambda: longest_work_s(1) < AT_WORK, 10)
+        until(lambda: max_work_s(1) < AT_WORK, 10)
         assert read(server, PICTURE).status == 200

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _WORKING_SHARE = 1.3
 #: The part of a model that is one by itself.
 _WHOLE = "whole"
-_MOST_PIXELS = 2048 * 2048
+_MAX_PIXELS = 2048 * 2048
 _OFFLOADS = ("auto", "none", "model", "sequential")
 _ATTENTIONS = ("auto", "whole", "sliced")
 #: The first of NVIDIA's GPUs for which torch has attention that keeps no matrix of all with all.
@@ -99,7 +99,7 @@ class Studio:
         self.dtype = _dtype(torch, self.device, str(options.get("dtype", "auto")))
         self._offload = _one_of(_OFFLOADS, options, "offload")
         self._attention = _one_of(_ATTENTIONS, options, "attention")
-        self.most_pixels = int(options.get("most_pixels", _MOST_PIXELS))
+        self.most_pixels = int(options.get("most_pixels", _MAX_PIXELS))
         self.untiled_pixels = int(options.get("untiled_pixels", _UNTILED_PIXELS))
         self._members = {
             role: Member(

@@ -216,7 +216,7 @@ class MediaEngine(Engine):
                 width=width,
                 height=height,
                 fps=int(wanted["fps"]),
-                most_frames=most,
+                max_frames=most,
                 cancel=token,
                 limits=self._limits,
                 frame_pixels=self._most_pixels,

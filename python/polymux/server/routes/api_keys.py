@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 _Given = TypeVar("_Given")
 
 KEYS = f"{PATH}/keys"
-LONGEST_NAME = 100
-_LONGEST_BODY_BYTES = 64 << 10
+MAX_NAME_CHARACTERS = 100
+_MAX_BODY_BYTES = 64 << 10
 _DAY_S = 86400.0
 #: What was just made stays in no cache (RFC 9111, `no-store`).
 _NOT_STORED: Fields = ((b"cache-control", b"no-store"),)
@@ -92,8 +92,11 @@ def key_values(plain: Mapping[str, Any], now: float) -> dict[str, Any]:
 
 
 def _name(value: Any) -> str:
-    if not isinstance(value, str) or not 0 < len(value.strip()) <= len(value) <= LONGEST_NAME:
-        raise invalid(f"name: must be a text of 1 to {LONGEST_NAME} characters", "name")
+    if (
+        not isinstance(value, str)
+        or not 0 < len(value.strip()) <= len(value) <= MAX_NAME_CHARACTERS
+    ):
+        raise invalid(f"name: must be a text of 1 to {MAX_NAME_CHARACTERS} characters", "name")
     if not value.isprintable():
         raise invalid("name: must be a text of characters that can be printed", "name")
     return value
@@ -128,7 +131,7 @@ def _number(name: str, value: Any) -> float | None:
 class _KeyEndpoint(AdministrationEndpoint):
     async def _values(self, asked: Asked) -> dict[str, Any]:
         """What the body says of a key."""
-        limits, longest = self.state.settings.limits, _LONGEST_BODY_BYTES
+        limits, longest = self.state.settings.limits, _MAX_BODY_BYTES
         if check_body(asked.access, self.name, longest, longest) != "json":
             raise errors.UnsupportedEncodingError("this address takes json, not multipart")
         value = await whole_object(asked.receive, longest, limits, self.name)

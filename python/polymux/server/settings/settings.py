@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import display_name, shown
 from polymux._util.toml_values import converted, right_for
-from polymux.client.options import LONGEST_GENERATION_S
+from polymux.client.options import MAX_GENERATION_S
 from polymux.config import state_folder
 from polymux.downloads.settings import DownloadSettings
 from polymux.errors import InvalidRequestError
@@ -100,7 +100,7 @@ class Limits:
     event_bytes: int = 1 << 20
     wait_s: float = 60.0
     memory_bytes: int | None = None
-    longest_generation_s: float = LONGEST_GENERATION_S
+    longest_generation_s: float = MAX_GENERATION_S
     engines_memory_bytes: int | None = None
     duration_s: float = 4 * 3600.0
     pixels: int = 40_000_000

@@ -18,7 +18,7 @@ from polymux.engines.diffusion.previews import Previews
 from polymux.engines.diffusion.prompts import encoded, parsed
 from polymux.engines.diffusion.steps import Steps
 from polymux.engines.diffusion.upscale import images, models
-from polymux.engines.diffusion.upscale.plan import MOST_PIXELS, calls, check, planned, units
+from polymux.engines.diffusion.upscale.plan import MAX_PIXELS, calls, check, planned, units
 from polymux.engines.diffusion.upscale.tiled_diffusion import Painter
 from polymux.service.errors import invalid, refusal
 
@@ -70,7 +70,7 @@ def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Ou
             param="handfix",
         )
     plan = planned(values, *picture.size)
-    most = int(studio.options.get("most_detail_pixels", MOST_PIXELS))
+    most = int(studio.options.get("most_detail_pixels", MAX_PIXELS))
     check(plan, str(values.get("output_format", "png")), most)
     member = models.chosen(studio, values, sink)
     work = _Work(studio, request, plan, member, sink, token)
