@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from polymux._util.deprecation import renamed_arguments
 from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
 
@@ -267,6 +268,7 @@ def encoding_of(content_type: str | None) -> Literal["json", "multipart"]:
     return "json" if core.encoding_of(content_type) == "json" else "multipart"
 
 
+@renamed_arguments(longest_bytes="max_bytes")
 def read_json(
     name: str,
     body: bytes | bytearray | memoryview,

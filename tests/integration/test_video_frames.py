@@ -239,7 +239,7 @@ def test_the_media_engine_gives_frames_to_models(tmp_path: Path) -> None:
     path = tmp_path / "film.mp4"
     write_video(path, [one.data for one in frames(8)], **SIZE, fps=8)
     engine = MediaEngine()
-    engine.load({"most_pixels": WIDTH * HEIGHT})
+    engine.load({"max_pixels": WIDTH * HEIGHT})
     sink = _Sink(tmp_path)
     made = engine.run(_asked(path), sink, Token())  # type: ignore[arg-type]
     samples = made.value.pop("samples")
@@ -247,7 +247,7 @@ def test_the_media_engine_gives_frames_to_models(tmp_path: Path) -> None:
     assert samples.path.stat().st_size == 4 * WIDTH * HEIGHT * 3
     assert sink.lines == []
     (tmp_path / "draft").unlink()
-    engine.load({"most_pixels": WIDTH * HEIGHT - 1})
+    engine.load({"max_pixels": WIDTH * HEIGHT - 1})
     with pytest.raises(errors.LimitExceededError):
         engine.run(_asked(path), sink, Token())  # type: ignore[arg-type]
     token = Token()

@@ -63,7 +63,7 @@ def keeps_alive(request: Request) -> bool:
 
 
 async def body_pieces(
-    wire: Wire, request: Request, most_bytes: int = PIECE_BYTES
+    wire: Wire, request: Request, max_bytes: int = PIECE_BYTES
 ) -> AsyncIterator[bytes]:
     """The body's bytes as they come, chunks decoded; trailers go to the request.
 
@@ -73,7 +73,7 @@ async def body_pieces(
     if not is_chunked(request):
         left = int(request.header("content-length") or "0")
         while left:
-            piece = await wire.read_some(min(left, most_bytes))
+            piece = await wire.read_some(min(left, max_bytes))
             left -= len(piece)
             yield piece
         return
@@ -86,7 +86,7 @@ async def body_pieces(
         if left == 0:
             break
         while left:
-            piece = await wire.read_some(min(left, most_bytes))
+            piece = await wire.read_some(min(left, max_bytes))
             left -= len(piece)
             yield piece
         if await wire.read_until(b"\r\n", 2) != b"\r\n":

@@ -115,16 +115,16 @@ class Wire(asyncio.Protocol):
             await self.more()
         return self.take(end + len(mark))
 
-    async def read_some(self, most_bytes: int) -> bytes:
-        """At least one byte, at most `most_bytes`."""
+    async def read_some(self, max_bytes: int) -> bytes:
+        """At least one byte, at most `max_bytes`."""
         while not self._buffer:
             await self.more()
-        return self.take(most_bytes)
+        return self.take(max_bytes)
 
-    def take(self, most_bytes: int) -> bytes:
-        """What is buffered, at most `most_bytes`."""
-        data = bytes(self._buffer[:most_bytes])
-        del self._buffer[:most_bytes]
+    def take(self, max_bytes: int) -> bytes:
+        """What is buffered, at most `max_bytes`."""
+        data = bytes(self._buffer[:max_bytes])
+        del self._buffer[:max_bytes]
         return data
 
     async def write(self, data: bytes) -> None:

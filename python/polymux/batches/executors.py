@@ -251,12 +251,12 @@ def desk_for(
     if client is None:
         # Who gives an item so long means it.
         max_s = max(MAX_GENERATION_S, timeout_s or 0.0)
-        local = Local(storage.engines, longest_generation_s=max_s)
+        local = Local(storage.engines, max_generation_s=max_s)
         here = Calls(local, subject, timeout_s, is_own=True)
         is_plain = subject.operation == "convert_to_mp3" and timeout_s is None
         return Conversions(here) if is_plain and not subject.extra_body else here
     if isinstance(client, Client):
         # A pause that the server asks for is one of all threads, which this client cannot keep.
         told: Retry = client._settings.retry  # noqa: SLF001 - there is no other way to ask
-        client = client.with_options(retry=told._replace(longest_retry_after=0.0))
+        client = client.with_options(retry=told._replace(max_retry_after_s=0.0))
     return Calls(client, subject, timeout_s, is_own=False)

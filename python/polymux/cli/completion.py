@@ -92,9 +92,9 @@ def nodes(
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             below = _subcommands(action)
             words = [one[0][0] for one in below]
-        elif action.option_strings:
+        elif action.option_strings and action.help != argparse.SUPPRESS:
             options.append(_option(action, path))
-        elif not words:
+        elif not action.option_strings and not words:
             words = list(_choices(action, path))
     yield Node(path, names, said, tuple(options), tuple(words))
     for its_names, its_help, its_parser in below:

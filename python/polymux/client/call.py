@@ -48,9 +48,7 @@ class Plan:
         self.job = operation in JOBS
         self.result = RESULTS[operation]
         self.timeout = settings.timeout.over(options.SLOW if self.job else quick)
-        self.options = native_call_options(
-            self.timeout, settings.retry, settings.longest_event_bytes
-        )
+        self.options = native_call_options(self.timeout, settings.retry, settings.max_event_bytes)
         self.path = dict(settings.paths).get(operation)
         self.fields = [f"{name}: {value}" for name, value in settings.headers]
         own = settings.names()
@@ -220,11 +218,9 @@ def _refuse_asynchronous(values: Mapping[str, Any]) -> None:
             )
 
 
-def native_call_options(
-    timeout: Timeout, retry: Retry, longest_event_bytes: int
-) -> _core.CallOptions:
+def native_call_options(timeout: Timeout, retry: Retry, max_event_bytes: int) -> _core.CallOptions:
     """Deadlines, retries and limits for the core; the same object for the same values."""
-    given = timeout, retry, longest_event_bytes
+    given = timeout, retry, max_event_bytes
     found = _OPTIONS.get(given)
     if found is None:
         if len(_OPTIONS) >= _MAX_CACHED_OPTIONS:

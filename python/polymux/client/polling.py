@@ -84,7 +84,7 @@ def prediction_request(
     deadlines = settings.timeout.over(QUICK)
     # Looking at a job, and cancelling it twice, does no harm.
     retry = settings.retry._replace(repeatable=True)
-    options = native_call_options(deadlines, retry, settings.longest_event_bytes)
+    options = native_call_options(deadlines, retry, settings.max_event_bytes)
     fields = [f"{name}: {value}" for name, value in settings.headers]
     # New for each request, the same for all its tries.
     names = [f"X-Request-ID: {os.urandom(12).hex()}"]
@@ -115,14 +115,14 @@ def events_request(
 class Events:
     """Jobs out of the bytes of a stream of events."""
 
-    def __init__(self, connection: Connection, longest_event_bytes: int) -> None:
+    def __init__(self, connection: Connection, max_event_bytes: int) -> None:
         """Nothing has come."""
         from polymux._native.core import core
 
         self.ended = False
         # Whose files the jobs name.
         self._answer = Answer((200, b"", b"", 1, 0.0), connection)
-        self._splitter = core.EventSplitter(longest_event_bytes)
+        self._splitter = core.EventSplitter(max_event_bytes)
 
     def read(self, piece: bytes) -> Iterator[Prediction]:
         """The jobs that these bytes complete.

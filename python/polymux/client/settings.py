@@ -33,11 +33,11 @@ _OWN_FIELDS = (
 class Settings(Frozen):
     """What a client was told; clients made of each other share their connections."""
 
-    __slots__ = ("chat_model", "headers", "longest_event_bytes", "paths", "retry", "timeout")
+    __slots__ = ("chat_model", "headers", "max_event_bytes", "paths", "retry", "timeout")
     _hidden = ("headers",)
     chat_model: str | None
     headers: tuple[tuple[str, str], ...]
-    longest_event_bytes: int
+    max_event_bytes: int
     paths: tuple[tuple[str, str], ...]
     retry: Retry
     timeout: Timeout
@@ -50,13 +50,13 @@ class Settings(Frozen):
         paths: Mapping[str, str] | None = None,
         retry: int | Retry | None = None,
         timeout: float | Timeout | None = None,
-        longest_event_bytes: int | None = None,
+        max_event_bytes: int | None = None,
     ) -> None:
         """Checks what is given."""
         self._set(
             chat_model=chat_model,
             headers=_merged(checked_header(*one) for one in _items("headers", headers)),
-            longest_event_bytes=options.as_longest_event(longest_event_bytes),
+            max_event_bytes=options.as_max_event_bytes(max_event_bytes),
             paths=tuple(checked_path(*one) for one in _items("paths", paths)),
             retry=options.as_retry(retry),
             timeout=options.as_timeout(timeout),

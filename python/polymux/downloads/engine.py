@@ -66,7 +66,7 @@ class DownloadEngine(Engine):
     """Fetches what a page shows into files."""
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Loads yt-dlp: ``proxy``, ``folder``, ``cookies``, ``most_bytes``, ``max_s``.
+        """Loads yt-dlp: ``proxy``, ``folder``, ``cookies``, ``max_bytes``, ``max_s``.
 
         ``certificates`` is a file of those that sites are trusted by; else the package's own.
 
@@ -97,7 +97,7 @@ class DownloadEngine(Engine):
         raise site_failed("what the site sends takes more memory than a download may")
 
     def _fetch(self, values: Mapping[str, Any], sink: EngineSink, token: Token) -> Output:
-        watch = _Watch(sink, token, int(self._options["most_bytes"]))
+        watch = _Watch(sink, token, int(self._options["max_bytes"]))
         parameters = self._parameters(values, sink, watch)
         with self._library.YoutubeDL(parameters) as library:
             info = _one(extracted(library, str(values["url"]), sink, token))
@@ -248,10 +248,10 @@ class DownloadEngine(Engine):
 class _Watch:
     """What a download costs, and who has asked for its end."""
 
-    def __init__(self, sink: EngineSink, token: Token, most_bytes: int) -> None:
+    def __init__(self, sink: EngineSink, token: Token, max_bytes: int) -> None:
         self._sink = sink
         self._token = token
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._bytes: dict[str, int] = {}
         self.parts = 1
         self.done_parts = 0
@@ -262,10 +262,10 @@ class _Watch:
             raise Cancelled
         done = int(told.get("downloaded_bytes") or 0)
         self._bytes[str(told.get("filename"))] = max(done, int(told.get("total_bytes") or 0))
-        if sum(self._bytes.values()) > self._most_bytes:
+        if sum(self._bytes.values()) > self._max_bytes:
             raise refusal(
                 errors.RequestTooLargeError,
-                f"this is longer than the {self._most_bytes} bytes that are taken",
+                f"this is longer than the {self._max_bytes} bytes that are taken",
                 param="url",
             )
         total = told.get("total_bytes") or told.get("total_bytes_estimate")

@@ -54,7 +54,7 @@ class GuardedProxy:
 
     Args:
         policy: What may be reached beyond the public Internet.
-        most_bytes: Received in all; what comes then is cut off.
+        max_bytes: Received in all; what comes then is cut off.
         idle_s: A connection on which nothing moves for so long is ended. Default: 60.
         onward: The operator's proxy, by way of which judged addresses are reached. Default: none.
 
@@ -66,7 +66,7 @@ class GuardedProxy:
     def __init__(
         self,
         policy: FetchPolicy,
-        most_bytes: int,
+        max_bytes: int,
         *,
         idle_s: float = 60.0,
         onward: OnwardProxy | None = None,
@@ -74,7 +74,7 @@ class GuardedProxy:
         """Not listening."""
         self._connect = asyncio.open_connection if onward is None else onward.connection
         self._policy = policy
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._idle_s = idle_s
         self._password = secrets.token_urlsafe(18)
         self._servers: list[asyncio.Server] = []
@@ -276,7 +276,7 @@ class GuardedProxy:
     def _is_too_much(self, received: bytes) -> bool:
         """Counts what came; of the heads of answers too, of which redirects can be nothing but."""
         self.received_bytes += len(received)
-        return self.received_bytes > self._most_bytes
+        return self.received_bytes > self._max_bytes
 
 
 def _forwarded(method: bytes, target: str, lines: list[bytes]) -> bytes:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
+from polymux._util.deprecation import renamed_arguments
 from polymux.client.methods.asynchronous import AsyncOperations
 from polymux.client.options import MAX_GENERATION_S
 
@@ -56,7 +57,7 @@ class AsyncLocal(AsyncOperations):
             `polymux.Catalogue`, which is left open, or its folder. Default: the one that
             ``polymux songs`` uses without an argument, where it has songs.
         song_recognition: Who else `identify_song` may ask. Default: nobody.
-        longest_generation_s: Pictures, detail, videos and music that are thought to take longer, in
+        max_generation_s: Pictures, detail, videos and music that are thought to take longer, in
             seconds, are refused with the estimate (`UnprocessableEntityError`, code
             ``estimate_over_limit``). Default: 300; None for no limit.
         download: How much a download of a page may be, where music is looked for, and the like.
@@ -75,6 +76,7 @@ class AsyncLocal(AsyncOperations):
         audio/mpeg
     """
 
+    @renamed_arguments(longest_generation_s="max_generation_s")
     def __init__(
         self,
         folder: str | os.PathLike[str] | None = None,
@@ -85,14 +87,14 @@ class AsyncLocal(AsyncOperations):
         fetch: FetchPolicy | None = None,
         catalogue: Catalogue | str | os.PathLike[str] | None = None,
         song_recognition: SongRecognitionSettings | None = None,
-        longest_generation_s: float | None = MAX_GENERATION_S,
+        max_generation_s: float | None = MAX_GENERATION_S,
         download: DownloadSettings | None = None,
         summaries: SummaryOptions | None = None,
     ) -> None:
         """Keeps what is given; nothing is opened."""
         self._given = (
             folder, engines, backends, song_search, fetch, catalogue, song_recognition,
-            longest_generation_s, download, summaries,
+            max_generation_s, download, summaries,
         )  # fmt: skip
         self._home: LocalHome | None = None
         self._opening: asyncio.Lock | None = None

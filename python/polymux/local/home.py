@@ -228,7 +228,7 @@ class LocalHome:
         catalogue: One's own songs, or the folder of their catalogue; None for the default one,
             where it has songs.
         song_recognition: Who else may be asked for the song of a recording; None for nobody.
-        longest_generation_s: What a generation may be thought to take; None for no limit.
+        max_generation_s: What a generation may be thought to take; None for no limit.
         download: How pages are read; None for the default.
         summaries: How videos are summarised; None for the default.
 
@@ -245,7 +245,7 @@ class LocalHome:
         fetch: FetchPolicy | None = None,
         catalogue: Catalogue | str | os.PathLike[str] | None = None,
         song_recognition: SongRecognitionSettings | None = None,
-        longest_generation_s: float | None = None,
+        max_generation_s: float | None = None,
         download: DownloadSettings | None = None,
         summaries: SummaryOptions | None = None,
     ) -> None:
@@ -266,7 +266,7 @@ class LocalHome:
                     own = _backends(
                         _settings(self.folder, engines, told), _media(engines), catalogue
                     )
-                bounds = Bounds(longest_generation_s=longest_generation_s)
+                bounds = Bounds(max_generation_s=max_generation_s)
                 self.service = Service(own, self.store, queue=1000, bounds=bounds)
             except BaseException:
                 self.store.close()

@@ -11,6 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from polymux._util.deprecation import renamed_arguments
 from polymux.client.methods.synchronous import Operations
 from polymux.client.options import MAX_GENERATION_S
 from polymux.errors import OperationCancelledError
@@ -179,7 +180,7 @@ class Local(Operations):
         fetch: As for `AsyncLocal`.
         catalogue: As for `AsyncLocal`.
         song_recognition: As for `AsyncLocal`.
-        longest_generation_s: As for `AsyncLocal`.
+        max_generation_s: As for `AsyncLocal`.
         download: As for `AsyncLocal`.
         summaries: As for `AsyncLocal`.
 
@@ -190,6 +191,7 @@ class Local(Operations):
         'audio/mpeg'
     """
 
+    @renamed_arguments(longest_generation_s="max_generation_s")
     def __init__(
         self,
         folder: str | os.PathLike[str] | None = None,
@@ -200,7 +202,7 @@ class Local(Operations):
         fetch: FetchPolicy | None = None,
         catalogue: Catalogue | str | os.PathLike[str] | None = None,
         song_recognition: SongRecognitionSettings | None = None,
-        longest_generation_s: float | None = MAX_GENERATION_S,
+        max_generation_s: float | None = MAX_GENERATION_S,
         download: DownloadSettings | None = None,
         summaries: SummaryOptions | None = None,
     ) -> None:
@@ -213,7 +215,7 @@ class Local(Operations):
             "fetch": fetch,
             "catalogue": catalogue,
             "song_recognition": song_recognition,
-            "longest_generation_s": longest_generation_s,
+            "max_generation_s": max_generation_s,
             "download": download,
             "summaries": summaries,
         }

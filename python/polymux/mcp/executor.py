@@ -189,9 +189,9 @@ def _value(result: Any) -> Any:
     return {"response": str(result)} if isinstance(result, MediaFile) else result.json()
 
 
-async def _read(file: Any, most_bytes: int) -> bytes | None:
+async def _read(file: Any, max_bytes: int) -> bytes | None:
     try:
-        data: bytes = await file.aread(limit_bytes=most_bytes)
+        data: bytes = await file.aread(limit_bytes=max_bytes)
     except errors.AnswerTooLargeError:
         return None
     return data
@@ -317,8 +317,8 @@ def _files_of(job: Job, service: Service) -> list[StoredFile]:
     return [file for name in names if (file := service.store.media.find(name)) is not None]
 
 
-async def _read_result(service: Service, file: StoredFile, most_bytes: int) -> bytes | None:
-    if file.size_bytes > most_bytes:
+async def _read_result(service: Service, file: StoredFile, max_bytes: int) -> bytes | None:
+    if file.size_bytes > max_bytes:
         return None
     return await asyncio.to_thread(_whole, service, file)
 

@@ -174,7 +174,7 @@ def _backend(name: str, one: UpstreamSettings, policy: FetchPolicy) -> Backend:
             event=one.idle_s,
         ),
         ours=ours,
-        longest_event_bytes=one.event_bytes,
+        max_event_bytes=one.event_bytes,
     )
     if ours:
         return PolymuxUpstream(server, one.does, one.models, slots=one.slots, policy=policy)

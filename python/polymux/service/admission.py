@@ -30,12 +30,12 @@ class Bounds(NamedTuple):
 
     Attributes:
         memory_bytes: Most that one piece of work may take; None for no limit.
-        longest_generation_s: Longest that a generation may be thought to take, of callers that have
+        max_generation_s: Longest that a generation may be thought to take, of callers that have
             no limit of their own; None for no limit.
     """
 
     memory_bytes: int | None = None
-    longest_generation_s: float | None = None
+    max_generation_s: float | None = None
 
     def hold_for(self, work: Work) -> bool:
         """Whether it must be known what the work will take. Of a chat nobody knows."""
@@ -54,7 +54,7 @@ class Bounds(NamedTuple):
         """
         max_s, seconds = self._max_s(work), estimate.seconds
         if max_s is not None and seconds is not None:
-            doubt = estimate.doubt if work.caller.longest_estimate_s is None else 1.0
+            doubt = estimate.doubt if work.caller.max_estimate_s is None else 1.0
             if seconds > max_s * doubt:
                 raise _too_long(work, estimate, max_s)
         needed = estimate.memory_bytes
@@ -68,8 +68,8 @@ class Bounds(NamedTuple):
 
     def _max_s(self, work: Work) -> float | None:
         """The caller's own limit, which may be longer, before that of all."""
-        own = work.caller.longest_estimate_s
-        return self.longest_generation_s if own is None and _is_generation(work) else own
+        own = work.caller.max_estimate_s
+        return self.max_generation_s if own is None and _is_generation(work) else own
 
 
 class Promise:
@@ -193,13 +193,13 @@ def _is_generation(work: Work) -> bool:
 def _too_long(work: Work, estimate: Estimate, max_s: float) -> errors.APIStatusError:
     """Names the estimate, the limit and what helps."""
     whose, raised = f"this key may ask for {max_s:.0f} s", "have the key's limit raised"
-    if work.caller.longest_estimate_s is None:
+    if work.caller.max_estimate_s is None:
         whose = f"{max_s:.0f} s are the most that a generation may take"
         raised = "have a key that may ask for longer work"
         if work.caller is LOCAL:
             raised = (
-                "allow it (--longest-generation of a command, --timeout of a batch, "
-                "longest_generation_s of Local)"
+                "allow it (--max-generation of a command, --timeout of a batch, "
+                "max_generation_s of Local)"
             )
     return refusal(
         errors.UnprocessableEntityError,

@@ -35,13 +35,13 @@ class Caller:
     Attributes:
         id: Of the key; ``"local"`` without a server.
         name: Of the key, for people.
-        longest_estimate_s: Work that is thought to take longer is refused; None for no limit but
+        max_estimate_s: Work that is thought to take longer is refused; None for no limit but
             that of the service.
     """
 
     id: str
     name: str = ""
-    longest_estimate_s: float | None = None
+    max_estimate_s: float | None = None
 
 
 #: Who asks without a server.

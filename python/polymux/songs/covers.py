@@ -87,11 +87,11 @@ def picture_beside(song: CatalogueSong) -> Path | None:
         return None
 
 
-def _read(path: Path, most_bytes: int) -> bytes:
+def _read(path: Path, max_bytes: int) -> bytes:
     """The beginning of a file; of what is none, such as a pipe that nobody writes to, nothing."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
-        return file.read(most_bytes) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+        return file.read(max_bytes) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
 
 
 def drawn(song: CatalogueSong) -> Picture:

@@ -84,17 +84,17 @@ class Writer:
             RequestTooLargeError: There are more than the operator has read.
         """
         most, size_of = self._part_size()
-        most_parts = self._options.most_parts
+        max_parts = self._options.max_parts
         size = sum(size_of(one.text) + 1 for one in said)
-        if size > (most + 1) * most_parts:
+        if size > (most + 1) * max_parts:
             # Cutting takes far more memory than the text, and this cannot come out well.
-            raise _too_long(-(-size // most), most_parts)
+            raise _too_long(-(-size // most), max_parts)
         parts = parts_of(said, chapters, most, size_of)
-        if len(parts) > most_parts:
+        if len(parts) > max_parts:
             # Whoever made the page names as many chapters as there is room for.
             parts = parts_of(said, (), most, size_of)
-        if len(parts) > most_parts:
-            raise _too_long(len(parts), most_parts)
+        if len(parts) > max_parts:
+            raise _too_long(len(parts), max_parts)
         return _joined(parts, most, size_of)
 
     def _part_size(self) -> tuple[int, Callable[[str], int]]:
@@ -166,12 +166,12 @@ def spoken(text: str) -> str:
     return "" if begun else text.strip()
 
 
-def _too_long(count: int, most_parts: int) -> errors.RequestTooLargeError:
+def _too_long(count: int, max_parts: int) -> errors.RequestTooLargeError:
     return refusal(
         errors.RequestTooLargeError,
         f"what is said in this video takes about {count} parts that the chat model can read at "
-        f"once, and {most_parts} are read: take a shorter video; on the server, a model with a "
-        "longer window, or more `most_parts` or `part_characters` in [summaries]",
+        f"once, and {max_parts} are read: take a shorter video; on the server, a model with a "
+        "longer window, or more `max_parts` or `part_characters` in [summaries]",
         param="url",
     )
 

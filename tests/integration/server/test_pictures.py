@@ -58,7 +58,7 @@ def enlarge(server: Asked, data: bytes) -> Answer:
     return server.ask("POST", ENLARGE, body, headers)
 
 
-def tried(server: ServedProcess, data: bytes, most_bytes: int) -> tuple[Answer, Answer]:
+def tried(server: ServedProcess, data: bytes, max_bytes: int) -> tuple[Answer, Answer]:
     """Both ways in, with what every case must keep: memory, time, drafts, the next request."""
     pids = server.tree()
     before = server.memory_bytes("VmHWM")
@@ -66,7 +66,7 @@ def tried(server: ServedProcess, data: bytes, most_bytes: int) -> tuple[Answer, 
     answers = read(server, data), enlarge(server, data)
     assert time.monotonic() - began < 10
     assert server.tree() == pids  # No process had to be ended.
-    assert server.memory_bytes("VmHWM") - before < most_bytes
+    assert server.memory_bytes("VmHWM") - before < max_bytes
     for answer in answers:
         assert str(server.folder) not in answer.body.decode()
     assert read(server, PICTURE).json() == {"text": "64x48 0f0f0f"}

@@ -109,7 +109,7 @@ def _moves(picture: Image) -> bool:
 def load_pictures(
     source: Upload,
     wanted: Mapping[str, Any],
-    most_pixels: int,
+    max_pixels: int,
     sink: EngineSink,
     token: Token,
 ) -> list[dict[str, Any]]:
@@ -120,7 +120,7 @@ def load_pictures(
         wanted: ``pages``, how many pictures at most; ``mode``, ``"rgb"`` or ``"any"``: the latter
             keeps transparency, grey and 16 bits; ``max_side_px``, to which larger ones are made
             smaller (``"rgb"`` only; default: as they are).
-        most_pixels: Most that a picture may have; of all pages together twice as many.
+        max_pixels: Most that a picture may have; of all pages together twice as many.
         sink: Where drafts come from.
         token: Looked at between pages.
 
@@ -148,10 +148,10 @@ def load_pictures(
             token.check()
             picture.seek(number)
             total += picture.width * picture.height
-            if picture.width * picture.height > most_pixels or total > 2 * most_pixels:
+            if picture.width * picture.height > max_pixels or total > 2 * max_pixels:
                 raise _too_large(
                     f"{picture.width} x {picture.height} pixels are more than the "
-                    f"{most_pixels / 1e6:g} megapixels that are taken"
+                    f"{max_pixels / 1e6:g} megapixels that are taken"
                 )
             keep = wanted.get("mode") == "any"
             pixels = _deep_colours(picture, source, sink) if keep and number == 0 else None

@@ -227,7 +227,7 @@ class Gate:
             raise refusal(
                 errors.PermissionDeniedError, f"this key may not use {wanted}", code="forbidden"
             )
-        caller = Caller(key.id, key.name, key.longest_estimate_s)
+        caller = Caller(key.id, key.name, key.max_estimate_s)
         return Access(caller, key, request_id, headers, _declared(headers))
 
     @contextmanager

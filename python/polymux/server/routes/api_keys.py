@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from polymux import errors
+from polymux._util.deprecation import with_new_keys
 from polymux._util.text import shown
 from polymux.server.auth.api_keys import LARGEST_QUOTA, KeyFile, known_scopes
 from polymux.server.auth.gate import check_body
@@ -54,7 +55,7 @@ class Bounds(NamedTuple):
 QUOTAS: Mapping[str, Bounds] = {
     "requests_per_minute": Bounds(0.01),
     "concurrent": Bounds(1, is_whole=True),
-    "longest_estimate_s": Bounds(0.001),
+    "max_estimate_s": Bounds(0.001),
     "expires_in_days": Bounds(0.001),
 }
 
@@ -75,6 +76,7 @@ def key_values(plain: Mapping[str, Any], now: float) -> dict[str, Any]:
         {'name': 'site', 'scopes': ('chat',), 'expires_at': 86400.0}
     """
     found: dict[str, Any] = {}
+    plain = with_new_keys(plain, {"longest_estimate_s": "max_estimate_s"}, _log.warning)
     for name, value in plain.items():
         if name == "name":
             found[name] = _name(value)

@@ -140,24 +140,24 @@ def planned(values: Mapping[str, Any], width: int, height: int) -> Plan:
     return Plan(start, tuple(passes))
 
 
-def check(plan: Plan, output_format: str, most_pixels: int = MAX_PIXELS) -> None:
+def check(plan: Plan, output_format: str, max_pixels: int = MAX_PIXELS) -> None:
     """Refuses what would be too large.
 
     Args:
         plan: Of the request.
         output_format: ``"png"``, ``"jpg"`` or ``"webp"``.
-        most_pixels: Most that may be made.
+        max_pixels: Most that may be made.
 
     Raises:
         RequestTooLargeError: The picture would have more pixels, or sides that are too long for
             its format.
     """
     width, height = plan.size
-    if width * height > most_pixels:
+    if width * height > max_pixels:
         raise refusal(
             errors.RequestTooLargeError,
             f"scale_factor: {width} x {height} pixels would be made, {width * height / 1e6:.1f} "
-            f"megapixels, and {most_pixels / 1e6:g} are the most: ask for a smaller factor, or for "
+            f"megapixels, and {max_pixels / 1e6:g} are the most: ask for a smaller factor, or for "
             "downscaling",
             param="scale_factor",
         )
